@@ -59,8 +59,9 @@ func (s State) because(m Member) Because {
 }
 
 // VotersChanged reports whether the voters beside one that is to be removed or restarted are others
-// than were seen, fewer of them answer, or more of them raise alarms about their data: then it is to be
-// decided again.
+// than were seen, fewer of them answer, or more of them raise alarms about their data; or whether one goes
+// by another list since, as after somebody has forced a new cluster on it, and may serve beside the others: then it
+// is to be decided again.
 func VotersChanged(seen, now Membership, but ID) bool {
 	voters, others := seen.Voters(), now.Voters()
 	if len(voters) != len(others) {
@@ -69,6 +70,9 @@ func VotersChanged(seen, now Membership, but ID) bool {
 	for _, before := range voters {
 		after, listed := now.byID(before.ID)
 		fresh := slices.Contains(after.Alarms, AlarmCorrupt) && !slices.Contains(before.Alarms, AlarmCorrupt)
+		if before.Disagrees == "" && after.Disagrees != "" {
+			return true
+		}
 		if before.ID != but && (!listed || after.Learner || before.Answers && !after.Answers || fresh) {
 			return true
 		}

@@ -21,13 +21,17 @@ func TestVotersChanged(t *testing.T) {
 			s.Membership.Members = append(s.Membership.Members, member(3))
 			s.Membership.Members[1].Learner = true
 		}, true},
-		"one is silent":                        {nil, func(s *State) { s.Membership.Members[1].Answers = false }, true},
-		"another in the place of a silent one": {func(s *State) { s.Membership.Members[1].Answers = false }, func(s *State) { s.Membership.Members[1].ID = 0xb1 }, true},
-		"one is silent still":                  {func(s *State) { s.Membership.Members[1].Answers = false }, func(s *State) { s.Membership.Members[1].Answers = false }, false},
-		"one answers again":                    {func(s *State) { s.Membership.Members[1].Answers = false }, nil, false},
-		"its data are in doubt":                {nil, func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"NOSPACE", "CORRUPT"} }, true},
-		"its data are in doubt still":          {func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"CORRUPT"} }, func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"CORRUPT"} }, false},
-		"it lacks space":                       {nil, func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"NOSPACE"} }, false},
+		"one is silent":                         {nil, func(s *State) { s.Membership.Members[1].Answers = false }, true},
+		"another in the place of a silent one":  {func(s *State) { s.Membership.Members[1].Answers = false }, func(s *State) { s.Membership.Members[1].ID = 0xb1 }, true},
+		"one is silent still":                   {func(s *State) { s.Membership.Members[1].Answers = false }, func(s *State) { s.Membership.Members[1].Answers = false }, false},
+		"one answers again":                     {func(s *State) { s.Membership.Members[1].Answers = false }, nil, false},
+		"its data are in doubt":                 {nil, func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"NOSPACE", "CORRUPT"} }, true},
+		"its data are in doubt still":           {func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"CORRUPT"} }, func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"CORRUPT"} }, false},
+		"it lacks space":                        {nil, func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"NOSPACE"} }, false},
+		"one goes by another list":              {nil, func(s *State) { s.Membership.Members[1].Disagrees = "lists itself alone" }, true},
+		"one goes by another list still":        {func(s *State) { s.Membership.Members[1].Disagrees = "so" }, func(s *State) { s.Membership.Members[1].Disagrees = "so" }, false},
+		"one goes by etcd's list again":         {func(s *State) { s.Membership.Members[1].Disagrees = "so" }, nil, false},
+		"the one that is to go goes by another": {nil, func(s *State) { s.Membership.Members[2].Disagrees = "lists itself alone" }, true},
 		"the one that is to go is silent, and its data are in doubt": {nil, func(s *State) {
 			s.Membership.Members[2].Answers, s.Membership.Members[2].Alarms = false, []AlarmKind{"CORRUPT"}
 		}, false},
