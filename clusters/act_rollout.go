@@ -84,8 +84,8 @@ func (c *cluster) goesWithPod(ctx context.Context, ordinal int) (string, error) 
 }
 
 // othersStillAnswer says why a pod that serves is not to be restarted now; empty if all other
-// members answer, the voters among them are those that were seen, since somebody may have removed one, and nobody
-// doubts that all hold the same data.
+// members answer, in pods that are ready, the voters among them are those that were seen, since somebody may have
+// removed one, and nobody doubts that all hold the same data.
 func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string, error) {
 	now := c.askAgain(ctx).Membership
 	if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {
@@ -98,6 +98,25 @@ func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string
 	again := c.state
 	if again.Membership = now; again.InDoubt() {
 		return "etcd: not yet: members may hold different data", nil
+	}
+	return c.othersStillReady(ctx, name)
+}
+
+// othersStillReady names a pod beside that one that Kubernetes does not find ready by now; empty if there is none. One
+// that is being evicted answers until its etcd has handed over.
+func (c *cluster) othersStillReady(ctx context.Context, name string) (string, error) {
+	pods, err := c.kube().Pods(ctx, c.target.Cluster.Namespace, objects.SelectorString(c.target.Cluster.Name))
+	if err != nil {
+		return "", err
+	}
+	for _, m := range c.state.MembersInOrder() {
+		ready := slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
+			phase, _ := podstate.Phase(&pod)
+			return pod.Name == m.Name && phase == decide.PodReady
+		})
+		if m.Name != name && !ready {
+			return fmt.Sprintf("not yet: Kubernetes does not find pod %s ready by now", m.Name), nil
+		}
 	}
 	return "", nil
 }

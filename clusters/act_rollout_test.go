@@ -6,10 +6,64 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
+
+// podServer is an API server that has pods, and the claim of the one that is to be restarted.
+type podServer struct {
+	pods     []*corev1.Pod
+	claim    *corev1.PersistentVolumeClaim
+	restarts int
+	deleted  bool
+}
+
+func (s *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.deleted = s.deleted || r.Method == http.MethodDelete
+	pod := s.pods[s.restarts].DeepCopy()
+	pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+	var body any = pod
+	switch {
+	case strings.Contains(r.URL.Path, "/persistentvolumeclaims/"):
+		body = s.claim
+	case strings.HasSuffix(r.URL.Path, "/pods"):
+		list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
+		for _, pod := range s.pods {
+			list.Items = append(list.Items, *pod)
+		}
+		body = list
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+// A pod that is being evicted answers for seconds, until its etcd has handed over; of three, none other is restarted then.
+func TestRestartWaitsForOtherPods(t *testing.T) {
+	for name, test := range map[string]struct {
+		happens func(*corev1.Pod)
+		deletes bool
+	}{
+		"nothing":         {func(*corev1.Pod) {}, true},
+		"it is evicted":   {func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: noon} }, false},
+		"it is not ready": {func(pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse }, false},
+		"it is gone":      {func(pod *corev1.Pod) { pod.Name = "b-0" }, false},
+	} {
+		l := newLife(t)
+		c := l.seen(l.old)
+		server := &podServer{restarts: 1}
+		for _, pod := range l.pods {
+			server.pods = append(server.pods, pod.DeepCopy())
+		}
+		test.happens(server.pods[0])
+		c.live.kube = clientOf(t, server)
+		outcome, err := c.restartReplica(t.Context(), decide.RestartReplica{Ordinal: 1, PodUID: string(l.pods[1].UID)})
+		if waits := strings.Contains(outcome.Detail, "pod a-0"); err != nil || server.deleted != test.deletes || waits == test.deletes {
+			t.Errorf("%s: %+v, %v, deleted %t", name, outcome, err, server.deleted)
+		}
+	}
+}
 
 // A member that serves is not restarted once somebody has removed another one: of the two that are left, the one that
 // would stay is no majority, although it answers.
@@ -23,17 +77,11 @@ func TestRestartWaitsForOtherVoters(t *testing.T) {
 				t.Fatalf("%+v, %v", outcome, err)
 			}
 		}
-		deleted := false
-		c.live.kube = clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			deleted = deleted || r.Method == http.MethodDelete
-			pod := l.pods[1].DeepCopy()
-			pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
-			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(pod)
-		}))
+		server := &podServer{pods: l.pods, restarts: 1}
+		c.live.kube = clientOf(t, server)
 		outcome, err := c.restartReplica(t.Context(), decide.RestartReplica{Ordinal: 1, PodUID: string(l.pods[1].UID)})
-		if waits := strings.Contains(outcome.Detail, "the other voters are not as they were"); err != nil || deleted == removed || waits != removed {
-			t.Errorf("removed %t: %+v, %v, deleted %t", removed, outcome, err, deleted)
+		if waits := strings.Contains(outcome.Detail, "the other voters are not as they were"); err != nil || server.deleted == removed || waits != removed {
+			t.Errorf("removed %t: %+v, %v, deleted %t", removed, outcome, err, server.deleted)
 		}
 	}
 }
@@ -45,6 +93,7 @@ func TestRestartWaitsWhileDataAreInDoubt(t *testing.T) {
 		l := newLife(t)
 		c := l.seen(l.old)
 		l.etcd.alarm.Store(&alarm)
+		c.live.kube = clientOf(t, &podServer{pods: l.pods, restarts: 1})
 		notYet, err := c.othersStillAnswer(t.Context(), "a-1", "")
 		if err != nil || (notYet == "") != (alarm == "") {
 			t.Errorf("with %q: %q, %v", alarm, notYet, err)
@@ -78,21 +127,11 @@ func TestRestartKeepsVolume(t *testing.T) {
 		if test.recreate {
 			claim.UID = "volume-9"
 		}
-		pod := l.pods[1].DeepCopy()
-		pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
-		deleted := false
-		c.live.kube = clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			deleted = deleted || r.Method == http.MethodDelete
-			var body any = pod
-			if strings.Contains(r.URL.Path, "/persistentvolumeclaims/") {
-				body = claim
-			}
-			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(body)
-		}))
-		outcome, err := c.restartReplica(t.Context(), decide.RestartReplica{Ordinal: 1, PodUID: string(pod.UID)})
-		if waits := strings.Contains(outcome.Detail, "PersistentVolumeClaim data-a-1"); err != nil || deleted != test.deletes || waits == test.deletes {
-			t.Errorf("%s: %+v, %v, deleted %t", test.name, outcome, err, deleted)
+		server := &podServer{pods: l.pods, restarts: 1, claim: claim}
+		c.live.kube = clientOf(t, server)
+		outcome, err := c.restartReplica(t.Context(), decide.RestartReplica{Ordinal: 1, PodUID: string(l.pods[1].UID)})
+		if waits := strings.Contains(outcome.Detail, "PersistentVolumeClaim data-a-1"); err != nil || server.deleted != test.deletes || waits == test.deletes {
+			t.Errorf("%s: %+v, %v, deleted %t", test.name, outcome, err, server.deleted)
 		}
 	}
 }

@@ -164,14 +164,17 @@ func (w *World) untilConflict(seen decide.State, writes []write) []write {
 	return slices.DeleteFunc(writes, func(write write) bool { return slices.Index(order, write.name) >= conflict })
 }
 
-// mayRestart: a pod that served stays while another member has fallen silent meanwhile, or data are in doubt; and any
-// while its volume would go with it since.
+// mayRestart: a pod that served stays while another member has fallen silent meanwhile, or its pod is not ready, or data
+// are in doubt; and any while its volume would go with it since.
 func (w *World) mayRestart(seen, now decide.State, a decide.RestartReplica) bool {
 	name := seen.ReplicaName(a.Ordinal)
 	served := slices.ContainsFunc(seen.Membership.Members,
 		func(m decide.Member) bool { return m.Name == name && m.Answers })
 	silent := slices.ContainsFunc(now.Membership.Members,
-		func(m decide.Member) bool { return m.Name != name && !m.Answers })
+		func(m decide.Member) bool {
+			ordinal, _ := now.OrdinalOf(m)
+			return m.Name != name && (!m.Answers || now.Replica(ordinal).Pod != decide.PodReady)
+		})
 	was, is := seen.Replica(a.Ordinal), now.Replica(a.Ordinal)
 	goes := was.VolumeUID != "" && !was.VolumeTerminating && (is.VolumeUID != was.VolumeUID || is.VolumeTerminating)
 	return !goes && (!served || now.Membership.Known && !silent && !now.InDoubt())
