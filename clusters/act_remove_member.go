@@ -74,6 +74,12 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 	if decide.FewerCopies(c.state, again, a.ID) {
 		return "fewer of the other voters are known to have the data on volumes that stay", nil
 	}
+	serves := func(m decide.Member) bool { return answers(m) && !m.Learner }
+	if a.Because.Loss == "" && lists(c.state.Membership, serves) { // it could stay until all others are well again
+		if unready, err := c.othersUnready(ctx, a.Name); err != nil || unready != "" {
+			return unready, err
+		}
+	}
 	if a.Because.VolumeUID == "" {
 		return "", nil
 	}

@@ -113,12 +113,15 @@ func TestRemovalLeavesCopies(t *testing.T) {
 	for name, test := range map[string]struct {
 		deleted string
 		alarm   string
+		evicted int
 		want    bool
 	}{
-		"all stay":                       {"", "", true},
-		"its own is being deleted":       {"data-a-1", "", true},
-		"the other one is being deleted": {"data-a-0", "", false},
-		"etcd has found data to differ":  {"", "alarm:CORRUPT", false},
+		"all stay":                       {"", "", -1, true},
+		"its own is being deleted":       {"data-a-1", "", -1, true},
+		"the other one is being deleted": {"data-a-0", "", -1, false},
+		"etcd has found data to differ":  {"", "alarm:CORRUPT", -1, false},
+		"its own pod is evicted":         {"", "", 1, true},
+		"the other one's pod is evicted": {"", "", 0, false},
 	} {
 		l := newLife(t)
 		l.etcd.members, l.pods = l.etcd.members[:2:2], l.pods[:2]
@@ -140,8 +143,19 @@ func TestRemovalLeavesCopies(t *testing.T) {
 			if claim.Name == test.deleted {
 				claim.DeletionTimestamp = &metav1.Time{Time: noon}
 			}
+			var body any = claim
+			if claim.Name == "pods" {
+				list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
+				for n, pod := range l.pods {
+					list.Items = append(list.Items, *pod.DeepCopy())
+					if n == test.evicted {
+						list.Items[n].DeletionTimestamp = &metav1.Time{Time: noon}
+					}
+				}
+				body = list
+			}
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(claim)
+			_ = json.NewEncoder(w).Encode(body)
 		}))
 		now := c.askPatiently(t.Context()).Membership
 		why, err := c.disproof(t.Context(), a, now)

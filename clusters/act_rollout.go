@@ -80,7 +80,8 @@ func (c *cluster) goesWithPod(ctx context.Context, ordinal int) (string, error) 
 	if err != nil || claim != nil && string(claim.GetUID()) == seen.VolumeUID && claim.GetDeletionTimestamp() == nil {
 		return "", err
 	}
-	return fmt.Sprintf("not yet: PersistentVolumeClaim %s is not as it was, and its volume may go with the pod", name), nil
+	return fmt.Sprintf("not yet: PersistentVolumeClaim %s is not as it was, and its volume may go with the pod",
+		name), nil
 }
 
 // othersStillAnswer says why a pod that serves is not to be restarted now; empty if all other
@@ -99,12 +100,15 @@ func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string
 	if again.Membership = now; again.InDoubt() {
 		return "etcd: not yet: members may hold different data", nil
 	}
-	return c.othersStillReady(ctx, name)
+	if unready, err := c.othersUnready(ctx, name); err != nil || unready != "" {
+		return "not yet: " + unready, err
+	}
+	return "", nil
 }
 
-// othersStillReady names a pod beside that one that Kubernetes does not find ready by now; empty if there is none. One
+// othersUnready names a pod beside that one that Kubernetes does not find ready by now; empty if there is none. One
 // that is being evicted answers until its etcd has handed over.
-func (c *cluster) othersStillReady(ctx context.Context, name string) (string, error) {
+func (c *cluster) othersUnready(ctx context.Context, name string) (string, error) {
 	pods, err := c.kube().Pods(ctx, c.target.Cluster.Namespace, objects.SelectorString(c.target.Cluster.Name))
 	if err != nil {
 		return "", err
@@ -115,7 +119,7 @@ func (c *cluster) othersStillReady(ctx context.Context, name string) (string, er
 			return pod.Name == m.Name && phase == decide.PodReady
 		})
 		if m.Name != name && !ready {
-			return fmt.Sprintf("not yet: Kubernetes does not find pod %s ready by now", m.Name), nil
+			return fmt.Sprintf("Kubernetes does not find pod %s ready by now", m.Name), nil
 		}
 	}
 	return "", nil

@@ -101,6 +101,8 @@ func (s *storageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: 403, Reason: metav1.StatusReasonForbidden, Message: "persistentvolumes is forbidden"}
 	case strings.HasSuffix(r.URL.Path, "/nodes") && s.nodes != nil:
 		body = s.nodes
+	case strings.HasSuffix(r.URL.Path, "/pods"):
+		body = corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
 	case strings.Contains(r.URL.Path, "/persistentvolumeclaims/") && s.claim != nil:
 		body = s.claim
 	case s.volume == nil:

@@ -164,20 +164,25 @@ func (w *World) untilConflict(seen decide.State, writes []write) []write {
 	return slices.DeleteFunc(writes, func(write write) bool { return slices.Index(order, write.name) >= conflict })
 }
 
-// mayRestart: a pod that served stays while another member has fallen silent meanwhile, or its pod is not ready, or data
-// are in doubt; and any while its volume would go with it since.
+// mayRestart: a pod that served stays while another member has fallen silent meanwhile, or its pod is not ready, or
+// data are in doubt; and any while its volume would go with it since.
 func (w *World) mayRestart(seen, now decide.State, a decide.RestartReplica) bool {
 	name := seen.ReplicaName(a.Ordinal)
 	served := slices.ContainsFunc(seen.Membership.Members,
 		func(m decide.Member) bool { return m.Name == name && m.Answers })
 	silent := slices.ContainsFunc(now.Membership.Members,
-		func(m decide.Member) bool {
-			ordinal, _ := now.OrdinalOf(m)
-			return m.Name != name && (!m.Answers || now.Replica(ordinal).Pod != decide.PodReady)
-		})
+		func(m decide.Member) bool { return m.Name != name && !m.Answers }) || othersUnready(now, name)
 	was, is := seen.Replica(a.Ordinal), now.Replica(a.Ordinal)
 	goes := was.VolumeUID != "" && !was.VolumeTerminating && (is.VolumeUID != was.VolumeUID || is.VolumeTerminating)
 	return !goes && (!served || now.Membership.Known && !silent && !now.InDoubt())
+}
+
+// othersUnready reports whether the pod of a member beside that one is not ready.
+func othersUnready(now decide.State, name string) bool {
+	return slices.ContainsFunc(now.Membership.Members, func(m decide.Member) bool {
+		ordinal, _ := now.OrdinalOf(m)
+		return m.Name != name && now.Replica(ordinal).Pod != decide.PodReady
+	})
 }
 
 // mayDelete: etcd's word of this moment is that the member of the slot is gone, and what it has left is not kept.
@@ -191,7 +196,8 @@ func (w *World) mayDelete(seen, now decide.State, a decide.DeleteVolume) bool {
 	})
 	again := seen
 	again.Membership = now.Membership
-	return now.Membership.Known && now.Membership.ClusterID == seen.Record.ClusterID && !listed && !again.Keeps(a.Ordinal)
+	return now.Membership.Known && now.Membership.ClusterID == seen.Record.ClusterID && !listed &&
+		!again.Keeps(a.Ordinal)
 }
 
 // slotTaken reports whether a volume stands in the slot of a member that is to be added, read by
@@ -226,7 +232,8 @@ func disproved(seen, now decide.State, action decide.Action) bool {
 	lost := recorded.VolumeUID != "" && was.VolumeUID != recorded.VolumeUID
 	back := lost && is.VolumeUID == recorded.VolumeUID && !is.VolumeTerminating
 	stays := was.VolumeTerminating && is.VolumeUID == was.VolumeUID && !is.VolumeTerminating
-	return !before.Answers && after.Answers || back || stays || was.Stranded != "" && is.Stranded == "" ||
+	unready := a.Because.Loss == "" && before.Answers && !before.Learner && othersUnready(now, before.Name)
+	return unready || !before.Answers && after.Answers || back || stays || was.Stranded != "" && is.Stranded == "" ||
 		decide.VotersChanged(seen.Membership, now.Membership, a.ID) || decide.FewerCopies(seen, now, a.ID)
 }
 
