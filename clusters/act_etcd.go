@@ -51,11 +51,11 @@ func (c *cluster) promoteLearner(ctx context.Context, a decide.PromoteLearner) (
 	return c.changeEtcd(ctx, a, wanted)
 }
 
-// besideJoining says which learner may be about to start: it would with a list of members that is no longer etcd's if
-// another were added now (hard case H18). Empty if none is, as once it has started and is sealed.
+// besideJoining says which member may be about to start: it would with a list of members that is no longer etcd's if
+// another were added now (hard case H18). Empty if none is, as once a learner has started and is sealed.
 func (c *cluster) besideJoining(ctx context.Context, now decide.Membership) (string, error) {
 	for _, m := range now.Members {
-		if !m.Learner {
+		if !m.Learner && m.Started {
 			continue
 		}
 		record, _, err := c.recordNow(ctx)
@@ -64,7 +64,7 @@ func (c *cluster) besideJoining(ctx context.Context, now decide.Membership) (str
 		}
 		ordinal, ours := c.state.OrdinalOf(m)
 		if recorded, _ := record.Member(ordinal); !ours || !m.Started || recorded.Mode != decide.Sealed {
-			return fmt.Sprintf("%s is a learner, and may be about to start", cmp.Or(m.Name, m.PeerURL)), nil
+			return fmt.Sprintf("%s may be about to start", cmp.Or(m.Name, m.PeerURL)), nil
 		}
 	}
 	return "", nil

@@ -122,3 +122,23 @@ func TestPromotionNeedsTrust(t *testing.T) {
 		}
 	}
 }
+
+// No learner is added beside a member that has not started, be it a voter that somebody has added just now: it would
+// start with a list that is no longer etcd's. Nor is one added in a slot that has a member by now, at whatever address.
+func TestAdditionBesideAVoterThatHasNotStarted(t *testing.T) {
+	for _, url := range []string{"", "http://a-2.a:2380", peerOf(3), "http://10.0.0.9:2380"} {
+		l := newLife(t)
+		l.etcd.members, l.pods = l.etcd.members[:2:2], l.pods[:2]
+		l.record.Members = l.record.Members[:2:2]
+		c := l.seen(l.old)
+		c.live.kube = clientOf(t, &storageServer{})
+		listed := 3
+		if url != "" {
+			l.etcd.add(url)
+		}
+		outcome, err := c.addLearner(t.Context(), decide.AddLearner{Ordinal: 2, PeerURL: peerOf(2)})
+		if err != nil || outcome.Changed != (url == "") || len(l.etcd.members) != listed {
+			t.Errorf("beside %q: %+v, %v, %d members", url, outcome, err, len(l.etcd.members))
+		}
+	}
+}

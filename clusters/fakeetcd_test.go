@@ -68,6 +68,11 @@ func (f *fakeEtcd) serve(ordinal int, id uint64, address string) {
 	f.running[ordinal] = member
 }
 
+// add has etcd list a voter at an address, which has not started.
+func (f *fakeEtcd) add(url string) {
+	f.members = append(f.members, &etcdserverpb.Member{ID: 9, PeerURLs: []string{url}})
+}
+
 // join starts the learner that etcd lists in a slot, in place of what runs in its pod.
 func (f *fakeEtcd) join(ordinal int) {
 	f.running[ordinal].stop()
