@@ -274,10 +274,17 @@ func (l Listing) Remove(ctx context.Context, b Bucket, m Manifest) error {
 	return remove(ctx, b, append(names, m.DataPath())...)
 }
 
-// remove deletes what is there of these, in this order.
+// remove deletes what is there of these, in this order. Whoever has no right to delete may be told so of what is not
+// there, too.
 func remove(ctx context.Context, b Bucket, names ...string) error {
 	for _, name := range names {
-		if err := b.Delete(ctx, name); err != nil && !errors.Is(err, ErrNotFound) {
+		err := b.Delete(ctx, name)
+		if errors.Is(err, ErrHeld) {
+			if _, missing := b.Size(ctx, name); errors.Is(missing, ErrNotFound) {
+				err = missing
+			}
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
 	}

@@ -465,6 +465,56 @@ func TestDamageFoundMeanwhile(t *testing.T) {
 	})
 }
 
+// keeping is a store that lets nobody delete, be there something or not, as Google's and Azure's do to whoever has no right.
+type keeping struct{ Bucket }
+
+func (keeping) Delete(_ context.Context, name string) error {
+	return fmt.Errorf("delete %s: %w", name, ErrHeld)
+}
+
+// TestNoRightToDelete: whoever may not delete records what a backup is all the same, and damage outweighs what was found
+// before.
+func TestNoRightToDelete(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b Bucket) {
+		kept, m := keeping{b}, manifest()
+		if err := b.Create(t.Context(), m.DataPath(), strings.NewReader("abc")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Commit(t.Context(), kept); err != nil {
+			t.Fatal(err)
+		}
+		find := func(damage string) error {
+			v, err := BeginVerification(t.Context(), kept, m)
+			if v.Damage = damage; err == nil {
+				err = v.Record(t.Context(), kept)
+			}
+			return err
+		}
+		if err := errors.Join(find(""), find(""), Confirm(t.Context(), kept, m.Backup())); err != nil {
+			t.Errorf("it is sound: %v", err)
+		}
+		if err := find("it is"); err != nil {
+			t.Errorf("it is damaged: %v", err)
+		}
+		listing, err := List(t.Context(), kept, Cluster{"ns", "a"})
+		if err != nil || len(listing.Backups) != 1 || listing.Backups[0].Good() {
+			t.Errorf("%+v %v", listing.Backups, err)
+		}
+		if err := Confirm(t.Context(), kept, m.Backup()); !errors.Is(err, ErrUseless) {
+			t.Errorf("others are given up for one that is damaged: %v", err)
+		}
+		if err := find(""); !errors.Is(err, ErrHeld) {
+			t.Errorf("damage that stays on record is said to be taken back: %v", err)
+		}
+		if err := b.Replace(t.Context(), m.Backup().manifestName(), strings.NewReader("{")); err != nil {
+			t.Fatal(err)
+		}
+		if err := Condemn(t.Context(), kept, m.Backup()); err != nil {
+			t.Errorf("its manifest is none: %v", err)
+		}
+	})
+}
+
 // TestDamageIsAShortLine: what strangers have written into a manifest is repeated by errors, and not in what is stored of
 // the damage; whatever is on record of it, the backup can be read back again.
 func TestDamageIsAShortLine(t *testing.T) {

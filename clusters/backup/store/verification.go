@@ -76,7 +76,8 @@ func (v Verification) damageOnRecord(ctx context.Context, b Bucket) ([]byte, err
 }
 
 // Record stores what was found, beside the manifest, if that is still the one it was. That a backup
-// is sound takes back damage that was on record before, and none that was found since: ErrOvertaken.
+// is sound takes back damage that was on record before, and none that was found since: ErrOvertaken. Damage outweighs
+// what was found before, which may stay where the store holds on to it.
 func (v Verification) Record(ctx context.Context, b Bucket) error {
 	of := v.of.Backup()
 	if v.Damage != "" {
@@ -84,7 +85,7 @@ func (v Verification) Record(ctx context.Context, b Bucket) error {
 		if err := v.of.record(ctx, b, of.damagedName(), v); err != nil {
 			return err
 		}
-		return v.Withdraw(ctx, b)
+		return unlessHeld(v.Withdraw(ctx, b))
 	}
 	now, err := v.damageOnRecord(ctx, b)
 	if err != nil {
@@ -117,7 +118,7 @@ func (v Verification) RecordRead(ctx context.Context, b Bucket) error {
 		if name >= of.readName(v.At) {
 			continue // what somebody else has noted meanwhile stays
 		}
-		if err := remove(ctx, b, name); err != nil && !errors.Is(err, ErrHeld) {
+		if err := unlessHeld(remove(ctx, b, name)); err != nil {
 			return err // the newest one counts, where the store holds on to others
 		}
 	}
@@ -140,7 +141,15 @@ func Condemn(ctx context.Context, b Bucket, of Backup) error {
 	if err := b.Replace(ctx, of.damagedName(), bytes.NewReader(append(text, '\n'))); err != nil {
 		return err
 	}
-	return remove(ctx, b, of.drilledName(), of.verifiedName())
+	return unlessHeld(remove(ctx, b, of.drilledName(), of.verifiedName()))
+}
+
+// unlessHeld is an error, unless it is that the store holds on to something.
+func unlessHeld(err error) error {
+	if errors.Is(err, ErrHeld) {
+		return nil
+	}
+	return err
 }
 
 // Withdraw takes back whatever was found that was good, so that nothing is given up for the backup. What
@@ -198,10 +207,10 @@ func (d Drill) Record(ctx context.Context, b Bucket) error {
 	return d.Verification.of.record(ctx, b, d.Verification.of.Backup().drilledName(), d)
 }
 
-// Confirm reports whether a backup is what was verified: its data are there, and what was found is
-// about them.
+// Confirm reports whether a backup is what was verified: its data are there, what was found is about
+// them, and nobody has found damage since.
 func Confirm(ctx context.Context, b Bucket, of Backup) error {
-	m, err := ReadManifest(ctx, b, of)
+	m, err := ReadUseful(ctx, b, of)
 	if err != nil {
 		return err
 	}
@@ -216,5 +225,5 @@ func Confirm(ctx context.Context, b Bucket, of Backup) error {
 	if found.SHA256 != m.SHA256 || found.Damage != "" {
 		return fmt.Errorf("%s: what was found is about other data; verify it again", of.verifiedName())
 	}
-	return m.ConfirmData(ctx, b)
+	return nil
 }
