@@ -462,7 +462,23 @@ func TestDamageFoundMeanwhile(t *testing.T) {
 		if err := later.Withdraw(t.Context(), b); err != nil || state().Verified || state().Damaged {
 			t.Errorf("%+v %v", state(), err)
 		}
+		// Nor does one who has found just before that there is no damage on record.
+		slow, quick = begin(), begin()
+		quick.Damage = "it is"
+		if err := slow.Record(t.Context(), meanwhile{b, func() error { return quick.Record(t.Context(), b) }}); err != nil || !state().Damaged {
+			t.Errorf("%+v %v", state(), err)
+		}
 	})
+}
+
+// meanwhile is a bucket in which somebody else does something before anything is replaced.
+type meanwhile struct {
+	Bucket
+	do func() error
+}
+
+func (m meanwhile) Replace(ctx context.Context, name string, content io.Reader) error {
+	return errors.Join(m.do(), m.Bucket.Replace(ctx, name, content))
 }
 
 // keeping is a store that lets nobody delete, be there something or not, as Google's and Azure's do to whoever has no right.

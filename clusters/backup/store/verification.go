@@ -94,8 +94,8 @@ func (v Verification) Record(ctx context.Context, b Bucket) error {
 	if !bytes.Equal(now, v.known) {
 		return fmt.Errorf("%s: %w", of.manifestName(), ErrOvertaken)
 	}
-	if err := v.of.record(ctx, b, of.verifiedName(), v); err != nil {
-		return err
+	if err := v.of.record(ctx, b, of.verifiedName(), v); err != nil || now == nil {
+		return err // what is on record since then stays
 	}
 	return remove(ctx, b, of.damagedName())
 }
