@@ -315,11 +315,30 @@ func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing sto
 				"see quorate backups list\n", newest.ID(), newest.ClusterID, b.ClusterID)
 		}
 	}
+	warnOfLater(std.err, listing, newest)
 	m, err := store.ReadManifest(ctx, bucket, newest)
 	if errors.Is(err, store.ErrManifest) {
 		err = fmt.Errorf("%w; name another backup, which quorate backups list shows", err)
 	}
 	return m, err
+}
+
+// warnOfLater says which backup holds more than the newest one: revisions of one cluster ID only rise, and slots go by
+// clocks, which may be wrong.
+func warnOfLater(w io.Writer, listing store.Listing, newest store.Backup) {
+	revisions := listing.Revisions()
+	latest := newest
+	for _, b := range listing.Backups {
+		before := b.Good() && b.ClusterID == newest.ClusterID && b.Slot.Before(newest.Slot)
+		if before && revisions[b] > revisions[latest] {
+			latest = b
+		}
+	}
+	if latest != newest && revisions[newest] > 0 {
+		fmt.Fprintf(w, "quorate: %s is of a later revision than %s: %d and %d; a clock was wrong, or a copy of the "+
+			"cluster is backed up there, too: name the one that you mean\n",
+			latest.ID(), newest.ID(), revisions[latest], revisions[newest])
+	}
 }
 
 func newBackupsFetch(std streams) *cobra.Command {

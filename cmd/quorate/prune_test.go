@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"quorate.dev/quorate/clusters/backup/retention"
+	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
@@ -374,5 +375,47 @@ func TestFutureIsPassedOver(t *testing.T) {
 	}
 	if got := r.restore(); got.code != exitOK || store.SlotID(r.told().Slot) != now {
 		t.Errorf("%+v: %+v", got, r.told())
+	}
+}
+
+// TestLaterRevisionIsTold: a backup that a clock which was late has taken may have more than the newest one, and whoever
+// takes that is told so.
+func TestLaterRevisionIsTold(t *testing.T) {
+	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().UTC().Truncate(time.Second)
+	stored := func(age time.Duration, id string, revision int64) string {
+		m := store.Manifest{Format: store.Format, Namespace: "ns", Cluster: "a", ClusterID: id, Slot: at.Add(-age), Bytes: 1, SHA256: strings.Repeat("ab", 32)}
+		m.Snapshot = store.Snapshot{Bytes: 1, SHA256: m.SHA256, Facts: snapshot.Facts{Revision: revision}}
+		m.Data = m.NewDataName()
+		err := bucket.Create(t.Context(), m.DataPath(), strings.NewReader("x"))
+		if err == nil {
+			_, err = m.Commit(t.Context(), bucket)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store.SlotID(m.Slot)
+	}
+	const ours, theirs = "00000000000000aa", "00000000000000bb"
+	stored(72*time.Hour, ours, 10)
+	late, newest := stored(24*time.Hour, ours, 300), stored(time.Hour, ours, 200)
+	stored(25*time.Hour, ours, 250)
+	stored(48*time.Hour, theirs, 900)
+	var stderr bytes.Buffer
+	m, err := newestOf(t.Context(), streams{err: &stderr}, bucket, listed(t, bucket))
+	if err != nil || store.SlotID(m.Slot) != newest {
+		t.Fatalf("%+v %v", m, err)
+	}
+	if said := stderr.String(); strings.Count(said, "later revision") != 1 || !strings.Contains(said, late+" is of a later revision than "+newest+": 300 and 200") {
+		t.Error(said)
+	}
+	newest = stored(time.Minute, ours, 300)
+	stderr.Reset()
+	m, err = newestOf(t.Context(), streams{err: &stderr}, bucket, listed(t, bucket))
+	if err != nil || store.SlotID(m.Slot) != newest || strings.Contains(stderr.String(), "revision") {
+		t.Errorf("%+v %v\n%s", m, err, &stderr)
 	}
 }
