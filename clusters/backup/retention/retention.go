@@ -55,7 +55,7 @@ type Plan struct {
 //     each: one that was made again, or another cluster of the same name, is no reason to lose those of the
 //     one that was, and one that was restored may have to be restored from before that again;
 //   - what is younger than MinAge;
-//   - what nobody can rely on, of the time since the newest good backup: there is nothing better;
+//   - what nobody can rely on, of the time since the newest good backup of its cluster ID: there is nothing better;
 //   - anything of another cluster ID while the present one has fewer than Last verified backups, or
 //     as long as both have lived at the same time.
 func Prune(l store.Listing, p Policy, now time.Time) Plan {
@@ -83,15 +83,16 @@ func Prune(l store.Listing, p Policy, now time.Time) Plan {
 		maps.Copy(kept, p.keep(backups, waiting))
 	}
 	maps.Copy(kept, waiting)
-	keepNewest(kept, l.Backups)
+	good := keepNewest(kept, l.Backups)
 	succeeded := p.succeeded(byID, newest.ClusterID)
 	plan := Plan{RestsOn: newest, Waiting: slices.SortedFunc(maps.Keys(waiting), oldestFirst)}
 	for _, b := range l.Backups {
 		old := now.Sub(b.Slot) >= p.MinAge
-		replaced := b.Good() || b.Slot.Before(newest.Slot)
+		better, over := newest, true
 		if b.ClusterID != newest.ClusterID {
-			replaced = replaced && succeeded[b.ClusterID]
+			better, over = good[b.ClusterID], succeeded[b.ClusterID]
 		}
+		replaced := over && (b.Good() || b.Slot.Before(better.Slot))
 		if old && replaced && !kept[b] {
 			plan.Delete = append(plan.Delete, b)
 		}
@@ -118,8 +119,8 @@ func newestVerified(l store.Listing, newest store.Backup) (store.Backup, map[sto
 	return found[0], waiting
 }
 
-// keepNewest keeps the newest good backup and the newest verified one of each cluster ID.
-func keepNewest(kept map[store.Backup]bool, backups []store.Backup) {
+// keepNewest keeps the newest good backup and the newest verified one of each cluster ID, and returns the good ones.
+func keepNewest(kept map[store.Backup]bool, backups []store.Backup) (good map[string]store.Backup) {
 	good, proven := map[string]store.Backup{}, map[string]store.Backup{}
 	for _, b := range backups {
 		if b.Good() && b.Slot.After(good[b.ClusterID].Slot) {
@@ -134,6 +135,7 @@ func keepNewest(kept map[store.Backup]bool, backups []store.Backup) {
 			kept[b] = true
 		}
 	}
+	return good
 }
 
 // succeeded are the cluster IDs for whose backups those of the present one stand: there are enough that were

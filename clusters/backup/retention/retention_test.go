@@ -68,6 +68,11 @@ func TestPrune(t *testing.T) {
 		"before a restore, replaced": {
 			[]store.Backup{backup(hours, "v"), backup(2*hours, "v"), backup(40*days, "ev"), backup(41*days, "ev"), backup(42*days, "ev")}, keepTwo, []time.Duration{42 * days}, "",
 		},
+		"before a restore, bad ones since the newest good one": {
+			[]store.Backup{backup(hours, "v"), backup(2*hours, "v"), backup(40*days, "es"), backup(41*days, "ed"), backup(42*days, "ev"), backup(43*days, "es")},
+			keepTwo, []time.Duration{43 * days}, "",
+		},
+		"before a restore, bad ones alone": {[]store.Backup{backup(hours, "v"), backup(2*hours, "v"), backup(40*days, "es"), backup(41*days, "es")}, keepTwo, nil, ""},
 		"two that live side by side": {
 			[]store.Backup{backup(hours, "v"), backup(50*days, "v"), backup(40*days, "ev"), backup(41*days, "ev")}, keepTwo, nil, "",
 		},
@@ -158,7 +163,7 @@ func lawBroken(all []store.Backup, plan Plan, p Policy) string {
 		switch {
 		case now.Sub(b.Slot) < p.MinAge:
 			return "one that is young is gone"
-		case !good(b) && b.Slot.After(top.Slot):
+		case !good(b) && b.Slot.After(newest(all, func(o store.Backup) bool { return good(o) && o.ClusterID == b.ClusterID }).Slot):
 			return "one is gone than which there is nothing better"
 		case b.ClusterID != top.ClusterID && provenNow < max(1, p.Last):
 			return "one of an earlier cluster ID is gone without what replaces it"
