@@ -531,6 +531,48 @@ func TestNoRightToDelete(t *testing.T) {
 	})
 }
 
+// fixed is a store that lets nobody delete or replace, as one of Google's with a retention policy does.
+type fixed struct{ keeping }
+
+func (f fixed) Replace(ctx context.Context, name string, content io.Reader) error {
+	err := f.Create(ctx, name, content)
+	if errors.Is(err, ErrExists) {
+		return fmt.Errorf("store %s: %w", name, ErrHeld)
+	}
+	return err
+}
+
+// TestNoRightToReplace: a backup that was verified can be drilled, and verified again, where what says so already stays;
+// and what says something else is not taken for that.
+func TestNoRightToReplace(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b Bucket) {
+		held, m := fixed{keeping{b}}, manifest()
+		if err := b.Create(t.Context(), m.DataPath(), strings.NewReader("abc")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Commit(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		begin := func() Verification {
+			v, err := BeginVerification(t.Context(), held, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		if err := errors.Join(begin().Record(t.Context(), held), begin().Record(t.Context(), held),
+			Drill{Verification: begin()}.Record(t.Context(), held)); err != nil {
+			t.Error(err)
+		}
+		if err := b.Replace(t.Context(), m.Backup().verifiedName(), strings.NewReader("{}")); err != nil {
+			t.Fatal(err)
+		}
+		if err := begin().Record(t.Context(), held); !errors.Is(err, ErrHeld) {
+			t.Errorf("what says nothing of these data is taken for what was found: %v", err)
+		}
+	})
+}
+
 // TestDamageIsAShortLine: what strangers have written into a manifest is repeated by errors, and not in what is stored of
 // the damage; whatever is on record of it, the backup can be read back again.
 func TestDamageIsAShortLine(t *testing.T) {

@@ -94,7 +94,11 @@ func (v Verification) Record(ctx context.Context, b Bucket) error {
 	if !bytes.Equal(now, v.known) {
 		return fmt.Errorf("%s: %w", of.manifestName(), ErrOvertaken)
 	}
-	if err := v.of.record(ctx, b, of.verifiedName(), v); err != nil || now == nil {
+	err = v.of.record(ctx, b, of.verifiedName(), v)
+	if errors.Is(err, ErrHeld) && Confirm(ctx, b, of) == nil {
+		return nil // the store holds on to what says so already
+	}
+	if err != nil || now == nil {
 		return err // what is on record since then stays
 	}
 	return remove(ctx, b, of.damagedName())
