@@ -41,12 +41,18 @@ func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.O
 // promoteLearner has etcd make a learner a voter, unless what speaks for that does so no longer.
 func (c *cluster) promoteLearner(ctx context.Context, a decide.PromoteLearner) (report.Outcome, error) {
 	wanted := promotion(a)
-	wanted.unless = func(_ context.Context, now decide.Membership) (string, error) {
+	wanted.unless = func(ctx context.Context, now decide.Membership) (string, error) {
 		again := c.state
-		if again.Membership = now; again.MayPromote(a.ID) {
-			return "", nil
+		again.Membership = now
+		var err error
+		if ordinal, ours := c.state.Ordinal(a.Name); ours {
+			again.Replicas, err = c.volumesNow(ctx, decide.Ordinals(0).With(ordinal))
 		}
-		return a.Name + ", or too many of the voters, no longer answer, or their data or lists are in doubt", nil
+		if err != nil || again.MayPromote(a.ID) {
+			return "", err
+		}
+		return a.Name + ", or too many of the voters, no longer answer, its volume goes, or data or lists are in doubt",
+			nil
 	}
 	return c.changeEtcd(ctx, a, wanted)
 }

@@ -1,8 +1,15 @@
 package clusters
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
+	"net/http"
+	"path"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/reconcile/decide"
@@ -95,6 +102,7 @@ func TestPromotionNeedsQuorum(t *testing.T) {
 		l.etcd.members, l.pods = l.etcd.members[:test.size], l.pods[:test.size]
 		l.etcd.members[learner].IsLearner = true
 		c := l.seen(l.old)
+		l.onVolumes(c, "")
 		for _, ordinal := range test.hangs {
 			l.etcd.running[ordinal].hangs.Store(true)
 		}
@@ -112,6 +120,7 @@ func TestPromotionNeedsTrust(t *testing.T) {
 		l := newLife(t)
 		l.etcd.members[2].IsLearner = true
 		c := l.seen(l.old)
+		l.onVolumes(c, "")
 		if d := decide.Decide(c.state); d.Rule != "PromoteLearner" {
 			t.Fatal(d)
 		}
@@ -121,6 +130,37 @@ func TestPromotionNeedsTrust(t *testing.T) {
 			t.Errorf("with %q: %+v, %v", alarm, outcome, err)
 		}
 	}
+}
+
+// A learner gets no vote while its volume goes with its pod: of two voters, the other one is no majority without it.
+func TestPromotionNeedsVolume(t *testing.T) {
+	for _, going := range []string{"data-a-0", "data-a-2"} {
+		l := newLife(t)
+		l.etcd.members[2].IsLearner = true
+		c := l.seen(l.old)
+		l.onVolumes(c, going)
+		outcome, err := c.promoteLearner(t.Context(), decide.PromoteLearner{ID: 3, Name: "a-2"})
+		if err != nil || outcome.Changed != (going == "data-a-0") {
+			t.Errorf("%s is being deleted: %+v, %v", going, outcome, err)
+		}
+	}
+}
+
+// onVolumes has each replica on the volume on record, all of which stay but one by now, or none.
+func (l *life) onVolumes(c *cluster, going string) {
+	for i := range c.state.Replicas {
+		c.state.Replicas[i].VolumeUID = fmt.Sprint("volume-", i)
+	}
+	c.live.kube = clientOf(l.T, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		claim := claimed("")
+		claim.Name = path.Base(r.URL.Path)
+		claim.UID = types.UID("volume-" + claim.Name[len(claim.Name)-1:])
+		if claim.Name == going {
+			claim.DeletionTimestamp = &metav1.Time{Time: noon}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(claim)
+	}))
 }
 
 // No learner is added beside a member that has not started, be it a voter that somebody has added just now: it would

@@ -48,7 +48,7 @@ func (s State) because(m Member) Because {
 		return Because{Loss: Corruption}
 	case m.Started && r.VolumeTerminating && r.VolumeUID != "":
 		return Because{VolumeGoing, r.VolumeUID}
-	case s.onGoingVolume(m):
+	case s.volumeGoes(m):
 		return Because{VolumeGoing, recorded.VolumeUID}
 	case s.volumeLost(ordinal):
 		return Because{VolumeLost, recorded.VolumeUID}

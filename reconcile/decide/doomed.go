@@ -19,14 +19,17 @@ func (s State) mayServeOthers(m Member) bool {
 	return m.Disagrees != "" || !m.Answers && s.Replica(ordinal).Pod == PodReady
 }
 
-// onGoingVolume reports whether the volume with a voter's data is being deleted, or its claim is
-// gone already while etcd still runs on it. It is there as long as the pod is.
-func (s State) onGoingVolume(m Member) bool {
+// onGoingVolume reports whether the volume with a voter's data goes.
+func (s State) onGoingVolume(m Member) bool { return !m.Learner && s.volumeGoes(m) }
+
+// volumeGoes reports whether the volume with a member's data is being deleted, or its claim is gone
+// already while etcd still runs on it. It is there as long as the pod is.
+func (s State) volumeGoes(m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
 	going := hasVolume(r) && r.VolumeTerminating && !s.volumeLost(ordinal)
 	gone := !hasVolume(r) && s.volumeLost(ordinal) && m.Answers
-	return ours && !m.Learner && m.Started && (going || gone)
+	return ours && m.Started && (going || gone)
 }
 
 // safe reports whether a voter has its data on a volume that stays, as far as anybody knows.

@@ -18,6 +18,8 @@ func (s State) lost(m Member) string {
 		return ""
 	case s.corruptMinority(m) != "":
 		return s.corruptMinority(m)
+	case m.Learner && m.Answers && s.volumeGoes(m):
+		return "is a learner on a volume that is being deleted"
 	case m.Answers:
 		return ""
 	case s.slotOfAnother(m, ordinal):

@@ -89,15 +89,15 @@ func promoteLearner(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// MayPromote reports whether that learner may become a voter: it has caught up, on data that nobody doubts; it answers,
-// and a quorum does once it votes.
+// MayPromote reports whether that learner may become a voter: it has caught up, on data that nobody doubts and a volume
+// that stays; it answers, and a quorum does once it votes.
 func (s State) MayPromote(id ID) bool {
 	m, _ := s.Membership.byID(id)
 	ordinal, ours := s.OrdinalOf(m)
 	recorded, _ := s.Record.Member(ordinal)
 	ready := ours && m.Learner && m.Started && recorded.Mode == Sealed && m.Applied*10 >= s.leader().Applied*9
 	return ready && s.Membership.Known && !s.listsDiffer() && s.mayCopyFrom(s.leader()) &&
-		m.Answers && s.Membership.promoted(id).HasQuorum()
+		m.Answers && !s.volumeGoes(m) && s.Membership.promoted(id).HasQuorum()
 }
 
 // disarmAlarm: that members may hold different data is taken back only once all are known to hold

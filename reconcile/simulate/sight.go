@@ -218,7 +218,7 @@ func (w *World) slotTaken(seen decide.State, action decide.Action) bool {
 func disproved(seen, now decide.State, action decide.Action) bool {
 	if a, promotes := action.(decide.PromoteLearner); promotes {
 		again := seen
-		again.Membership = now.Membership
+		again.Membership, again.Replicas = now.Membership, now.Replicas
 		return !again.MayPromote(a.ID)
 	}
 	a, removes := action.(decide.RemoveMember)
