@@ -84,9 +84,9 @@ func (c *cluster) goesWithPod(ctx context.Context, ordinal int) (string, error) 
 		name), nil
 }
 
-// othersStillAnswer says why a pod that serves is not to be restarted now; empty if all other
-// members answer, in pods that are ready, the voters among them are those that were seen, since somebody may have
-// removed one, and nobody doubts that all hold the same data.
+// othersStillAnswer says why a pod that serves is not to be restarted now. It is empty if all other members answer, in
+// pods that are ready; the voters among them are those that were seen, since somebody may have removed one; nobody
+// doubts that all hold the same data; and that is still prepared for what the pod is to run.
 func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string, error) {
 	now := c.askAgain(ctx).Membership
 	if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {
@@ -95,6 +95,9 @@ func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string
 	victim := slices.IndexFunc(now.Members, func(m decide.Member) bool { return m.Name == name })
 	if victim < 0 || decide.VotersChanged(c.state.Membership, now, now.Members[victim].ID) {
 		return "etcd: not yet: the other voters are not as they were", nil
+	}
+	if now.Downgrade != c.state.Membership.Downgrade {
+		return "etcd: not yet: somebody has enabled or cancelled a downgrade", nil
 	}
 	again := c.state
 	if again.Membership = now; again.InDoubt() {

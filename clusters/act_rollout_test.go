@@ -65,6 +65,22 @@ func TestRestartWaitsForOtherPods(t *testing.T) {
 	}
 }
 
+// A member that serves is not restarted with an older version once somebody has cancelled the downgrade: it would not
+// start with the data that it has.
+func TestRestartWaitsForDowngrade(t *testing.T) {
+	for _, enabled := range []string{"", "3.5.0"} {
+		l := newLife(t)
+		c := l.seen(l.old)
+		c.state.Membership.Downgrade = enabled
+		server := &podServer{pods: l.pods, restarts: 1}
+		c.live.kube = clientOf(t, server)
+		outcome, err := c.restartReplica(t.Context(), decide.RestartReplica{Ordinal: 1, PodUID: string(l.pods[1].UID)})
+		if err != nil || server.deleted != (enabled == "") {
+			t.Errorf("after %q was enabled: %+v, %v, deleted %t", enabled, outcome, err, server.deleted)
+		}
+	}
+}
+
 // A member that serves is not restarted once somebody has removed another one: of the two that are left, the one that
 // would stay is no majority, although it answers.
 func TestRestartWaitsForOtherVoters(t *testing.T) {
