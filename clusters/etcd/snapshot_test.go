@@ -185,8 +185,20 @@ func oneDiffers(t *testing.T) (*servers, decide.Hash) {
 		}
 	}
 	hash := hashOf(t, s.cluster(3))
-	s.changeValue(1)
+	for s.changeValue(1); s.holds(1, hash); s.changeValue(1) { // etcd has written over it
+	}
 	return s, hash
+}
+
+// holds reports whether a member has data of that hash.
+func (s *servers) holds(i int, hash decide.Hash) bool {
+	s.t.Helper()
+	answer, err := etcdserverpb.NewMaintenanceClient(s.raw(s.t, i)).
+		HashKV(s.t.Context(), &etcdserverpb.HashKVRequest{Revision: hash.Revision})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer.Hash == hash.Sum
 }
 
 // proving begins to prove a snapshot, and returns once that pod was dialed for the second time:
