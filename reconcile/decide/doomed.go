@@ -78,8 +78,8 @@ func (s State) mayGiveUp(m Member) bool {
 // waited for.
 func (s State) othersAreWell(m Member) bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
-		return other.ID != m.ID && s.ailment(other) != "" && !(other.Answers && s.doomed(other) != "") &&
-			!s.stoppedByCheck(other)
+		goes := other.Answers && s.volumeGoes(other) && !s.mayServeOthers(other)
+		return other.ID != m.ID && s.ailment(other) != "" && !goes && !s.stoppedByCheck(other)
 	})
 }
 

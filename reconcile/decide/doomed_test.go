@@ -63,7 +63,7 @@ func TestOnGoingVolume(t *testing.T) {
 	})
 }
 
-// TestOthersAreWell: all but the one that is to go have to be well, or doomed themselves, or down
+// TestOthersAreWell: all but the one that is to go have to be well, or on a volume that goes, or down
 // because of a peer's data.
 func TestOthersAreWell(t *testing.T) {
 	check(t, State.othersAreWell, map[string]slotCase{
@@ -72,6 +72,8 @@ func TestOthersAreWell(t *testing.T) {
 		"another is silent":               {silence(2), false},
 		"another is doomed":               {going(2), true},
 		"another is doomed, and silent":   {both(going(2), func(s *State) { s.down(PodStarting, 0, 2) }), false},
+		"another is a learner":            {learns(2), false},
+		"another is a learner, and going": {both(learns(2), going(2)), true},
 		"another is down because of data": {halts(2, 1, 0), true},
 	})
 }
