@@ -160,7 +160,7 @@ func (s State) replacedAgainAndAgain(m Member) string {
 	ordinal, _ := s.OrdinalOf(m)
 	before := s.Record.replacements(ordinal)
 	r := s.Replica(ordinal)
-	gone := s.volumeLost(ordinal) || s.volumeGoesWithPod(r) || r.Stranded != ""
+	gone := s.volumeLost(ordinal) || s.volumeGoesWithPod(r) || m.Answers && s.volumeGoes(m) || r.Stranded != ""
 	if gone || before.Times < replacementThreshold || s.Now.Sub(before.Last) >= replacementMemory {
 		return ""
 	}

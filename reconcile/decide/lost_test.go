@@ -137,6 +137,7 @@ func TestReplacedAgain(t *testing.T) {
 		"another volume":         {both(slot1(PodFailing, 0, another), times(3, 0)), false},
 		"a volume that goes":     {both(slot1(PodAbsent, 0, onItsWay), times(3, 0)), false},
 		"stranded":               {both(slot1(PodPending, 0, unlucky), times(3, 0)), false},
+		"a learner's that goes":  {both(learns(1), going(1), times(3, 0)), false},
 	})
 }
 
