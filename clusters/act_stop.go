@@ -79,8 +79,9 @@ func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 			return "", err
 		}
 		recorded, _ := c.state.Record.Member(r.Ordinal)
+		podGoes := r.PodUID == "" || r.Pod == decide.PodTerminating
 		switch {
-		case r.PodUID == "" && (claim == nil || r.VolumeTerminating): // it goes whether pods are stopped or not
+		case podGoes && (claim == nil || r.VolumeTerminating): // it goes whether pods are stopped or not
 		case claim != nil && claim.GetDeletionTimestamp() != nil:
 			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is being deleted", name), nil
 		case claim == nil && recorded.VolumeUID != "" && r.Pod != decide.PodPending:

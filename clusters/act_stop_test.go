@@ -10,18 +10,21 @@ import (
 )
 
 // Pods are not stopped once a volume is being deleted that only a pod keeps, be it one that was on its way when the
-// cluster was observed. What was going without a pod then goes anyway.
+// cluster was observed. What was going without a pod then, or with one on its way out, goes anyway: where its node is
+// dead, for as long as that is there.
 func TestStopsOnGoingVolume(t *testing.T) {
 	for _, test := range []struct {
 		name      string
-		pod       string
+		pod       decide.PodPhase
 		was, goes bool // it is being deleted
 		want      string
 	}{
-		{"all stays", "pod-1", false, false, ""},
-		{"it goes by now", "pod-1", false, true, "not yet: PersistentVolumeClaim data-a-1 is being deleted"},
-		{"it goes with a pod that is there by now", "", false, true, "not yet: PersistentVolumeClaim data-a-1 is being deleted"},
-		{"it was going without a pod", "", true, true, ""},
+		{"all stays", decide.PodReady, false, false, ""},
+		{"it goes by now", decide.PodReady, false, true, "not yet: PersistentVolumeClaim data-a-1 is being deleted"},
+		{"it goes with a pod that is there by now", decide.PodAbsent, false, true, "not yet: PersistentVolumeClaim data-a-1 is being deleted"},
+		{"it was going without a pod", decide.PodAbsent, true, true, ""},
+		{"it goes by now with a pod on its way out", decide.PodTerminating, false, true, "not yet: PersistentVolumeClaim data-a-1 is being deleted"},
+		{"it was going with a pod on its way out", decide.PodTerminating, true, true, ""},
 	} {
 		claim := claimed("volume-1")
 		if test.goes {
@@ -29,7 +32,11 @@ func TestStopsOnGoingVolume(t *testing.T) {
 		}
 		c := &cluster{live: &Live{kube: clientOf(t, &storageServer{claim: claim})}}
 		c.target.Cluster.Name, c.target.Cluster.Spec.Lifecycle = "a", v1alpha1.LifecycleStopped
-		c.state.Replicas = []decide.Replica{{Ordinal: 1, PodUID: test.pod, Pod: decide.PodAbsent, VolumeUID: "volume-1", VolumeTerminating: test.was}}
+		r := decide.Replica{Ordinal: 1, PodUID: "pod-1", Pod: test.pod, VolumeUID: "volume-1", VolumeTerminating: test.was}
+		if test.pod == decide.PodAbsent {
+			r.PodUID = ""
+		}
+		c.state.Replicas = []decide.Replica{r}
 		if got, err := c.stopsOnGoingVolume(t.Context()); err != nil || got != test.want {
 			t.Errorf("%s: %q, %v", test.name, got, err)
 		}
