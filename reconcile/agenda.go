@@ -48,7 +48,8 @@ func (a *agenda) next(changes Changes, in *intake, busy map[string]bool) (wanted
 	if changes != nil {
 		changed, unseen := changes.Take()
 		for cluster, declaration := range changed {
-			a.change(cluster, declaration)
+			// Whoever undoes what is done to a custom resource changes it each time, as doing it does.
+			a.change(cluster, declaration && a.rhythm.undone(cluster) == 0)
 		}
 		all = all || unseen
 	}

@@ -19,6 +19,10 @@ const (
 	// slots is in how many parts a loop looks at clusters that are well: each part that is large costs a list of
 	// all.
 	slots = 4
+	// inARow is how many times in a row the same may be done to a cluster before it counts as undone each time, as by
+	// an admission webhook or another controller, and forgotten after how long nothing counts as in a row any more. It
+	// is more than the longest pause.
+	inARow, forgotten = 10, 2 * longestBackOff
 	// longestUnseen bounds how long a run that ends goes on without a pass over all.
 	longestUnseen = time.Minute
 )
@@ -51,7 +55,8 @@ func (r *Reconciler) Loop(ctx context.Context, often Rhythm) report.Report {
 	in.declared, in.news = map[string]Declaration{}, map[string]bool{}
 	in.read, in.untaken = places{}, map[change]bool{}
 	in.note(in.desired)
-	rep, _ := r.repeat(ctx, changes, in, newAgenda(&rhythm{Rhythm: often, failures: map[string]int{}}))
+	todo := newAgenda(&rhythm{Rhythm: often, failures: map[string]int{}, did: map[string]deed{}})
+	rep, _ := r.repeat(ctx, changes, in, todo)
 	return rep
 }
 
@@ -62,9 +67,18 @@ type rhythm struct {
 	took time.Duration
 	// failures are the times in a row that looking at each cluster has come to nothing.
 	failures map[string]int
+	// did is what was last done to each cluster.
+	did map[string]deed
 	// partial are the passes over all in a row that could not see some of what there is, with the one before them that
 	// was about some clusters and met it first.
 	partial int
+}
+
+// deed is something that was done to a cluster, and how many times in a row.
+type deed struct {
+	what  string
+	at    time.Time
+	times int
 }
 
 // resync is the time from a pass over all that took that long to the next one.
@@ -89,17 +103,41 @@ func (r *rhythm) partly(unobserved bool) time.Duration {
 
 func (r *rhythm) failing(cluster string) bool { return r != nil && r.failures[cluster] > 0 }
 
+// note notes what was done to a cluster.
+func (r *rhythm) note(c report.Cluster) {
+	if c.Outcome == nil || !c.Outcome.Changed {
+		return
+	}
+	d := deed{c.Decision.Rule + " " + c.Outcome.Detail, time.Now(), 1}
+	if last := r.did[c.Key()]; last.what == d.what && d.at.Sub(last.at) < forgotten {
+		d.times += last.times
+	}
+	r.did[c.Key()] = d
+}
+
+// undone is how many times too often in a row the same was lately done to a cluster: somebody undoes it each time.
+func (r *rhythm) undone(cluster string) int {
+	if r == nil || time.Since(r.did[cluster].at) >= forgotten {
+		return 0
+	}
+	return max(r.did[cluster].times-inARow, 0)
+}
+
 // after is the time until a cluster of which this was found is looked at again, if nothing changes before, and
 // whether it is by itself.
 func (r *rhythm) after(c report.Cluster) (pause time.Duration, alone bool) {
 	if r == nil {
 		return soonest(c), c.Pending() || c.Error != ""
 	}
-	inVain := c.Outcome != nil && !c.Outcome.Changed
-	if c.Error == "" && !inVain {
-		delete(r.failures, c.Key())
-	} else {
+	r.note(c)
+	inVain, undone := c.Outcome != nil && !c.Outcome.Changed, r.undone(c.Key())
+	switch {
+	case c.Error != "" || inVain:
 		r.failures[c.Key()]++
+	case c.Outcome != nil && undone > 0:
+		r.failures[c.Key()] = undone
+	default:
+		delete(r.failures, c.Key())
 	}
 	times := r.failures[c.Key()]
 	switch {
@@ -148,6 +186,7 @@ func (r *Reconciler) passed(
 	maps.DeleteFunc(r.failed, func(cluster string, _ bool) bool { return gone(cluster) })
 	maps.DeleteFunc(todo.changed, func(cluster string, _ bool) bool { return gone(cluster) })
 	maps.DeleteFunc(todo.rhythm.failures, func(cluster string, _ int) bool { return gone(cluster) })
+	maps.DeleteFunc(todo.rhythm.did, func(cluster string, _ deed) bool { return gone(cluster) })
 	r.said.Range(func(about, _ any) bool {
 		if subject, _, _ := strings.Cut(about.(string), " "); strings.Contains(subject, "/") && gone(subject) {
 			r.said.Delete(about)
