@@ -56,7 +56,7 @@ func (r *Reconciler) repeat(
 		}
 		switch {
 		case passes && todo.rhythm != nil:
-			r.passed(todo, rep, acted, all && !in.unseen, in.reading())
+			r.passed(todo, in, rep, acted, all)
 		case todo.rhythm != nil || !passes && len(late) == 0: // there is no news
 		case in.reading() || !r.hasConverged(&rep, acted, todo):
 		case all:

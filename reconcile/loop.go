@@ -174,9 +174,10 @@ func lockedElsewhere(c report.Cluster) bool {
 // passed notes what a pass of a loop was about, while some sources may still be read. After one over all, nothing is
 // kept of clusters that are gone.
 func (r *Reconciler) passed(
-	todo *agenda, rep report.Report, acted map[string]*report.Outcome, all, reading bool,
+	todo *agenda, in *intake, rep report.Report, acted map[string]*report.Outcome, all bool,
 ) {
-	if r.pulse.note(all && !reading, rep.Unobserved); !all || rep.Unobserved {
+	unseen := in.unseen || rep.Unobserved
+	if r.pulse.note(all, in.reading(), unseen); !all || unseen {
 		return
 	}
 	known := knownOf(rep)

@@ -64,8 +64,8 @@ func (c *crowd) note(conn net.Conn, state http.ConnState) {
 func handler(r *reconcile.Reconciler, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", probe(r.Alive, "nothing has gone on for five minutes"))
-	mux.Handle("GET /readyz", probe(r.Ready, "not all clusters have been looked at yet, or the API server "+
-		"does not answer"))
+	mux.Handle("GET /readyz", probe(r.Ready, "not all clusters have been looked at yet, or what there is "+
+		"cannot be listed"))
 	if metrics != nil {
 		mux.Handle("GET /metrics", metrics)
 	}
