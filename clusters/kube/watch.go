@@ -80,8 +80,7 @@ func (c *Client) watch(
 			if !first {
 				changed(nil)
 			}
-			opts.ResourceVersion = now
-			err = c.forward(ctx, resource, namespace, opts, changed)
+			err = c.follow(ctx, resource, namespace, now, opts, changed)
 			pause, next = pausesAfter(time.Since(began), next)
 		}
 		if first && err != nil {
@@ -137,27 +136,53 @@ func (s seen) isNews(event watch.EventType, object metav1.Object) bool {
 	return !there || before != now
 }
 
-// forward watches, and tells of what changes until ctx is done or the watch breaks off.
+// follow tells of what changes from a version on until ctx is done, or that cannot be told any more. The API server
+// ends each watch after a while, and what is between may do so sooner: the next one begins where the last one ended.
+func (c *Client) follow(
+	ctx context.Context, resource schema.GroupVersionResource, namespace, from string, opts metav1.ListOptions,
+	changed func(metav1.Object),
+) error {
+	opts.AllowWatchBookmarks = true // else where it ended may be too long ago where little changes
+	for opts.ResourceVersion = from; ; {
+		began := time.Now()
+		reached, err := c.forward(ctx, resource, namespace, opts, changed)
+		if err != nil || reached == "" || ctx.Err() != nil || time.Since(began) < watchPause {
+			return err
+		}
+		opts.ResourceVersion = reached
+	}
+}
+
+// forward watches, and tells of what changes until ctx is done or the watch breaks off. It returns the version from
+// which another watch sees what this one has not; empty if there is none.
 func (c *Client) forward(
 	ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
 	changed func(metav1.Object),
-) error {
+) (reached string, err error) {
 	w, err := c.watches.Resource(resource).Namespace(namespace).Watch(ctx, opts)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer w.Stop()
 	told := seen{}
+	reached = opts.ResourceVersion
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return reached, nil
 		case event, open := <-w.ResultChan():
-			if !open || event.Type == watch.Error {
-				return nil
+			if !open {
+				return reached, nil
 			}
 			object, is := event.Object.(metav1.Object)
-			if is && (resource != v1alpha1.Resource || told.isNews(event.Type, object)) {
+			if event.Type == watch.Error || !is {
+				return "", nil
+			}
+			reached = object.GetResourceVersion()
+			if event.Type == watch.Bookmark {
+				continue
+			}
+			if resource != v1alpha1.Resource || told.isNews(event.Type, object) {
 				changed(object)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -150,4 +151,79 @@ func TestRefusedWatch(t *testing.T) {
 			t.Errorf("changes may have been missed %d times within ten minutes", n)
 		}
 	})
+}
+
+// ending is an API server that ends each watch after a minute, having told of one object and how far it has come since,
+// and refuses one from before a version.
+type ending struct {
+	oldest string
+	from   chan string // of the watches of pods
+}
+
+func (e ending) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(`{"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "10"}, "items": []}`))}
+	q := r.URL.Query()
+	if q.Get("watch") == "" {
+		return answer, nil
+	}
+	from := q.Get("resourceVersion")
+	if strings.HasSuffix(r.URL.Path, "/pods") {
+		e.from <- from
+	}
+	version, _ := strconv.Atoi(from)
+	const event = `{"type": %q, "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": "%d"}}}`
+	told := fmt.Sprintf(event, "ADDED", version+1)
+	if q.Get("allowWatchBookmarks") == "true" {
+		told += fmt.Sprintf(event, "BOOKMARK", version+10)
+	}
+	if from < e.oldest {
+		told = `{"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410}}`
+	}
+	read, write := io.Pipe()
+	answer.Body = read
+	go func() {
+		io.WriteString(write, told)
+		time.Sleep(time.Minute)
+		write.Close()
+	}()
+	return answer, nil
+}
+
+// The API server ends each watch after a while. The next one goes on where it ended, and nothing counts as missed; where
+// that is too long ago, changes may have been missed.
+func TestWatchGoesOn(t *testing.T) {
+	for oldest, missing := range map[string]bool{"10": false, "50": true} {
+		synctest.Test(t, func(t *testing.T) {
+			e := ending{oldest, make(chan string, 1000)}
+			client, err := kube.New(&rest.Config{Host: "https://192.0.2.1", Transport: e})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			defer cancel()
+			var missed, told atomic.Int32
+			client.Watch(ctx, "shop", "", func(object metav1.Object) {
+				if object == nil {
+					missed.Add(1)
+				} else {
+					told.Add(1)
+				}
+			})
+			<-ctx.Done()
+			synctest.Wait()
+			time.Sleep(2 * time.Minute) // until all answers have ended
+			if got := missed.Load() > 0; got != missing {
+				t.Errorf("from %s on: changes may have been missed %d times within ten minutes", oldest, missed.Load())
+			}
+			var from []string
+			for len(e.from) > 0 {
+				from = append(from, <-e.from)
+			}
+			want := "10 20 30 40 50 60 70 80 90 100"
+			if got := strings.Join(from, " "); !missing && (got != want || told.Load() != 40) {
+				t.Errorf("it watched from %s, want %s, and told of %d objects", got, want, told.Load())
+			}
+		})
+	}
 }
