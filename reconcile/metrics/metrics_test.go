@@ -297,6 +297,19 @@ func TestPassesAndSources(t *testing.T) {
 }
 
 // Names and units are as Prometheus has them, and a resident process serves its own as well.
+// Removals that are held are no fewer because a pass could not see them.
+func TestRemovalsAreHeldThoughUnseen(t *testing.T) {
+	m := metrics.New()
+	held := pass(full("a"))
+	held.Removals = []report.Removal{{Clusters: []string{"shop/x", "shop/y"}}}
+	for _, rep := range []report.Report{held, {Error: "no API server", Unobserved: true}} {
+		m.Observe(rep, time.Second)
+		requireSame(t, gathered(t, m, "removals"), "removals_held_clusters 2")
+	}
+	m.Observe(pass(full("a")), time.Second)
+	requireSame(t, gathered(t, m, "removals"), "removals_held_clusters 0")
+}
+
 func TestConventions(t *testing.T) {
 	m := metrics.New()
 	m.Observe(pass(full("a")), time.Second)

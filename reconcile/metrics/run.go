@@ -76,6 +76,9 @@ func (m runMetrics) observe(rep report.Report, took time.Duration, now time.Time
 		m.lastResult.WithLabelValues(string(result)).Set(truth(result == rep.Result()))
 	}
 	m.problems.Set(float64(len(rep.Problems)))
+	if rep.Unobserved {
+		return // which removals are held is not known: as many as before
+	}
 	held := 0
 	for _, removal := range rep.Removals {
 		held += len(removal.Clusters)
