@@ -33,13 +33,17 @@ func (c *cluster) Report(
 	next := status.New(custom, c.target, entry, source)
 	events := status.Events(custom, next, c.target, entry, c.live.holder.Host, now)
 	var failures []error
-	round := c.live.options.Round
+	written, round := true, c.live.options.Round
 	if status.WorthWriting(custom.Status, next) &&
 		!(status.MovesRevision(custom.Status, next) && now.Sub(kube.Told(custom)) < round) {
 		// What another pass has told since this one looked is newer.
-		if err := c.kube().ApplyStatus(ctx, custom, next); !kube.IsConflict(err) {
+		err := c.kube().ApplyStatus(ctx, custom, next)
+		if written = err == nil; !kube.IsConflict(err) {
 			failures = append(failures, err)
 		}
+	}
+	if acted := entry.Outcome != nil && entry.Outcome.Changed; !written && !acted {
+		return nil, c.live.advised(custom.Namespace, errors.Join(failures...)) // it is news to the next pass
 	}
 	for _, event := range events {
 		failures = append(failures, c.kube().CreateEvent(ctx, custom, event))
