@@ -45,12 +45,13 @@ type Deletions struct {
 	began  time.Time // of the present round
 }
 
-// recount counts from none where a round begins.
+// recount counts from none where a round begins. One that is yet to come, as the clock was ahead when it began, is
+// none; a clock that is only put back a little begins no round twice.
 func (d *Deletions) recount(now time.Time) {
 	if d.Round <= 0 {
 		return
 	}
-	if began := now.Truncate(d.Round); began.After(d.began) {
+	if began := now.Truncate(d.Round); began.After(d.began) || d.began.Sub(began) > d.Round {
 		clear(d.places)
 		d.began = began
 	}

@@ -46,3 +46,22 @@ func testDeletionsOfReplicas(t *testing.T) {
 		t.Error("b may not begin in the next round")
 	}
 }
+
+// TestDeletionsWhereTheClockWasAhead: a clock that was ahead for a moment does not end the rounds until it is there
+// again, and one that is put back a little gives no round of its own.
+func TestDeletionsWhereTheClockWasAhead(t *testing.T) {
+	d, now := &Deletions{Round: 10 * time.Minute}, time.Date(2026, 11, 1, 12, 0, 1, 0, time.UTC)
+	key := inventory.Key{Namespace: "ns", Name: "a"}
+	for _, step := range []struct {
+		after  time.Duration
+		counts bool
+	}{
+		{0, true}, {time.Minute, false}, {10 * time.Minute, true}, {10*time.Minute - 2*time.Second, false},
+		{10 * 365 * 24 * time.Hour, true}, {12 * time.Minute, true}, {13 * time.Minute, false}, {20 * time.Minute, true},
+	} {
+		d.places = map[inventory.Key]*granted{key: {source: "s"}}
+		if d.recount(now.Add(step.after)); len(d.places) == 0 != step.counts {
+			t.Errorf("after %s: it counts again %t, want %t", step.after, !step.counts, step.counts)
+		}
+	}
+}
