@@ -1,9 +1,12 @@
 package clusters
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,4 +75,30 @@ func TestSomeMayBeHidden(t *testing.T) {
 	if c.state.Backups.Hidden == "" || len(c.state.Unseen) != 1 || c.backupImage() != "" {
 		t.Errorf("%+v, unseen %q", c.state.Backups, c.state.Unseen)
 	}
+}
+
+// TestNamesWhatItCouldNotLookAt: what may be in a namespace that cannot be listed is not taken to be gone.
+func TestNamesWhatItCouldNotLookAt(t *testing.T) {
+	forbidding, lists := &listServer{t: t, forbids: "pods"}, &listServer{t: t, clusters: []string{"a"}}
+	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
+		server := lists
+		if strings.Contains(r.URL.Path, "/namespaces/other/") {
+			server = forbidding
+		}
+		server.ServeHTTP(w, r)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reconcile.Reconciler{Source: nowhere{}, Live: New(client, Options{Namespaces: []string{"ns", "other"}, Reading: true}), Log: slog.New(slog.DiscardHandler), Plan: true}
+	if rep := r.Pass(t.Context()); len(rep.Clusters) != 1 || rep.Error == "" || !slices.Equal(rep.UnlistedIn, []string{"other"}) {
+		t.Errorf("%d clusters, %q, and could not look at %q", len(rep.Clusters), rep.Error, rep.UnlistedIn)
+	}
+}
+
+// nowhere is a source where the custom resources themselves are what is declared.
+type nowhere struct{ reconcile.Source }
+
+func (nowhere) Fetch(context.Context, func(reconcile.Desired)) reconcile.Desired {
+	return reconcile.Desired{Live: true}
 }

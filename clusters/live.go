@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -113,7 +114,7 @@ func (l *Live) Observe(
 		observed = append(observed, c)
 	}
 	return reconcile.Observed{Desired: desired, Clusters: observed, Removals: removals,
-		Unlisted: listed.failure(desired.Sources)}, nil
+		Unlisted: listed.failure(desired.Sources), UnlistedIn: slices.Sorted(maps.Keys(listed.unlisted))}, nil
 }
 
 // Close gives up all leases and connections.

@@ -62,7 +62,7 @@ func (r *Reconciler) passOver(ctx context.Context, in *intake, wanted func(key s
 	rep := report.Report{
 		Revision: desired.Revision, Signer: desired.Signer, Sources: desired.SourcesRead(), Problems: desired.Problems,
 		Warnings: desired.Warnings,
-		Removals: observed.Removals, Fetches: desired.fetches(), Planned: r.Plan,
+		Removals: observed.Removals, Fetches: desired.fetches(), UnlistedIn: observed.UnlistedIn, Planned: r.Plan,
 	}
 	for _, removal := range rep.Removals {
 		if r.isNewMessage("removal of "+removal.Source, removal.String()) {

@@ -108,6 +108,8 @@ type Observed struct {
 	// Unlisted says which namespaces could not be looked at, and why; nil if all could. Their
 	// clusters say so as well, those that are declared.
 	Unlisted error
+	// UnlistedIn are these namespaces. What there is in them beside what is declared is not known.
+	UnlistedIn []string
 }
 
 // Cluster is one cluster of a pass.

@@ -67,8 +67,8 @@ func (m *Metrics) Handler() http.Handler {
 // Observe takes in the report of a pass that has just ended, and how long it took. If that is zero, the report is
 // one of clusters that took longer than the pass, and was taken in before but for them.
 //
-// Clusters that the report neither tells of nor names among the others are gone. If nothing could be observed,
-// they may not be: they are there as ones that could not be.
+// Clusters that the report neither tells of nor names among the others are gone. If nothing could be observed, or
+// not their namespace, they may not be: they are there as ones that could not be.
 func (m *Metrics) Observe(rep report.Report, took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,7 +98,7 @@ func (m *Metrics) forget(rep report.Report) {
 	for key, cluster := range m.clusters {
 		switch {
 		case known[key]:
-		case nothingSeen:
+		case nothingSeen || slices.Contains(rep.UnlistedIn, cluster.namespace):
 			m.clusters[key] = cluster.unseen()
 		default:
 			delete(m.clusters, key)

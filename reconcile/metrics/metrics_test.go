@@ -258,6 +258,15 @@ func TestComingAndGoing(t *testing.T) {
 	requireSame(t, here(), "cluster_observed a shop 0\ncluster_observed b shop 0\ncluster_observed c shop 0")
 	m.Observe(pass(full("b")), time.Second)
 	requireSame(t, here(), "cluster_observed b shop 1\ncluster_ready b shop 1")
+	bank := full("z")
+	bank.Namespace = "bank"
+	m.Observe(pass(full("b"), bank), time.Second)
+	rep = pass(bank) // as where somebody has taken the right to look at the namespace
+	rep.Error, rep.UnlistedIn = "look at the namespace shop: forbidden", []string{"shop"}
+	m.Observe(rep, time.Second)
+	requireSame(t, here(), "cluster_observed b shop 0\ncluster_observed z bank 1\ncluster_ready z bank 1")
+	m.Observe(pass(bank), time.Second)
+	requireSame(t, here(), "cluster_observed z bank 1\ncluster_ready z bank 1")
 }
 
 func TestPassesAndSources(t *testing.T) {

@@ -34,6 +34,9 @@ type Report struct {
 	Error string `json:"error,omitempty"`
 	// Unobserved: the live side could not be read, and another pass may be luckier.
 	Unobserved bool `json:"-"`
+	// UnlistedIn are the namespaces that could not be looked at. There may be clusters in them that this report says
+	// nothing of.
+	UnlistedIn []string `json:"-"`
 	// Fetches are what became of reading each source, but for those that are still being read.
 	Fetches []Fetch `json:"-"`
 	// Others are the clusters, as namespace/name, that there are and that this report says nothing of: they take
