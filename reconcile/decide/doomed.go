@@ -74,13 +74,23 @@ func (s State) mayGiveUp(m Member) bool {
 }
 
 // othersAreWell reports whether all but that member are well, whatever becomes of their volumes:
-// one that still answers is not given up before. Who does not start because of a peer's data is not
-// waited for.
+// one that still answers is not given up before.
 func (s State) othersAreWell(m Member) bool {
+	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool { return other.ID != m.ID && s.ails(other) })
+}
+
+// othersWaitForNone reports whether all but that member are well, or do not start because of a peer's data, which may be
+// that member's.
+func (s State) othersWaitForNone(m Member) bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
-		goes := other.Answers && s.volumeGoes(other) && !s.mayServeOthers(other)
-		return other.ID != m.ID && s.ailment(other) != "" && !goes && !s.stoppedByCheck(other)
+		return other.ID != m.ID && s.ails(other) && !s.stoppedByCheck(other)
 	})
+}
+
+// ails reports whether something else is wrong with a member than that its volume goes, on which it still answers.
+func (s State) ails(m Member) bool {
+	goes := m.Answers && s.volumeGoes(m) && !s.mayServeOthers(m)
+	return s.ailment(m) != "" && !goes
 }
 
 // goingFirst returns the voter with the highest ordinal whose volume is being deleted.

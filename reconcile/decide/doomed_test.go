@@ -63,8 +63,7 @@ func TestOnGoingVolume(t *testing.T) {
 	})
 }
 
-// TestOthersAreWell: all but the one that is to go have to be well, or on a volume that goes, or down
-// because of a peer's data.
+// TestOthersAreWell: all but the one that is to go have to be well, or on a volume that goes.
 func TestOthersAreWell(t *testing.T) {
 	check(t, State.othersAreWell, map[string]slotCase{
 		"all well":                        {nil, true},
@@ -74,6 +73,17 @@ func TestOthersAreWell(t *testing.T) {
 		"another is doomed, and silent":   {both(going(2), func(s *State) { s.down(PodStarting, 0, 2) }), false},
 		"another is a learner":            {learns(2), false},
 		"another is a learner, and going": {both(learns(2), going(2)), true},
+		"another is down because of data": {halts(2, 1, 0), false},
+	})
+}
+
+// TestOthersWaitForNone: who is down because of a peer's data is not waited for where that peer is to go.
+func TestOthersWaitForNone(t *testing.T) {
+	check(t, State.othersWaitForNone, map[string]slotCase{
+		"all well":                        {nil, true},
+		"another is silent":               {silence(2), false},
+		"another is doomed":               {going(2), true},
+		"another is a learner":            {learns(2), false},
 		"another is down because of data": {halts(2, 1, 0), true},
 	})
 }
@@ -92,6 +102,7 @@ func TestMayGiveUp(t *testing.T) {
 		"two of three, one more than declared": {3, both(going(1, 2), declared(2)), true},
 		"all of three, one more than declared": {3, both(going(0, 1, 2), declared(2)), false},
 		"two of five":                          {5, going(1, 2), true},
+		"one of five, one down by its data":    {5, both(going(1), holds(2, 2, 2, 2, 0), halts(4, 1, 0)), false},
 		"three of five":                        {5, going(1, 2, 3), false},
 		"one of two":                           {2, going(1), false},
 		"one of as many, one in another's slot": {3, both(going(1), func(s *State) {
