@@ -5,41 +5,32 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
-	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
-	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
-	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
-	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/kubernetes"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	typedbatchv1 "k8s.io/client-go/kubernetes/typed/batch/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	typednetworkingv1 "k8s.io/client-go/kubernetes/typed/networking/v1"
 	typedpolicyv1 "k8s.io/client-go/kubernetes/typed/policy/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
 // kinds are those of a cluster's objects.
 var kinds = map[string]access{
-	"ConfigMap": accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.ConfigMaps,
-		applycorev1.ExtractConfigMap),
-	"Secret": accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.Secrets,
-		applycorev1.ExtractSecret),
-	"Service": accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.Services,
-		applycorev1.ExtractService),
-	"Pod": accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.Pods,
-		applycorev1.ExtractPod),
-	"PersistentVolumeClaim": accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.PersistentVolumeClaims,
-		applycorev1.ExtractPersistentVolumeClaim),
+	"ConfigMap":             accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.ConfigMaps),
+	"Secret":                accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.Secrets),
+	"Service":               accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.Services),
+	"Pod":                   accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.Pods),
+	"PersistentVolumeClaim": accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.PersistentVolumeClaims),
 	"PodDisruptionBudget": accessTo(kubernetes.Interface.PolicyV1,
-		typedpolicyv1.PolicyV1Interface.PodDisruptionBudgets, applypolicyv1.ExtractPodDisruptionBudget),
+		typedpolicyv1.PolicyV1Interface.PodDisruptionBudgets),
 	"NetworkPolicy": accessTo(kubernetes.Interface.NetworkingV1,
-		typednetworkingv1.NetworkingV1Interface.NetworkPolicies, applynetworkingv1.ExtractNetworkPolicy),
-	"CronJob": accessTo(kubernetes.Interface.BatchV1, typedbatchv1.BatchV1Interface.CronJobs,
-		applybatchv1.ExtractCronJob),
-	"Job": accessTo(kubernetes.Interface.BatchV1, typedbatchv1.BatchV1Interface.Jobs, applybatchv1.ExtractJob),
-	"StatefulSet": accessTo(kubernetes.Interface.AppsV1, typedappsv1.AppsV1Interface.StatefulSets,
-		applyappsv1.ExtractStatefulSet),
+		typednetworkingv1.NetworkingV1Interface.NetworkPolicies),
+	"CronJob":     accessTo(kubernetes.Interface.BatchV1, typedbatchv1.BatchV1Interface.CronJobs),
+	"Job":         accessTo(kubernetes.Interface.BatchV1, typedbatchv1.BatchV1Interface.Jobs),
+	"StatefulSet": accessTo(kubernetes.Interface.AppsV1, typedappsv1.AppsV1Interface.StatefulSets),
 }
 
 // access is how objects of one kind are read, applied and deleted. Where an object is given,
@@ -60,15 +51,26 @@ type requests[T, A any] interface {
 	Apply(ctx context.Context, object A, opts metav1.ApplyOptions) (T, error)
 }
 
-// applied is an apply configuration.
-type applied[A any] interface {
+// live is an object as the API server has it.
+type live interface {
+	metav1.Object
+	runtime.Object
+}
+
+// applied is an apply configuration, A the pointer to C.
+type applied[A, C any] interface {
+	*C
 	GetNamespace() *string
+	WithKind(kind string) A
+	WithAPIVersion(version string) A
+	WithNamespace(namespace string) A
+	WithName(name string) A
 	WithUID(uid types.UID) A
 	WithResourceVersion(version string) A
 }
 
-func accessTo[G any, R requests[T, A], T metav1.Object, A applied[A]](
-	group func(kubernetes.Interface) G, in func(G, string) R, extract func(T, string) (A, error),
+func accessTo[G any, R requests[T, A], T live, A applied[A, C], C any](
+	group func(kubernetes.Interface) G, in func(G, string) R,
 ) access {
 	return access{
 		get: func(ctx context.Context, c kubernetes.Interface, namespace, name string) (metav1.Object, error) {
@@ -101,10 +103,24 @@ func accessTo[G any, R requests[T, A], T metav1.Object, A applied[A]](
 			if !mine {
 				return nil, false, nil
 			}
-			config, err := extract(o, Manager)
-			return config, true, err
+			config := A(new(C))
+			return config, true, extract(o, config)
 		},
 	}
+}
+
+// extract has an apply configuration state what Quorate owns of a live object.
+func extract[T live, A applied[A, C], C any](object T, config A) error {
+	m := modelOf(object)
+	if m == nil {
+		return fmt.Errorf("read what Quorate owns of a %T: its type is not in types.yaml", object)
+	}
+	of := typed.ParseableType{Schema: m.schema, TypeRef: m.root}
+	if err := managedfields.ExtractInto(object, of, Manager, config, ""); err != nil {
+		return err
+	}
+	config.WithKind(m.kind).WithAPIVersion(m.apiVersion).WithNamespace(object.GetNamespace()).WithName(object.GetName())
+	return nil
 }
 
 // Apply applies one object as its apply configuration states it. Of the fields that it states,

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	_ "embed"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -8,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
 // model is what is known of a type of live objects.
@@ -25,8 +27,18 @@ type model struct {
 // models are those of the types that were met, by reflect.Type.
 var models sync.Map
 
-var converter = sync.OnceValue(func() managedfields.TypeConverter {
-	return applyconfigurations.NewTypeConverter(scheme.Scheme)
+// typesYAML are the schemas of the types of a cluster's objects, out of those that client-go has of every type there is.
+// Those would take more of a pass than any cluster does: a twentieth of a second to read, and 11 MiB that stay.
+//
+//go:embed types.yaml
+var typesYAML string
+
+var parsedTypes = sync.OnceValue(func() *typed.Parser {
+	types, err := typed.NewParser(typed.YAMLObject(typesYAML))
+	if err != nil {
+		panic(fmt.Sprintf("read types.yaml: %v", err))
+	}
+	return types
 })
 
 func modelOf(live metav1.Object) *model {
@@ -48,19 +60,16 @@ func newModel(of reflect.Type) *model {
 	if !is {
 		return nil
 	}
-	if _, err := Owned(object); err != nil {
-		return nil
-	}
 	gvks, _, err := scheme.Scheme.ObjectKinds(object)
 	if err != nil {
 		return nil
 	}
 	object.GetObjectKind().SetGroupVersionKind(gvks[0])
-	typed, err := converter().ObjectToTyped(object)
+	empty, err := managedfields.NewSchemeTypeConverter(scheme.Scheme, parsedTypes()).ObjectToTyped(object)
 	if err != nil {
 		return nil
 	}
-	m := &model{schema: typed.Schema(), root: typed.TypeRef(), lists: map[string]bool{}}
+	m := &model{schema: empty.Schema(), root: empty.TypeRef(), lists: map[string]bool{}}
 	m.apiVersion, m.kind = gvks[0].ToAPIVersionAndKind()
 	m.findLists(m.root)
 	return m

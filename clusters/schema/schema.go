@@ -29,7 +29,6 @@ import (
 type compiled struct {
 	structural *structuralschema.Structural
 	openAPI    validation.SchemaValidator
-	rules      *cel.Validator
 }
 
 // load compiles the definition once. An error is a defect of the program: a test holds
@@ -58,11 +57,22 @@ func compile(definition []byte) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &compiled{
-		structural: structural,
-		openAPI:    validator,
-		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
-	}, nil
+	return &compiled{structural: structural, openAPI: validator}, nil
+}
+
+// idleRules are the compiled CEL rules that nobody evaluates just now. To compile them takes longer than a cluster does,
+// and to keep them more memory than two hundred clusters, so they are kept for the next object, but not by a process
+// that reads none any more: the garbage collector takes what has been idle.
+var idleRules sync.Pool
+
+// withRules has the CEL rules evaluated by someone.
+func (c *compiled) withRules(evaluate func(*cel.Validator)) {
+	rules, is := idleRules.Get().(*cel.Validator)
+	if !is {
+		rules = cel.NewValidator(c.structural, true, celconfig.PerCallLimit)
+	}
+	evaluate(rules)
+	idleRules.Put(rules)
 }
 
 // openAPISchema is the schema of the served version, in the API server's internal form.

@@ -68,8 +68,11 @@ func (c *compiled) askRules(errs field.ErrorList, object, old map[string]any, op
 	if old != nil {
 		oldSelf = old
 	}
-	violations, _ := c.rules.Validate(context.Background(), nil, c.structural, object, oldSelf,
-		celconfig.RuntimeCELCostBudget, opts...)
+	var violations field.ErrorList
+	c.withRules(func(rules *cel.Validator) {
+		violations, _ = rules.Validate(context.Background(), nil, c.structural, object, oldSelf,
+			celconfig.RuntimeCELCostBudget, opts...)
+	})
 	return violations
 }
 
