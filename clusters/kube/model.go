@@ -27,8 +27,8 @@ type model struct {
 // models are those of the types that were met, by reflect.Type.
 var models sync.Map
 
-// typesYAML are the schemas of the types of a cluster's objects, out of those that client-go has of every type there is.
-// Those would take more of a pass than any cluster does: a twentieth of a second to read, and 11 MiB that stay.
+// typesYAML are the schemas of the types of a cluster's objects, out of those that client-go has of all types. Those
+// would take more of a pass than any cluster does: a twentieth of a second to read, and 11 MiB that stay.
 //
 //go:embed types.yaml
 var typesYAML string

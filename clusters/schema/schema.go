@@ -60,9 +60,9 @@ func compile(definition []byte) (*compiled, error) {
 	return &compiled{structural: structural, openAPI: validator}, nil
 }
 
-// idleRules are the compiled CEL rules that nobody evaluates just now. To compile them takes longer than a cluster does,
-// and to keep them more memory than two hundred clusters, so they are kept for the next object, but not by a process
-// that reads none any more: the garbage collector takes what has been idle.
+// idleRules are the compiled CEL rules that nobody evaluates just now. Compiling them takes longer than a cluster does,
+// and keeping them as much memory as two hundred, so they are kept for the next object, but not by a process that reads
+// none any more: the garbage collector takes what has been idle.
 var idleRules sync.Pool
 
 // withRules has the CEL rules evaluated by someone.

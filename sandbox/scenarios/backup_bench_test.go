@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -172,31 +171,6 @@ func measured(b testing.TB, environment []string, program string, args ...string
 			u.peak = max(u.peak, anonymous(command.Process.Pid))
 		}
 	}
-}
-
-// anonymous is the memory of a process, and of those that it started, that is no file's.
-func anonymous(pid int) (bytes int64) {
-	status, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0 // it has ended
-	}
-	defer status.Close()
-	for lines := bufio.NewScanner(status); lines.Scan(); {
-		if rest, is := strings.CutPrefix(lines.Text(), "RssAnon:"); is {
-			kib, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			bytes += kib << 10
-		}
-	}
-	children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, file := range children {
-		content, _ := os.ReadFile(file)
-		for _, child := range strings.Fields(string(content)) {
-			if pid, err := strconv.Atoi(child); err == nil {
-				bytes += anonymous(pid)
-			}
-		}
-	}
-	return bytes
 }
 
 // upload stores a file as it is, as people do by hand, and returns how long that took.

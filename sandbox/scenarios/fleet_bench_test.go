@@ -169,13 +169,15 @@ func (f *fleet) run(args ...string) (cost, error) {
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	start := time.Now()
-	if err := command.Run(); err != nil {
+	if err := command.Start(); err != nil {
+		return cost{}, err
+	}
+	peak := watchPeak(command.Process.Pid)
+	err := command.Wait()
+	c := cost{took: time.Since(start), peak: peak()}
+	if err != nil {
 		return cost{}, fmt.Errorf("%s: %w\n%s", args, err, end(stderr.String()))
 	}
-	state := command.ProcessState
-	c := cost{took: time.Since(start), cpu: state.UserTime() + state.SystemTime()}
-	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
-		c.peak = usage.Maxrss * 1024
-	}
+	c.cpu = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
 	return c, nil
 }

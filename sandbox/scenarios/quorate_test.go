@@ -37,7 +37,7 @@ type result struct {
 	stderr string
 	report report
 	took   time.Duration
-	// peak is the largest resident set of the process, in bytes.
+	// peak is the largest resident set of the process, or of one that it started, in bytes.
 	peak int64
 }
 
@@ -125,6 +125,7 @@ type process struct {
 	stdout  buffer
 	stderr  buffer
 	started time.Time
+	peak    func() int64
 }
 
 // vantage is where quorate runs, and how it reaches the API server.
@@ -168,6 +169,7 @@ func (w *world) start(v vantage, args ...string) *process {
 	if err := p.command.Start(); err != nil {
 		w.t.Fatal(err)
 	}
+	p.peak = watchPeak(p.command.Process.Pid)
 	w.t.Cleanup(p.kill) // a test that fails leaves none behind, least of all one that it has stopped
 	return p
 }
@@ -189,10 +191,7 @@ func (p *process) wait() result {
 	r := result{
 		args: strings.Join(p.command.Args[1:], " "),
 		code: p.command.ProcessState.ExitCode(), stdout: p.stdout.String(), stderr: p.stderr.String(),
-		took: time.Since(p.started),
-	}
-	if usage, ok := p.command.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		r.peak = usage.Maxrss * 1024
+		took: time.Since(p.started), peak: p.peak(),
 	}
 	if strings.HasPrefix(r.stdout, "{") {
 		if err := json.Unmarshal([]byte(r.stdout), &r.report); err != nil {

@@ -1,0 +1,72 @@
+package scenarios
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// watchPeak watches a process and those that it starts until it is gone, and tells the peak so far: the largest resident
+// set that any of them has had, in bytes. What the kernel tells of one that has ended counts what the process had before
+// it became this program, and whoever started it.
+func watchPeak(pid int) (peak func() int64) {
+	var highest atomic.Int64
+	go func() {
+		for isThere(pid) {
+			for _, one := range processTree(pid) {
+				highest.Store(max(highest.Load(), memoryOf(one, "VmHWM")))
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	return highest.Load
+}
+
+func isThere(pid int) bool {
+	_, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
+	return err == nil
+}
+
+// anonymous is the memory of a process, and of those that it started, that is no file's.
+func anonymous(pid int) (bytes int64) {
+	for _, one := range processTree(pid) {
+		bytes += memoryOf(one, "RssAnon")
+	}
+	return bytes
+}
+
+// memoryOf is a figure out of the status of a process, in bytes; 0 if it has ended.
+func memoryOf(pid int, figure string) int64 {
+	status, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	defer status.Close()
+	for lines := bufio.NewScanner(status); lines.Scan(); {
+		if rest, is := strings.CutPrefix(lines.Text(), figure+":"); is {
+			kib, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// processTree is a process with all that it started and that have not ended.
+func processTree(pid int) []int {
+	all := []int{pid}
+	children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, file := range children {
+		content, _ := os.ReadFile(file)
+		for _, child := range strings.Fields(string(content)) {
+			if pid, err := strconv.Atoi(child); err == nil {
+				all = append(all, processTree(pid)...)
+			}
+		}
+	}
+	return all
+}
