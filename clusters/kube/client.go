@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
@@ -25,7 +24,7 @@ const (
 // Client talks to one API server.
 type Client struct {
 	config  *rest.Config
-	typed   kubernetes.Interface
+	typed   groups
 	dynamic dynamic.Interface
 	// heads tells of objects nothing but their metadata, and watches does so without the bounds of requests.
 	heads, watches metadata.Interface
@@ -48,7 +47,7 @@ func New(config *rest.Config) (*Client, error) {
 	compact := rest.CopyConfig(asking)
 	compact.ContentType = runtime.ContentTypeProtobuf
 	compact.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	typed, err := kubernetes.NewForConfig(compact)
+	typed, err := newGroups(compact)
 	if err != nil {
 		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/kubernetes"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	typedbatchv1 "k8s.io/client-go/kubernetes/typed/batch/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -19,26 +18,26 @@ import (
 
 // kinds are those of a cluster's objects.
 var kinds = map[string]access{
-	"ConfigMap":             accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.ConfigMaps),
-	"Secret":                accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.Secrets),
-	"Service":               accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.Services),
-	"Pod":                   accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.Pods),
-	"PersistentVolumeClaim": accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.PersistentVolumeClaims),
-	"PodDisruptionBudget": accessTo(kubernetes.Interface.PolicyV1,
+	"ConfigMap":             accessTo(groups.CoreV1, typedcorev1.CoreV1Interface.ConfigMaps),
+	"Secret":                accessTo(groups.CoreV1, typedcorev1.CoreV1Interface.Secrets),
+	"Service":               accessTo(groups.CoreV1, typedcorev1.CoreV1Interface.Services),
+	"Pod":                   accessTo(groups.CoreV1, typedcorev1.CoreV1Interface.Pods),
+	"PersistentVolumeClaim": accessTo(groups.CoreV1, typedcorev1.CoreV1Interface.PersistentVolumeClaims),
+	"PodDisruptionBudget": accessTo(groups.PolicyV1,
 		typedpolicyv1.PolicyV1Interface.PodDisruptionBudgets),
-	"NetworkPolicy": accessTo(kubernetes.Interface.NetworkingV1,
+	"NetworkPolicy": accessTo(groups.NetworkingV1,
 		typednetworkingv1.NetworkingV1Interface.NetworkPolicies),
-	"CronJob":     accessTo(kubernetes.Interface.BatchV1, typedbatchv1.BatchV1Interface.CronJobs),
-	"Job":         accessTo(kubernetes.Interface.BatchV1, typedbatchv1.BatchV1Interface.Jobs),
-	"StatefulSet": accessTo(kubernetes.Interface.AppsV1, typedappsv1.AppsV1Interface.StatefulSets),
+	"CronJob":     accessTo(groups.BatchV1, typedbatchv1.BatchV1Interface.CronJobs),
+	"Job":         accessTo(groups.BatchV1, typedbatchv1.BatchV1Interface.Jobs),
+	"StatefulSet": accessTo(groups.AppsV1, typedappsv1.AppsV1Interface.StatefulSets),
 }
 
 // access is how objects of one kind are read, applied and deleted. Where an object is given,
 // applied and owned say whether it is of this kind.
 type access struct {
-	get    func(ctx context.Context, c kubernetes.Interface, namespace, name string) (metav1.Object, error)
-	remove func(ctx context.Context, c kubernetes.Interface, namespace, name string, opts metav1.DeleteOptions) error
-	apply  func(ctx context.Context, c kubernetes.Interface, object any, opts metav1.ApplyOptions) (mine bool,
+	get    func(ctx context.Context, c groups, namespace, name string) (metav1.Object, error)
+	remove func(ctx context.Context, c groups, namespace, name string, opts metav1.DeleteOptions) error
+	apply  func(ctx context.Context, c groups, object any, opts metav1.ApplyOptions) (mine bool,
 		err error)
 	over  func(object any, uid types.UID, version string) (mine bool)
 	owned func(live any) (config any, mine bool, err error)
@@ -70,17 +69,17 @@ type applied[A, C any] interface {
 }
 
 func accessTo[G any, R requests[T, A], T live, A applied[A, C], C any](
-	group func(kubernetes.Interface) G, in func(G, string) R,
+	group func(groups) G, in func(G, string) R,
 ) access {
 	return access{
-		get: func(ctx context.Context, c kubernetes.Interface, namespace, name string) (metav1.Object, error) {
+		get: func(ctx context.Context, c groups, namespace, name string) (metav1.Object, error) {
 			return in(group(c), namespace).Get(ctx, name, metav1.GetOptions{})
 		},
-		remove: func(ctx context.Context, c kubernetes.Interface, namespace, name string,
+		remove: func(ctx context.Context, c groups, namespace, name string,
 			opts metav1.DeleteOptions) error {
 			return in(group(c), namespace).Delete(ctx, name, opts)
 		},
-		apply: func(ctx context.Context, c kubernetes.Interface, object any, opts metav1.ApplyOptions) (bool, error) {
+		apply: func(ctx context.Context, c groups, object any, opts metav1.ApplyOptions) (bool, error) {
 			o, mine := object.(A)
 			if !mine {
 				return false, nil
