@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"errors"
+	"time"
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/status"
@@ -30,6 +31,9 @@ func (c *cluster) Report(
 	if err != nil {
 		return nil, err // what was observed has no time either
 	}
+	if entry.Decision.Verdict == "" {
+		return nil, c.reportUnobserved(ctx, entry.Error, now)
+	}
 	next := status.New(custom, c.target, entry, source)
 	events := status.Events(custom, next, c.target, entry, c.live.holder.Host, now)
 	var failures []error
@@ -49,4 +53,17 @@ func (c *cluster) Report(
 		failures = append(failures, c.kube().CreateEvent(ctx, custom, event))
 	}
 	return status.News(custom, next, events), c.live.advised(custom.Namespace, errors.Join(failures...))
+}
+
+// reportUnobserved has the condition Ready say that it is not known, and why; all else stays as it was last seen.
+func (c *cluster) reportUnobserved(ctx context.Context, why string, now time.Time) error {
+	custom := c.own.Custom
+	next, isNews := status.Unobserved(custom, why, now)
+	if !isNews {
+		return nil
+	}
+	if err := c.kube().ApplyStatus(ctx, custom, next); !kube.IsConflict(err) {
+		return c.live.advised(custom.Namespace, err)
+	}
+	return nil // what another pass has told since this one looked is newer
 }

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -56,6 +57,39 @@ func TestNewsThatCannotBeWritten(t *testing.T) {
 			if told := events.Load() > 0; told != acted || (len(news) > 0) != acted {
 				t.Errorf("%s, acted %t: %d events, and news %v", reason, acted, events.Load(), news)
 			}
+		}
+	}
+}
+
+// TestUnobservedIsTold: a cluster that cannot be observed says so itself, in the condition Ready.
+func TestUnobservedIsTold(t *testing.T) {
+	var told []string
+	server := &listServer{t: t, clusters: []string{"a"}}
+	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPatch {
+			server.ServeHTTP(w, r)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		told = append(told, r.URL.Path+" "+string(body))
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	observed, err := New(client, Options{}).Observe(t.Context(), reconcile.Desired{Live: true}, nil)
+	if err != nil || len(observed.Clusters) != 1 {
+		t.Fatalf("%+v, %v", observed, err)
+	}
+	entry := report.Cluster{Error: "list Pods: forbidden"}
+	news, err := observed.Clusters[0].Report(t.Context(), entry, reconcile.SourceState{})
+	if err != nil || len(news) > 0 || len(told) != 1 {
+		t.Fatalf("%v, %v, %q", news, err, told)
+	}
+	for _, want := range []string{"/a/status ", `"reason":"NotObserved"`, `"status":"Unknown"`, `"message":"list Pods: forbidden"`} {
+		if !strings.Contains(told[0], want) {
+			t.Errorf("%s is not in %s", want, told[0])
 		}
 	}
 }

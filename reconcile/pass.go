@@ -176,6 +176,9 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 		if ctx.Err() == nil && r.isNewMessage(entry.Key(), entry.Error) {
 			log.Error("observe", "error", err, stack(err))
 		}
+		if ctx.Err() == nil && !r.Plan {
+			r.tellUnobserved(ctx, log, cluster, entry, source)
+		}
 		return entry
 	}
 	entry.State, entry.Decision = state, r.decide(ctx, state)
@@ -208,6 +211,16 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 		entry.Error = oneLine(failures)
 	}
 	return entry
+}
+
+// tellUnobserved has a cluster itself say that it cannot be observed: else it goes on saying what an earlier pass saw.
+func (r *Reconciler) tellUnobserved(
+	ctx context.Context, log *slog.Logger, cluster Cluster, entry report.Cluster, source SourceState,
+) {
+	_, err := r.tell(ctx, cluster, entry, source)
+	if r.isNewError(entry.Key()+" report", err) {
+		log.Error("report", "error", err, stack(err))
+	}
 }
 
 // approve has an action that nobody has approved become a Block.

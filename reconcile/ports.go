@@ -133,8 +133,8 @@ type Cluster interface {
 	Changes(next decide.Action) ([]report.Change, error)
 	// Do carries out one action. Nothing to change is no error. ErrLocked: another pass is acting.
 	Do(ctx context.Context, action decide.Action) (report.Outcome, error)
-	// Report tells of the pass in the cluster itself: status and events. It writes only what is
-	// news, and returns that.
+	// Report tells of the pass in the cluster itself: status and events, or, without a decision, only that it could not
+	// be observed. It writes only what is news, and returns that.
 	Report(ctx context.Context, entry report.Cluster, source SourceState) ([]report.News, error)
 	// Leave gives up what was kept for the pass, which has done with the cluster, and is not to ask it anything
 	// any more; soon says that a later pass looks at it again, as something is left to do.

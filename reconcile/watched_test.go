@@ -77,7 +77,7 @@ func TestSteps(t *testing.T) {
 			l.worlds["a"].Declared.Replicas, l.doing = 5, map[string]error{"a": fmt.Errorf("%w: process 7", reconcile.ErrLocked)}
 		}, []string{listed, observed, decided, "pass/a/act/ApplyObjects locked", "pass/a/act locked", "pass/a/report ok", "pass/a locked LockedElsewhere", "pass locked"}},
 		"a cluster that cannot be observed": {func(l *live) { l.broken = map[string]error{"a": errors.New("no pods")} },
-			[]string{listed, "pass/a/observe error  no pods", "pass/a error  no pods", "pass error"}},
+			[]string{listed, "pass/a/observe error  no pods", "pass/a/report ok", "pass/a error  no pods", "pass error"}},
 		"no API server": {func(l *live) { l.failing = []error{errors.New("no route")} }, []string{"pass/list error  no route", "pass error  no route"}},
 		"a panic": {func(l *live) { l.bursts = map[string]string{"a": "State"} },
 			[]string{listed, "pass/a/observe error  it panicked", "pass/a error  it panicked", "pass error"}},

@@ -76,11 +76,13 @@ func (s State) mayGiveUp(m Member) bool {
 // othersAreWell reports whether all but that member are well, whatever becomes of their volumes:
 // one that still answers is not given up before.
 func (s State) othersAreWell(m Member) bool {
-	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool { return other.ID != m.ID && s.ails(other) })
+	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
+		return other.ID != m.ID && s.ails(other)
+	})
 }
 
-// othersWaitForNone reports whether all but that member are well, or do not start because of a peer's data, which may be
-// that member's.
+// othersWaitForNone reports whether all but that member are well, or do not start because of a peer's data,
+// which may be that member's.
 func (s State) othersWaitForNone(m Member) bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
 		return other.ID != m.ID && s.ails(other) && !s.stoppedByCheck(other)

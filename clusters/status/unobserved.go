@@ -1,0 +1,31 @@
+package status
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// notObserved is the reason of the condition Ready while a cluster cannot be observed.
+const notObserved = "NotObserved"
+
+// Unobserved is the status of a cluster that could not be observed: the condition Ready is not known, and why; all
+// else is as it was last seen. That is news once: the message of an error may say something else each time.
+func Unobserved(
+	live *v1alpha1.EtcdCluster, why string, now time.Time,
+) (status v1alpha1.EtcdClusterStatus, isNews bool) {
+	was := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady)
+	if was != nil && was.Status == metav1.ConditionUnknown && was.Reason == notObserved {
+		return live.Status, false
+	}
+	live.Status.DeepCopyInto(&status)
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: notObserved, Message: why,
+		ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(now),
+	})
+	makeReadable(&status)
+	return status, true
+}
