@@ -59,6 +59,9 @@ func recoverCluster(s State) (Decision, bool) {
 	switch {
 	case !s.toRun() || !s.recorded():
 		return Decision{}, false
+	case s.recoversInVain():
+		return act(StopRecovery{s.Recovery.Job.UID}, "etcd has a quorum after all: delete Job %s, which would make "+
+			"another cluster beside it", s.recoveryJobName())
 	case s.Record.Recovering():
 		return s.goOnRecovering()
 	case StandingRecord(s, "").Recovering():
@@ -125,6 +128,14 @@ func (s State) hindersRecovery() string {
 		return fmt.Sprintf("Kubernetes finds %s ready, as long as etcd has a quorum", Enumerate(serving))
 	}
 	return ""
+}
+
+// recoversInVain reports whether a Job is still at work, or about to be, although the cluster on record has a quorum.
+// The pod of the member that it makes another cluster of would lead clients there.
+func (s State) recoversInVain() bool {
+	job := s.Recovery.Job
+	return job != nil && job.Phase == JobRuns && !job.Terminating && s.Membership.Known &&
+		s.Membership.ClusterID == s.Record.ClusterID
 }
 
 // awaitsUnready reports whether the recovery that git orders waits for nothing but for Kubernetes to find
@@ -257,9 +268,9 @@ func (s State) goOnRecovering() (Decision, bool) {
 	switch serving := s.replicaNames(isReady); {
 	case s.Membership.Known || len(serving) > 0:
 		return block("a new cluster was being made of %s, and etcd serves (%s): if nothing is lost after "+
-			"all, take recovery out of record.yaml in ConfigMap %s-members; otherwise stop it: "+
-			"kubectl scale statefulset %[3]s --replicas=0", source,
-			cmp.Or(Enumerate(serving), "it lists its members"), s.Name)
+			"all, %stake recovery out of record.yaml in ConfigMap %s-members; otherwise stop it: "+
+			"kubectl scale statefulset %[4]s --replicas=0", source,
+			cmp.Or(Enumerate(serving), "it lists its members"), s.firstGiveUp(), s.Name)
 	case order.ClusterID != begun.ClusterID:
 		return block("a new cluster was being made of %s, and git does not order it any more: "+
 			"declare spec.recovery with clusterID %s again", source, begun.ClusterID)
@@ -283,6 +294,19 @@ func (s State) goOnRecovering() (Decision, bool) {
 			"name another member in spec.recovery, or a backup", s.ReplicaName(begun.Ordinal))
 	}
 	return s.followRecovery()
+}
+
+// firstGiveUp says what a person gives up before a recovery that was begun: the Job, and what it may have made.
+func (s State) firstGiveUp() string {
+	begun, job := s.Record.Recovery, s.Recovery.Job
+	switch {
+	case job != nil && job.Phase == JobRuns && !job.Terminating:
+		return fmt.Sprintf("kubectl delete job %s, and ", s.recoveryJobName())
+	case s.Membership.Known && !s.listed()[begun.Ordinal].Answers:
+		return fmt.Sprintf("kubectl delete pvc data-%s, on which there may be the new cluster by now, and ",
+			s.ReplicaName(begun.Ordinal))
+	}
+	return ""
 }
 
 // followRecovery follows the Job on the volume that is there.

@@ -304,6 +304,8 @@ func (w *world) remove(args []datadriven.CmdArg) error {
 	switch what := args[0].Key; what {
 	case "record":
 		w.Record = decide.Record{}
+	case "recovery": // from the record, as a person does by hand
+		w.Record.Recovery = decide.RecordedRecovery{}
 	case "status":
 		w.ReportedClusterID = 0
 	case "members":

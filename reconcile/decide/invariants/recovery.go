@@ -47,7 +47,7 @@ func recoveredOnWord(s decide.State, d decide.Decision) string {
 			return ""
 		}
 	case decide.StopRecovery:
-		if s.Declared.Recovery.ClusterID != s.Record.ClusterID {
+		if s.Declared.Recovery.ClusterID != s.Record.ClusterID && !s.Membership.Known {
 			return fmt.Sprintf("%s, and git orders no recovery of this cluster", d.Action)
 		}
 		return ""
