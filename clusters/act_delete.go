@@ -70,13 +70,26 @@ func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 				c.state.ReplicaName(ordinal))
 		}
 	}
-	again := c.state
-	again.Membership = now
-	if again.Keeps(ordinal) {
-		return fmt.Errorf("not all is well with the members, and %s may have the better data",
+	kept, err := c.stillKept(ctx, ordinal, now)
+	if err == nil && kept {
+		err = fmt.Errorf("not all is well with the members, and %s may have the better data",
 			c.state.ReplicaName(ordinal))
 	}
-	return nil
+	return err
+}
+
+// stillKept reports whether what a member has left is that of a lost cluster and stays: by this membership, and by the
+// members' claims as they are now.
+func (c *cluster) stillKept(ctx context.Context, ordinal int, now decide.Membership) (bool, error) {
+	ofLost := func(gone decide.RemovedMember) bool { return gone.Ordinal == ordinal && gone.Kept() }
+	if !slices.ContainsFunc(c.state.Record.Removed, ofLost) {
+		return false, nil
+	}
+	again := c.state
+	again.Membership = now
+	var err error
+	again.Replicas, err = c.volumesNow(ctx, c.ordinalsBeside(0, now))
+	return again.Keeps(ordinal), err
 }
 
 // nothingRuns returns nil if there is no pod of the cluster, and nothing that would make one.

@@ -1,9 +1,13 @@
 package clusters
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"path"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -38,9 +42,19 @@ func TestMemberGone(t *testing.T) {
 }
 
 // What is left of a lost cluster may be the better copy, as long as not all is well with the one that was made of it,
-// although git has given it up.
+// although git has given it up: it stays where a member is silent by now, or where its claim is being deleted or gone.
 func TestKeptVolumeStaysWhileMembersAreUnwell(t *testing.T) {
-	for _, unwell := range []bool{false, true} {
+	going := metav1.Time{Time: noon}
+	for name, test := range map[string]struct {
+		silent bool
+		change func(*corev1.PersistentVolumeClaim)
+		goes   bool
+	}{
+		"all is well":               {goes: true},
+		"a member is silent":        {silent: true},
+		"a claim is being deleted":  {change: func(claim *corev1.PersistentVolumeClaim) { claim.DeletionTimestamp = &going }},
+		"a claim is another by now": {change: func(claim *corev1.PersistentVolumeClaim) { claim.UID = "another" }},
+	} {
 		l := newLife(t)
 		l.etcd.members, l.pods = l.etcd.members[:2:2], l.pods[:2]
 		l.record.Members, l.record.Recovery = l.record.Members[:2:2], decide.RecordedRecovery{ClusterID: 0xdead}
@@ -54,9 +68,19 @@ func TestKeptVolumeStaysWhileMembersAreUnwell(t *testing.T) {
 		if d := decide.Decide(c.state); d.Action != (decide.DeleteVolume{Ordinal: 2, VolumeUID: "volume-2"}) {
 			t.Fatal(d)
 		}
-		l.etcd.running[1].hangs.Store(unwell)
-		if err := c.memberGone(t.Context(), 2); (err != nil) != unwell {
-			t.Errorf("unwell %t: %v", unwell, err)
+		l.etcd.running[1].hangs.Store(test.silent)
+		c.live.kube = clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			claim := claimed("")
+			claim.Name = path.Base(r.URL.Path)
+			claim.UID = types.UID("volume-" + claim.Name[len(claim.Name)-1:])
+			if claim.Name == "data-a-0" && test.change != nil {
+				test.change(claim)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(claim)
+		}))
+		if err := c.memberGone(t.Context(), 2); (err == nil) != test.goes {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
