@@ -21,8 +21,10 @@ func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (re
 	if err := c.nothingRuns(ctx); err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
 	}
-	if back, err := c.volumesBack(ctx); back != "" || err != nil {
-		return report.Outcome{Detail: back}, err
+	for _, look := range []func(context.Context) (string, error){c.stillWorks, c.volumesBack} {
+		if there, err := look(ctx); there != "" || err != nil {
+			return report.Outcome{Detail: there}, err
+		}
 	}
 	volumeUID, err := c.volumeToRecover(ctx, order)
 	if err != nil {

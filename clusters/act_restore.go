@@ -27,6 +27,9 @@ func (c *cluster) startRestore(ctx context.Context, a decide.StartRestore) (repo
 	if declared := objects.RestoreOf(c.buildable); declared.Digest != a.Digest {
 		return report.Outcome{}, fmt.Errorf("%s: %s is declared", a, declared.Digest)
 	}
+	if works, err := c.stillWorks(ctx); works != "" || err != nil {
+		return report.Outcome{Detail: works}, err
+	}
 	in.BackupImage = c.live.options.BackupImage
 	claim, err := c.seedClaim(ctx, in, decide.SeedOrdinal)
 	if err != nil {
@@ -40,6 +43,21 @@ func (c *cluster) startRestore(ctx context.Context, a decide.StartRestore) (repo
 		return report.Outcome{}, err
 	}
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
+}
+
+// stillWorks names a pod of an earlier Job that is there by now, and may still write to the volume of a member; empty
+// if there is none. Pods may have been listed long before the Job was looked for, and found gone.
+func (c *cluster) stillWorks(ctx context.Context) (string, error) {
+	pods, err := c.kube().Pods(ctx, c.target.Cluster.Namespace, objects.VolumeWorkers(c.target.Cluster.Name))
+	if err != nil {
+		return "", err
+	}
+	for i := range pods {
+		if c.mayWrite(&pods[i]) {
+			return fmt.Sprintf("not yet: of an earlier Job, pod %s is there", pods[i].Name), nil
+		}
+	}
+	return "", nil
 }
 
 // stillRestoring is an error if the cluster is not being made from a backup, by the record that is there.

@@ -70,7 +70,7 @@ func (c *cluster) findVolumeJob(
 		switch {
 		case job != nil && metav1.IsControlledBy(pod, job):
 			pods = append(pods, pod)
-		case c.hasVolume(pod) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed:
+		case c.mayWrite(pod):
 			seen.Stopping = append(seen.Stopping, pod.Name)
 		}
 	}
@@ -78,6 +78,11 @@ func (c *cluster) findVolumeJob(
 		c.own.Objects[id.Kind+"/"+id.Name] = job
 	}
 	return job, pods, nil
+}
+
+// mayWrite reports whether a pod that has not ended has the volume of a member.
+func (c *cluster) mayWrite(pod *corev1.Pod) bool {
+	return c.hasVolume(pod) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
 // hasVolume reports whether a pod has the volume of a member: one that only has the labels of those that

@@ -69,6 +69,8 @@ func TestRecovery(t *testing.T) {
 	s.refuse(c, decide.StopRecovery{JobUID: "another"}, "another one was seen")
 	s.do(c, decide.StopRecovery{JobUID: c.state.Recovery.Job.UID}, true)
 	s.decided("Recover", "of an earlier Job, a pod is still there: a-recovery-x") // nothing collects it here
+	c = s.withoutPod("a-recovery-x")
+	s.do(c, start, false) // it was there after all
 	s.deletePod("a-recovery-x")
 	s.do(s.observe(), start, true)
 
@@ -222,6 +224,23 @@ func (s *stage) proveVolumes() {
 	if _, err := c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" }); err != nil {
 		s.Fatal(err)
 	}
+}
+
+// withoutPod is what is seen just before a pod is made.
+func (s *stage) withoutPod(name string) *cluster {
+	s.Helper()
+	pods := s.server.Client.CoreV1().Pods("default")
+	pod, err := pods.Get(s.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.deletePod(name)
+	seen := s.observe()
+	pod.UID, pod.ResourceVersion = "", ""
+	if _, err := pods.Create(s.Context(), pod, metav1.CreateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	return seen
 }
 
 func (s *stage) loseRecord() {

@@ -48,7 +48,8 @@ func TestRestore(t *testing.T) {
 	changed := s.decided("Restore", "start again")
 	s.refuse(changed, decide.StopRestore{JobUID: "another"}, "another one was seen")
 	s.do(changed, decide.StopRestore{JobUID: job.UID}, true)
-	s.decided("Restore", "of an earlier Job, a pod is still there: a-restore-x") // nothing collects it here
+	s.decided("Restore", "of an earlier Job, a pod is still there: a-restore-x")                                 // nothing collects it here
+	s.do(s.withoutPod("a-restore-x"), decide.StartRestore{Digest: changed.state.Declared.Restore.Digest}, false) // it was there after all
 	s.deletePod("a-restore-x")
 	c = s.decided("Restore", "restore 20261120t180000z")
 	s.do(c, decide.StartRestore{Digest: c.state.Declared.Restore.Digest}, true)

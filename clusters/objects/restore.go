@@ -40,6 +40,11 @@ func WorksOnVolume(labels map[string]string) bool {
 	return labels[labelComponent] == componentRestore || labels[labelComponent] == componentRecovery
 }
 
+// VolumeWorkers selects the pods that work on the volume of a member, or have.
+func VolumeWorkers(cluster string) string {
+	return fmt.Sprintf("%s,%s in (%s,%s)", SelectorOf(cluster), labelComponent, componentRestore, componentRecovery)
+}
+
 func restoreLabels(cluster string) map[string]string {
 	labels := Labels(cluster)
 	maps.Copy(labels, map[string]string{labelComponent: componentRestore})
