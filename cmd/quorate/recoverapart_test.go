@@ -97,6 +97,28 @@ func TestRecoverApartFromNothing(t *testing.T) {
 	}
 }
 
+// TestRecoverApartRemovesCopiesOnly: what is in the place of the copy is removed only if it is one; it may be the member
+// itself.
+func TestRecoverApartRemovesCopiesOnly(t *testing.T) {
+	r := newRecoveries(t)
+	prepare := func(work string) func() ran {
+		return func() ran {
+			return r.recover(r.dir(), "--prepare", "--dir="+work, "--etcd-version="+versionOf(t, r.etcd), "--initial-cluster-token=t")
+		}
+	}
+	r.unchanged(exitBlocked, "nothing says that it is a copy", prepare(r.volume))
+	overwriteFile(t, filepath.Join(r.volume, "survivor.json"), "")
+	r.unchanged(exitBlocked, "nothing says that it is a copy", prepare(r.volume))
+	work := t.TempDir()
+	if err := os.Mkdir(filepath.Join(work, "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.unchanged(exitBlocked, "nothing says that it is a copy", prepare(work))
+	if _, err := os.Stat(filepath.Join(work, "data")); err != nil {
+		t.Error(err)
+	}
+}
+
 func versionOf(t *testing.T, etcd string) string {
 	t.Helper()
 	said, err := exec.Command(etcd, "--version").Output()

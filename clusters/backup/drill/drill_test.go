@@ -170,6 +170,24 @@ func TestPrepared(t *testing.T) {
 	}
 }
 
+// TestPreparedRemovesDrillsOnly: what is in the directory is removed only if it is of a drill.
+func TestPreparedRemovesDrillsOnly(t *testing.T) {
+	bucket, m := stored(t, inspect)
+	v := etcdversion.Version{Major: 3, Minor: 6, Patch: 16}
+	for _, name := range []string{"data", "snapshot.db", ConfigFile} {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Prepare(t.Context(), v, bucket, m, Apart{dir, t.TempDir()}, backup.Reading{Inspect: inspect}); !errors.Is(err, snapshot.ErrExists) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+			t.Errorf("%s: %v %v", name, entries, err)
+		}
+	}
+}
+
 // TestPreparedOfAnother: who goes on with a drill does so for one cluster and version. Of another one nothing is asked,
 // and nothing is said that could change what is on record of it.
 func TestPreparedOfAnother(t *testing.T) {

@@ -23,6 +23,8 @@ const (
 	// drillFile says how far the drill has come.
 	drillFile    = "drill.json"
 	maxDrillFile = 4 << 20
+	// begunFile says, in the directory to restore in, that what else is there is of a drill.
+	begunFile = "drill-begun"
 )
 
 // prepared is a drill whose etcd somebody else starts.
@@ -52,8 +54,29 @@ func (a Apart) absolute() (Apart, error) {
 
 func (a Apart) drillFile() string { return filepath.Join(a.State, drillFile) }
 
+// clear removes what an earlier drill has made. It refuses what nothing says to be of one: that may be somebody's etcd.
+func (a Apart) clear(made ...string) error {
+	mark := filepath.Join(a.Dir, begunFile)
+	if _, err := os.Lstat(mark); errors.Is(err, os.ErrNotExist) {
+		for _, other := range append(made, filepath.Join(a.Dir, ConfigFile)) {
+			if _, err := os.Lstat(other); !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("%w: %s is there, and nothing says that it is of a drill: name an empty directory "+
+					"to restore in", snapshot.ErrExists, other)
+			}
+		}
+	}
+	err := os.WriteFile(mark, nil, 0o600)
+	for _, before := range append(made, a.drillFile()) {
+		if err == nil {
+			err = os.RemoveAll(before)
+		}
+	}
+	return err
+}
+
 // Prepare restores a backup, for an etcd of that version that somebody else starts in its directory by
-// ConfigFile. What was there of a drill before is gone. Finish does the rest. Errors are those of Try.
+// ConfigFile. What was there of a drill before is gone; whatever else is there is snapshot.ErrExists. Finish does the
+// rest. Other errors are those of Try.
 func Prepare(
 	ctx context.Context, v etcdversion.Version, from store.Bucket, m store.Manifest, a Apart, r backup.Reading,
 ) (store.Drill, error) {
@@ -67,10 +90,8 @@ func Prepare(
 		return t.Drill, err
 	}
 	file := filepath.Join(a.Dir, "snapshot.db")
-	for _, before := range []string{a.drillFile(), t.dataDir(a.Dir), file} {
-		if err := os.RemoveAll(before); err != nil {
-			return t.Drill, fmt.Errorf("clear away an earlier drill: %w", err)
-		}
+	if err := a.clear(t.dataDir(a.Dir), file); err != nil {
+		return t.Drill, fmt.Errorf("clear away an earlier drill: %w", err)
 	}
 	if err := t.fill(ctx, from, a.Dir, r); err != nil {
 		return t.Drill, err

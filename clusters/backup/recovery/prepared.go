@@ -20,13 +20,14 @@ import (
 const (
 	// ConfigFile is what that etcd is started with, in that directory.
 	ConfigFile = "etcd.yaml"
-	// survivorFile says of whom the copy is.
+	// survivorFile says of whom the copy is. It is there before the copy is, and says nothing until that is whole.
 	survivorFile = "survivor.json"
 	maxSurvivor  = 1 << 20
 )
 
 // Prepare copies the member that is left to o.Dir, for an etcd that somebody else starts there by
-// ConfigFile. What was there of a copy before is gone. RecoverPrepared does the rest.
+// ConfigFile. What was there of a copy before is gone; whatever else is there is snapshot.ErrExists. RecoverPrepared
+// does the rest.
 func Prepare(ctx context.Context, o Order) error {
 	survivor, held, err := o.hold(ctx)
 	if err != nil {
@@ -36,11 +37,10 @@ func Prepare(ctx context.Context, o Order) error {
 	if err := Check(survivor, o.Etcd); err != nil {
 		return err
 	}
-	dataDir := o.copyDir()
-	if err := errors.Join(os.RemoveAll(dataDir), removed(filepath.Join(o.Dir, survivorFile))); err != nil {
+	if err := o.clear(); err != nil {
 		return err
 	}
-	if err := o.copyMember(ctx, survivor, dataDir); err != nil {
+	if err := o.copyMember(ctx, survivor, o.copyDir()); err != nil {
 		return err
 	}
 	if err := o.writeConfig(); err != nil {
@@ -55,7 +55,42 @@ func Prepare(ctx context.Context, o Order) error {
 
 // PrepareNothing is Prepare where there is nothing to do any more: that etcd starts without data.
 func PrepareNothing(o Order) error {
-	return errors.Join(os.RemoveAll(o.copyDir()), removed(filepath.Join(o.Dir, survivorFile)), o.writeConfig())
+	if err := o.clear(); err != nil {
+		return err
+	}
+	return o.writeConfig()
+}
+
+// clear removes an earlier copy. It refuses what nothing says to be one: that may be the member itself.
+func (o Order) clear() error {
+	mark := filepath.Join(o.Dir, survivorFile)
+	var others []string
+	if _, err := os.Lstat(mark); errors.Is(err, os.ErrNotExist) {
+		others = []string{o.copyDir(), filepath.Join(o.Dir, ConfigFile)}
+	}
+	if is, err := sameFile(o.copyDir(), o.Into.DataDir); is || err != nil {
+		others = append(others, o.copyDir())
+	}
+	for _, other := range others {
+		if _, err := os.Lstat(other); !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("%w: %s is there, and nothing says that it is a copy of the member: name an empty "+
+				"directory to work in", snapshot.ErrExists, other)
+		}
+	}
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		return err
+	}
+	return os.RemoveAll(o.copyDir())
+}
+
+// sameFile reports whether two names lead to the same file.
+func sameFile(a, b string) (bool, error) {
+	one, err := os.Stat(a)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	other, failed := os.Stat(b)
+	return os.SameFile(one, other), errors.Join(err, failed)
 }
 
 func (o Order) copyDir() string { return filepath.Join(o.Dir, "data") }
@@ -66,13 +101,6 @@ func (o Order) writeConfig() error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(o.Dir, ConfigFile), config, 0o600)
-}
-
-func removed(name string) error {
-	if err := os.Remove(name); !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // RecoverPrepared is Recover where Prepare has made the copy, and etcd runs on it.
