@@ -32,7 +32,8 @@ func (c *cluster) replicas() []decide.Replica {
 		}
 	}
 	for _, claim := range c.own.Claims {
-		if ordinal, ours := naming.Ordinal(strings.TrimPrefix(claim.Name, objects.VolumeClaimPrefix)); ours {
+		name, is := strings.CutPrefix(claim.Name, objects.VolumeClaimPrefix)
+		if ordinal, ours := naming.Ordinal(name); is && ours {
 			r := slot(ordinal)
 			r.VolumeUID, r.VolumeTerminating = string(claim.UID), claim.DeletionTimestamp != nil
 			r.VolumeToken = objects.ReadMetadata(claim.Annotations).Token

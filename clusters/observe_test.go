@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/objects"
@@ -29,5 +30,17 @@ func TestRemaining(t *testing.T) {
 	c.readTemplate()
 	if got := c.state.Objects.RunsReplicas; got != 3 {
 		t.Errorf("the StatefulSet runs %d replicas, want 3", got)
+	}
+}
+
+// A claim that has the labels and not the name of one of a member is in no slot, whichever is listed last.
+func TestReplicasByClaims(t *testing.T) {
+	claim := func(name, uid string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
+	}
+	c := &cluster{own: &inventory.Cluster{Claims: []*corev1.PersistentVolumeClaim{claim("data-z-0", "v0"), claim("z-0", "w0"), claim("z-1", "w1")}}}
+	c.target.Cluster.Name = "z"
+	if got := c.replicas(); len(got) != 1 || got[0].VolumeUID != "v0" {
+		t.Errorf("%+v", got)
 	}
 }
