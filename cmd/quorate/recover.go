@@ -389,7 +389,7 @@ func tellRecovered(std streams, d recovering, r recovery.Recovered) {
 	fmt.Fprintf(std.out, "what only members had that are lost is lost; %s keeps the member that was\n",
 		filepath.Join(d.dataDir, d.aside()))
 	tellStart(std, r.Facts, r.Into, r.Made.Revision)
-	warnSuspect(std, s.Facts.Corrupt())
+	warnSuspect(std, r.Suspect())
 }
 
 func entries(n uint64) string {

@@ -141,7 +141,7 @@ func (d recovering) place(r recovery.Recovered, started time.Time) (result.Recov
 	told := result.Recovered{
 		LostClusterID: hexID(s.ClusterID), LostMemberID: hexID(s.MemberID), Term: s.End.Term, Index: s.End.Index,
 		Revision: r.Facts.Revision, NewRevision: made.Revision, StartedAt: started, FinishedAt: time.Now(),
-		Suspect:   s.Facts.Corrupt(),
+		Suspect:   r.Suspect(),
 		ClusterID: hexID(made.Identity.ClusterID), MemberID: hexID(made.Identity.MemberID),
 	}
 	line, err := told.Encode()

@@ -50,6 +50,10 @@ type Recovered struct {
 	held *disk.Shared
 }
 
+// Suspect reports whether etcd had found that members hold different data. The database of the survivor may be behind
+// its log, which says so, too.
+func (r Recovered) Suspect() bool { return r.Survivor.Facts.Corrupt() || r.Facts.Corrupt() }
+
 // Place puts the member in the place of the one that was, which is kept as aside in the data directory.
 func (r Recovered) Place(aside string) error { return r.Made.Exchange(aside, r.held) }
 

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/clusters/backup/snapshot"
+)
+
+// TestRecoverSuspect: that etcd had found data to differ is told wherever it is known from: a database may be behind
+// the log that says so.
+func TestRecoverSuspect(t *testing.T) {
+	for _, inDatabase := range []bool{true, false} {
+		r := newRecoveries(t)
+		before, err := os.ReadFile(snapshot.Database(r.left))
+		if err != nil {
+			t.Fatal(err)
+		}
+		url, etcd := r.start(r.left)
+		alarm := `{"action":"ACTIVATE","alarm":"CORRUPT","memberID":"7"}`
+		if status, said := post(t, url+"/v3/maintenance/alarm", alarm); status != http.StatusOK {
+			t.Fatalf("%d %s", status, said)
+		}
+		_ = etcd.Process.Signal(os.Interrupt)
+		_ = etcd.Wait()
+		if !inDatabase {
+			overwriteFile(t, snapshot.Database(r.left), string(before))
+		}
+		r.copied()
+		if s, err := snapshot.SurvivorOf(r.dir()); err != nil || s.Facts.Corrupt() != inDatabase {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		got := r.recover(r.dir())
+		if got.code != exitOK || !strings.Contains(got.err, "members held different data") {
+			t.Errorf("in the database %t: %+v", inDatabase, got)
+		}
+		told, done, err := (recovering{r.dir(), r.id.ClusterID}).find()
+		if err != nil || !done || !told.Suspect {
+			t.Errorf("in the database %t: %+v, %v", inDatabase, told, err)
+		}
+	}
+}
