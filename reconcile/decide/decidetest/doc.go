@@ -84,7 +84,7 @@
 //	add drift|backup-drift|remaining|foreign|relabelled|terminating|irreplaceable=(Service a-client: missing)
 //	add member name=stranger id=d1 silent
 //	remove a-2
-//	remove record|status|pods|volumes|members|jobs|drift|remaining|terminating|foreign|relabelled|irreplaceable
+//	remove record|recovery|status|pods|volumes|members|jobs|drift|remaining|terminating|foreign|relabelled|irreplaceable
 //
 // Time passes.
 //
