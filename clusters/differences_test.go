@@ -62,6 +62,8 @@ func (s *stage) edit(kind, name, patch string) {
 	var err error
 	core, o := s.server.Client.CoreV1(), metav1.PatchOptions{FieldManager: "kubectl-edit"}
 	switch kind {
+	case "ConfigMap":
+		_, err = core.ConfigMaps("default").Patch(s.Context(), name, types.MergePatchType, []byte(patch), o)
 	case "Service":
 		_, err = core.Services("default").Patch(s.Context(), name, types.MergePatchType, []byte(patch), o)
 	case "PodDisruptionBudget":

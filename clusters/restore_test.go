@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/objects"
@@ -131,6 +132,34 @@ func TestRestoreBesideOthers(t *testing.T) {
 	}
 	s.decided("ForeignObjects", "of-another")
 	s.refuse(early, start, "is not to be filled")
+}
+
+// TestFormedIsNotRestored: nobody's policy is asked what a cluster may be restored from that has formed, as its status
+// says. So nothing is restored into one whatever its record says, such as that it was made of that very cluster.
+func TestFormedIsNotRestored(t *testing.T) {
+	s := newStage(t)
+	s.spec += declaredRestore
+	s.live.options.BackupImage = "quorate:v1"
+	s.do(s.observe(), decide.Bootstrap{Replicas: 1, Restores: true}, true)
+	const status = "/apis/etcd.quorate.dev/v1alpha1/namespaces/default/etcdclusters/a/status"
+	formed := []byte(`{"status":{"clusterID":"00000000000000c1"}}`)
+	if err := s.server.Client.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(status).Body(formed).Do(t.Context()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	for _, record := range []string{
+		`token: t\nmembers: [{ordinal: 0, mode: Restoring}]\nremoved: [{ordinal: 1, lostCluster: \"c1\"}]`,
+		`token: t\nremoved: [{ordinal: 1, lostCluster: \"c1\"}]`,
+		`token: t\nmembers: [{ordinal: 0, mode: Restoring}]\nrecovery: {clusterID: \"c1\", ordinal: 0, volumeUID: v0}`,
+	} {
+		s.edit("ConfigMap", "a-members", `{"data":{"record.yaml":"`+record+`"}}`)
+		seen := s.observe().state
+		if len(seen.Record.Removed) == 0 && seen.Record.Recovery.ClusterID == 0 {
+			t.Fatalf("%s is not read: %+v", record, seen.Record)
+		}
+		if stands := decide.StandingRecord(seen, "new"); !seen.Formed() || stands.ClusterID != 0xc1 || stands.Restoring() {
+			t.Errorf("%s: taken for %+v", record, stands)
+		}
+	}
 }
 
 func (s *stage) clients() *corev1.Service {

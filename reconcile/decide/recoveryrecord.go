@@ -21,9 +21,10 @@ func (r Record) Recovering() bool {
 	return r.Recovery.ClusterID != 0 && r.Recovery.ClusterID == r.ClusterID
 }
 
-// Supersedes reports whether that is a cluster of which this one was made, or one that it was made of.
+// Supersedes reports whether that is a cluster of which this one was made, or one that it was made of. A record that
+// knows no ID supersedes none: what it is of may be that very cluster.
 func (r Record) Supersedes(lost ID) bool {
-	if lost == 0 || r.ClusterID == lost {
+	if lost == 0 || r.ClusterID == 0 || r.ClusterID == lost {
 		return false
 	}
 	return r.Recovery.ClusterID == lost ||
