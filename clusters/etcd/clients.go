@@ -10,9 +10,12 @@ package etcd
 
 import (
 	"context"
+	"crypto"
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -260,12 +263,15 @@ func (t *TLS) parse() {
 	if t.err = t.check(); t.err != nil {
 		return
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(t.CA) {
-		t.err = errors.New("the CA holds no certificate in PEM")
+	roots, err := readRoots(t.CA)
+	if err != nil {
+		t.err = err
 		return
 	}
 	pair, err := tls.X509KeyPair(t.Cert, t.Key)
+	if signer, is := pair.PrivateKey.(crypto.Signer); is {
+		err = checkRSA(signer.Public())
+	}
 	if err != nil {
 		t.err = fmt.Errorf("client certificate: %w", err)
 		return
@@ -273,6 +279,37 @@ func (t *TLS) parse() {
 	t.config = &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
 		Time: t.Now}
 }
+
+// readRoots reads the certificates of CAs, and passes over what is none, as crypto/x509 does.
+func readRoots(text []byte) (*x509.CertPool, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, errors.New("the CA holds no certificate in PEM")
+	}
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		root, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			continue
+		}
+		if err := checkRSA(root.PublicKey); err != nil {
+			return nil, fmt.Errorf("the CA: %w", err)
+		}
+	}
+	return roots, nil
+}
+
+// checkRSA refuses a key with which it takes seconds to sign, or to verify what was signed. Of those who answer,
+// crypto/tls takes none of more bits either.
+func checkRSA(public crypto.PublicKey) error {
+	const most = 8192
+	if key, is := public.(*rsa.PublicKey); is && key.N.BitLen() > most {
+		return fmt.Errorf("its RSA key has %d bits, more than %d", key.N.BitLen(), most)
+	}
+	return nil
+}
+
+// longestKey is enough for an RSA key of 8192 bits, in bytes. To read a longer one can take minutes.
+const longestKey = 8 << 10
 
 // check says what is too long to be read; whoever can write the Secret decides how long that is.
 func (t *TLS) check() error {
@@ -283,6 +320,9 @@ func (t *TLS) check() error {
 		if err := pki.CheckLength(part.text); err != nil {
 			return fmt.Errorf("the client's %s: %w", part.name, err)
 		}
+	}
+	if len(t.Key) > longestKey {
+		return fmt.Errorf("the client's tls.key: it is longer than %d KiB", longestKey>>10)
 	}
 	return nil
 }

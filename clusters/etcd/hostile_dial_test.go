@@ -2,8 +2,16 @@ package etcd_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net"
 	"strings"
 	"testing"
@@ -72,5 +80,67 @@ func TestLongSecrets(t *testing.T) {
 		if m := answer.Membership; m.Known || !strings.HasPrefix(m.Why, "a-0: the client's "+what+": it is longer than 64 KiB") {
 			t.Errorf("%s: %q", what, m.Why)
 		}
+	}
+}
+
+// TestSlowKeys: an RSA key may be so long that it takes a processor seconds to sign with it, or to verify with it, and
+// minutes to read it if it leaves out what can be computed. Nothing ends that once it is begun.
+func TestSlowKeys(t *testing.T) {
+	good := newCA(t).client()
+	slow := slowPair(t, 8320)
+	for want, bad := range map[string]*etcd.TLS{
+		"client certificate: its RSA key has 8320 bits, more than 8192": {CA: good.CA, Cert: slow.Cert, Key: slow.Key},
+		"the CA: its RSA key has 8320 bits, more than 8192":             {CA: append(slow.Cert, good.CA...), Cert: good.Cert, Key: good.Key},
+		"the client's tls.key: it is longer than 8 KiB":                 {CA: good.CA, Cert: good.Cert, Key: []byte(strings.Repeat("A", 8<<10+1))},
+	} {
+		cluster := newStrangers(t, 1).cluster()
+		cluster.TLS = bad
+		answer := newClients(t).Observe(t.Context(), cluster)
+		if m := answer.Membership; m.Known || !strings.Contains(m.Why, want) {
+			t.Errorf("%s: %q", want, m.Why)
+		}
+	}
+}
+
+// slowPair has an RSA key of so many bits. Its factors are no primes, which take long to find, and which nobody looks for.
+func slowPair(t *testing.T, bits int) *etcd.TLS {
+	t.Helper()
+	one := big.NewInt(1)
+	factor := func() *big.Int {
+		n := make([]byte, bits/16)
+		_, _ = rand.Read(n)
+		n[0], n[len(n)-1] = n[0]|0xc0, n[len(n)-1]|1
+		return new(big.Int).SetBytes(n)
+	}
+	var key struct {
+		Version             int
+		N                   *big.Int
+		E                   int
+		D, P, Q, DP, DQ, QI *big.Int
+	}
+	for key.E = 65537; key.D == nil || key.QI == nil; {
+		key.P, key.Q = factor(), factor()
+		p, q := new(big.Int).Sub(key.P, one), new(big.Int).Sub(key.Q, one)
+		key.N, key.QI = new(big.Int).Mul(key.P, key.Q), new(big.Int).ModInverse(key.Q, key.P)
+		if key.D = new(big.Int).ModInverse(big.NewInt(int64(key.E)), new(big.Int).Mul(p, q)); key.D != nil {
+			key.DP, key.DQ = new(big.Int).Mod(key.D, p), new(big.Int).Mod(key.D, q)
+		}
+	}
+	encoded, err := asn1.Marshal(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: one}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, &x509.Certificate{}, &rsa.PublicKey{N: key.N, E: key.E}, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &etcd.TLS{
+		Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
+		Key:  pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: encoded}),
 	}
 }

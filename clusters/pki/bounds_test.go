@@ -2,6 +2,7 @@ package pki_test
 
 import (
 	"bytes"
+	"encoding/pem"
 	"strings"
 	"testing"
 	"time"
@@ -19,4 +20,17 @@ func TestLongPEM(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	t.Logf("took %s", time.Since(start))
+}
+
+// TestLongKey: an RSA key of 32 KiB that leaves out what can be computed takes a processor most of a minute.
+func TestLongKey(t *testing.T) {
+	ca, err := pki.NewCA("a", "ns", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := &pem.Block{Type: "PRIVATE KEY", Bytes: make([]byte, 2<<10)}
+	_, err = pki.ReadCA(pki.Pair{Certificate: ca.Pair().Certificate, Key: pem.EncodeToMemory(block)}, time.Now())
+	if err == nil || !strings.Contains(err.Error(), "the key is longer than 2 KiB") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -17,6 +17,10 @@ const (
 // which takes minutes to make sense of; certificates and keys take some thousand bytes.
 const MaxPEM = 64 << 10
 
+// maxKey is how long a private key may be, in bytes. One that Quorate makes takes some hundred. An RSA key of 32 KiB
+// takes most of a minute to be read, and one of MaxPEM eight times as long.
+const maxKey = 2 << 10
+
 // CheckLength returns an error if a text is too long to be read.
 func CheckLength(text []byte) error {
 	if len(text) > MaxPEM {
@@ -44,6 +48,9 @@ func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 }
 
 func parseKey(text PrivateKey) (*ecdsa.PrivateKey, error) {
+	if len(text) > maxKey {
+		return nil, fmt.Errorf("the key is longer than %d KiB, which none is that Quorate makes", maxKey>>10)
+	}
 	blocks, err := parseBlocks(text, blockKey)
 	if err != nil {
 		return nil, err
