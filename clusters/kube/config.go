@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"quorate.dev/quorate/clusters/aliases"
 	"quorate.dev/quorate/visible"
 )
 
@@ -118,6 +119,9 @@ func (k Kubeconfig) checkSignIn(found clientcmd.ClientConfig, config *rest.Confi
 
 // configIn is the API server of a kubeconfig that others have written. No error quotes it.
 func configIn(kubeconfig []byte) (*rest.Config, error) {
+	if aliases.Refuse(string(kubeconfig)) != nil {
+		return nil, errors.New("it has an alias of YAML, and one that is in a Secret may have none, or it is no YAML")
+	}
 	loaded, err := clientcmd.Load(kubeconfig)
 	if err != nil {
 		return nil, errors.New("it is no kubeconfig")

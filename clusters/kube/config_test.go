@@ -88,6 +88,7 @@ func TestKubeconfigOfOthers(t *testing.T) {
 		{"{client-certificate: /etc/tls.crt, client-key: /etc/tls.key}", server, "names files"},
 		{"{client-certificate-data: eA==, client-key: /etc/tls.key}", server, "names files"},
 		{"{token: s3cret}", `{server: "https://127.0.0.1:1", certificate-authority: /etc/passwd}`, "names files"},
+		{"{token: &a s3cret, tokenFile: *a}", server, "an alias of YAML"},
 		{"{token: s3cret}", "{}", "not usable"},
 		{"hunter2", server, "no kubeconfig"},
 	} {

@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"quorate.dev/quorate/clusters/aliases"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -25,6 +26,9 @@ func EncodeRecord(r decide.Record) (string, error) {
 // empty record: an empty record would let a cluster be founded again. The error says what is wrong
 // with it, as the words that follow "cannot be read".
 func DecodeRecord(text string) (decide.Record, error) {
+	if err := checkText(text); err != nil {
+		return decide.Record{}, err
+	}
 	var r decide.Record
 	if err := yaml.UnmarshalStrict([]byte(text), &r); err != nil {
 		if unknown := unknownField.FindStringSubmatch(err.Error()); unknown != nil {
@@ -37,6 +41,17 @@ func DecodeRecord(text string) (decide.Record, error) {
 		return decide.Record{}, err
 	}
 	return r, nil
+}
+
+// longestText is how long a text in the ConfigMap may be that is read, in bytes. What Quorate writes is far shorter.
+const longestText = 64 << 10
+
+// checkText refuses what would take more memory than anything does that Quorate writes.
+func checkText(text string) error {
+	if len(text) > longestText {
+		return fmt.Errorf("it is longer than %d KiB", longestText>>10)
+	}
+	return aliases.Refuse(text)
 }
 
 // unknownField is how encoding/json names one.

@@ -52,6 +52,22 @@ func randomID(random *rand.Rand) decide.ID {
 	return []decide.ID{0, 0x1234567890123456, 0x12e4567, 0x0e1, 0x7, decide.ID(random.Uint64())}[random.IntN(6)]
 }
 
+// TestAliases: a text of a hundred kilobytes can stand for gigabytes by aliases of YAML, and no other is refused for what
+// could begin one.
+func TestAliases(t *testing.T) {
+	const kilobytes = 60
+	long := "data-dir: &a " + strings.Repeat("x", kilobytes<<9) + "\nlog-outputs: [" + strings.Repeat("*a,", kilobytes<<7) + "*a]\n"
+	if file := readFile(long); file != nil {
+		t.Errorf("%d keys", len(file))
+	}
+	if file := readFile("name: a*b\ndata-dir: '*a'\n"); file["name"] != "a*b" || file["data-dir"] != "*a" {
+		t.Errorf("%v", file)
+	}
+	if r, err := DecodeRecord("token: a*b"); err != nil || r.Token != "a*b" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestUnreadableRecords(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                       "it has no token",
@@ -74,6 +90,8 @@ func TestUnreadableRecords(t *testing.T) {
 		"token: x\nrecovery: {clusterID: c1, ordinal: 1}":                             "it does not say whole which recovery was begun",
 		"token: x\nrecovery: {ordinal: 64, clusterID: c1, volumeUID: v}":              "it does not say whole which recovery was begun",
 		"token: x\nremoved: [{ordinal: 1, mode: Sealed}]":                             `it has "mode", which`,
+		"token: &a x\nca: *a":                                                         "it has an alias of YAML",
+		"token: " + strings.Repeat("x", 64<<10):                                       "it is longer than 64 KiB",
 	} {
 		r, err := DecodeRecord(text)
 		if err == nil || !strings.Contains(err.Error(), want) {

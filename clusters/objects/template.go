@@ -79,7 +79,7 @@ func templateOptions(in Input, t Template) (map[string]any, error) {
 // readFile returns the keys of a configuration file; none if it cannot be read.
 func readFile(text string) map[string]any {
 	var keys map[string]any
-	if err := yaml.Unmarshal([]byte(text), &keys, exactly); err != nil {
+	if checkText(text) != nil || yaml.Unmarshal([]byte(text), &keys, exactly) != nil {
 		return nil
 	}
 	return keys
