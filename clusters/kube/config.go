@@ -133,11 +133,16 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 				"token or a client certificate")
 		case user.TokenFile+user.ClientCertificate+user.ClientKey != "":
 			return nil, errFiles
+		case len(user.ClientKeyData) > longestKey:
+			return nil, errLongKeys
 		}
 	}
 	for _, cluster := range loaded.Clusters {
-		if cluster.CertificateAuthority != "" {
+		switch {
+		case cluster.CertificateAuthority != "":
 			return nil, errFiles
+		case len(cluster.CertificateAuthorityData) > longestCA:
+			return nil, errLongKeys
 		}
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(*loaded, "", nil, nil).ClientConfig()
@@ -153,6 +158,13 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 
 var errFiles = errors.New("it names files, and one that is in a Secret may name none: give what is in them " +
 	"(kubectl config view --flatten)")
+
+// longestKey is enough for an RSA key of 8192 bits, and longestCA for dozens of CAs, in bytes. A longer key can take
+// minutes to be read, and to verify what was signed with that of a longer CA.
+const longestKey, longestCA = 8 << 10, 64 << 10
+
+var errLongKeys = fmt.Errorf("it has a key longer than %d KiB or a CA longer than %d KiB, and one that is in a Secret "+
+	"may have neither", longestKey>>10, longestCA>>10)
 
 // beforeHost is what a URL has before its host: it may be a password, whatever is in it.
 var beforeHost = regexp.MustCompile(`://\S*@`)
