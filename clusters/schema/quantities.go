@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
@@ -17,23 +19,52 @@ const mostDigits = 18
 // Immense says which quantities of a spec are beyond all that there is, each as a problem; none if
 // all can be worked with.
 func Immense(spec v1alpha1.EtcdClusterSpec) []string {
-	var problems []string
-	check := func(path string, q resource.Quantity) {
-		own := q.DeepCopy() // AsDec changes what it is asked of
+	quantities := map[string]resource.Quantity{
+		"storage.size": spec.Storage.Size, "etcd.quota": spec.Etcd.Quota,
+		"etcd.maxRequestBytes": spec.Etcd.MaxRequestBytes,
+	}
+	for kind, list := range map[string]map[string]resource.Quantity{
+		"limits": spec.Pod.Resources.Limits, "requests": spec.Pod.Resources.Requests,
+	} {
+		for name, q := range list {
+			quantities["pod.resources."+kind+"."+name] = q
+		}
+	}
+	return immense(quantities)
+}
+
+// immenseIn says the same of an object whose rules have not been evaluated yet: they compare its quantities.
+func immenseIn(object map[string]any) []string {
+	quantities := map[string]resource.Quantity{}
+	add := func(path string, value any) {
+		if text, is := value.(string); is {
+			if q, err := resource.ParseQuantity(text); err == nil {
+				quantities[path] = q
+			}
+		}
+	}
+	for _, path := range []string{"storage.size", "etcd.quota", "etcd.maxRequestBytes"} {
+		value, _, _ := unstructured.NestedFieldNoCopy(object, append([]string{"spec"}, strings.Split(path, ".")...)...)
+		add(path, value)
+	}
+	for _, kind := range []string{"limits", "requests"} {
+		list, _, _ := unstructured.NestedFieldNoCopy(object, "spec", "pod", "resources", kind)
+		named, _ := list.(map[string]any)
+		for name, value := range named {
+			add("pod.resources."+kind+"."+name, value)
+		}
+	}
+	return immense(quantities)
+}
+
+// immense says which quantities are, by their paths in the spec.
+func immense(quantities map[string]resource.Quantity) (problems []string) {
+	for _, path := range slices.Sorted(maps.Keys(quantities)) {
+		own := quantities[path].DeepCopy() // AsDec changes what it is asked of
 		if scale := own.AsDec().Scale(); scale < -mostDigits || scale > mostDigits {
-			problems = append(problems, fmt.Sprintf("%s: a quantity has at most %d digits before or after its point",
-				path, mostDigits))
+			problems = append(problems, fmt.Sprintf(
+				"spec.%s: a quantity has at most %d digits before or after its point", path, mostDigits))
 		}
 	}
-	check("spec.storage.size", spec.Storage.Size)
-	check("spec.etcd.quota", spec.Etcd.Quota)
-	check("spec.etcd.maxRequestBytes", spec.Etcd.MaxRequestBytes)
-	for kind, list := range map[string]map[string]resource.Quantity{"limits": spec.Pod.Resources.Limits,
-		"requests": spec.Pod.Resources.Requests} {
-		for _, name := range slices.Sorted(maps.Keys(list)) {
-			check("spec.pod.resources."+kind+"."+name, list[name])
-		}
-	}
-	slices.Sort(problems)
 	return problems
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
@@ -58,11 +59,14 @@ func (c *compiled) validateUpdate(object, old map[string]any) field.ErrorList {
 	return append(errs, c.askRules(errs, object, old, cel.WithRatcheting(both))...)
 }
 
-// askRules evaluates the CEL rules, unless the shape of the object is already wrong: the
-// rules rely on it.
+// askRules evaluates the CEL rules, unless the shape of the object is already wrong, which the rules rely on, or
+// comparing its quantities would take longer than there is.
 func (c *compiled) askRules(errs field.ErrorList, object, old map[string]any, opts ...cel.Option) field.ErrorList {
 	if slices.ContainsFunc(errs, blocksRules) {
 		return nil
+	}
+	if problems := append(immenseIn(object), immenseIn(old)...); len(problems) > 0 {
+		return tooImmense(problems)
 	}
 	var oldSelf any
 	if old != nil {
@@ -74,6 +78,15 @@ func (c *compiled) askRules(errs field.ErrorList, object, old map[string]any, op
 			celconfig.RuntimeCELCostBudget, opts...)
 	})
 	return violations
+}
+
+// tooImmense are problems of quantities as the errors that they are.
+func tooImmense(problems []string) (errs field.ErrorList) {
+	for _, problem := range problems {
+		path, why, _ := strings.Cut(problem, ": ")
+		errs = append(errs, field.Forbidden(field.NewPath(path), why))
+	}
+	return errs
 }
 
 func blocksRules(err *field.Error) bool {
