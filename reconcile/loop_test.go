@@ -278,6 +278,32 @@ func TestLoopStandsBy(t *testing.T) {
 	})
 }
 
+// One of two loops that cannot observe a cluster, as for want of a right or of time, says nothing of it while the other one
+// acts: what the two told would contradict each other, pass after pass.
+func TestLoopTellsNothingBesideTheHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a *slowCluster
+		l := loop(t, seldom, func(l *slowLive) {
+			a = l.clusters["ns/a"]
+			a.world.LockHolder, a.failsAt, a.sources = "process 7 on elsewhere", 1, nil
+		}, "ns/a")
+		time.Sleep(5 * time.Minute)
+		l.mu.Lock()
+		if len(a.sources) > 0 {
+			t.Errorf("told %d times", len(a.sources))
+		}
+		a.world.LockHolder = ""
+		l.mu.Unlock()
+		time.Sleep(20 * time.Minute)
+		l.mu.Lock()
+		if len(a.sources) == 0 {
+			t.Error("after the lease ran out, it did not tell")
+		}
+		l.mu.Unlock()
+		l.stop()
+	})
+}
+
 // A push of which it is not known yet whether it follows what was applied is taken up as soon as that is known,
 // and holds up no cluster of another source.
 func TestLoopAsksWhetherItFollows(t *testing.T) {

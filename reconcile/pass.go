@@ -176,7 +176,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 		if ctx.Err() == nil && r.isNewMessage(entry.Key(), entry.Error) {
 			log.Error("observe", "error", err, stack(err))
 		}
-		if ctx.Err() == nil && !r.Plan {
+		if beside := r.loops && state.LockHolder != ""; ctx.Err() == nil && !r.Plan && !beside {
 			r.tellUnobserved(ctx, log, cluster, entry, source)
 		}
 		return entry
@@ -214,6 +214,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 }
 
 // tellUnobserved has a cluster itself say that it cannot be observed: else it goes on saying what an earlier pass saw.
+// Where another loop acts on the cluster, that one sees it, and tells of it.
 func (r *Reconciler) tellUnobserved(
 	ctx context.Context, log *slog.Logger, cluster Cluster, entry report.Cluster, source SourceState,
 ) {

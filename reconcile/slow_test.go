@@ -135,7 +135,7 @@ func (c *slowSight) State(ctx context.Context) (decide.State, error) {
 		return decide.State{}, context.Cause(ctx)
 	}
 	if fails {
-		return decide.State{}, errors.New("list pods: forbidden")
+		return c.state, errors.New("list pods: forbidden")
 	}
 	return c.state, nil
 }
