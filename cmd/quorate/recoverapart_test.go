@@ -44,6 +44,10 @@ func TestRecoverApart(t *testing.T) {
 	if got := step("--prepared"); got.code != exitBlocked || !strings.Contains(got.err, "it has changed since it was copied") {
 		t.Errorf("%+v", got)
 	}
+	overwriteFile(t, survivor, "") // as --prepare leaves it that was killed while it copied
+	if got := step("--prepared"); got.code != exitError || !strings.Contains(got.err, "is not whole") {
+		t.Errorf("%+v", got)
+	}
 	overwriteFile(t, survivor, string(before))
 	if is, err := os.ReadFile(entry); err != nil || string(is) != string(was) {
 		t.Errorf("it has changed: %v", err)

@@ -127,6 +127,9 @@ func (o Order) isUnchanged(survivor snapshot.Survivor) error {
 	if err != nil {
 		return fmt.Errorf("read of whom the copy in %s is: %w", o.Dir, err)
 	}
+	if len(before) == 0 {
+		return fmt.Errorf("the copy in %s is not whole: prepare it again, before etcd is started on it", o.Dir)
+	}
 	now, err := json.Marshal(survivor)
 	if err != nil {
 		return err
