@@ -284,7 +284,7 @@ func TestBackupIsStopped(t *testing.T) {
 			return
 		}
 		if r.URL.Query().Has("list-type") { // the bucket is there, and empty
-			_, _ = io.WriteString(w, "<ListBucketResult/>")
+			_, _ = io.WriteString(w, "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>")
 			return
 		}
 		w.WriteHeader(http.StatusNotFound)

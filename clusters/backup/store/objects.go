@@ -191,7 +191,7 @@ func (o objects) plain(ctx context.Context, err error) error {
 // something in it, and say so only to one who lists it.
 func (o objects) gone(ctx context.Context) bool {
 	_, _, err := o.bucket.ListPage(ctx, blob.FirstPageToken, 1, &blob.ListOptions{Prefix: o.prefix})
-	return err != nil && o.code(err) == gcerrors.NotFound
+	return err != nil && (o.code(err) == gcerrors.NotFound || errors.Is(err, errNoList))
 }
 
 // meaning is what the status of an answer means, where nothing else says so.

@@ -18,6 +18,7 @@ import (
 	transfertypes "github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
@@ -84,6 +85,7 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 		s.UsePathStyle = o.PathStyle
 		// A store may have one of several ask again that want one name at a time; the others exist by then.
 		s.Retryer = retry.AddWithErrorCodes(s.Retryer, "ConditionalRequestConflict")
+		s.APIOptions = append(s.APIOptions, checkLists)
 		if o.Endpoint != "" {
 			s.BaseEndpoint = aws.String(o.Endpoint)
 			// Checksums in trailers are AWS's alone; all stores know one in the head, without which nothing
@@ -93,6 +95,42 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 			s.APIOptions = append(s.APIOptions, smithyhttp.AddContentChecksumMiddleware)
 		}
 	}), nil
+}
+
+// What is no list of S3's, or not all of one. The libraries take any page of the web for an empty list, one of a store
+// that knows the older kind of lists alone for a whole one, and ask forever where a list comes to no end.
+var (
+	errNoList  = errors.New("what answers there is no S3 store: is its endpoint right?")
+	errCutOff  = errors.New("the store cuts the list off, and does not say how to ask for the rest")
+	errRepeats = errors.New("the store gives the same part of the list again and again")
+)
+
+// checkLists has each part of a list looked at.
+func checkLists(stack *middleware.Stack) error {
+	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("CheckLists", func(
+		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+	) (middleware.InitializeOutput, middleware.Metadata, error) {
+		out, metadata, err := next.HandleInitialize(ctx, in)
+		asked, isList := in.Parameters.(*s3.ListObjectsV2Input)
+		answer, _ := out.Result.(*s3.ListObjectsV2Output)
+		if err == nil && isList {
+			err = checkList(asked, answer)
+		}
+		return out, metadata, err
+	}), middleware.Before)
+}
+
+func checkList(asked *s3.ListObjectsV2Input, answer *s3.ListObjectsV2Output) error {
+	next := aws.ToString(answer.NextContinuationToken)
+	switch {
+	case answer.IsTruncated == nil:
+		return errNoList
+	case *answer.IsTruncated && next == "":
+		return errCutOff
+	case next != "" && next == aws.ToString(asked.ContinuationToken):
+		return errRepeats
+	}
+	return nil
 }
 
 // clearTimeout bounds what is not needed for a backup.

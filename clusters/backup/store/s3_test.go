@@ -344,3 +344,49 @@ func TestOddOrder(t *testing.T) {
 		t.Errorf("%+v, %v", listing, err)
 	}
 }
+
+// TestNotAllOfAList: what is no list of S3's, or not all of one, is an error. Whoever took it for the whole would restore
+// an old backup, or none.
+func TestNotAllOfAList(t *testing.T) {
+	const one = "<Contents><Key>ours/ns/a/1</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
+	const on = "<NextContinuationToken>on</NextContinuationToken>"
+	for name, tt := range map[string]struct {
+		answer string
+		want   error
+	}{
+		"a list":                {"<ListBucketResult><IsTruncated>false</IsTruncated>" + one + "</ListBucketResult>", nil},
+		"an empty list":         {"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>", nil},
+		"nothing":               {"", errNoList},
+		"a page of the web":     {"<html><body>Console</body></html>", errNoList},
+		"no way to the rest":    {"<ListBucketResult><IsTruncated>true</IsTruncated>" + one + "</ListBucketResult>", errCutOff},
+		"the same part":         {"<ListBucketResult><IsTruncated>true</IsTruncated>" + on + one + "</ListBucketResult>", errRepeats},
+		"the same part, empty":  {"<ListBucketResult><IsTruncated>true</IsTruncated>" + on + "</ListBucketResult>", errRepeats},
+		"the same one, the end": {"<ListBucketResult><IsTruncated>false</IsTruncated>" + on + one + "</ListBucketResult>", errRepeats},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key(t, "old")
+			served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, tt.answer) }))
+			t.Cleanup(served.Close)
+			b := open(t, "s3://backups/ours", Options{S3: S3{Endpoint: served.URL, PathStyle: true}})
+			if names, err := b.List(t.Context(), "ns/"); !errors.Is(err, tt.want) || err != nil && names != nil {
+				t.Errorf("%q, %v", names, err)
+			}
+		})
+	}
+}
+
+// TestNoStore: what answers in the place of a store, as the page of its console may, says nothing of what is in it.
+func TestNoStore(t *testing.T) {
+	key(t, "old")
+	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isList(r) {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		fmt.Fprint(w, "<html><body>Console</body></html>")
+	}))
+	defer served.Close()
+	b := open(t, "s3://backups/ours", Options{S3: S3{Endpoint: served.URL, PathStyle: true}})
+	if err := manifest().ConfirmData(t.Context(), b); err == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrData) {
+		t.Errorf("%v", err)
+	}
+}
