@@ -95,9 +95,13 @@ func azure(t *testing.T) (objects, *front) {
 	f := &front{store: &azureStub{blobs: map[string][]byte{}, blocks: map[string][]byte{}}}
 	served := httptest.NewServer(f)
 	t.Cleanup(served.Close)
+	return openAzureAt(t, served.URL), f
+}
+
+func openAzureAt(t *testing.T, endpoint string) objects {
 	t.Setenv("AZURE_STORAGE_ACCOUNT", azureAccount)
 	t.Setenv("AZURE_STORAGE_KEY", base64.StdEncoding.EncodeToString([]byte("not a secret")))
-	return open(t, "azblob://backups/ours", Options{AzureEndpoint: served.URL + "/" + azureAccount}), f
+	return open(t, "azblob://backups/ours", Options{AzureEndpoint: endpoint + "/" + azureAccount})
 }
 
 // azureStub is as much of Azure Blob Storage as a store asks for. It lists two blobs at a time, and

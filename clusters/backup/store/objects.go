@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -54,7 +55,8 @@ func (o objects) Replace(ctx context.Context, name string, content io.Reader) er
 
 // write uploads by gocloud.dev's Upload: its Writer for Azure panics if an upload fails. Upload stores
 // what was read before an error, unless that cancels it.
-func (o objects) write(ctx context.Context, name string, content io.Reader, onlyNew bool) error {
+func (o objects) write(ctx context.Context, name string, content io.Reader, onlyNew bool) (err error) {
+	defer catch("store "+name, &err)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	from := &canceler{Reader: disk.Until(ctx, content), cancel: cancel}
@@ -69,7 +71,7 @@ func (o objects) write(ctx context.Context, name string, content io.Reader, only
 	if !until.IsZero() {
 		options.BeforeWrite = lock(until)
 	}
-	err := o.bucket.Upload(ctx, o.prefix+name, from, options)
+	err = o.bucket.Upload(ctx, o.prefix+name, from, options)
 	switch {
 	case from.err != nil:
 		return fmt.Errorf("store %s: %w", name, from.err)
@@ -122,8 +124,23 @@ func (c *canceler) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// errNoStore is an answer that lacks what those of a store always have.
+var errNoStore = errors.New("what answers there is no such store: is its endpoint right?")
+
+// catch turns into an error that the library panics, as it does where an answer lacks what it takes for granted.
+func catch(what string, err *error) {
+	switch value := recover().(type) {
+	case nil:
+	case runtime.Error:
+		*err = fmt.Errorf("%s: %w (%w)", what, errNoStore, value)
+	default:
+		panic(value)
+	}
+}
+
 // Open implements Bucket.
-func (o objects) Open(ctx context.Context, name string) (io.ReadCloser, error) {
+func (o objects) Open(ctx context.Context, name string) (content io.ReadCloser, err error) {
+	defer catch("open "+name, &err)
 	r, err := o.bucket.NewReader(ctx, o.prefix+name, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, o.plain(ctx, err))
@@ -132,7 +149,8 @@ func (o objects) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 }
 
 // Size implements Bucket.
-func (o objects) Size(ctx context.Context, name string) (int64, error) {
+func (o objects) Size(ctx context.Context, name string) (size int64, err error) {
+	defer catch("look at "+name, &err)
 	attributes, err := o.bucket.Attributes(ctx, o.prefix+name)
 	if err != nil {
 		return 0, fmt.Errorf("look at %s: %w", name, o.plain(ctx, err))
@@ -141,8 +159,8 @@ func (o objects) Size(ctx context.Context, name string) (int64, error) {
 }
 
 // List implements Bucket.
-func (o objects) List(ctx context.Context, prefix string) ([]string, error) {
-	var names []string
+func (o objects) List(ctx context.Context, prefix string) (names []string, err error) {
+	defer catch(fmt.Sprintf("list what begins with %q", o.prefix+prefix), &err)
 	all := o.bucket.List(&blob.ListOptions{Prefix: o.prefix + prefix})
 	for {
 		object, err := all.Next(ctx)
@@ -160,7 +178,8 @@ func (o objects) List(ctx context.Context, prefix string) ([]string, error) {
 }
 
 // Delete implements Bucket.
-func (o objects) Delete(ctx context.Context, name string) error {
+func (o objects) Delete(ctx context.Context, name string) (err error) {
+	defer catch("delete "+name, &err)
 	if err := o.bucket.Delete(ctx, o.prefix+name); err != nil {
 		return fmt.Errorf("delete %s: %w", name, o.plain(ctx, err))
 	}
@@ -191,7 +210,7 @@ func (o objects) plain(ctx context.Context, err error) error {
 // something in it, and say so only to one who lists it.
 func (o objects) gone(ctx context.Context) bool {
 	_, _, err := o.bucket.ListPage(ctx, blob.FirstPageToken, 1, &blob.ListOptions{Prefix: o.prefix})
-	return err != nil && (o.code(err) == gcerrors.NotFound || errors.Is(err, errNoList))
+	return err != nil && (o.code(err) == gcerrors.NotFound || errors.Is(err, errNoStore))
 }
 
 // meaning is what the status of an answer means, where nothing else says so.

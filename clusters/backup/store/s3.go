@@ -97,15 +97,14 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 	}), nil
 }
 
-// What is no list of S3's, or not all of one. The libraries take any page of the web for an empty list, one of a store
-// that knows the older kind of lists alone for a whole one, and ask forever where a list comes to no end.
+// What is not all of a list.
 var (
-	errNoList  = errors.New("what answers there is no S3 store: is its endpoint right?")
 	errCutOff  = errors.New("the store cuts the list off, and does not say how to ask for the rest")
 	errRepeats = errors.New("the store gives the same part of the list again and again")
 )
 
-// checkLists has each part of a list looked at.
+// checkLists has each part of a list looked at. The libraries take any page of the web for an empty list, one of a
+// store that knows the older kind of lists alone for a whole one, and ask forever where a list comes to no end.
 func checkLists(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("CheckLists", func(
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
@@ -124,7 +123,7 @@ func checkList(asked *s3.ListObjectsV2Input, answer *s3.ListObjectsV2Output) err
 	next := aws.ToString(answer.NextContinuationToken)
 	switch {
 	case answer.IsTruncated == nil:
-		return errNoList
+		return errNoStore
 	case *answer.IsTruncated && next == "":
 		return errCutOff
 	case next != "" && next == aws.ToString(asked.ContinuationToken):

@@ -356,19 +356,18 @@ func TestNotAllOfAList(t *testing.T) {
 	}{
 		"a list":                {"<ListBucketResult><IsTruncated>false</IsTruncated>" + one + "</ListBucketResult>", nil},
 		"an empty list":         {"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>", nil},
-		"nothing":               {"", errNoList},
-		"a page of the web":     {"<html><body>Console</body></html>", errNoList},
+		"nothing":               {"", errNoStore},
+		"a page of the web":     {"<html><body>Console</body></html>", errNoStore},
+		"no time":               {"<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>ours/ns/a/1</Key></Contents></ListBucketResult>", errNoStore},
 		"no way to the rest":    {"<ListBucketResult><IsTruncated>true</IsTruncated>" + one + "</ListBucketResult>", errCutOff},
 		"the same part":         {"<ListBucketResult><IsTruncated>true</IsTruncated>" + on + one + "</ListBucketResult>", errRepeats},
 		"the same part, empty":  {"<ListBucketResult><IsTruncated>true</IsTruncated>" + on + "</ListBucketResult>", errRepeats},
 		"the same one, the end": {"<ListBucketResult><IsTruncated>false</IsTruncated>" + on + one + "</ListBucketResult>", errRepeats},
 	} {
 		t.Run(name, func(t *testing.T) {
-			key(t, "old")
 			served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, tt.answer) }))
 			t.Cleanup(served.Close)
-			b := open(t, "s3://backups/ours", Options{S3: S3{Endpoint: served.URL, PathStyle: true}})
-			if names, err := b.List(t.Context(), "ns/"); !errors.Is(err, tt.want) || err != nil && names != nil {
+			if names, err := openS3At(t, served.URL).List(t.Context(), "ns/"); !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
 				t.Errorf("%q, %v", names, err)
 			}
 		})
@@ -377,16 +376,33 @@ func TestNotAllOfAList(t *testing.T) {
 
 // TestNoStore: what answers in the place of a store, as the page of its console may, says nothing of what is in it.
 func TestNoStore(t *testing.T) {
-	key(t, "old")
-	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isList(r) {
-			w.WriteHeader(http.StatusNotFound)
+	for _, found := range []int{http.StatusOK, http.StatusNotFound} {
+		served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !isList(r) {
+				w.WriteHeader(found)
+			}
+			fmt.Fprint(w, "<html><body>Console</body></html>")
+		}))
+		t.Cleanup(served.Close)
+		for name, b := range map[string]objects{
+			"s3":     openS3At(t, served.URL),
+			"azblob": openAzureAt(t, served.URL),
+		} {
+			t.Run(fmt.Sprint(name, found), func(t *testing.T) {
+				m := manifest()
+				_, listed := b.List(t.Context(), "ns/")
+				_, read := ReadManifest(t.Context(), b, m.Backup())
+				for what, err := range map[string]error{"list": listed, "confirm": m.ConfirmData(t.Context(), b), "read": read} {
+					if err == nil || errors.Is(err, ErrNotFound) {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+			})
 		}
-		fmt.Fprint(w, "<html><body>Console</body></html>")
-	}))
-	defer served.Close()
-	b := open(t, "s3://backups/ours", Options{S3: S3{Endpoint: served.URL, PathStyle: true}})
-	if err := manifest().ConfirmData(t.Context(), b); err == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrData) {
-		t.Errorf("%v", err)
 	}
+}
+
+func openS3At(t *testing.T, endpoint string) objects {
+	key(t, "old")
+	return open(t, "s3://backups/ours", Options{S3: S3{Endpoint: endpoint, PathStyle: true}})
 }
