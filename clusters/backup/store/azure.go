@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"net"
+	"net/url"
 	"os"
 	"strings"
 
@@ -51,9 +53,19 @@ func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	}
 	endpoint := strings.TrimRight(o.AzureEndpoint, "/")
 	if account.SASToken != "" {
+		if u, err := url.Parse(endpoint); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
+			return "", errors.New("AZURE_STORAGE_SAS_TOKEN would cross the network in the clear: its endpoint is not " +
+				"https://HOST")
+		}
 		endpoint += "?" + account.SASToken
 	}
 	return azureblob.ServiceURL(endpoint), nil
+}
+
+// isLoopback reports whether what is sent to that host stays on the machine.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // notInQuery reports whether a character cannot be in the query of a URL.

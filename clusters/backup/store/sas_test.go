@@ -32,3 +32,23 @@ func TestTokenIsNotShown(t *testing.T) {
 		}
 	}
 }
+
+// Whoever reads a SAS token on the way may do all that it allows: it goes by https, as the token of Google does, or nowhere.
+func TestTokenIsNotSentInTheClear(t *testing.T) {
+	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "sv=2024&sig=SECRET")
+	for endpoint, clear := range map[string]bool{
+		"http://shop.blob.example.com": true, "http://azurite:10000/shop": true, "http://192.0.2.1/shop": true,
+		"https://shop.blob.example.com": false, "http://127.0.0.1:10000/shop": false, "http://[::1]:10000/shop": false, "http://localhost/shop": false,
+	} {
+		bucket, err := Location{Scheme: "azblob", Bucket: "backups"}.Open(t.Context(), Options{AzureEndpoint: endpoint})
+		if refused := err != nil && strings.Contains(err.Error(), "in the clear"); refused != clear || err == nil && bucket.Close() != nil {
+			t.Errorf("%s: %v", endpoint, err)
+		}
+	}
+	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "")
+	t.Setenv("AZURE_STORAGE_ACCOUNT", "shop")
+	t.Setenv("AZURE_STORAGE_KEY", "bm8gc2VjcmV0") // which signs, and is not sent
+	if _, err := (Location{Scheme: "azblob", Bucket: "backups"}).Open(t.Context(), Options{AzureEndpoint: "http://azurite:10000/shop"}); err != nil {
+		t.Error(err)
+	}
+}
