@@ -107,7 +107,7 @@ func (f *sourceFlags) at(p place) (*sourceFlags, error) {
 		return refuse("--source " + ofCluster + " reads no git repository")
 	}
 	own.settings.path = p.Path
-	sources, err := own.sources(source.check)
+	sources, err := own.checkEach(source.check)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--fleet: path of %s: %w", p.Name, err)}
 	}

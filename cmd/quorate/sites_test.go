@@ -443,6 +443,23 @@ func TestWhatIsRead(t *testing.T) {
 	}
 }
 
+// TestPathMakesTwice: sources that a path of the fleet's file makes the same one are refused as those of a command line
+// are. One of them would be read as the other one may be.
+func TestPathMakesTwice(t *testing.T) {
+	dir := t.TempDir()
+	f := &sourceFlags{values: []string{dir, dir + ",path=a,allow-namespace=shop"}, settings: newSource(budgetWithin(0).limits)}
+	if _, err := f.checkEach(f.checkOne); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.at(place{Name: "eu", Path: "a"}); err == nil || !strings.Contains(err.Error(), "it is given twice") {
+		t.Errorf("%v", err)
+	}
+	f.values = f.values[1:]
+	if _, err := f.at(place{Name: "eu", Path: "a"}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPretender: who writes a kubeconfig in a Secret keeps the run from no other Kubernetes cluster by saying that it is
 // that one, wherever it is in the list; the pretender alone is left out.
 func TestPretender(t *testing.T) {
