@@ -32,6 +32,21 @@ type Kubeconfig struct {
 	Content []byte
 }
 
+// Found is what a kubeconfig has said, whatever becomes of its file.
+type Found struct{ config *rest.Config }
+
+// Find finds the API server.
+func Find(k Kubeconfig) (*Found, error) {
+	config, err := Config(k)
+	if err != nil {
+		return nil, err
+	}
+	return &Found{config}, nil
+}
+
+// Config is how to reach it. It is the caller's.
+func (f *Found) Config() *rest.Config { return rest.CopyConfig(f.config) }
+
 // Config finds the API server.
 func Config(k Kubeconfig) (*rest.Config, error) {
 	if k.Content != nil {

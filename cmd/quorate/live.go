@@ -24,6 +24,8 @@ type kubeFlags struct {
 	allowExec bool
 	// content is that of the kubeconfig, where it is no file.
 	content []byte
+	// found, where it is not nil, is what the kubeconfig has said: the file may say something else by now.
+	found *kube.Found
 	// places, where it is not nil, says which ones there are, if they may be several.
 	places *placesFlags
 	// namespaces are the only ones to look at; all if there are none.
@@ -91,11 +93,11 @@ func (f *kubeFlags) client() (*kube.Client, error) {
 
 // clientAs acts as somebody else, or as the process itself if that is nobody.
 func (f *kubeFlags) clientAs(somebody kube.Impersonation) (*kube.Client, error) {
-	config, err := kube.Config(kube.Kubeconfig{File: f.kubeconfig, Context: f.context, AllowExec: f.allowExec,
-		Content: f.content})
+	found, err := f.find()
 	if err != nil {
 		return nil, err
 	}
+	config := found.Config()
 	if somebody.User != "" {
 		if config, err = kube.As(config, somebody); err != nil {
 			return nil, usageError{fmt.Errorf("--as: %w", err)}
@@ -107,6 +109,15 @@ func (f *kubeFlags) clientAs(somebody kube.Impersonation) (*kube.Client, error) 
 		config = kube.Counted(config, f.requested)
 	}
 	return kube.New(config)
+}
+
+// find is what the kubeconfig says, or has said.
+func (f *kubeFlags) find() (*kube.Found, error) {
+	if f.found != nil {
+		return f.found, nil
+	}
+	return kube.Find(kube.Kubeconfig{File: f.kubeconfig, Context: f.context, AllowExec: f.allowExec,
+		Content: f.content})
 }
 
 // liveFlags say how to look at what lives.

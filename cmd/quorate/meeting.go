@@ -83,6 +83,9 @@ func (m *meeting) find(ctx context.Context, f *liveFlags, one *met) (err error) 
 	if one.flags.content, err = f.kubeconfigOf(ctx, one.place); err != nil {
 		return err
 	}
+	if one.flags.found, err = one.flags.find(); err != nil { // once: what is asked now is what is acted on
+		return err
+	}
 	client, err := one.flags.client()
 	if err != nil {
 		return err

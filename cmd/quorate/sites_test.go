@@ -443,6 +443,48 @@ func TestWhatIsRead(t *testing.T) {
 	}
 }
 
+// TestContextIsSwitched: a run acts where it has asked which Kubernetes cluster that is, whatever the kubeconfig says by
+// then, as after kubectl config use-context.
+func TestContextIsSwitched(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	use := func(context, eu, us string) {
+		if err := os.WriteFile(file, fmt.Appendf(nil, "{apiVersion: v1, kind: Config, current-context: %s, "+
+			"contexts: [{name: eu, context: {cluster: eu}}, {name: us, context: {cluster: us}}], "+
+			"clusters: [{name: eu, cluster: {server: %q}}, {name: us, cluster: {server: %q}}]}", context, eu, us), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	serve := func(uid string) string {
+		served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":%q}}`, uid)
+		}))
+		t.Cleanup(served.Close)
+		return served.URL
+	}
+	eu, us := serve("eu"), serve("us")
+	use("eu", eu, us)
+	f := &liveFlags{kubeFlags: kubeFlags{places: &placesFlags{fleet: "x"}, impersonates: func() bool { return false },
+		errors: func() io.Writer { return io.Discard }}}
+	meeting, err := f.meet(t.Context(), []place{{Name: "eu", Kubeconfig: file}, {Name: "us", Kubeconfig: file, Context: "us"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	use("us", eu, us)
+	for i, want := range []string{"eu", "us"} {
+		if err := meeting.ready(t.Context(), meeting.all[i]); err != nil {
+			t.Fatal(err)
+		}
+		client, err := meeting.all[i].flags.client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, err := client.ClusterID(t.Context()); err != nil || id != want {
+			t.Errorf("%s acts on %s, %v", want, id, err)
+		}
+	}
+}
+
 // TestPathMakesTwice: sources that a path of the fleet's file makes the same one are refused as those of a command line
 // are. One of them would be read as the other one may be.
 func TestPathMakesTwice(t *testing.T) {
