@@ -308,9 +308,6 @@ func checkRSA(public crypto.PublicKey) error {
 	return nil
 }
 
-// longestKey is enough for an RSA key of 8192 bits, in bytes. To read a longer one can take minutes.
-const longestKey = 8 << 10
-
 // check says what is too long to be read; whoever can write the Secret decides how long that is.
 func (t *TLS) check() error {
 	for _, part := range []struct {
@@ -321,8 +318,8 @@ func (t *TLS) check() error {
 			return fmt.Errorf("the client's %s: %w", part.name, err)
 		}
 	}
-	if len(t.Key) > longestKey {
-		return fmt.Errorf("the client's tls.key: it is longer than %d KiB", longestKey>>10)
+	if len(t.Key) > pki.MaxKey {
+		return fmt.Errorf("the client's tls.key: it is longer than %d KiB", pki.MaxKey>>10)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"quorate.dev/quorate/clusters/aliases"
+	"quorate.dev/quorate/clusters/pki"
 	"quorate.dev/quorate/visible"
 )
 
@@ -148,7 +149,7 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 				"token or a client certificate")
 		case user.TokenFile+user.ClientCertificate+user.ClientKey != "":
 			return nil, errFiles
-		case len(user.ClientKeyData) > longestKey:
+		case len(user.ClientKeyData) > pki.MaxKey:
 			return nil, errLongKeys
 		}
 	}
@@ -156,7 +157,7 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 		switch {
 		case cluster.CertificateAuthority != "":
 			return nil, errFiles
-		case len(cluster.CertificateAuthorityData) > longestCA:
+		case pki.CheckLength(cluster.CertificateAuthorityData) != nil:
 			return nil, errLongKeys
 		}
 	}
@@ -174,12 +175,8 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 var errFiles = errors.New("it names files, and one that is in a Secret may name none: give what is in them " +
 	"(kubectl config view --flatten)")
 
-// longestKey is enough for an RSA key of 8192 bits, and longestCA for dozens of CAs, in bytes. A longer key can take
-// minutes to be read, and to verify what was signed with that of a longer CA.
-const longestKey, longestCA = 8 << 10, 64 << 10
-
 var errLongKeys = fmt.Errorf("it has a key longer than %d KiB or a CA longer than %d KiB, and one that is in a Secret "+
-	"may have neither", longestKey>>10, longestCA>>10)
+	"may have neither", pki.MaxKey>>10, pki.MaxPEM>>10)
 
 // beforeHost is what a URL has before its host: it may be a password, whatever is in it.
 var beforeHost = regexp.MustCompile(`://\S*@`)

@@ -17,6 +17,10 @@ const (
 // which takes minutes to make sense of; certificates and keys take some thousand bytes.
 const MaxPEM = 64 << 10
 
+// MaxKey is how long a private key that others have made may be, in bytes: that of an RSA key of 8192 bits. To read a
+// longer one can take minutes.
+const MaxKey = 8 << 10
+
 // maxKey is how long a private key may be, in bytes. One that Quorate makes takes some hundred. An RSA key of 32 KiB
 // takes most of a minute to be read, and one of MaxPEM eight times as long.
 const maxKey = 2 << 10
