@@ -2,7 +2,6 @@ package schema
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -16,55 +15,60 @@ import (
 // compare one such as 1e20000000 with another takes seconds.
 const mostDigits = 18
 
+var tooManyDigits = fmt.Sprintf("a quantity has at most %d digits before or after its point", mostDigits)
+
 // Immense says which quantities of a spec are beyond all that there is, each as a problem; none if
 // all can be worked with.
 func Immense(spec v1alpha1.EtcdClusterSpec) []string {
-	quantities := map[string]resource.Quantity{
-		"storage.size": spec.Storage.Size, "etcd.quota": spec.Etcd.Quota,
-		"etcd.maxRequestBytes": spec.Etcd.MaxRequestBytes,
-	}
+	var paths immense
+	paths.check("spec.storage.size", spec.Storage.Size)
+	paths.check("spec.etcd.quota", spec.Etcd.Quota)
+	paths.check("spec.etcd.maxRequestBytes", spec.Etcd.MaxRequestBytes)
 	for kind, list := range map[string]map[string]resource.Quantity{
 		"limits": spec.Pod.Resources.Limits, "requests": spec.Pod.Resources.Requests,
 	} {
 		for name, q := range list {
-			quantities["pod.resources."+kind+"."+name] = q
+			paths.check("spec.pod.resources."+kind+"."+name, q)
 		}
 	}
-	return immense(quantities)
+	slices.Sort(paths)
+	for i, path := range paths {
+		paths[i] = path + ": " + tooManyDigits
+	}
+	return paths
 }
 
-// immenseIn says the same of an object whose rules have not been evaluated yet: they compare its quantities.
+// immenseIn returns the paths of those of an object whose rules have not been evaluated yet: they compare its
+// quantities.
 func immenseIn(object map[string]any) []string {
-	quantities := map[string]resource.Quantity{}
-	add := func(path string, value any) {
-		if text, is := value.(string); is {
-			if q, err := resource.ParseQuantity(text); err == nil {
-				quantities[path] = q
-			}
+	var paths immense
+	check := func(path string, value any) {
+		text, _ := value.(string)
+		if q, err := resource.ParseQuantity(text); err == nil {
+			paths.check(path, q)
 		}
 	}
-	for _, path := range []string{"storage.size", "etcd.quota", "etcd.maxRequestBytes"} {
-		value, _, _ := unstructured.NestedFieldNoCopy(object, append([]string{"spec"}, strings.Split(path, ".")...)...)
-		add(path, value)
+	for _, path := range []string{"spec.storage.size", "spec.etcd.quota", "spec.etcd.maxRequestBytes"} {
+		value, _, _ := unstructured.NestedFieldNoCopy(object, strings.Split(path, ".")...)
+		check(path, value)
 	}
 	for _, kind := range []string{"limits", "requests"} {
 		list, _, _ := unstructured.NestedFieldNoCopy(object, "spec", "pod", "resources", kind)
 		named, _ := list.(map[string]any)
 		for name, value := range named {
-			add("pod.resources."+kind+"."+name, value)
+			check("spec.pod.resources."+kind+"."+name, value)
 		}
 	}
-	return immense(quantities)
+	slices.Sort(paths)
+	return paths
 }
 
-// immense says which quantities are, by their paths in the spec.
-func immense(quantities map[string]resource.Quantity) (problems []string) {
-	for _, path := range slices.Sorted(maps.Keys(quantities)) {
-		own := quantities[path].DeepCopy() // AsDec changes what it is asked of
-		if scale := own.AsDec().Scale(); scale < -mostDigits || scale > mostDigits {
-			problems = append(problems, fmt.Sprintf(
-				"spec.%s: a quantity has at most %d digits before or after its point", path, mostDigits))
-		}
+// immense are the paths of quantities that are.
+type immense []string
+
+func (paths *immense) check(path string, q resource.Quantity) {
+	own := q.DeepCopy() // AsDec changes what it is asked of
+	if scale := own.AsDec().Scale(); scale < -mostDigits || scale > mostDigits {
+		*paths = append(*paths, path)
 	}
-	return problems
 }

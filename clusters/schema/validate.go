@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
@@ -65,8 +64,8 @@ func (c *compiled) askRules(errs field.ErrorList, object, old map[string]any, op
 	if slices.ContainsFunc(errs, blocksRules) {
 		return nil
 	}
-	if problems := append(immenseIn(object), immenseIn(old)...); len(problems) > 0 {
-		return tooImmense(problems)
+	if paths := append(immenseIn(object), immenseIn(old)...); len(paths) > 0 {
+		return tooImmense(paths)
 	}
 	var oldSelf any
 	if old != nil {
@@ -80,11 +79,10 @@ func (c *compiled) askRules(errs field.ErrorList, object, old map[string]any, op
 	return violations
 }
 
-// tooImmense are problems of quantities as the errors that they are.
-func tooImmense(problems []string) (errs field.ErrorList) {
-	for _, problem := range problems {
-		path, why, _ := strings.Cut(problem, ": ")
-		errs = append(errs, field.Forbidden(field.NewPath(path), why))
+// tooImmense are the errors of quantities with these paths.
+func tooImmense(paths []string) (errs field.ErrorList) {
+	for _, path := range paths {
+		errs = append(errs, field.Forbidden(field.NewPath(path), tooManyDigits))
 	}
 	return errs
 }

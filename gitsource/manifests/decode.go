@@ -151,13 +151,6 @@ func (d *declaration) finish(applied, defaulted map[string]any) {
 		d.problem("", "%v", err)
 		return
 	}
-	for _, immense := range schema.Immense(cluster.Spec) {
-		path, _, _ := strings.Cut(immense, ":")
-		d.problem(path, "%s", immense)
-	}
-	if len(d.problems) > 0 {
-		return
-	}
 	if size := cluster.Spec.Storage.Size; size.Value() == math.MaxInt64 {
 		d.problem("spec.storage.size", "spec.storage.size: %s is the most that there is, or more", size.String())
 		return
