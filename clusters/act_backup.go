@@ -32,7 +32,7 @@ func (c *cluster) startBackup(ctx context.Context, a decide.StartBackup) (report
 	case there != nil:
 		return report.Outcome{Detail: job.String() + " is there already"}, nil
 	}
-	if err := c.applyOne(ctx, job); err != nil {
+	if _, err := c.applyOne(ctx, job); err != nil {
 		return report.Outcome{}, err
 	}
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil

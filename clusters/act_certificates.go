@@ -31,7 +31,7 @@ func (c *cluster) renewCertificates(ctx context.Context) (report.Outcome, error)
 		if !worn[leaf.Name] || c.own.Objects["Secret/"+leaf.Name] == nil {
 			continue
 		}
-		if err := c.applyOne(ctx, leaf); err != nil {
+		if _, err := c.applyOne(ctx, leaf); err != nil {
 			return report.Outcome{}, err
 		}
 		applied = append(applied, leaf.String())

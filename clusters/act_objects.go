@@ -31,6 +31,7 @@ func (c *cluster) declare(ctx context.Context) (report.Outcome, error) {
 		return report.Outcome{}, err
 	}
 	c.own.Custom, c.target.Cluster.UID, c.buildable.UID = live, live.UID, live.UID
+	c.noteRewrittenCluster(live)
 	return report.Outcome{Changed: true, Detail: "applied EtcdCluster " + live.Name}, nil
 }
 
@@ -162,7 +163,11 @@ func (c *cluster) apply(
 		if !wanted(object) {
 			continue
 		}
-		if err = c.applyOne(ctx, object); err != nil {
+		var live metav1.Object
+		if live, err = c.applyOne(ctx, object); err != nil {
+			break
+		}
+		if err = c.noteRewritten(object, live); err != nil {
 			break
 		}
 		applied = append(applied, object.Kind+" "+object.Name)
@@ -173,18 +178,19 @@ func (c *cluster) apply(
 	return report.Outcome{Changed: true, Detail: "applied " + strings.Join(applied, ", ")}, err
 }
 
-func (c *cluster) applyOne(ctx context.Context, object objects.Object) error {
+// applyOne applies an object over what was observed of it, and returns what the API server made of it.
+func (c *cluster) applyOne(ctx context.Context, object objects.Object) (live metav1.Object, err error) {
 	read, err := c.asObserved(ctx, object)
 	if err == nil {
 		err = c.stillOurs(ctx)
 	}
 	if err == nil {
-		err = c.kube().ApplyOver(ctx, object.Apply, read)
+		live, err = c.kube().ApplyOver(ctx, object.Apply, read)
 	}
 	if err != nil {
-		return fmt.Errorf("apply %s %s: %w", object.Kind, object.Name, err)
+		return nil, fmt.Errorf("apply %s %s: %w", object.Kind, object.Name, err)
 	}
-	return nil
+	return live, nil
 }
 
 // asObserved is the version of an object to apply over; nil if there was none. Of what counts the

@@ -45,7 +45,7 @@ func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (re
 	if err := c.markLost(ctx, in.Record.Recovery); err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
 	}
-	if err := c.applyOne(ctx, job); err != nil {
+	if _, err := c.applyOne(ctx, job); err != nil {
 		return report.Outcome{}, err
 	}
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil

@@ -39,7 +39,7 @@ func (c *cluster) startRestore(ctx context.Context, a decide.StartRestore) (repo
 	if err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
 	}
-	if err := c.applyOne(ctx, job); err != nil {
+	if _, err := c.applyOne(ctx, job); err != nil {
 		return report.Outcome{}, err
 	}
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
@@ -106,7 +106,7 @@ func (c *cluster) seedClaim(
 		if made {
 			return nil, fmt.Errorf("%s was made, and is gone again", wanted)
 		}
-		if err := c.applyOne(ctx, wanted); err != nil {
+		if _, err := c.applyOne(ctx, wanted); err != nil {
 			return nil, err
 		}
 	}

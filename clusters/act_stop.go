@@ -33,7 +33,7 @@ func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
 	if _, err := c.declareOwner(ctx); err != nil {
 		return report.Outcome{}, err
 	}
-	if err := c.applyOne(ctx, objects.Object{Identity: id, Apply: scaled}); err != nil {
+	if _, err := c.applyOne(ctx, objects.Object{Identity: id, Apply: scaled}); err != nil {
 		return report.Outcome{}, err
 	}
 	return report.Outcome{Changed: true, Detail: "scaled " + id.String() + " to 0"}, nil

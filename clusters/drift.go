@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,7 @@ func (c *cluster) compare(ctx context.Context) error {
 	if len(wanted) > 0 {
 		c.compareSurplus()
 	}
+	c.rewritten = slices.Clone(c.state.Objects.Rewritten)
 	return nil
 }
 
@@ -79,6 +81,9 @@ func (c *cluster) compareCustom() {
 	if what == "" {
 		return
 	}
+	if c.own.Custom != nil && len(c.sortOut([]decide.RewrittenField{c.rewrittenCluster(what, c.own.Custom)})) == 0 {
+		return
+	}
 	c.state.Objects.DeclarationDiffers = true
 	c.drift(v1alpha1.Kind+"/"+c.target.Cluster.Name, what)
 }
@@ -95,27 +100,35 @@ func (c *cluster) compareObject(wanted objects.Object) error {
 	if kube.Stands(wanted.Apply, live, objects.FilledIn) { // as nearly all do
 		return nil
 	}
-	owned, err := kube.Owned(live)
+	different, err := differences(wanted, live)
 	if err != nil {
 		return err
 	}
-	paths, err := objects.Differences(wanted.Apply, owned)
-	if err != nil {
-		return fmt.Errorf("compare %s: %w", id, err)
+	var fields []decide.RewrittenField
+	for _, d := range different {
+		fields = append(fields, rewrittenField(wanted.String(), d, live))
 	}
-	if len(paths) > 0 {
-		c.drift(id, "changed at "+summarize(paths))
+	if drift := c.sortOut(fields); len(drift) > 0 {
+		c.drift(id, "changed at "+summarize(drift))
 	}
 	return nil
 }
 
-// summarize names the first few paths.
-func summarize(paths []string) string {
+// summarize names the first few fields, and the managers that have set them.
+func summarize(fields []decide.RewrittenField) string {
 	const few = 3
-	if len(paths) <= few {
-		return strings.Join(paths, ", ")
+	var names []string
+	for _, f := range fields[:min(few, len(fields))] {
+		name := f.Field
+		if f.By != "" {
+			name += " by " + f.By
+		}
+		names = append(names, name)
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(paths[:few], ", "), len(paths)-few)
+	if text := strings.Join(names, ", "); len(fields) > few {
+		return fmt.Sprintf("%s and %d more", text, len(fields)-few)
+	}
+	return strings.Join(names, ", ")
 }
 
 // input is what the objects of the cluster are made from, for a record. As long as git asks for

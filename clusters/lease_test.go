@@ -63,7 +63,7 @@ func (s *stage) lateObjects(early *cluster) {
 	}
 	early.tenure = &tenure{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
 	for _, object := range built {
-		if err := early.applyOne(s.Context(), object); !kube.IsConflict(err) {
+		if _, err := early.applyOne(s.Context(), object); !kube.IsConflict(err) {
 			s.Errorf("%s %s was written over: %v", object.Kind, object.Name, err)
 		}
 	}

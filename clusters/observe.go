@@ -44,6 +44,8 @@ type cluster struct {
 	certificates objects.Certificates
 	// drifted are the objects, as kind/name, that are missing or not as they should be.
 	drifted map[string]bool
+	// rewritten are the fields that admission sets to other values than were applied, in this pass or before.
+	rewritten []decide.RewrittenField
 	// tenure is the hold on the lease while an action is carried out.
 	tenure *tenure
 	// unseen says why it is not known what is there of it; nil if it is.
@@ -158,6 +160,7 @@ func (c *cluster) observe(ctx context.Context) {
 		c.state.ReportedClusterID, c.state.ReportedVersion = inventory.ReportedClusterID(own.Custom),
 			own.Custom.Status.Version
 		c.state.Waited = status.Waited(own.Custom, c.state.Now)
+		c.state.Repeated = status.Repeated(own.Custom)
 		c.state.LastSeen = status.LastSeen(own.Custom, c.state.Declared.Recovery.ClusterID)
 	}
 	err := errors.Join(c.listed.Unreadable, opened, clockless)

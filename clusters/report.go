@@ -34,6 +34,7 @@ func (c *cluster) Report(
 	if entry.Decision.Verdict == "" {
 		return nil, c.reportUnobserved(ctx, entry.Error, now)
 	}
+	entry.State.Objects.Rewritten = c.rewritten // as they are after what this pass has applied
 	next := status.New(custom, c.target, entry, source)
 	events := status.Events(custom, next, c.target, entry, c.live.holder.Host, now)
 	var failures []error

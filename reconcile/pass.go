@@ -183,7 +183,8 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	}
 	entry.State, entry.Decision = state, r.decide(ctx, state)
 	r.approve(&entry)
-	entry.Warnings = slices.Concat(entry.Warnings, state.Unseen, state.SpaceWarnings(), state.BackupWarnings())
+	entry.Warnings = slices.Concat(entry.Warnings, state.Unseen, state.SpaceWarnings(), state.BackupWarnings(),
+		state.RewriteWarnings())
 	r.logDecision(log, entry)
 	if r.Plan {
 		warnOfCertificates(&entry)
@@ -301,7 +302,9 @@ func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, 
 	if r.Approval != nil && outcome.Changed {
 		r.Approval.Taken(entry.Key(), entry.State, d.Action)
 	}
-	if !outcome.Changed {
+	if outcome.Changed {
+		entry.Decision = decide.Retried(entry.State, d)
+	} else {
 		entry.Decision = decide.InVain(entry.State, d, outcome.Detail)
 	}
 	log.Info("acted", "rule", d.Rule, "action", d.Action.String(), "changed", outcome.Changed, "detail", outcome.Detail)

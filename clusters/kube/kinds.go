@@ -37,7 +37,7 @@ var kinds = map[string]access{
 type access struct {
 	get    func(ctx context.Context, c groups, namespace, name string) (metav1.Object, error)
 	remove func(ctx context.Context, c groups, namespace, name string, opts metav1.DeleteOptions) error
-	apply  func(ctx context.Context, c groups, object any, opts metav1.ApplyOptions) (mine bool,
+	apply  func(ctx context.Context, c groups, object any, opts metav1.ApplyOptions) (live metav1.Object, mine bool,
 		err error)
 	over  func(object any, uid types.UID, version string) (mine bool)
 	owned func(live any) (config any, mine bool, err error)
@@ -79,13 +79,13 @@ func accessTo[G any, R requests[T, A], T live, A applied[A, C], C any](
 			opts metav1.DeleteOptions) error {
 			return in(group(c), namespace).Delete(ctx, name, opts)
 		},
-		apply: func(ctx context.Context, c groups, object any, opts metav1.ApplyOptions) (bool, error) {
+		apply: func(ctx context.Context, c groups, object any, opts metav1.ApplyOptions) (metav1.Object, bool, error) {
 			o, mine := object.(A)
 			if !mine {
-				return false, nil
+				return nil, false, nil
 			}
-			_, err := in(group(c), *o.GetNamespace()).Apply(ctx, o, opts)
-			return true, err
+			live, err := in(group(c), *o.GetNamespace()).Apply(ctx, o, opts)
+			return live, true, err
 		},
 		over: func(object any, uid types.UID, version string) bool {
 			o, mine := object.(A)
@@ -125,14 +125,14 @@ func extract[T live, A applied[A, C], C any](object T, config A) error {
 // Apply applies one object as its apply configuration states it. Of the fields that it states,
 // Quorate takes ownership, whoever had it. Stating a resourceVersion makes the API server refuse if
 // the object has changed since.
-func (c *Client) Apply(ctx context.Context, object any) error {
+func (c *Client) Apply(ctx context.Context, object any) (metav1.Object, error) {
 	for _, kind := range kinds {
-		if mine, err := kind.apply(ctx, c.typed, object,
+		if live, mine, err := kind.apply(ctx, c.typed, object,
 			metav1.ApplyOptions{FieldManager: Manager, Force: true}); mine {
-			return err
+			return live, err
 		}
 	}
-	return fmt.Errorf("apply %T: not one of the kinds of a cluster", object)
+	return nil, fmt.Errorf("apply %T: not one of the kinds of a cluster", object)
 }
 
 // Owned returns what Quorate owns of a live object, as an apply configuration. It needs no request:

@@ -32,8 +32,8 @@ func over(read metav1.Object) (uid types.UID, version string) {
 
 // ApplyOver applies an object over the version of it that was read, or makes it if none was, and
 // refuses if it has changed, come or gone since. So a write that comes late, however late, undoes
-// nothing.
-func (c *Client) ApplyOver(ctx context.Context, object any, read metav1.Object) error {
+// nothing. It returns the object as the API server stored it, after admission.
+func (c *Client) ApplyOver(ctx context.Context, object any, read metav1.Object) (metav1.Object, error) {
 	uid, version := over(read)
 	for _, kind := range kinds {
 		if kind.over(object, uid, version) {

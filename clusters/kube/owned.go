@@ -84,3 +84,52 @@ func (f Fields) Of(object any) any {
 	}
 	return kept
 }
+
+// OwnerOf returns the manager, other than Quorate, that owns the field at a path such as
+// spec.template.spec.containers[etcd].image; empty if no manager does. Where the API knows an element of a list by
+// other fields than its name, any element counts.
+func OwnerOf(object metav1.Object, path string) string {
+	for _, m := range object.GetManagedFields() {
+		if m.Manager == Manager || m.Subresource != "" || m.FieldsV1 == nil {
+			continue
+		}
+		var set map[string]any
+		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &set) == nil && owns(set, path) {
+			return m.Manager
+		}
+	}
+	return ""
+}
+
+// owns reports whether a set of managed fields holds the field at a path, or what is around it as a whole.
+func owns(set map[string]any, path string) bool {
+	if path == "" || len(set) == 0 {
+		return true
+	}
+	for key, within := range set {
+		inner, _ := within.(map[string]any)
+		if name, is := strings.CutPrefix(key, "f:"); is {
+			rest, below := strings.CutPrefix(path, name)
+			if below && (rest == "" || rest[0] == '.' || rest[0] == '[') && owns(inner, strings.TrimPrefix(rest, ".")) {
+				return true
+			}
+			continue
+		}
+		element, rest, closed := strings.Cut(path, "]")
+		if closed && strings.HasPrefix(element, "[") && isElement(key, element[1:]) && owns(inner, strings.TrimPrefix(rest, ".")) {
+			return true
+		}
+	}
+	return false
+}
+
+// isElement reports whether a key of managed fields is that of the element with a name.
+func isElement(key, name string) bool {
+	text, is := strings.CutPrefix(key, "k:")
+	var fields map[string]any
+	if !is || json.Unmarshal([]byte(text), &fields) != nil {
+		return false
+	}
+	has, named := fields["name"]
+	return !named || has == name
+}

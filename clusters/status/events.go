@@ -31,6 +31,7 @@ func Events(
 	}
 	events = append(events, eventsOfDecision(custom, status, entry, by)...)
 	events = append(events, expiryEvents(custom, status, by)...)
+	events = append(events, rewrittenEvents(custom, status, by)...)
 	events = append(events, backupEvents(custom, status, by)...)
 	for i := range events {
 		events[i].Note = visible.Line(events[i].Note)
@@ -47,7 +48,7 @@ func eventsOfDecision(
 		event.Warning, event.Note = true, entry.Decision.Message
 	case entry.Error != "" && changed(custom, status, v1alpha1.ConditionReady):
 		event.Warning, event.Note = true, entry.Error
-	case entry.Outcome != nil && entry.Outcome.Changed:
+	case entry.Outcome != nil && entry.Outcome.Changed && entry.Decision.Action != nil:
 		event.Action = decide.KindOf(entry.Decision.Action)
 		event.Note = fmt.Sprintf("%s; %s", entry.Decision.Message, entry.Outcome.Detail)
 	case entry.Decision.Verdict == decide.Block && changed(custom, status, v1alpha1.ConditionStalled):

@@ -20,6 +20,15 @@ func Waited(custom *v1alpha1.EtcdCluster, now time.Time) []decide.Waited {
 	return list
 }
 
+// Repeated reads which actions earlier passes carried out in a row.
+func Repeated(custom *v1alpha1.EtcdCluster) []decide.Repeated {
+	var list []decide.Repeated
+	for _, r := range custom.Status.Repeated {
+		list = append(list, decide.Repeated{Rule: r.Rule, What: r.What, Times: int(r.Times), Last: r.Last.UTC()})
+	}
+	return list
+}
+
 // StrandedBefore is since when passes have found the volume of the member in a slot stranded; zero
 // if the last one did not, or it is another's, or that is yet to come.
 func StrandedBefore(custom *v1alpha1.EtcdCluster, s decide.State, ordinal int) time.Time {

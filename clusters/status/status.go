@@ -87,6 +87,7 @@ func newStatus(
 	status.ReadyReplicas = healthyVoters(status.Members)
 	status.Voters = fmt.Sprintf("%d/%d", status.ReadyReplicas, s.Declared.Replicas)
 	status.Waiting = waiting(live, entry)
+	status.Repeated, status.Rewritten = repeated(entry), rewritten(s.Objects.Rewritten)
 	status.Backup = backupStatus(old.Backup, s)
 	status.RestoredFrom = visible.Line(s.Record.RestoredFrom)
 	if old.ClusterID != "" && old.ClusterID == status.ClusterID {
@@ -94,6 +95,7 @@ func newStatus(
 	}
 	setConditions(&status, entry, source, metav1.NewTime(s.Now))
 	setBackupConditions(&status, declared, s)
+	setFieldsRewritten(&status, metav1.NewTime(s.Now))
 	return status
 }
 

@@ -23,6 +23,9 @@ const (
 
 // Conditions of backups.
 const (
+	// ConditionFieldsRewritten is true while an admission policy or webhook sets fields to other values than Quorate applies. Its message
+	// names them.
+	ConditionFieldsRewritten = "FieldsRewritten"
 	// ConditionBackupStale is true when the newest backup that the schedule asks for has not succeeded within its deadline. Its message says
 	// how old the newest one is, and why the last one failed.
 	ConditionBackupStale = "BackupStale"
@@ -102,6 +105,48 @@ type EtcdClusterStatus struct {
 	// +optional
 	// +listType=atomic
 	Waiting []WaitStatus `json:"waiting,omitempty"`
+	// repeated lists actions that passes carried out in a row because the next pass found them undone. After three times, all other
+	// actions come first.
+	// +optional
+	// +listType=atomic
+	Repeated []RepeatedAction `json:"repeated,omitempty"`
+	// rewritten lists fields that an admission policy or webhook sets to another value than Quorate applies. They are applied again
+	// when either value changes.
+	// +optional
+	// +listType=atomic
+	Rewritten []RewrittenField `json:"rewritten,omitempty"`
+}
+
+// RepeatedAction is an action that passes carried out in a row.
+type RepeatedAction struct {
+	// rule that decided the action.
+	// +required
+	Rule string `json:"rule"`
+	// what the action does.
+	// +required
+	What string `json:"what"`
+	// times it was carried out.
+	// +required
+	Times int32 `json:"times"`
+	// last is when it was last carried out.
+	// +required
+	Last metav1.Time `json:"last"`
+}
+
+// RewrittenField is a field that came back from the API server with another value than Quorate applied.
+type RewrittenField struct {
+	// object by its kind and name.
+	// +required
+	Object string `json:"object"`
+	// field is its path in the object.
+	// +required
+	Field string `json:"field"`
+	// by is the field manager that owns the field, if it is not Quorate.
+	// +optional
+	By string `json:"by,omitempty"`
+	// digest of the value that was applied and of the one that came back.
+	// +required
+	Digest string `json:"digest"`
 }
 
 // BackupStatus is what passes have seen of backups. What is stored, the store says.

@@ -50,10 +50,10 @@ func (d Decision) String() string {
 	return fmt.Sprintf("%s %s %s: %s", d.Verdict, d.Rule, d.Action, d.Message)
 }
 
-// Decide says what to do next for one cluster. Rules are asked in order; the first that speaks
-// decides. An action that another pass holds the lease for is not taken.
+// Decide returns what to do next for one cluster: the decision of the first rule that applies, except that an action
+// that keeps being undone comes last. Nothing is done while another pass holds the lease.
 func Decide(s State) Decision {
-	d := firstToSpeak(s)
+	d := firstThatLasts(s)
 	if d.Verdict == Act && s.LockHolder != "" {
 		d = Decision{
 			Rule:     LockedElsewhere,
@@ -67,15 +67,6 @@ func Decide(s State) Decision {
 		return s.insist(d, "")
 	}
 	return d
-}
-
-func firstToSpeak(s State) Decision {
-	for _, r := range rules {
-		if d, spoke := r.ask(s); spoke {
-			return d
-		}
-	}
-	return Decision{Rule: Converged, Verdict: Done, Message: "as declared: " + s.describe()}
 }
 
 // ask returns what the rule says, in its name and on one line, and whether it speaks.

@@ -405,6 +405,10 @@ var wrongs = []wrong{
 		w.Membership.Members[2].Learner, w.Membership.Members[2].Answers = true, false
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 
+	{"fields as applied", "removes a member", func(w *world) {
+		w.Objects.Rewritten = []decide.RewrittenField{{Object: "StatefulSet a", Field: "x", Accepted: true}, {Object: "StatefulSet a", Field: "y"}}
+	}, acts(decide.RemoveMember{ID: memberID(1), Name: "a-1"})},
+
 	{"done is done", "nothing is there", nothing, decision{decide.Done, nil, "done"}},
 	{"done is done", "stopped, with a record", func(w *world) {
 		w.Declared.Lifecycle = "Stopped"

@@ -65,6 +65,8 @@ var rules = []rule{
 		"member has left, or of a backup: stop all pods, and do it."}, recoverCluster},
 	{Rule{"ApplyObjects", "Objects of the cluster are missing or changed, or etcd's list has: put them right."},
 		applyObjects},
+	{Rule{"FieldsRewritten", "An admission policy or webhook rewrites a field that security or quorum depends on. " +
+		"Do not change members."}, fieldsRewritten},
 	{Rule{ruleRestore, "The cluster is made from a backup: fill the volume of its first member before it starts."},
 		restore},
 	{Rule{"RestoreMismatch", "What runs is not what was restored: lead no client to it."}, restoreMismatch},

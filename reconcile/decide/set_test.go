@@ -280,6 +280,11 @@ func (w *world) add(args []datadriven.CmdArg) error {
 		w.Membership.StaleAlarms = append(w.Membership.StaleAlarms, decide.Alarm{ID: id, Kind: decide.AlarmKind(kind)})
 		return err
 	}
+	if args[0].Key == "rewritten" || args[0].Key == "rewritten-unsafely" {
+		object, field, _ := strings.Cut(decidetest.Value(args[0]), ": ")
+		w.Objects.Rewritten = append(w.Objects.Rewritten, decide.RewrittenField{Object: object, Field: field, Accepted: args[0].Key == "rewritten"})
+		return nil
+	}
 	if args[0].Key != "member" {
 		return fmt.Errorf("cannot add %s", args[0].Key)
 	}
@@ -326,6 +331,8 @@ func (w *world) remove(args []datadriven.CmdArg) error {
 		w.Backups.Jobs, w.Backups.Last = nil, nil
 	case "drift":
 		w.Objects.Drift = nil
+	case "rewritten":
+		w.Objects.Rewritten = nil
 	case "remaining":
 		w.Objects.Remaining = nil
 	case "relabelled":

@@ -86,7 +86,7 @@ type around struct {
 	flag           string
 }
 
-var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "relabelled", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
+var flags = []string{"", "drift", "drift that is undone", "rewritten", "rewritten unsafely", "no StatefulSet", "problems", "foreign", "relabelled", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
 	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "grown", "deleted", "left", "left over", "asleep", "old log",
 	"another CA", "unrecorded CA", "unproven CA", "irreplaceable, scaled to 0", "another CA, scaled to 0",
 	"worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded",
@@ -169,6 +169,11 @@ func (w *world) flag(flag string) {
 	switch flag {
 	case "drift":
 		w.Objects.Drift = []string{"Service a: missing", "StatefulSet a: changed"}
+	case "drift that is undone":
+		w.Objects.Drift = []string{"Service a: missing"}
+		w.Repeated = []decide.Repeated{{Rule: "ApplyObjects", What: "Service a: missing", Times: 3, Last: dawn}}
+	case "rewritten", "rewritten unsafely":
+		w.Objects.Rewritten = []decide.RewrittenField{{Object: "Service a", Field: "spec.x", Accepted: flag == "rewritten"}}
 	case "no StatefulSet":
 		w.Objects.RunsVersion, w.Objects.RunsHash, w.Objects.RunsReplicas = "", "", 0
 		w.Objects.Drift = []string{"StatefulSet a: missing"}

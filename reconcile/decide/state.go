@@ -73,6 +73,8 @@ type State struct {
 	// Waited is what passes have waited for since they last changed anything, by the status of the
 	// custom resource.
 	Waited []Waited `json:"waited,omitempty"`
+	// Repeated are actions that passes have carried out in a row, by the status of the custom resource.
+	Repeated []Repeated `json:"repeated,omitempty"`
 	// Unseen says what was not looked at for lack of a right, and what is not known for that.
 	// Whoever acts has seen everything.
 	Unseen []string `json:"unseen,omitempty"`
@@ -254,6 +256,9 @@ type Objects struct {
 	Terminating []string `json:"terminating,omitempty"`
 	// Irreplaceable: lost, and not to be recreated while members depend on the old one.
 	Irreplaceable []string `json:"irreplaceable,omitempty"`
+	// Rewritten are fields that an admission policy or webhook sets to another value than the one applied, in any
+	// order. Drift lists those of them that are not accepted as well.
+	Rewritten []RewrittenField `json:"rewritten,omitempty"`
 	// RunsVersion and RunsHash are the version and SpecHash that the StatefulSet gives to new pods;
 	// empty without one.
 	RunsVersion string `json:"runsVersion,omitempty"`

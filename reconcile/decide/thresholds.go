@@ -23,6 +23,8 @@ const (
 	joinPatience         = 20 * time.Second
 	refusalPatience      = 20 * time.Second
 	smallDatabase        = 256 << 20
+	undoneThreshold      = 3
+	undonePause          = 10 * time.Minute
 	noteAgain            = 10 * time.Minute
 	unrelated            = 30 * time.Minute
 	recheckStarting      = 200 * time.Millisecond
@@ -74,6 +76,9 @@ func patiences() []Threshold {
 				"two minutes, where that is longer."},
 		{"A missing node", strandedPatience, 0, 0,
 			"A node that is registered again still has its volumes. spec.replaceAfter counts instead where it is set."},
+		{"An action that is undone: number", 0, undoneThreshold, 0,
+			"An action that was needed again this often in a row does not last: all other rules come before it."},
+		{"An action that is undone: time", undonePause, 0, 0, "It is tried again this long after the last time."},
 		{"A wait noted in the status", noteAgain, 0, 0, "The note is renewed once it is this old, not on every pass."},
 		{"Two separate waits", unrelated, 0, 0,
 			"Between two sightings further apart than this, the member may have been healthy all the time."},

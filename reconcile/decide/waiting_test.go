@@ -33,7 +33,12 @@ func (w *world) hasWaited(args []datadriven.CmdArg) (err error) {
 }
 
 func (w *world) report(changed bool) string {
-	w.Waited = decide.Waits(w.State, decide.Decide(w.State), changed)
+	d := decide.Decide(w.State)
+	repeated := decide.Repeats(w.State, d, changed)
+	if changed {
+		d = decide.Retried(w.State, d)
+	}
+	w.Waited, w.Repeated = decide.Waits(w.State, d, changed), repeated
 	w.Backups.BeforeDeletion = w.BackupBeforeDeletion()
 	var out strings.Builder
 	for _, entry := range w.Waited {

@@ -15,6 +15,8 @@ type object struct {
 	changed bool
 	// foreign: it has the name and is somebody else's.
 	foreign bool
+	// rewritten: a policy has set a field to another value than was applied.
+	rewritten rewrite
 	// leads: the Service of the clients leads to members.
 	leads bool
 	// minAvailable of the PodDisruptionBudget.
@@ -67,6 +69,8 @@ func (w *World) differs(name string, standing decide.Record) string {
 		return "missing"
 	case o.changed:
 		return "changed by hand"
+	case o.rewritten != asApplied && !w.isAccepted(name):
+		return "changed at " + rewrittenField
 	case name == w.customResource():
 		if !sameDeclaration(w.applied, w.Declared) {
 			return "spec is not as in git"
@@ -167,6 +171,7 @@ func (w *World) write(name string, standing decide.Record) {
 	}
 	w.objects[name] = o
 	w.adopt(name)
+	w.admit(name)
 }
 
 // setStatefulSet writes the StatefulSet. The pod of a member that is listed must not go with it,

@@ -23,6 +23,7 @@ func (w *World) observe(says decide.Membership) decide.State {
 	if w.exists(w.customResource()) {
 		s.ReportedClusterID, s.ReportedVersion = w.reported(), w.status.version
 		s.Waited = slices.Clone(w.status.waited)
+		s.Repeated = slices.Clone(w.status.repeated)
 		s.Generation = w.backups.generation
 	}
 	s.Backups, s.Restore, s.Recovery = w.seenBackups(), w.seenRestore(), w.seenRecovery()
@@ -105,6 +106,9 @@ func (w *World) compare(s decide.State) decide.Objects {
 	standing := decide.StandingRecord(s, "fresh")
 	for _, name := range w.Objects() {
 		what := w.differs(name, standing)
+		if field := w.seenRewritten(name); field != nil {
+			o.Rewritten = append(o.Rewritten, *field)
+		}
 		switch {
 		case w.objects[name].foreign:
 			o.Foreign = append(o.Foreign, name+": managed by somebody else")

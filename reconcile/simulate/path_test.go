@@ -142,14 +142,14 @@ func (r *path) fault(key, value string) error {
 		"nospace": func(n int) { r.RaiseAlarm(n, "NOSPACE") }, "corrupt-alarm": func(n int) { r.RaiseAlarm(n, "CORRUPT") }, "remove-member": r.RemoveMember,
 		"mislead": func(n int) { r.Mislead(n, true) }, "add-member": r.AddMember, "add-learner": r.AddLearner,
 	}
-	byName := map[string]func(string){"delete": r.Delete, "change": r.Change, "occupy": r.Occupy}
+	byName := map[string]func(string){"delete": r.Delete, "change": r.Change, "occupy": r.Occupy, "rewrite": r.Rewrite, "rewrite-unsafely": r.RewriteUnsafely}
 	plain := map[string]func(){
 		"delete-status": r.DeleteStatus, "put-back-record": r.PutBackRecord, "add-stranger": r.AddStranger, "heal": r.Heal,
 		"wear-certificates": r.WearCertificates,
 		"refuse-backups":    func() { r.RefuseBackups(true) }, "forget-backups": r.ForgetBackups, "schedule-backup": r.ScheduleBackup,
 		"refuse-restores": func() { r.RefuseRestores(true) }, "start-elsewhere": r.StartElsewhere, "delete-restore": r.DeleteRestore,
 		"refuse-recoveries": func() { r.RefuseRecoveries(true) }, "delete-recovery": r.DeleteRecovery,
-		"put-ca": r.PutCA, "put-back-ca": r.PutBackCA,
+		"stop-rewriting": r.StopRewriting, "put-ca": r.PutCA, "put-back-ca": r.PutBackCA,
 		"refuse-pods": func() { r.RefusePods(true) }, "keep-claims": func() { r.KeepClaims(true) }, "refuse-handover": func() { r.RefuseTransfer(true) }, "forbid": func() { r.Forbid(true) },
 		"nameless-alarm": r.RaiseNameless, "check-data": func() { r.ChecksData = true },
 		"cut-network": func() { r.CutNetwork(true) }, "mend-network": func() { r.CutNetwork(false) },

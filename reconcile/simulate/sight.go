@@ -70,7 +70,9 @@ func (w *World) PassSeeing(see Sight) (decide.Decision, []string) {
 		writes = w.DoSeen(s, d.Action, NoCrash)
 	}
 	changed := len(writes) > 0
-	if !changed {
+	if changed {
+		d = decide.Retried(s, d)
+	} else {
 		d = decide.InVain(s, d, "it is refused")
 	}
 	if w.report(s, d, changed) {

@@ -15,6 +15,8 @@ type status struct {
 	silent    map[decide.ID]time.Time // members that were found silent, and since when
 	stranded  map[int]time.Time       // ordinals whose volume was found out of reach, and since when
 	waited    []decide.Waited         // never changed, only replaced
+	repeated  []decide.Repeated       // never changed, only replaced
+	rewritten []string                // objects with fields that came back rewritten, sorted
 	backup    *decide.Backup          // the newest
 	// lastBackup is the one that the deletion goes by.
 	lastBackup *decide.Backup
@@ -29,17 +31,19 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	next := w.status.after(s)
 	next.stranded = strandedSince(s)
 	next.waited = decide.Waits(s, d, changed)
+	next.repeated = decide.Repeats(s, d, changed)
+	next.rewritten = w.rewrittenObjects()
 	next.backup, next.lastBackup = s.Backups.Last, s.BackupBeforeDeletion()
-	if next.equal(w.status) {
-		return false
-	}
+	isNews := !next.equal(w.status)
 	w.status = next
-	return true
+	return isNews
 }
 
+// equal compares all but the actions in a row: a pass that acts has other news as well.
 func (t status) equal(other status) bool {
 	return t.clusterID == other.clusterID && t.version == other.version && maps.Equal(t.silent, other.silent) &&
-		maps.Equal(t.stranded, other.stranded) && slices.Equal(t.waited, other.waited) && t.backup == other.backup &&
+		maps.Equal(t.stranded, other.stranded) && slices.Equal(t.waited, other.waited) &&
+		slices.Equal(t.rewritten, other.rewritten) && t.backup == other.backup &&
 		sameBackup(t.lastBackup, other.lastBackup)
 }
 

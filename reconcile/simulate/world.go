@@ -55,6 +55,7 @@ type World struct {
 	recovers     *recovery // the Job that recovers; nil if there is none
 	// storeGivesNothing: no backup can be had.
 	storeGivesNothing bool
+	rewriting         rewriting
 	// startsElsewhere: etcd runs on older data than a restore has made.
 	startsElsewhere bool
 	recoveriesFail  bool
@@ -104,6 +105,7 @@ func (w *World) Clone() *World {
 	c.initial = slices.Clone(w.initial)
 	c.status.silent = maps.Clone(w.status.silent)
 	c.objects, c.pods, c.volumes = maps.Clone(w.objects), maps.Clone(w.pods), maps.Clone(w.volumes)
+	c.rewriting = w.rewriting.clone()
 	c.down, c.mute, c.slow = maps.Clone(w.down), maps.Clone(w.mute), maps.Clone(w.slow)
 	c.apart, c.unready = maps.Clone(w.apart), maps.Clone(w.unready)
 	c.past = slices.Clone(w.past)
@@ -158,7 +160,11 @@ func (w *World) Tick() {
 func (w *World) Pass(crashAfter int) (decide.Decision, []string) {
 	s, d, writes := w.act(crashAfter)
 	died, changed := len(writes) == crashAfter, len(writes) > 0
-	if !died && !changed {
+	switch {
+	case died:
+	case changed:
+		d = decide.Retried(s, d)
+	default:
 		d = decide.InVain(s, d, "it is refused")
 	}
 	if !died && w.report(s, d, changed) {
@@ -180,6 +186,7 @@ func (w *World) PassFailing(after int) (decide.Decision, []string) {
 // act observes, decides, and carries out at most that many writes.
 func (w *World) act(most int) (decide.State, decide.Decision, []string) {
 	s := w.Observe()
+	w.rewriting.seen = nil
 	if s.ReportedClusterID != 0 {
 		w.putBack = false
 	}

@@ -82,9 +82,10 @@
 //
 //	add alarm=(NOSPACE of d1)
 //	add drift|backup-drift|remaining|foreign|relabelled|terminating|irreplaceable=(Service a-client: missing)
+//	add rewritten|rewritten-unsafely=(StatefulSet a: spec.template.spec.nodeSelector)
 //	add member name=stranger id=d1 silent
 //	remove a-2
-//	remove record|recovery|status|pods|volumes|members|jobs|drift|remaining|terminating|foreign|relabelled|irreplaceable
+//	remove record|recovery|status|pods|volumes|members|jobs|drift|rewritten|remaining|terminating|foreign|relabelled|irreplaceable
 //
 // Time passes.
 //
@@ -117,6 +118,7 @@
 //	fault refuse-backups forget-backups schedule-backup refuse-restores start-elsewhere delete-restore
 //	fault refuse-recoveries delete-recovery
 //	fault put-ca put-back-ca wear-certificates
+//	fault rewrite=(StatefulSet a) rewrite-unsafely=(StatefulSet a) stop-rewriting
 //	fault cut-network mend-network heal refuse-pods keep-claims refuse-handover forbid
 //
 // Somebody does something with kubectl or etcdctl: any of the above, or one of these.

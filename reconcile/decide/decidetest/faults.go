@@ -46,7 +46,7 @@ func opinionFaults(s decide.State) []string {
 		unguarded.Declared.Orphaned = ""
 		unguarded.Objects.Foreign, unguarded.Objects.Terminating, unguarded.Objects.Irreplaceable = nil, nil, nil
 		unguarded.CA = decide.CA{Secret: s.Record.CA}
-		unguarded.Objects.Relabelled = nil
+		unguarded.Objects.Relabelled, unguarded.Objects.Rewritten = nil, nil
 		for _, what := range invariants.Broken(unguarded, o.Decision) {
 			if o.Decision.Verdict == decide.Act && what != "guards hold: acts between two cluster IDs" {
 				faults = append(faults, fmt.Sprintf("rule %s by itself: %s", o.Rule, what))
@@ -86,7 +86,8 @@ func Clone(s decide.State) decide.State {
 	s.Objects.Drift = slices.Clone(s.Objects.Drift)
 	s.Objects.Remaining = slices.Clone(s.Objects.Remaining)
 	s.Record.Removed = slices.Clone(s.Record.Removed)
-	s.Waited = slices.Clone(s.Waited)
+	s.Waited, s.Repeated = slices.Clone(s.Waited), slices.Clone(s.Repeated)
+	s.Objects.Rewritten = slices.Clone(s.Objects.Rewritten)
 	s.Backups.Jobs, s.Backups.Drift = slices.Clone(s.Backups.Jobs), slices.Clone(s.Backups.Drift)
 	s.Membership.StaleAlarms = slices.Clone(s.Membership.StaleAlarms)
 	s.Objects.Foreign = slices.Clone(s.Objects.Foreign)
@@ -106,7 +107,7 @@ func Clone(s decide.State) decide.State {
 // turned returns the same state in other orders. Of two entries there is only one.
 func turned(s decide.State) []decide.State {
 	most := max(len(s.Replicas), len(s.Certificates), len(s.Membership.Members), len(s.Membership.StaleAlarms),
-		len(s.Waited), len(s.Backups.Jobs))
+		len(s.Waited), len(s.Repeated), len(s.Objects.Rewritten), len(s.Backups.Jobs))
 	for _, list := range unordered(&s) {
 		most = max(most, len(*list))
 	}
@@ -127,6 +128,8 @@ func reversed(s decide.State) decide.State {
 	slices.Reverse(s.Membership.Members)
 	slices.Reverse(s.Membership.StaleAlarms)
 	slices.Reverse(s.Waited)
+	slices.Reverse(s.Repeated)
+	slices.Reverse(s.Objects.Rewritten)
 	slices.Reverse(s.Backups.Jobs)
 	return s
 }
@@ -142,6 +145,8 @@ func rotated(s decide.State) decide.State {
 	s.Membership.Members = rotate(s.Membership.Members)
 	s.Membership.StaleAlarms = rotate(s.Membership.StaleAlarms)
 	s.Waited = rotate(s.Waited)
+	s.Repeated = rotate(s.Repeated)
+	s.Objects.Rewritten = rotate(s.Objects.Rewritten)
 	s.Backups.Jobs = rotate(s.Backups.Jobs)
 	return s
 }

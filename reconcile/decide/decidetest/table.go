@@ -51,6 +51,14 @@ func Table(s decide.State) string {
 	}
 	troubles := slices.Concat(d.Problems, s.Backups.Drift, s.Objects.Foreign, s.Objects.Relabelled,
 		s.Objects.Terminating, s.Objects.Irreplaceable, s.Objects.Drift)
+	for _, f := range s.Objects.Rewritten {
+		troubles = append(troubles, "rewritten "+f.String())
+	}
+	for _, r := range s.Repeated {
+		if r.Times > 1 {
+			troubles = append(troubles, fmt.Sprintf("%s %d times in a row: %s", r.Rule, r.Times, r.What))
+		}
+	}
 	for _, what := range slices.DeleteFunc(troubles, func(what string) bool { return what == "" }) {
 		line("", "%s", what)
 	}

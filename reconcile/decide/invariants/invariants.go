@@ -85,6 +85,8 @@ var invariants = []invariant{
 		downgradedAsDeclared},
 	{Invariant{"one CA", "While members trust another CA than the one that certificates would be issued from, " +
 		"nothing is done but to declare and to seal."}, oneCA},
+	{Invariant{"fields as applied", "While admission rewrites a field that security or quorum depends on, and the " +
+		"cluster is to run, no member is changed or replaced and no pod or volume is deleted."}, fieldsAsApplied},
 	{Invariant{"done is done",
 		"Done is said only of an orphan, of a suspended cluster, of one that does not run and shall not, or of one " +
 			"whose every member is a sealed, healthy voter as declared."}, doneIsDone},

@@ -1,0 +1,98 @@
+package clusters
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// noteRewritten notes the fields of an object that came back from the API server with other values than were applied:
+// an admission policy or webhook has set them.
+func (c *cluster) noteRewritten(applied objects.Object, live metav1.Object) error {
+	different, err := differences(applied, live)
+	if err != nil {
+		return err
+	}
+	id := applied.String()
+	c.forgetRewritten(id)
+	for _, d := range different {
+		if d.Path == "metadata.uid" || d.Path == "metadata.resourceVersion" {
+			continue // they only say which version it was applied over
+		}
+		c.rewritten = append(c.rewritten, rewrittenField(id, d, live))
+	}
+	return nil
+}
+
+// noteRewrittenCluster does the same for the custom resource, in which it names the first such field.
+func (c *cluster) noteRewrittenCluster(live *v1alpha1.EtcdCluster) {
+	id := v1alpha1.Kind + " " + live.Name
+	c.forgetRewritten(id)
+	if what := c.target.Drift(live); what != "" {
+		c.rewritten = append(c.rewritten, c.rewrittenCluster(what, live))
+	}
+}
+
+func (c *cluster) rewrittenCluster(what string, live *v1alpha1.EtcdCluster) decide.RewrittenField {
+	d := objects.Difference{Path: what, From: live.Spec, To: c.target.Declaration()}
+	return rewrittenField(v1alpha1.Kind+" "+live.Name, d, live)
+}
+
+func (c *cluster) forgetRewritten(object string) {
+	c.rewritten = slices.DeleteFunc(c.rewritten, func(f decide.RewrittenField) bool { return f.Object == object })
+}
+
+// differences returns the fields of a live object that Quorate owns, or is to own, and that differ from what is wanted.
+func differences(wanted objects.Object, live metav1.Object) ([]objects.Difference, error) {
+	owned, err := kube.Owned(live)
+	if err != nil {
+		return nil, err
+	}
+	different, err := objects.Values(wanted.Apply, owned, nil)
+	if err != nil {
+		return nil, fmt.Errorf("compare %s: %w", wanted.Identity, err)
+	}
+	return different, nil
+}
+
+// rewrittenField describes a field that has another value than is wanted. It keeps the values as a digest: they may be
+// secret.
+func rewrittenField(object string, d objects.Difference, live metav1.Object) decide.RewrittenField {
+	values, _ := json.Marshal([]any{d.To, d.From}) // they come from JSON
+	sum := sha256.Sum256(values)
+	kind, _, _ := strings.Cut(object, " ")
+	return decide.RewrittenField{Object: object, Field: d.Path, By: kube.OwnerOf(live, d.Path),
+		Accepted: objects.MayBeRewritten(kind, d.Path), Digest: hex.EncodeToString(sum[:8])}
+}
+
+// isRewritten reports whether a difference is the one that an earlier pass found right after it had applied the object.
+// If either value has changed since, it is another one.
+func (c *cluster) isRewritten(f decide.RewrittenField) bool {
+	return c.own.Custom != nil && slices.ContainsFunc(c.own.Custom.Status.Rewritten, func(r v1alpha1.RewrittenField) bool {
+		return r.Object == f.Object && r.Field == f.Field && r.Digest == f.Digest
+	})
+}
+
+// sortOut notes rewritten fields, and returns those differences that are to be corrected.
+func (c *cluster) sortOut(fields []decide.RewrittenField) (drift []decide.RewrittenField) {
+	for _, f := range fields {
+		known := c.isRewritten(f)
+		if known {
+			c.state.Objects.Rewritten = append(c.state.Objects.Rewritten, f)
+		}
+		if !known || !f.Accepted {
+			drift = append(drift, f)
+		}
+	}
+	return drift
+}

@@ -1,0 +1,131 @@
+package clusters
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// pass is a pass over the cluster: it decides, acts and reports.
+func (s *stage) pass() report.Cluster {
+	s.Helper()
+	c := s.observe()
+	entry := report.Cluster{State: c.state, Decision: decide.Decide(c.state)}
+	if entry.Decision.Verdict == decide.Act {
+		outcome, err := c.Do(s.Context(), entry.Decision.Action)
+		if err != nil {
+			s.Fatal(err)
+		}
+		entry.Outcome = &outcome
+		if outcome.Changed {
+			entry.Decision = decide.Retried(c.state, entry.Decision)
+		}
+	}
+	if _, err := c.Report(s.Context(), entry, reconcile.SourceState{Revision: "main@sha1:1"}); err != nil {
+		s.Fatal(err)
+	}
+	return entry
+}
+
+// rewrites has an admission policy apply a JSON patch to every StatefulSet that is written, and returns once it does.
+func (s *stage) rewrites(name, path, value string, isRewritten func(corev1.Container) bool) {
+	s.Helper()
+	always, reinvocation := admissionv1.FailurePolicyType("Fail"), admissionv1.NeverReinvocationPolicy
+	policy := &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.MutatingAdmissionPolicySpec{
+		FailurePolicy: &always, ReinvocationPolicy: reinvocation,
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{"CREATE", "UPDATE"},
+			Rule:       admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"statefulsets"}},
+		}}}},
+		Mutations: []admissionv1.Mutation{{PatchType: admissionv1.PatchTypeJSONPatch, JSONPatch: &admissionv1.JSONPatch{
+			Expression: `[JSONPatch{op: "add", path: "` + path + `", value: ` + value + `}]`,
+		}}},
+	}}
+	admission := s.server.Client.AdmissionregistrationV1()
+	if _, err := admission.MutatingAdmissionPolicies().Create(s.Context(), policy, metav1.CreateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	binding := &admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: policy.ObjectMeta, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name}}
+	if _, err := admission.MutatingAdmissionPolicyBindings().Create(s.Context(), binding, metav1.CreateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	probe := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "probe"}, Spec: appsv1.StatefulSetSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "b"}}}},
+	}}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		made, err := s.server.Client.AppsV1().StatefulSets("default").Create(s.Context(), probe, metav1.CreateOptions{DryRun: []string{"All"}})
+		if err == nil && isRewritten(made.Spec.Template.Spec.Containers[0]) {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("the policy has no effect: %v", err)
+		}
+	}
+}
+
+// deleteSet deletes the StatefulSet, so that it is applied again.
+func (s *stage) deleteSet() {
+	s.Helper()
+	if err := s.server.Client.AppsV1().StatefulSets("default").Delete(s.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// TestFieldsThatAdmissionRewrites: on a real API server, a field that an admission policy sets to another value is
+// reported once and left as it is; one that security depends on blocks. Neither is applied again and again.
+func TestFieldsThatAdmissionRewrites(t *testing.T) {
+	s := newStage(t)
+	s.spec = "version: 3.6.16, pod: {resources: {limits: {cpu: 1, memory: 1Gi}}}"
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
+	s.form()
+
+	s.rewrites("limits", "/spec/template/spec/containers/0/resources", `Object.spec.template.spec.containers.resources{limits: {"cpu": "2"}}`, func(c corev1.Container) bool { return len(c.Resources.Limits) > 0 })
+	s.deleteSet()
+	if first := s.pass(); decide.KindOf(first.Decision.Action) != "ApplyObjects" {
+		t.Fatalf("got %s", first.Decision)
+	}
+	version := s.set().ResourceVersion
+	for range 3 {
+		entry := s.pass()
+		if decide.KindOf(entry.Decision.Action) == "ApplyObjects" || len(entry.State.Objects.Rewritten) == 0 || len(entry.State.Objects.Drift) > 0 {
+			t.Errorf("got %s with %+v", entry.Decision, entry.State.Objects)
+		}
+	}
+	custom := s.observe().own.Custom
+	told := meta.FindStatusCondition(custom.Status.Conditions, v1alpha1.ConditionFieldsRewritten)
+	if told == nil || !strings.Contains(told.Message, "StatefulSet a: spec.template.spec.containers[etcd].resources.limits.cpu") {
+		t.Errorf("the condition says %+v", told)
+	}
+	events, err := s.server.Client.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{})
+	warned := 0
+	for _, event := range events.Items {
+		if event.Reason == v1alpha1.ConditionFieldsRewritten {
+			warned++
+		}
+	}
+	if err != nil || warned != 1 || s.set().ResourceVersion != version {
+		t.Errorf("%d events, %v; the StatefulSet is written again: %t", warned, err, s.set().ResourceVersion != version)
+	}
+
+	s.rewrites("root", "/spec/template/spec/containers/0/securityContext", `Object.spec.template.spec.containers.securityContext{runAsNonRoot: false}`, func(c corev1.Container) bool { return c.SecurityContext != nil })
+	s.deleteSet()
+	for range 4 { // it is missing; then it is rewritten three times
+		s.pass()
+	}
+	blocked := s.pass()
+	if blocked.Decision.Verdict != decide.Block || blocked.Decision.Rule != "FieldsRewritten" || !strings.Contains(blocked.Decision.Message, "securityContext") {
+		t.Errorf("got %s", blocked.Decision)
+	}
+}

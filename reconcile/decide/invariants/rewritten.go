@@ -1,0 +1,22 @@
+package invariants
+
+import "quorate.dev/quorate/reconcile/decide"
+
+// fieldsAsApplied: what the rules before FieldsRewritten do is allowed, and nothing else.
+func fieldsAsApplied(s decide.State, d decide.Decision) string {
+	if d.Verdict != decide.Act || s.Declared.Lifecycle != decide.Running {
+		return ""
+	}
+	for _, f := range s.Objects.Rewritten {
+		if f.Accepted {
+			continue
+		}
+		switch d.Action.(type) {
+		case decide.ApplyObjects, decide.Bootstrap, decide.Declare, decide.RenewCertificates, decide.Seal, decide.StopPods,
+			decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery:
+			return ""
+		}
+		return "acts although " + f.Object + ": " + f.Field + " is rewritten"
+	}
+	return ""
+}

@@ -1,0 +1,143 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Repeated is an action that passes carried out in a row, because the next pass found it undone: by an admission
+// policy, another controller or a person. It is kept in the status of the custom resource.
+type Repeated struct {
+	// Rule that decided the action.
+	Rule string `json:"rule"`
+	// What the action does, without IDs that differ each time.
+	What string `json:"what"`
+	// Times it was carried out.
+	Times int `json:"times"`
+	// Last is when it was last carried out.
+	Last time.Time `json:"last"`
+}
+
+// subject returns what a decision does, without the IDs and UIDs of this time: the same text means that the same
+// thing is done again.
+func (s State) subject(d Decision) string {
+	target := s.Declared.Version + "/" + s.Declared.SpecHash
+	switch a := d.Action.(type) {
+	case RestartReplica:
+		return fmt.Sprintf("%s %d for %s", KindOf(a), a.Ordinal, target)
+	case DeleteVolume:
+		return fmt.Sprintf("%s %d", KindOf(a), a.Ordinal)
+	case AddLearner:
+		return fmt.Sprintf("%s %d", KindOf(a), a.Ordinal)
+	case RemoveMember:
+		return KindOf(a) + " " + a.Name
+	case PromoteLearner:
+		return KindOf(a) + " " + a.Name
+	case ApplyObjects, Bootstrap:
+		return d.Message // the objects, and how they differ
+	default:
+		return KindOf(a)
+	}
+}
+
+// repeats returns how often passes have carried out the action of a decision in a row; the zero value if they have not.
+func (s State) repeats(d Decision) Repeated {
+	i := slices.IndexFunc(s.Repeated, func(r Repeated) bool { return r.Rule == d.Rule && r.What == s.subject(d) })
+	if d.Verdict != Act || i < 0 {
+		return Repeated{}
+	}
+	return s.Repeated[i]
+}
+
+// keepsBeingUndone reports whether the action of a decision was carried out so often in a row that it does not last.
+func (s State) keepsBeingUndone(d Decision) bool { return s.repeats(d).Times >= undoneThreshold }
+
+// mayRetry reports whether an action that keeps being undone may be tried again.
+func (s State) mayRetry(d Decision) bool {
+	last := s.repeats(d).Last
+	return YetToCome(last, s.Now) || s.Now.Sub(last) >= undonePause
+}
+
+// firstThatLasts returns the decision of the first rule that applies. Actions that keep being undone come after all
+// others, so that they do not keep the members from being healed; every rule is safe without those before it.
+func firstThatLasts(s State) Decision {
+	var undone []Decision
+	for _, r := range rules {
+		d, applies := r.ask(s)
+		switch {
+		case !applies:
+		case s.keepsBeingUndone(d):
+			undone = append(undone, d)
+		default:
+			return s.afterUndone(d, undone)
+		}
+	}
+	return s.afterUndone(Decision{Rule: Converged, Verdict: Done, Message: "as declared: " + s.describe()}, undone)
+}
+
+// afterUndone returns what to do besides actions that keep being undone: other actions first, then one of those from
+// time to time, and otherwise a Block that names them.
+func (s State) afterUndone(d Decision, undone []Decision) Decision {
+	if len(undone) == 0 {
+		return d
+	}
+	if d.Verdict != Act {
+		if i := slices.IndexFunc(undone, s.mayRetry); i >= 0 {
+			return undone[i]
+		}
+	}
+	if d.Verdict == Done {
+		return keepsBeingUndone(undone[0], undone[1:])
+	}
+	d.Message += describeUndone(undone)
+	return d
+}
+
+// keepsBeingUndone returns the Block for an action that does not last.
+func keepsBeingUndone(d Decision, others []Decision) Decision {
+	return Decision{Rule: d.Rule, Verdict: Block, Message: fmt.Sprintf("%s keeps being undone: it was done at least %d "+
+		"times in a row. Find out what undoes it (an admission policy, another controller or a person), and stop "+
+		"that. It is tried again from time to time: %s%s", KindOf(d.Action), undoneThreshold, d.Message,
+		describeUndone(others))}
+}
+
+func describeUndone(undone []Decision) string {
+	var text strings.Builder
+	for _, d := range undone {
+		fmt.Fprintf(&text, "; %s keeps being undone (%s)", KindOf(d.Action), d.Message)
+	}
+	return text.String()
+}
+
+// Retried is the decision of a pass that has tried once more what keeps being undone: it stays the Block that it was.
+func Retried(s State, d Decision) Decision {
+	if !s.keepsBeingUndone(d) {
+		return d
+	}
+	return keepsBeingUndone(d, nil)
+}
+
+// Repeats returns what the status has to record of actions that are done again and again, after a pass that has
+// decided d and has changed something or not. An action that the pass did not want has lasted.
+func Repeats(s State, d Decision, changed bool) []Repeated {
+	if d.Rule == LockedElsewhere || len(s.Repeated) == 0 && !changed {
+		return s.Repeated
+	}
+	var list []Repeated
+	for _, r := range rules {
+		wanted, applies := r.ask(s)
+		if !applies || wanted.Verdict != Act {
+			continue
+		}
+		entry, done := s.repeats(wanted), changed && wanted.Rule == d.Rule
+		if done {
+			entry = Repeated{Rule: wanted.Rule, What: s.subject(wanted), Times: entry.Times + 1, Last: s.Now}
+		}
+		if done || s.keepsBeingUndone(wanted) {
+			list = append(list, entry)
+		}
+	}
+	return list
+}

@@ -1,0 +1,62 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// RewrittenField is a field that came back from the API server with another value than Quorate applied: an admission
+// policy or webhook has set it.
+type RewrittenField struct {
+	// Object by its kind and name, such as StatefulSet a.
+	Object string `json:"object"`
+	// Field is its path, such as spec.template.spec.containers[etcd].resources.limits.cpu.
+	Field string `json:"field"`
+	// By is the field manager that owns the field, if it is not Quorate. Admission leaves no trace there.
+	By string `json:"by,omitempty"`
+	// Accepted: members run well with the other value, so it is left as it is.
+	Accepted bool `json:"accepted,omitempty"`
+	// Digest of the value that was applied and of the one that came back.
+	Digest string `json:"digest"`
+}
+
+// String returns the object, the field and who owns it.
+func (f RewrittenField) String() string {
+	if f.By == "" {
+		return f.Object + ": " + f.Field
+	}
+	return fmt.Sprintf("%s: %s (owned by %s)", f.Object, f.Field, f.By)
+}
+
+// fieldsRewritten stops before pods are created from a template, or clients and members rely on an object, that is not
+// as secure as the one applied.
+func fieldsRewritten(s State) (Decision, bool) {
+	refused := describeRewritten(s.Objects.Rewritten, false)
+	if refused == "" || !s.toRun() {
+		return Decision{}, false
+	}
+	return block("an admission policy or webhook rewrites fields that must be as applied: %s. Exempt this namespace from "+
+		"it, or declare the value that it wants. Until then, no member is changed or replaced", refused)
+}
+
+// RewriteWarnings name the fields that are left as they are although Quorate applies other values.
+func (s State) RewriteWarnings() []string {
+	accepted := describeRewritten(s.Objects.Rewritten, true)
+	if accepted == "" {
+		return nil
+	}
+	return []string{"an admission policy or webhook sets fields to other values than Quorate applies; they are left as " +
+		"they are: " + accepted}
+}
+
+func describeRewritten(fields []RewrittenField, accepted bool) string {
+	var list []string
+	for _, f := range fields {
+		if f.Accepted == accepted {
+			list = append(list, f.String())
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
