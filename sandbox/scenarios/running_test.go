@@ -64,6 +64,7 @@ func TestLosses(t *testing.T) {
 		step{"TestDataPersistence", testDataPersistence},
 		step{"Persistence", testPersistence},
 		step{"TestSeedDataDirLossDoesNotRebootstrap", testSeedDataDirLoss},
+		step{"AdmissionRewritesTemplate", testAdmissionRewritesTemplate},
 	)
 }
 
