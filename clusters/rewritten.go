@@ -78,7 +78,10 @@ func rewrittenField(object string, d objects.Difference, live metav1.Object) dec
 // isRewritten reports whether a difference is the one that an earlier pass found right after it had applied the object.
 // If either value has changed since, it is another one.
 func (c *cluster) isRewritten(f decide.RewrittenField) bool {
-	return c.own.Custom != nil && slices.ContainsFunc(c.own.Custom.Status.Rewritten, func(r v1alpha1.RewrittenField) bool {
+	if c.own.Custom == nil {
+		return false
+	}
+	return slices.ContainsFunc(c.own.Custom.Status.Rewritten, func(r v1alpha1.RewrittenField) bool {
 		return r.Object == f.Object && r.Field == f.Field && r.Digest == f.Digest
 	})
 }

@@ -183,8 +183,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	}
 	entry.State, entry.Decision = state, r.decide(ctx, state)
 	r.approve(&entry)
-	entry.Warnings = slices.Concat(entry.Warnings, state.Unseen, state.SpaceWarnings(), state.BackupWarnings(),
-		state.RewriteWarnings())
+	entry.Warnings = slices.Concat(entry.Warnings, state.Unseen, state.Warnings())
 	r.logDecision(log, entry)
 	if r.Plan {
 		warnOfCertificates(&entry)

@@ -116,7 +116,8 @@ func owns(set map[string]any, path string) bool {
 			continue
 		}
 		element, rest, closed := strings.Cut(path, "]")
-		if closed && strings.HasPrefix(element, "[") && isElement(key, element[1:]) && owns(inner, strings.TrimPrefix(rest, ".")) {
+		element, opened := strings.CutPrefix(element, "[")
+		if opened && closed && isElement(key, element) && owns(inner, strings.TrimPrefix(rest, ".")) {
 			return true
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // TestOwnerOf: the manager of a field is found by the field's path, whatever else managed fields say.
 func TestOwnerOf(t *testing.T) {
 	fields := func(manager, subresource, text string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, FieldsV1: &metav1.FieldsV1{Raw: []byte(text)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(text)}
 	}
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
 		fields(Manager, "", `{"f:spec":{"f:replicas":{}}}`),

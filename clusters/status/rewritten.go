@@ -30,8 +30,8 @@ func repeated(entry report.Cluster) []v1alpha1.RepeatedAction {
 func rewritten(fields []decide.RewrittenField) []v1alpha1.RewrittenField {
 	var list []v1alpha1.RewrittenField
 	for _, f := range fields[:min(len(fields), maxRewritten)] {
-		list = append(list, v1alpha1.RewrittenField{Object: f.Object, Field: visible.Line(f.Field), By: visible.Line(f.By),
-			Digest: f.Digest})
+		list = append(list, v1alpha1.RewrittenField{Object: f.Object, Field: visible.Line(f.Field),
+			By: visible.Line(f.By), Digest: f.Digest})
 	}
 	return list
 }

@@ -37,9 +37,12 @@ func (s State) subject(d Decision) string {
 		return KindOf(a) + " " + a.Name
 	case ApplyObjects, Bootstrap:
 		return d.Message // the objects, and how they differ
-	default:
+	case Seal, Declare, RenewCertificates, StopPods, StartRollout, EnableDowngrade, CancelDowngrade, DisarmAlarm,
+		MoveLeader, StartBackup, DiscardBackup, StartRestore, StopRestore, FinishRestore, StartRecovery, StopRecovery,
+		FinishRecovery, DeleteObjects:
 		return KindOf(a)
 	}
+	return ""
 }
 
 // repeats returns how often passes have carried out the action of a decision in a row; the zero value if they have not.
@@ -97,10 +100,11 @@ func (s State) afterUndone(d Decision, undone []Decision) Decision {
 
 // keepsBeingUndone returns the Block for an action that does not last.
 func keepsBeingUndone(d Decision, others []Decision) Decision {
-	return Decision{Rule: d.Rule, Verdict: Block, Message: fmt.Sprintf("%s keeps being undone: it was done at least %d "+
-		"times in a row. Find out what undoes it (an admission policy, another controller or a person), and stop "+
-		"that. It is tried again from time to time: %s%s", KindOf(d.Action), undoneThreshold, d.Message,
-		describeUndone(others))}
+	again, _ := block("%s keeps being undone: it was done at least %d times in a row. Find out what undoes it (an "+
+		"admission policy, another controller or a person), and stop that. It is tried again from time to time: %s%s",
+		KindOf(d.Action), undoneThreshold, d.Message, describeUndone(others))
+	again.Rule = d.Rule
+	return again
 }
 
 func describeUndone(undone []Decision) string {

@@ -36,8 +36,8 @@ func fieldsRewritten(s State) (Decision, bool) {
 	if refused == "" || !s.toRun() {
 		return Decision{}, false
 	}
-	return block("an admission policy or webhook rewrites fields that must be as applied: %s. Exempt this namespace from "+
-		"it, or declare the value that it wants. Until then, no member is changed or replaced", refused)
+	return block("an admission policy or webhook rewrites fields that must be as applied: %s. Exempt this namespace "+
+		"from it, or declare the value that it wants. Until then, no member is changed or replaced", refused)
 }
 
 // RewriteWarnings name the fields that are left as they are although Quorate applies other values.
@@ -46,8 +46,8 @@ func (s State) RewriteWarnings() []string {
 	if accepted == "" {
 		return nil
 	}
-	return []string{"an admission policy or webhook sets fields to other values than Quorate applies; they are left as " +
-		"they are: " + accepted}
+	return []string{"an admission policy or webhook sets fields to other values than Quorate applies; they are left " +
+		"as they are: " + accepted}
 }
 
 func describeRewritten(fields []RewrittenField, accepted bool) string {

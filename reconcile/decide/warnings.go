@@ -3,7 +3,13 @@ package decide
 import (
 	"cmp"
 	"fmt"
+	"slices"
 )
+
+// Warnings are what a report says besides the decision, certificates aside.
+func (s State) Warnings() []string {
+	return slices.Concat(s.SpaceWarnings(), s.BackupWarnings(), s.RewriteWarnings())
+}
 
 // CertificateWarnings say what only a person can mend about certificates, besides their age.
 func (s State) CertificateWarnings() []string {

@@ -49,20 +49,25 @@ func Table(s decide.State) string {
 			line("member", "%s %s", m.Name, describeMember(m))
 		}
 	}
-	troubles := slices.Concat(d.Problems, s.Backups.Drift, s.Objects.Foreign, s.Objects.Relabelled,
-		s.Objects.Terminating, s.Objects.Irreplaceable, s.Objects.Drift)
-	for _, f := range s.Objects.Rewritten {
-		troubles = append(troubles, "rewritten "+f.String())
-	}
-	for _, r := range s.Repeated {
-		if r.Times > 1 {
-			troubles = append(troubles, fmt.Sprintf("%s %d times in a row: %s", r.Rule, r.Times, r.What))
-		}
-	}
-	for _, what := range slices.DeleteFunc(troubles, func(what string) bool { return what == "" }) {
+	for _, what := range troubles(s) {
 		line("", "%s", what)
 	}
 	return out.String()
+}
+
+// troubles lists what is wrong with the declaration and the objects.
+func troubles(s decide.State) []string {
+	list := slices.Concat(s.Declared.Problems, s.Backups.Drift, s.Objects.Foreign, s.Objects.Relabelled,
+		s.Objects.Terminating, s.Objects.Irreplaceable, s.Objects.Drift)
+	for _, f := range s.Objects.Rewritten {
+		list = append(list, "rewritten "+f.String())
+	}
+	for _, r := range s.Repeated {
+		if r.Times > 1 {
+			list = append(list, fmt.Sprintf("%s %d times in a row: %s", r.Rule, r.Times, r.What))
+		}
+	}
+	return slices.DeleteFunc(list, func(what string) bool { return what == "" })
 }
 
 // describeKnown says whether the member list is known, and what etcd is told to go back to.

@@ -12,8 +12,8 @@ func fieldsAsApplied(s decide.State, d decide.Decision) string {
 			continue
 		}
 		switch d.Action.(type) {
-		case decide.ApplyObjects, decide.Bootstrap, decide.Declare, decide.RenewCertificates, decide.Seal, decide.StopPods,
-			decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery:
+		case decide.ApplyObjects, decide.Bootstrap, decide.Declare, decide.RenewCertificates, decide.Seal,
+			decide.StopPods, decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery:
 			return ""
 		}
 		return "acts although " + f.Object + ": " + f.Field + " is rewritten"
