@@ -15,6 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"quorate.dev/quorate/gitsource/gittree"
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
 )
@@ -256,21 +257,34 @@ func readCommit(
 	if err != nil {
 		return Desired{}, err
 	}
-	return read(ctx, o, files, r)
+	desired, err := read(ctx, o, files, r)
+	if missing := files.Missing(); missing != nil {
+		return Desired{}, sourceErrorf("read %s of %s: %v%s", r, o.Location, missing, whyIncomplete(store))
+	}
+	return desired, err
+}
+
+// whyIncomplete returns what a store reports about objects that it lacks, to be appended to an error.
+func whyIncomplete(store storer.EncodedObjectStorer) string {
+	if s, ok := store.(interface{ WhyIncomplete() string }); ok && s.WhyIncomplete() != "" {
+		return ": " + s.WhyIncomplete()
+	}
+	return ""
 }
 
 // openCommit gives the files of a revision whose hash names a commit or a tag of one, if it is
 // signed as o asks.
-func openCommit(store storer.EncodedObjectStorer, r refs.Revision, o Options) (fs.FS, refs.Revision, error) {
+func openCommit(store storer.EncodedObjectStorer, r refs.Revision, o Options) (gittree.Tree, refs.Revision, error) {
 	tree, opened, err := o.Verify.open(store, r)
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return nil, refs.Revision{}, sourceErrorf("%s has no commit %s", o.Location, r.Commit)
+		return gittree.Tree{}, refs.Revision{}, sourceErrorf("%s has no commit %s%s", o.Location, r.Commit,
+			whyIncomplete(store))
 	}
 	if err != nil {
-		return nil, refs.Revision{}, sourceError(err, "read %s of %s", r, o.Location)
+		return gittree.Tree{}, refs.Revision{}, sourceError(err, "read %s of %s", r, o.Location)
 	}
 	if asked := o.Selector.Commit; asked != "" && opened.Commit != asked {
-		return nil, refs.Revision{}, sourceErrorf("%s has %s as a tag, not as a commit; the commit is %s", o.Location,
+		return gittree.Tree{}, refs.Revision{}, sourceErrorf("%s has %s as a tag, not as a commit; the commit is %s", o.Location,
 			asked, opened.Commit)
 	}
 	return tree, opened, nil

@@ -214,7 +214,7 @@ func TestRepositoriesWithoutCommits(t *testing.T) {
 func TestSHA256IsRefused(t *testing.T) {
 	r := newRepository(t, "--object-format=sha256")
 	r.Declare("a")
-	wantError(t, Options{Location: r.Dir}, ErrSource, "git with SHA-1 and without extensions is supported")
+	wantError(t, Options{Location: r.Dir}, ErrSource, `its object format is "sha256": only sha1 is supported`)
 	wantError(t, Options{Location: r.Serve()}, ErrSource, "does not answer as a smart HTTP server")
 }
 

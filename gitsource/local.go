@@ -9,16 +9,16 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"quorate.dev/quorate/gitsource/history"
+	"quorate.dev/quorate/gitsource/local"
 	"quorate.dev/quorate/gitsource/refs"
 )
 
 // localRepository is read in place.
 type localRepository struct {
-	*git.Repository
+	*local.Repository
 	list refs.List
 }
 
@@ -31,18 +31,18 @@ func openLocal(o Options) (source, error) {
 	if !info.IsDir() {
 		return nil, sourceErrorf("%s is a file; a source is a directory or a repository", o.Location)
 	}
-	repository, err := git.PlainOpenWithOptions(o.Location, &git.PlainOpenOptions{EnableDotGitCommonDir: true})
-	if errors.Is(err, git.ErrRepositoryNotExists) {
+	layout, err := local.Find(o.Location)
+	if errors.Is(err, local.ErrNotRepository) {
 		return openDirectory(o)
-	}
-	if errors.Is(err, git.ErrUnknownExtension) || errors.Is(err, git.ErrUnsupportedExtensionRepositoryFormatVersion) {
-		return nil, sourceError(err, "open the repository %s: git with SHA-1 and without extensions is supported",
-			o.Location)
 	}
 	if err != nil {
 		return nil, sourceError(err, "open the repository %s", o.Location)
 	}
-	list, err := listReferences(repository)
+	repository, err := local.Open(layout)
+	if err != nil {
+		return nil, sourceError(err, "open the repository %s", o.Location)
+	}
+	list, err := repository.References()
 	if err != nil {
 		return nil, sourceError(err, "read the references of %s", o.Location)
 	}
@@ -54,18 +54,18 @@ func (l localRepository) close() {}
 func (l localRepository) find(s refs.Selector) (refs.Revision, error) { return l.list.Find(s) }
 
 func (l localRepository) read(ctx context.Context, o Options, r refs.Revision, read filesReader) (Desired, error) {
-	return readCommit(ctx, o, l.Storer, r, read)
+	return readCommit(ctx, o, l, r, read)
 }
 
 // maxCommits of the history of a local repository are looked at.
 const maxCommits = 1_000_000
 
 func (l localRepository) descends(ctx context.Context, newer, older plumbing.Hash) (bool, error) {
-	shallow, err := l.Storer.Shallow()
+	shallow, err := l.Shallow()
 	if err != nil {
 		return false, fmt.Errorf("read where the history is cut off: %w", err)
 	}
-	descends, err := history.Descends(ctx, l.Storer, shallow, newer, older, maxCommits)
+	descends, err := history.Descends(ctx, l, shallow, newer, older, maxCommits)
 	if len(shallow) > 0 && errors.Is(err, history.ErrCutOff) {
 		err = fmt.Errorf("%w; git fetch --unshallow gets the rest", err)
 	}
@@ -103,9 +103,6 @@ func openDirectory(o Options) (source, error) {
 		return nil, sourceErrorf("%s is no repository: nothing in it is signed, and signatures are to be verified",
 			o.Location)
 	}
-	if _, err := os.Stat(filepath.Join(o.Location, ".git")); err == nil {
-		return nil, sourceErrorf("%s has a .git that is no repository", o.Location)
-	}
 	root, err := os.OpenRoot(o.Location)
 	if err != nil {
 		return nil, openError(o, err)
@@ -139,36 +136,4 @@ func (d directory) read(ctx context.Context, o Options, r refs.Revision, read fi
 
 func (d directory) descends(context.Context, plumbing.Hash, plumbing.Hash) (bool, error) {
 	return false, errors.New("a directory that is no repository has no history")
-}
-
-// listReferences lists what a server of that repository would show.
-func listReferences(repository *git.Repository) (refs.List, error) {
-	list := refs.List{ByName: map[string]plumbing.Hash{}}
-	all, err := repository.References()
-	if err != nil {
-		return refs.List{}, err
-	}
-	err = all.ForEach(func(r *plumbing.Reference) error {
-		resolved, err := repository.Reference(r.Name(), true)
-		if errors.Is(err, plumbing.ErrReferenceNotFound) {
-			return nil // it names a branch that has no commit yet
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", r.Name(), err)
-		}
-		list.ByName[r.Name().String()] = resolved.Hash()
-		return nil
-	})
-	if err != nil {
-		return refs.List{}, err
-	}
-	head, err := repository.Head()
-	if errors.Is(err, plumbing.ErrReferenceNotFound) {
-		return list, nil
-	}
-	if err != nil {
-		return refs.List{}, fmt.Errorf("HEAD: %w", err)
-	}
-	list.Head, list.HeadName = head.Hash(), head.Name()
-	return list, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"quorate.dev/quorate/gitsource/local"
 	"quorate.dev/quorate/gitsource/manifests/confined"
 )
 
@@ -69,46 +70,11 @@ func nameOf(variable string) string {
 	return name
 }
 
-// partsOf are the directories of a local source: its own, and those that git has elsewhere for a
-// worktree, as long as they are git's.
+// partsOf returns the directories of a local source: its own, and those that git keeps elsewhere for it.
 func partsOf(location string) []string {
-	dot := filepath.Join(location, ".git")
-	all := []string{location} // a .git that is a directory is in it
-	line, err := readLine(dot)
-	if named, ok := strings.CutPrefix(line, "gitdir: "); err == nil && ok {
-		dot = from(location, named)
-		all = append(all, ifGits(dot)...)
+	layout, err := local.Find(location)
+	if err != nil {
+		return []string{location} // the process that fetches reports why
 	}
-	for _, dir := range []string{dot, location} {
-		if common, err := readLine(filepath.Join(dir, "commondir")); err == nil {
-			all = append(all, ifGits(from(dir, common))...)
-		}
-	}
-	return all
-}
-
-// readLine is the line in a file that has no more. A link is no file.
-func readLine(name string) (string, error) {
-	info, err := os.Lstat(name)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxNameBytes {
-		return "", os.ErrInvalid
-	}
-	content, err := os.ReadFile(name)
-	return strings.TrimSpace(string(content)), err
-}
-
-func from(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, path)
-}
-
-// ifGits gives the directory if git has made it: whoever can write to a source must not name any
-// other.
-func ifGits(dir string) []string {
-	if info, err := os.Stat(filepath.Join(dir, "HEAD")); err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	return []string{dir}
+	return append([]string{location}, layout.Dirs()...)
 }

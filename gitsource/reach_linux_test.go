@@ -151,16 +151,18 @@ func TestWhatTheFetcherReaches(t *testing.T) {
 		return gittest.MustWrite(t, name, "x")
 	}
 	r := newRepository(t)
-	r.Declare("a")
-	linked := filepath.Join(t.TempDir(), "linked")
+	head := r.Declare("a")
+	linked, shared := filepath.Join(t.TempDir(), "linked"), filepath.Join(t.TempDir(), "shared")
 	r.Git("worktree", "add", "--quiet", "-b", "other", linked)
+	r.Git("clone", "--quiet", "--shared", r.Dir, shared)
 	cacheDir := cacheDir(t)
 	if err := os.Mkdir(cacheDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	token, known, local := file("serviceaccount/token"), file("own/known_hosts"), filepath.Join(r.Dir, ".git", "HEAD")
+	object := filepath.Join(r.Dir, ".git", "objects", head[:2], head[2:])
 	s := scene{
-		Files:  []string{token, file("kube/config"), file("others/password"), file("own/identity"), known, local, "/etc/hosts", "/etc/passwd"},
+		Files:  []string{token, file("kube/config"), file("others/password"), file("own/identity"), known, local, object, "/etc/hosts", "/etc/passwd"},
 		Dirs:   []string{dir, cacheDir, os.TempDir()},
 		Victim: os.Getpid(),
 	}
@@ -172,11 +174,13 @@ func TestWhatTheFetcherReaches(t *testing.T) {
 		"https":            {Options{Location: "https://git.example.com/x.git"}, []string{"/etc/hosts", "connect"}},
 		"https, cached":    {Options{Location: "https://git.example.com/x.git", CacheDir: cacheDir}, append([]string{"/etc/hosts", "connect"}, cached...)},
 		"ssh":              {Options{Location: "git@git.example.com:x.git", Auth: remote.Auth{KnownHosts: known}}, []string{"/etc/hosts", "connect", known}},
-		"repository":       {Options{Location: r.Dir}, []string{local}},
-		"worktree":         {Options{Location: linked}, []string{local}},
+		"repository":       {Options{Location: r.Dir}, []string{local, object}},
+		"worktree":         {Options{Location: linked}, []string{local, object}},
+		"shared clone":     {Options{Location: shared}, []string{object}},
 		"directory":        {Options{Location: t.TempDir()}, nil},
 		"a lying .git":     {Options{Location: lying(t, filepath.Dir(token))}, nil},
 		"a lying worktree": {Options{Location: lying(t, lyingCommon(t, filepath.Dir(token)))}, nil},
+		"a lying borrower": {Options{Location: lyingBorrower(t, filepath.Dir(token))}, nil},
 	}
 	if version, err := landlock.LandlockGetABIVersion(); err != nil || version < 1 {
 		t.Skipf("the kernel has no Landlock: %v", err)
@@ -222,6 +226,18 @@ func lyingCommon(t *testing.T, named string) string {
 	gittest.MustWrite(t, filepath.Join(dir, "HEAD"), "ref: refs/heads/main\n")
 	gittest.MustWrite(t, filepath.Join(dir, "commondir"), named+"\n")
 	return dir
+}
+
+// lyingBorrower creates a repository whose alternates name a directory that is not git's, itself and through a link.
+func lyingBorrower(t *testing.T, named string) string {
+	t.Helper()
+	r, linked := newRepository(t), t.TempDir()
+	gittest.MustWrite(t, filepath.Join(linked, "HEAD"), "ref: refs/heads/main\n")
+	if err := errors.Join(os.Symlink(named, filepath.Join(linked, "objects")), os.Mkdir(filepath.Join(linked, "refs"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	gittest.MustWrite(t, filepath.Join(r.Dir, ".git", "objects", "info", "alternates"), named+"\n"+linked+"/objects\n")
+	return r.Dir
 }
 
 // What the process that fetches says it has opened is what was asked for.

@@ -89,6 +89,8 @@ type objects struct {
 	// shown are the entries that were given out, each as often as it was: directories that hold the
 	// same ones again and again have no end.
 	shown, maxShown int
+	// missing is the first object that the store turned out to lack.
+	missing error
 }
 
 // maxShown is far over what any path holds that declares clusters.
@@ -207,7 +209,9 @@ func (e entry) content() ([]byte, error) {
 	}
 	blob, err := gitobject.GetBlob(e.objects.store, e.hash)
 	if err != nil {
-		return nil, err
+		e.objects.mu.Lock()
+		defer e.objects.mu.Unlock()
+		return nil, e.noteMissing(err)
 	}
 	r, err := blob.Reader()
 	if err != nil {
@@ -236,7 +240,7 @@ func (e entry) list() ([]gitobject.TreeEntry, error) {
 	}
 	tree, err := gitobject.GetTree(e.objects.store, e.hash)
 	if err != nil {
-		return nil, err
+		return nil, e.noteMissing(err)
 	}
 	slices.SortFunc(tree.Entries, func(a, b gitobject.TreeEntry) int { return strings.Compare(a.Name, b.Name) })
 	for i, t := range tree.Entries {
@@ -250,6 +254,24 @@ func (e entry) list() ([]gitobject.TreeEntry, error) {
 	}
 	e.objects.trees[e.hash] = tree.Entries
 	return tree.Entries, nil
+}
+
+// Missing returns an error that names the first file or directory whose content was requested and that the store lacks,
+// or nil. What was read then is not what the commit holds.
+func (g Tree) Missing() error {
+	g.root.objects.mu.Lock()
+	defer g.root.objects.mu.Unlock()
+	return g.root.objects.missing
+}
+
+// noteMissing remembers that the store lacks the object of the entry, if that is why it cannot be read.
+func (e entry) noteMissing(err error) error {
+	lacks := errors.Is(err, plumbing.ErrObjectNotFound) &&
+		errors.Is(e.objects.store.HasEncodedObject(e.hash), plumbing.ErrObjectNotFound)
+	if lacks && e.objects.missing == nil {
+		e.objects.missing = fmt.Errorf("the object %s of %s is missing", e.hash, e.path)
+	}
+	return err
 }
 
 // isFileName refuses, besides what no report can show, the names under which some file system would

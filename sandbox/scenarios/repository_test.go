@@ -74,6 +74,18 @@ func (r *repository) serve() (url string, server *httptest.Server) {
 	return fmt.Sprintf("%s/%s", server.URL, filepath.Base(r.bare)), server
 }
 
+// sparseWorktree creates a linked worktree of main, without any files checked out, of a clone that borrows all of its
+// objects, and returns its directory.
+func (r *repository) sparseWorktree() string {
+	r.t.Helper()
+	dir := r.t.TempDir()
+	shared, linked := filepath.Join(dir, "shared"), filepath.Join(dir, "linked")
+	r.git(dir, "clone", "--quiet", "--mirror", "--shared", r.bare, shared)
+	r.git(shared, "worktree", "add", "--quiet", linked, "main")
+	r.git(linked, "sparse-checkout", "set", "nowhere")
+	return linked
+}
+
 // declaration writes an EtcdCluster; each line of spec is indented under spec.
 func declaration(name, version string, spec ...string) string {
 	var text strings.Builder

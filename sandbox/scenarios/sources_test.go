@@ -11,7 +11,7 @@ import (
 )
 
 // TestSources pushes through git's own smart HTTP server and reads by branch, tag and commit, from
-// a path, and through a kustomization.
+// a path, and through a kustomization. It also reads a sparse worktree of a clone that borrows its objects.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -26,7 +26,7 @@ func TestSources(t *testing.T) {
 	second := w.repository.push(map[string]string{"clusters/test/a.yaml": declaration("b", modern, one, unschedulable)})
 
 	url, _ := w.repository.serve()
-	for _, source := range []string{url, w.repository.bare} {
+	for _, source := range []string{url, w.repository.bare, w.repository.sparseWorktree()} {
 		w.source = source
 		for _, test := range []struct {
 			args     []string
