@@ -7,6 +7,7 @@ package schema
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -119,4 +120,42 @@ func UnknownFields(object map[string]any) []string {
 	unknown = append(unknown, pruning.PruneWithOptions(pruned, c.structural, true, track)...)
 	slices.Sort(unknown)
 	return unknown
+}
+
+// NullTexts returns the paths of the entries of maps of text that are null, sorted. The API server leaves them out
+// without a word.
+func NullTexts(object map[string]any) []string {
+	c, err := load()
+	if err != nil {
+		return nil // Default returns the error
+	}
+	paths := nullTexts(nil, "", object, c.structural)
+	slices.Sort(paths)
+	return paths
+}
+
+func nullTexts(paths []string, path string, value any, s *structuralschema.Structural) []string {
+	switch value := value.(type) {
+	case []any:
+		for i, item := range value {
+			if s.Items != nil {
+				paths = nullTexts(paths, fmt.Sprintf("%s[%d]", path, i), item, s.Items)
+			}
+		}
+	case map[string]any:
+		for key, entry := range value {
+			below, known := s.Properties[key]
+			of := strings.TrimPrefix(path+"."+key, ".")
+			switch {
+			case known:
+				paths = nullTexts(paths, of, entry, &below)
+			case s.AdditionalProperties == nil:
+			case entry == nil && s.AdditionalProperties.Structural.Type == "string":
+				paths = append(paths, of)
+			default:
+				paths = nullTexts(paths, of, entry, s.AdditionalProperties.Structural)
+			}
+		}
+	}
+	return paths
 }

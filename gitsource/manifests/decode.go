@@ -122,6 +122,9 @@ func (d *declaration) decode(o Options) {
 		delete(applied, "status")
 	}
 	d.checkFields(applied)
+	for _, path := range schema.NullTexts(applied) {
+		d.notText(path, "null")
+	}
 	defaulted := runtime.DeepCopyJSON(applied)
 	if err := schema.Default(defaulted); err != nil {
 		d.problem("", "%v", err)
@@ -179,7 +182,7 @@ func (d *declaration) invalid(err *field.Error) {
 	}
 	switch {
 	case err.Type == field.ErrorTypeTypeInvalid && strings.HasPrefix(detail, "must be of type string: "):
-		d.problem(err.Field, "%s: %s", err.Field, d.notText(err))
+		d.notText(err.Field, err.BadValue)
 	case err.Field != "" && err.Field != "<nil>":
 		d.problem(err.Field, "%s", (&field.Error{Type: err.Type, Field: err.Field, BadValue: err.BadValue,
 			Detail: detail}).Error())

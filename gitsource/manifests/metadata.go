@@ -31,7 +31,25 @@ func (d *declaration) checkMetadata(namespace string) (applied map[string]any, o
 			delete(metadata, key)
 		}
 	}
+	for _, key := range []string{"labels", "annotations"} {
+		d.checkTexts("metadata."+key, metadata, key)
+	}
 	return applied, true
+}
+
+// checkTexts reports what is not text in the map of that key, and leaves it out of metadata.
+func (d *declaration) checkTexts(path string, metadata map[string]any, key string) {
+	texts, isMap := metadata[key].(map[string]any)
+	if metadata[key] != nil && !isMap {
+		d.problem(path, "%s must be a mapping of text", path)
+		delete(metadata, key)
+	}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if _, isText := texts[name].(string); !isText {
+			d.notText(path+"."+name, kindOfJSON(texts[name]))
+			delete(texts, name)
+		}
+	}
 }
 
 func (d *declaration) checkName(metadata map[string]any) bool {
@@ -39,13 +57,13 @@ func (d *declaration) checkName(metadata map[string]any) bool {
 	namespace, isTextToo := metadata["namespace"].(string)
 	switch {
 	case metadata["name"] != nil && !isText:
-		d.problem("metadata.name", "metadata.name is not text; put it in quotes")
+		d.notText("metadata.name", kindOfJSON(metadata["name"]))
 	case name == "" && metadata["generateName"] != nil:
 		d.problem("metadata.generateName", "metadata.generateName would make another cluster each time; give it a name")
 	case name == "":
 		d.problem("metadata", "metadata.name is missing")
 	case !isTextToo:
-		d.problem("metadata.namespace", "metadata.namespace is not text; put it in quotes")
+		d.notText("metadata.namespace", kindOfJSON(metadata["namespace"]))
 	default:
 		d.name = types.NamespacedName{Namespace: namespace, Name: name}
 		return true

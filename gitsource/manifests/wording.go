@@ -23,19 +23,37 @@ func saidOnce(list field.ErrorList) field.ErrorList {
 // nobody can read.
 const quantityWanted = `should match '^(\+|-)?(([0-9]+`
 
-// notText says of a value that must be text what it is, and how it becomes text. YAML takes 3.7 for
-// a number and true for a boolean.
-func (d *declaration) notText(err *field.Error) string {
-	kind := map[any]string{"integer": "a number", "number": "a number", "boolean": "a boolean", "object": "a mapping",
-		"array": "a list"}[err.BadValue]
-	scalar := err.BadValue != "object" && err.BadValue != "array"
-	said := strings.TrimSpace(fmt.Sprintf("%s is %s and must be text", d.writtenAt(err.Field),
-		cmp.Or(kind, "something else")))
-	switch {
-	case scalar && err.Field == "spec.version":
-		return said + `: quote it, and write MAJOR.MINOR.PATCH, such as "3.6.5"`
-	case scalar:
-		return said + ": quote it"
+// kindOfJSON is the type of a value as the schema names it.
+func kindOfJSON(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case map[string]any:
+		return "object"
+	case []any:
+		return "array"
+	case string:
+		return "string"
+	default:
+		return "number"
 	}
-	return said
+}
+
+// notText reports that the value of a field is not text, and how it becomes text. YAML takes 3.7 for a number and true
+// for a boolean.
+func (d *declaration) notText(path string, kind any) {
+	said := map[any]string{"integer": "a number", "number": "a number", "boolean": "a boolean", "object": "a mapping",
+		"array": "a list", "null": "null"}[kind]
+	message := strings.TrimSpace(fmt.Sprintf("%s is %s and must be text", d.writtenAt(path),
+		cmp.Or(said, "something else")))
+	switch {
+	case kind == "object" || kind == "array":
+	case path == "spec.version":
+		message += `: quote it, and write MAJOR.MINOR.PATCH, such as "3.6.5"`
+	default:
+		message += ": quote it"
+	}
+	d.problem(path, "%s: %s", path, message)
 }
