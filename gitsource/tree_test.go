@@ -1,14 +1,18 @@
 package gitsource
 
 import (
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
 	gitobject "github.com/go-git/go-git/v5/plumbing/object"
 
 	"quorate.dev/quorate/gitsource/gittest"
@@ -94,27 +98,110 @@ func TestTreeIsAFileSystem(t *testing.T) {
 	}
 }
 
-// Git can store names that are no names of files. Nothing below such a tree is read.
-func TestHostileNames(t *testing.T) {
-	for _, name := range []string{"..", ".", "a/b", `a\b`, "a\nb.yaml", "\x1b[31m.yaml", "\xff.yaml", ".git", ".GIT", "git~1", "GIT~1", ".git. ", ".git::$INDEX_ALLOCATION", "a\u200cb"} {
-		r := newRepository(t)
-		r.Declare("a")
-		repo := mustOpen(t, r.Dir)
-		head, err := repo.Head()
+// unusual are names that git can store, and that a file system, a terminal or a report may not take.
+var unusual = []string{
+	"..", ".", "a/b", "/etc", `a\b`, "a\nb", "Icon\r", "\x1b[31m", "caf\xe9", "\xff", ".git", ".GIT", "git~1", "GIT~1", ".git. ",
+	".git::$INDEX_ALLOCATION", "a\u200cb", strings.Repeat("long", 2000),
+}
+
+// withEntries commits the root, or the directory in it, with more entries, and returns the commit.
+func (r *repository) withEntries(t *testing.T, dir string, added ...gitobject.TreeEntry) string {
+	t.Helper()
+	repo := mustOpen(t, r.Dir)
+	commit, err := repo.CommitObject(plumbing.NewHash(r.Git("rev-parse", "HEAD")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := func(of string, added ...gitobject.TreeEntry) plumbing.Hash {
+		read, err := repo.TreeObject(plumbing.NewHash(r.Git("rev-parse", of)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		commit, err := repo.CommitObject(head.Hash())
-		if err != nil {
-			t.Fatal(err)
+		read.Entries = append(slices.DeleteFunc(read.Entries, func(e gitobject.TreeEntry) bool { return e.Name == added[0].Name }), added...)
+		sort.Sort(gitobject.TreeEntrySorter(read.Entries))
+		return store(t, repo, read)
+	}
+	if dir != "." {
+		added = []gitobject.TreeEntry{{Name: dir, Mode: filemode.Dir, Hash: tree("HEAD:"+dir, added...)}}
+	}
+	commit.TreeHash = tree("HEAD^{tree}", added...)
+	return store(t, repo, commit).String()
+}
+
+// An unusual name matters only if a file of that name would be read.
+func TestUnusualNames(t *testing.T) {
+	r := newRepository(t)
+	r.Write("apps/a.yaml", gittest.ClusterNamed("a"))
+	r.Write("kustomized/kustomization.yaml", "resources: [../apps/a.yaml]\n")
+	r.Commit()
+	file, directory := plumbing.NewHash(r.Git("rev-parse", "HEAD:apps/a.yaml")), plumbing.NewHash(r.Git("rev-parse", "HEAD:apps"))
+	read := func(path, dir string, added ...gitobject.TreeEntry) Desired {
+		o := Options{Location: r.Dir, Options: manifests.Options{Path: path}}
+		o.Selector.Commit = r.withEntries(t, dir, added...)
+		return fetched(t, new(Reader), o)
+	}
+	var files, directories []gitobject.TreeEntry
+	for _, name := range unusual {
+		files = append(files, gitobject.TreeEntry{Name: name, Mode: filemode.Regular, Hash: file})
+		directories = append(directories, gitobject.TreeEntry{Name: name, Mode: filemode.Dir, Hash: directory})
+	}
+	for path, dir := range map[string]string{"apps": ".", "kustomized": "kustomized"} {
+		wantClusters(t, read(path, dir, files...), "a")
+		wantClusters(t, read(path, dir, directories...), "a")
+	}
+	wantClusters(t, read("apps", "apps", files...), "a")
+
+	for _, mattering := range []func(name string) gitobject.TreeEntry{
+		func(name string) gitobject.TreeEntry {
+			return gitobject.TreeEntry{Name: name + ".yaml", Mode: filemode.Regular, Hash: file}
+		},
+		func(name string) gitobject.TreeEntry {
+			return gitobject.TreeEntry{Name: "x.yml" + name, Mode: filemode.Regular, Hash: file}
+		},
+		func(name string) gitobject.TreeEntry {
+			return gitobject.TreeEntry{Name: name, Mode: filemode.Dir, Hash: directory}
+		},
+		func(name string) gitobject.TreeEntry {
+			return gitobject.TreeEntry{Name: name, Mode: filemode.Symlink, Hash: file}
+		},
+	} {
+		var added []gitobject.TreeEntry
+		want := map[string]bool{}
+		for _, name := range []string{"a/b", `a\b`, "a\nb", "Icon\r", "\x1b[31m", "caf\xe9", "\xff", "a\u200cb"} {
+			added = append(added, mattering(name))
+			want["apps: holds "+strconv.Quote(mattering(name).Name)+", whose name is not supported; rename it"] = true
 		}
-		tree, err := commit.Tree()
-		if err != nil {
-			t.Fatal(err)
+		got := read("apps", "apps", added...)
+		for _, p := range got.Problems {
+			if !want[p.String()] {
+				t.Errorf("%q", p)
+			}
 		}
-		hostile := gitobject.Tree{Entries: append(tree.Entries, gitobject.TreeEntry{Name: name, Mode: tree.Entries[0].Mode, Hash: tree.Entries[0].Hash})}
-		sort.Sort(gitobject.TreeEntrySorter(hostile.Entries))
-		commit.TreeHash = store(t, repo, &hostile)
-		wantError(t, Options{Location: r.Dir, Selector: refs.Selector{Commit: store(t, repo, commit).String()}}, ErrSource, fmt.Sprintf("holds %q, which is no name of a file", name))
+		if len(got.Problems) != len(want) || len(got.Clusters) != 1 {
+			t.Errorf("clusters %d, problems %d, want %d", len(got.Clusters), len(got.Problems), len(want))
+		}
+		if got := read("apps", "apps", mattering(strings.Repeat("long", 2000))); len(got.Problems) != 1 || len(got.Problems[0].Message) > 400 {
+			t.Errorf("problems %q", got.Problems)
+		}
+	}
+}
+
+// The same goes for a directory that is not a repository.
+func TestUnusualNamesInADirectory(t *testing.T) {
+	dir := t.TempDir()
+	gittest.MustWrite(t, filepath.Join(dir, "a.yaml"), gittest.ClusterNamed("a"))
+	for _, name := range []string{`a\b`, "Icon\r", "caf\xe9", "git~1", ".git"} {
+		gittest.MustWrite(t, filepath.Join(dir, name), "x")
+		if name == ".git" { // as file managers leave it, in a directory below
+			if err := errors.Join(os.Remove(filepath.Join(dir, name)), os.MkdirAll(filepath.Join(dir, "below", name), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	wantClusters(t, fetched(t, new(Reader), Options{Location: dir}), "a")
+	gittest.MustWrite(t, filepath.Join(dir, "caf\xe9.yaml"), "x")
+	got := fetched(t, new(Reader), Options{Location: dir})
+	if len(got.Problems) != 1 || got.Problems[0].String() != `.: holds "caf\xe9.yaml", whose name is not supported; rename it` {
+		t.Errorf("problems %q", got.Problems)
 	}
 }

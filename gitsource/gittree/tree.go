@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +20,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 
 	"quorate.dev/quorate/gitsource/pack"
-	"quorate.dev/quorate/visible"
 )
 
 // Commit is what is said of a commit.
@@ -78,7 +76,7 @@ var _ fs.ReadLinkFS = Tree{}
 
 func newTree(store storer.EncodedObjectStorer, root plumbing.Hash) Tree {
 	shared := &objects{store: store, trees: map[plumbing.Hash][]gitobject.TreeEntry{}, maxShown: maxShown}
-	return Tree{root: entry{objects: shared, path: ".", hash: root, mode: filemode.Dir}}
+	return Tree{root: entry{objects: shared, path: ".", name: ".", hash: root, mode: filemode.Dir}}
 }
 
 // objects keeps the trees that were read: paths are looked up part by part.
@@ -162,11 +160,13 @@ func (g Tree) find(name string) (entry, error) {
 type entry struct {
 	objects *objects
 	path    string
-	hash    plumbing.Hash
-	mode    filemode.FileMode
+	// name is as git stores it. Entries whose name cannot be a part of a path are listed, and cannot be opened.
+	name string
+	hash plumbing.Hash
+	mode filemode.FileMode
 }
 
-func (e entry) Name() string               { return path.Base(e.path) }
+func (e entry) Name() string               { return e.name }
 func (e entry) IsDir() bool                { return e.mode == filemode.Dir }
 func (e entry) ModTime() time.Time         { return time.Time{} }
 func (e entry) Sys() any                   { return nil }
@@ -225,8 +225,11 @@ func (e entry) content() ([]byte, error) {
 const maxTreeBytes = 4 << 20
 
 func (e entry) child(t gitobject.TreeEntry) entry {
-	return entry{objects: e.objects, path: path.Join(e.path, t.Name), hash: t.Hash, mode: t.Mode}
+	return entry{objects: e.objects, path: e.below(t.Name), name: t.Name, hash: t.Hash, mode: t.Mode}
 }
+
+// below is the path of an entry of a directory, whatever its name is.
+func (e entry) below(name string) string { return strings.TrimPrefix(e.path+"/"+name, "./") }
 
 // list returns the entries of a directory, by name.
 func (e entry) list() ([]gitobject.TreeEntry, error) {
@@ -244,12 +247,8 @@ func (e entry) list() ([]gitobject.TreeEntry, error) {
 	}
 	slices.SortFunc(tree.Entries, func(a, b gitobject.TreeEntry) int { return strings.Compare(a.Name, b.Name) })
 	for i, t := range tree.Entries {
-		where := strings.TrimPrefix(e.path+"/"+t.Name, "./")
-		if !isFileName(t.Name) {
-			return nil, fmt.Errorf("holds %q, which is no name of a file", where)
-		}
 		if i > 0 && t.Name == tree.Entries[i-1].Name {
-			return nil, fmt.Errorf("holds %q twice", where)
+			return nil, fmt.Errorf("holds %q twice", e.below(t.Name))
 		}
 	}
 	e.objects.trees[e.hash] = tree.Entries
@@ -272,14 +271,6 @@ func (e entry) noteMissing(err error) error {
 		e.objects.missing = fmt.Errorf("the object %s of %s is missing", e.hash, e.path)
 	}
 	return err
-}
-
-// isFileName refuses, besides what no report can show, the names under which some file system would
-// find git's own directory.
-func isFileName(name string) bool {
-	stem, _, _ := strings.Cut(strings.ToLower(name), ":")
-	stem = strings.TrimRight(stem, " .")
-	return visible.IsFileName(name) && stem != ".git" && stem != "git~1"
 }
 
 type file struct {

@@ -33,26 +33,11 @@ func line(mode, name string, hash plumbing.Hash) string {
 	return mode + " " + name + "\x00" + string(hash[:])
 }
 
-// What git can store and no honest repository holds is refused with its path.
+// A tree that git does not write is refused with its path.
 func TestHostileTrees(t *testing.T) {
 	store := memory.NewStorage()
 	blob := put(t, store, plumbing.BlobObject, "x")
-	const noName = ", which is no name of a file"
 	for _, c := range []struct{ name, tree, want string }{
-		{"git's own directory", line("40000", ".git", blob), `holds "apps/.git"` + noName},
-		{"in capitals", line("100644", ".Git", blob), `holds "apps/.Git"` + noName},
-		{"as Windows spells it", line("100644", "GIT~1", blob), `holds "apps/GIT~1"` + noName},
-		{"as NTFS reads it", line("100644", ".git .", blob), `holds "apps/.git ."` + noName},
-		{"as a stream of it", line("100644", ".git::$INDEX_ALLOCATION", blob), `holds "apps/.git::$INDEX_ALLOCATION"` + noName},
-		{"as HFS reads it", line("100644", ".g\u200cit", blob), `holds "apps/.g\u200cit"` + noName},
-		{"the directory itself", line("40000", ".", blob), `holds "apps/."` + noName},
-		{"the one above it", line("40000", "..", blob), `holds "apps/.."` + noName},
-		{"a path", line("100644", "a/b", blob), `holds "apps/a/b"` + noName},
-		{"a root", line("100644", "/etc", blob), `holds "apps//etc"` + noName},
-		{"a backslash", line("100644", `a\b`, blob), `holds "apps/a\\b"` + noName},
-		{"a line feed", line("100644", "a\nb", blob), `holds "apps/a\nb"` + noName},
-		{"an escape", line("100644", "\x1b[2J", blob), `holds "apps/\x1b[2J"` + noName},
-		{"no UTF-8", line("100644", "\xff", blob), `holds "apps/\xff"` + noName},
 		{"twice", line("100644", "a", blob) + line("100644", "a", blob), `holds "apps/a" twice`},
 		{"a file and a directory", line("100644", "a", blob) + line("40000", "a", blob), `holds "apps/a" twice`},
 		{"no name", line("100644", "", blob), "malformed tree: empty filename"},
@@ -195,8 +180,11 @@ func FuzzTree(f *testing.F) {
 			return
 		}
 		for _, e := range entries {
-			if !fs.ValidPath(e.Name()) || strings.ContainsAny(e.Name(), "/\\\n\x1b") {
-				t.Errorf("the name %q is no name of a file", e.Name())
+			if !fs.ValidPath(e.Name()) || strings.Contains(e.Name(), "/") || e.Name() == "." {
+				if _, err := fs.ReadFile(tree, e.Name()); err == nil {
+					t.Errorf("%q was opened", e.Name())
+				}
+				continue
 			}
 			info, err := fs.Stat(tree, e.Name())
 			if err != nil || info.Name() != e.Name() || info.Mode().Type() != e.Type() {

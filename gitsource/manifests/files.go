@@ -77,8 +77,8 @@ func (f *files) list(dir string) ([]entry, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !visible.IsFileName(e.Name) {
-			return nil, fmt.Errorf("holds an entry named %q, which is no name of a file", e.Name)
+		if !e.Unsupported && !visible.IsFileName(e.Name) {
+			return nil, fmt.Errorf("holds an entry named %q, which is not a file name", e.Name)
 		}
 	}
 	return entries, nil

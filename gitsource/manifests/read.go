@@ -146,7 +146,11 @@ func (f *files) walk(dir string, depth int) (declarations []*declaration, proble
 		return nil, []Problem{{File: path.Join(dir, entries[i].Name), Message: nestedKustomization}}
 	}
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name, ".") {
+		if strings.HasPrefix(strings.TrimPrefix(entry.Name, `"`), ".") {
+			continue
+		}
+		if entry.Unsupported {
+			problems = append(problems, unsupportedName(dir, entry)...)
 			continue
 		}
 		d, p := f.visit(path.Join(dir, entry.Name), entry.Type, depth+1)
@@ -156,6 +160,14 @@ func (f *files) walk(dir string, depth int) (declarations []*declaration, proble
 		}
 	}
 	return declarations, problems
+}
+
+// unsupportedName returns the problem of an entry whose name keeps it from being read, if it would be read.
+func unsupportedName(dir string, e entry) []Problem {
+	if !e.matters() {
+		return nil
+	}
+	return []Problem{{File: dir, Message: "holds " + e.Name + ", whose name is not supported; rename it"}}
 }
 
 const nestedKustomization = "a kustomization is rendered only if it is at the root of the path; " +
@@ -180,13 +192,9 @@ func (f *files) visit(name string, kind fs.FileMode, depth int) ([]*declaration,
 	return f.parse(name, content)
 }
 
-func isManifest(name string) bool {
-	switch path.Ext(name) {
-	case ".yaml", ".yml", ".json":
-		return true
-	default:
-		return false
-	}
-}
+// extensions are those of the files that are read.
+var extensions = []string{".yaml", ".yml", ".json"}
 
-func isKustomization(e entry) bool { return isKustomizationName(e.Name) }
+func isManifest(name string) bool { return slices.Contains(extensions, path.Ext(name)) }
+
+func isKustomization(e entry) bool { return !e.Unsupported && isKustomizationName(e.Name) }

@@ -4,6 +4,11 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quorate.dev/quorate/visible"
 )
 
 // tree is the files of one revision.
@@ -21,6 +26,27 @@ type tree interface {
 type entry struct {
 	Name string
 	Type fs.FileMode
+	// Unsupported is set if the entry cannot be read because of its name. Name is quoted then, and may be cut.
+	Unsupported bool `json:",omitempty"`
+}
+
+// maxNameBytes is the maximum size of a name. No file system takes longer ones.
+const maxNameBytes = 4 << 10
+
+func entryNamed(name string, kind fs.FileMode) entry {
+	if visible.IsFileName(name) && len(name) <= maxNameBytes {
+		return entry{Name: name, Type: kind}
+	}
+	if len(name) > maxNameBytes {
+		name = name[:100] + "…" + name[len(name)-100:]
+	}
+	return entry{Name: strconv.Quote(name), Type: kind, Unsupported: true}
+}
+
+// matters reports whether an entry with an unsupported name would be read, or might have been meant to be.
+func (e entry) matters() bool {
+	return !e.Type.IsRegular() ||
+		slices.ContainsFunc(extensions, func(extension string) bool { return strings.Contains(e.Name, extension) })
 }
 
 // fsTree is the one of a file system, with at most so many bytes of a file.
@@ -36,7 +62,7 @@ func (t fsTree) list(dir string) ([]entry, error) {
 	}
 	entries := make(entries, len(listed))
 	for i, e := range listed {
-		entries[i] = entry{e.Name(), e.Type()}
+		entries[i] = entryNamed(e.Name(), e.Type())
 	}
 	if bound := ListBytes(t.bytes); entries.bytes() > bound {
 		return nil, errors.New(over("max-file-bytes", "is a directory that takes more than %s to list",
