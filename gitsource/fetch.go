@@ -284,8 +284,8 @@ func openCommit(store storer.EncodedObjectStorer, r refs.Revision, o Options) (g
 		return gittree.Tree{}, refs.Revision{}, sourceError(err, "read %s of %s", r, o.Location)
 	}
 	if asked := o.Selector.Commit; asked != "" && opened.Commit != asked {
-		return gittree.Tree{}, refs.Revision{}, sourceErrorf("%s has %s as a tag, not as a commit; the commit is %s", o.Location,
-			asked, opened.Commit)
+		return gittree.Tree{}, refs.Revision{}, sourceErrorf("%s has %s as a tag, not as a commit; the commit is %s",
+			o.Location, asked, opened.Commit)
 	}
 	return tree, opened, nil
 }
