@@ -159,3 +159,25 @@ func nullTexts(paths []string, path string, value any, s *structuralschema.Struc
 	}
 	return paths
 }
+
+// DropEmptyMaps leaves out the maps of an object that have no entries, in place: they mean the same as none. Where an
+// owner has removed its last entry, the API server makes null of an empty map, and refuses that.
+func DropEmptyMaps(object map[string]any) {
+	if c, err := load(); err == nil { // Default returns the error
+		dropEmptyMaps(object, c.structural)
+	}
+}
+
+func dropEmptyMaps(object map[string]any, s *structuralschema.Structural) {
+	for key, value := range object {
+		inner, isMap := value.(map[string]any)
+		property, known := s.Properties[key]
+		switch {
+		case !isMap || !known:
+		case property.AdditionalProperties == nil:
+			dropEmptyMaps(inner, &property)
+		case len(inner) == 0:
+			delete(object, key)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/schema"
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
@@ -23,6 +24,8 @@ const AnnotationDeclaration = "etcd.quorate.dev/declaration"
 // labels.
 func (t Target) Declaration() map[string]any {
 	object := runtime.DeepCopyJSON(t.Applied)
+	schema.DropEmptyMaps(object)
+	dropEmpty(object, "spec", "pod", "affinity")
 	metadata, _ := object["metadata"].(map[string]any)
 	if metadata == nil {
 		metadata = map[string]any{}
@@ -31,6 +34,26 @@ func (t Target) Declaration() map[string]any {
 	merge(metadata, "labels", objects.Labels(t.Cluster.Name))
 	merge(metadata, "annotations", map[string]string{AnnotationDeclaration: digest(t.Applied)})
 	return object
+}
+
+// dropEmpty leaves a part of an object out whose parts are all empty: an empty one asks for nothing either, and the API
+// server makes null of one that had content before.
+func dropEmpty(object map[string]any, path ...string) {
+	step, rest := path[0], path[1:]
+	inner, isMap := object[step].(map[string]any)
+	switch {
+	case !isMap:
+	case len(rest) > 0:
+		dropEmpty(inner, rest...)
+	default:
+		maps.DeleteFunc(inner, func(_ string, value any) bool {
+			part, isMap := value.(map[string]any)
+			return isMap && len(part) == 0
+		})
+		if len(inner) == 0 {
+			delete(object, step)
+		}
+	}
 }
 
 // merge adds entries to the map at m[field].

@@ -1,0 +1,34 @@
+package clusters
+
+import (
+	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestEmptyMapsAreApplied: a map that git empties is one that git leaves out. The API server refuses to apply an empty map
+// in the place of the last entries of an owner: it makes null of it.
+func TestEmptyMapsAreApplied(t *testing.T) {
+	s := newStage(t)
+	s.spec = "version: 3.6.16"
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
+	for before, after := range map[string]string{
+		"pod: {nodeSelector: {a: b}}":                "pod: {nodeSelector: {}}",
+		"pod: {labels: {a: b}, annotations: {a: b}}": "pod: {labels: {}, annotations: {}}",
+		"pod: {tolerations: [{key: a}]}":             "pod: {tolerations: []}",
+		"etcd: {options: {max-wals: '7'}}":           "etcd: {options: {}}",
+		"pod: {resources: {limits: {cpu: 1}}}":       "pod: {resources: {limits: {}}}",
+		"pod: {resources: {requests: {cpu: 1}}}":     "pod: {resources: {}}",
+		"pod: {affinity: {podAffinity: {}}}":         "pod: {affinity: {}}",
+		"pod: {affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: x}}]}}}": "pod: {affinity: {podAntiAffinity: {}}}",
+		"image: {digests: {3.6.16: 'sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'}}":                                   "image: {digests: {}}",
+	} {
+		for _, spec := range []string{before, after} {
+			s.spec = "version: 3.6.16, " + spec
+			s.do(s.observe(), decide.Declare{}, true)
+			if drift := s.observe().target.Drift(s.observe().own.Custom); drift != "" {
+				t.Errorf("%s: %s", spec, drift)
+			}
+		}
+	}
+}
