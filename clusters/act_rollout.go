@@ -18,7 +18,7 @@ import (
 // so. Pods that are there keep their own files.
 func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (report.Outcome, error) {
 	wanted := objects.Template{Version: a.Version, SpecHash: a.SpecHash}
-	if declared := objects.DeclaredTemplate(c.target.Cluster.Spec); declared != wanted {
+	if declared := objects.DeclaredTemplate(&c.target.Cluster); declared != wanted {
 		return report.Outcome{}, fmt.Errorf("%s: git declares %s", a, declared)
 	}
 	found, err := c.kube().Look(ctx, "StatefulSet", c.target.Cluster.Namespace, c.names.StatefulSet)

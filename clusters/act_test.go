@@ -211,7 +211,7 @@ func (s *stage) rollOut() {
 	s.do(asked, decide.Declare{}, true)
 	late := s.observe()
 	s.settled(late)
-	declared := objects.DeclaredTemplate(late.target.Cluster.Spec)
+	declared := objects.DeclaredTemplate(&late.target.Cluster)
 	start := decide.StartRollout{Version: declared.Version, SpecHash: declared.SpecHash}
 	before := inventory.Get[*corev1.ConfigMap](late.own, "ConfigMap", "a-members").Data
 	s.do(s.observe(), start, true)

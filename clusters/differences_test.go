@@ -131,7 +131,7 @@ func (s *stage) showRollout() {
 	s.do(s.observe(), decide.Declare{}, true)
 	s.differ(nil)
 	c := s.observe()
-	declared := objects.DeclaredTemplate(c.target.Cluster.Spec)
+	declared := objects.DeclaredTemplate(&c.target.Cluster)
 	changes, err := c.Changes(decide.StartRollout{Version: declared.Version, SpecHash: declared.SpecHash})
 	if err != nil {
 		s.Fatal(err)

@@ -138,7 +138,8 @@ func (c *cluster) input(record decide.Record) (objects.Input, error) {
 		WithoutSecrets: c.hidden != nil, BackupImage: c.backupImage(),
 		WithoutDrill: c.state.Backups.DrillForeign != "",
 		Cluster:      c.buildable, Record: record, Voters: len(record.Members), Certificates: c.certificates,
-		Peers: c.peers(c.state.Membership), Runs: c.runs(),
+		Declared: objects.Template{Version: c.state.Declared.Version, SpecHash: c.state.Declared.SpecHash},
+		Peers:    c.peers(c.state.Membership), Runs: c.runs(),
 	}
 	if service := inventory.Get[*corev1.Service](c.own, "Service", c.names.ClientService); service != nil {
 		in.Leads = len(service.Spec.Selector) > 0
@@ -164,6 +165,24 @@ func (c *cluster) input(record decide.Record) (objects.Input, error) {
 	var err error
 	in.Kept, err = kube.Owned(c.own.Objects["StatefulSet/"+c.names.StatefulSet])
 	return in, err
+}
+
+// runsDeclared reports whether new pods are what git asks for: their template was made of the same declaration, perhaps
+// as it was spelled before. If that cannot be told, it was not.
+func (c *cluster) runsDeclared() bool {
+	if c.runs().IsDeclared(&c.target.Cluster) {
+		return true
+	}
+	owned, err := kube.Owned(c.own.Objects["StatefulSet/"+c.names.StatefulSet])
+	if err != nil {
+		return false
+	}
+	in := objects.Input{Cluster: c.buildable, Runs: c.runs()}
+	if configMap := inventory.Get[*corev1.ConfigMap](c.own, "ConfigMap", c.names.ConfigMap); configMap != nil {
+		in.Live = configMap.Data
+	}
+	same, err := objects.RunsDeclared(in, owned)
+	return same && err == nil
 }
 
 // runs is the template of the live StatefulSet; zero if there is none.

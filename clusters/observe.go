@@ -241,6 +241,7 @@ func (c *cluster) checkRecovery() {
 // changed, so the objects are built with the one that is there.
 func (c *cluster) readTemplate() {
 	c.buildable = c.target.Cluster.DeepCopy()
+	objects.Normalize(c.buildable)
 	if c.buildable.UID == "" {
 		c.buildable.UID = "none" // good for comparing; what is applied has that of the custom resource applied before
 	}
@@ -252,6 +253,9 @@ func (c *cluster) readTemplate() {
 	c.state.Objects.RunsVersion, c.state.Objects.RunsHash = made.Version, made.SpecHash
 	if n := set.Spec.Replicas; n != nil { // the API server fills it in
 		c.state.Objects.RunsReplicas = int(*n)
+	}
+	if c.runsDeclared() {
+		c.state.Declared.SpecHash = c.state.Objects.RunsHash
 	}
 	if len(set.Spec.VolumeClaimTemplates) == 0 {
 		return

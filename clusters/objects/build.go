@@ -11,8 +11,10 @@ import (
 
 // Input is all that the objects of a cluster are made from.
 type Input struct {
-	// Cluster with its defaults applied and its UID set.
+	// Cluster with its defaults applied and its UID set, and with one spelling of each value (see Normalize).
 	Cluster *v1alpha1.EtcdCluster
+	// Declared is the template of the pods that git asks for; that of Cluster if it is zero.
+	Declared Template
 	// Record says which members there are and how each may start.
 	Record decide.Record
 	// Voters is the number of voters that etcd lists; zero while it is not known.

@@ -74,7 +74,7 @@ func quantity(text string) resource.Quantity { return resource.MustParse(text) }
 // fileOf is the configuration file that the pod with that ordinal reads if it is made as declared.
 func fileOf(t *testing.T, in Input, ordinal int) string {
 	t.Helper()
-	return filesOf(t, in)[ConfigKey(PodName(in.Cluster.Name, ordinal), DeclaredTemplate(in.Cluster.Spec))]
+	return filesOf(t, in)[ConfigKey(PodName(in.Cluster.Name, ordinal), DeclaredTemplate(in.Cluster))]
 }
 
 // filesOf is the data of the ConfigMap.

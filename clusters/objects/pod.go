@@ -24,15 +24,14 @@ const (
 	volumeServerTLS = "server-tls"
 )
 
-func podTemplate(c *v1alpha1.EtcdCluster) (*applycorev1.PodTemplateSpecApplyConfiguration, error) {
-	spec, err := podSpec(c)
+func podTemplate(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.PodTemplateSpecApplyConfiguration, error) {
+	spec, err := podSpec(c, t)
 	if err != nil {
 		return nil, err
 	}
 	labels, annotations := plain(c.Spec.Pod.Labels), plain(c.Spec.Pod.Annotations)
 	maps.Copy(labels, MemberLabels(c.Name))
-	declared := DeclaredTemplate(c.Spec)
-	annotations[AnnotationVersion], annotations[AnnotationSpecHash] = declared.Version, declared.SpecHash
+	annotations[AnnotationVersion], annotations[AnnotationSpecHash] = t.Version, t.SpecHash
 	return applycorev1.PodTemplateSpec().
 		WithLabels(labels).
 		WithAnnotations(annotations).
@@ -40,8 +39,8 @@ func podTemplate(c *v1alpha1.EtcdCluster) (*applycorev1.PodTemplateSpecApplyConf
 }
 
 // podSpec satisfies the restricted Pod Security Standard.
-func podSpec(c *v1alpha1.EtcdCluster) (*applycorev1.PodSpecApplyConfiguration, error) {
-	container, err := container(c)
+func podSpec(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.PodSpecApplyConfiguration, error) {
+	container, err := container(c, t)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +70,7 @@ func podSecurity() *applycorev1.PodSecurityContextApplyConfiguration {
 		WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
 }
 
-func container(c *v1alpha1.EtcdCluster) (*applycorev1.ContainerApplyConfiguration, error) {
+func container(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.ContainerApplyConfiguration, error) {
 	v, err := declaredVersion(c.Spec.Version)
 	if err != nil {
 		return nil, err
@@ -84,7 +83,7 @@ func container(c *v1alpha1.EtcdCluster) (*applycorev1.ContainerApplyConfiguratio
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		// Kubernetes expands the variable; the image has no shell (hard case H112).
 		WithCommand(etcdCommand, "--config-file="+membersMount+"/"+
-			ConfigKey("$(POD_NAME)", DeclaredTemplate(c.Spec))).
+			ConfigKey("$(POD_NAME)", t)).
 		WithEnv(applycorev1.EnvVar().WithName("POD_NAME").WithValueFrom(applycorev1.EnvVarSource().
 			WithFieldRef(applycorev1.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.name")))).
 		WithPorts(containerPort("peer", PeerPort), containerPort("client", ClientPort),

@@ -37,7 +37,7 @@ func TestQuotaLeftOut(t *testing.T) {
 	if got := keys["quota-backend-bytes"]; got != int64(512<<20) {
 		t.Errorf("etcd gets a quota of %v", got)
 	}
-	if SpecHash(spec) != SpecHash(stated) {
+	if SpecHash(&v1alpha1.EtcdCluster{Spec: spec}) != SpecHash(&v1alpha1.EtcdCluster{Spec: stated}) {
 		t.Error("stating the default changes the pods")
 	}
 }

@@ -20,7 +20,7 @@ func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 		return keptStatefulSet(in)
 	}
 	c := in.Cluster
-	template, err := podTemplate(c)
+	template, err := podTemplate(c, in.declared())
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,22 @@ import (
 type Template struct{ Version, SpecHash string }
 
 // DeclaredTemplate is the template of the pods that git asks for.
-func DeclaredTemplate(spec v1alpha1.EtcdClusterSpec) Template {
-	return Template{spec.Version, SpecHash(spec)}
+func DeclaredTemplate(c *v1alpha1.EtcdCluster) Template {
+	return Template{c.Spec.Version, SpecHash(c)}
+}
+
+// IsDeclared reports whether pods of the template are what git asks for, as far as the template itself tells: it may
+// have been made of the declaration as that is spelled.
+func (t Template) IsDeclared(c *v1alpha1.EtcdCluster) bool {
+	return t.Version == c.Spec.Version && (t.SpecHash == SpecHash(c) || t.SpecHash == spelledHash(c))
+}
+
+// declared is the template of the pods that git asks for.
+func (in Input) declared() Template {
+	if in.Declared != (Template{}) {
+		return in.Declared
+	}
+	return DeclaredTemplate(in.Cluster)
 }
 
 // String returns the part of the name of a member's file that is the template's.
@@ -38,7 +52,7 @@ func ConfigKey(pod string, t Template) string { return pod + "-" + t.String() + 
 func templates(in Input) []Template {
 	inUse := append([]Template{in.Runs}, in.Pods...)
 	if in.Kept == nil {
-		inUse = append(inUse, DeclaredTemplate(in.Cluster.Spec))
+		inUse = append(inUse, in.declared())
 	}
 	set := map[Template]bool{}
 	for _, t := range inUse {
@@ -54,18 +68,11 @@ func templates(in Input) []Template {
 // tell. It is nil if nothing does; only where new pods are made from that template the declaration
 // has to do, as far as that version of etcd understands it.
 func templateOptions(in Input, t Template) (map[string]any, error) {
-	if t == DeclaredTemplate(in.Cluster.Spec) {
+	if t == in.declared() {
 		return declaredOptions(in)
 	}
-	for ordinal := range MaxOrdinal + 1 {
-		file := readFile(in.Live[ConfigKey(PodName(in.Cluster.Name, ordinal), t)])
-		if file["data-dir"] == nil {
-			continue // none is there, or it is none of ours
-		}
-		for _, key := range ownKeys {
-			delete(file, key)
-		}
-		return file, nil
+	if live := liveOptions(in, t); live != nil {
+		return live, nil
 	}
 	if t != in.Runs {
 		return nil, nil
@@ -74,6 +81,21 @@ func templateOptions(in Input, t Template) (map[string]any, error) {
 	in.Cluster.Spec.Version = t.Version
 	options, _ := etcdOptions(in.Cluster.Spec)
 	return commonKeys(in, options), nil
+}
+
+// liveOptions returns what the live files of one template have in common; nil if there is none.
+func liveOptions(in Input, t Template) map[string]any {
+	for ordinal := range MaxOrdinal + 1 {
+		file := readFile(in.Live[ConfigKey(PodName(in.Cluster.Name, ordinal), t)])
+		if file["data-dir"] == nil {
+			continue // none is there, or it is none of ours
+		}
+		for _, key := range ownKeys {
+			delete(file, key)
+		}
+		return file
+	}
+	return nil
 }
 
 // readFile returns the keys of a configuration file; none if it cannot be read.

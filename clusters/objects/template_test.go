@@ -23,7 +23,7 @@ func rollout(t *testing.T) Input {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Live, in.Kept, in.Runs = filesOf(t, in), kept, DeclaredTemplate(in.Cluster.Spec)
+	in.Live, in.Kept, in.Runs = filesOf(t, in), kept, DeclaredTemplate(in.Cluster)
 	in.Pods = []Template{in.Runs}
 	in.Cluster = in.Cluster.DeepCopy()
 	in.Cluster.Spec.Version, in.Cluster.Spec.Etcd.Options, in.Cluster.Spec.Etcd.Quota = "3.7.3", nil, quantity("4Gi")
@@ -47,7 +47,7 @@ func TestFilesComeAndGoWithTheirTemplate(t *testing.T) {
 			t.Errorf("%s changes when the rollout starts", key)
 		}
 	}
-	declared := DeclaredTemplate(in.Cluster.Spec)
+	declared := DeclaredTemplate(in.Cluster)
 	for n := range 3 {
 		file := readFile(during[ConfigKey(PodName("a", n), declared)])
 		if file["name"] != PodName("a", n) || file["max-wals"] != nil {
@@ -82,7 +82,7 @@ func TestBuildIsStable(t *testing.T) {
 					if !keep {
 						in.Kept = nil
 					}
-					in.Pods = append(in.Pods, DeclaredTemplate(in.Cluster.Spec), Template{"3.6.1", "gone"}, Template{"no", "key at all"}, Template{})
+					in.Pods = append(in.Pods, DeclaredTemplate(in.Cluster), Template{"3.6.1", "gone"}, Template{"no", "key at all"}, Template{})
 					once := filesOf(t, in)
 					in.Live = once
 					if twice := filesOf(t, in); !reflect.DeepEqual(once, twice) {

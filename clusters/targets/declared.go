@@ -18,7 +18,7 @@ func (t Target) Declared() decide.Declared {
 		Version:   spec.Version,
 		Suspended: spec.Suspend,
 		Lifecycle: decide.Lifecycle(spec.Lifecycle),
-		SpecHash:  objects.SpecHash(spec),
+		SpecHash:  objects.SpecHash(&t.Cluster),
 		Storage:   DescribeStorage(spec.Storage),
 		// The exact value of 1e20000000 takes seconds to compute.
 		Quota:     int64(min(spec.Etcd.Quota.AsApproximateFloat64(), 1<<62)),
@@ -61,8 +61,9 @@ func (t Target) confirmedMembers() []decide.ID {
 
 // DescribeStorage is the size and class of volumes.
 func DescribeStorage(storage v1alpha1.StorageSpec) string {
+	size := objects.NormalSize(storage.Size)
 	if storage.StorageClassName == nil {
-		return storage.Size.String()
+		return size.String()
 	}
-	return storage.Size.String() + " of class " + *storage.StorageClassName
+	return size.String() + " of class " + *storage.StorageClassName
 }

@@ -39,7 +39,7 @@ func (t Target) hadFilledIn(own *inventory.Cluster) bool {
 	}
 	set := t.statefulSet(own)
 	return set != nil && isComputable(t.Cluster.Spec) &&
-		objects.ReadMetadata(set.Spec.Template.Annotations).Template() == objects.DeclaredTemplate(t.Cluster.Spec)
+		objects.ReadMetadata(set.Spec.Template.Annotations).Template().IsDeclared(&t.Cluster)
 }
 
 // isComputable reports whether no quantity of a spec is so large that its exact value takes long.

@@ -57,8 +57,8 @@ func TestQuota(t *testing.T) {
 			if test.made != "" {
 				set := volumesOf(test.made)
 				if test.runs != "" {
-					made := target.Cluster.Spec
-					made.Etcd.Quota = resource.MustParse(test.runs)
+					made := target.Cluster.DeepCopy()
+					made.Spec.Etcd.Quota = resource.MustParse(test.runs)
 					template := objects.DeclaredTemplate(made)
 					set.Spec.Template.Annotations = map[string]string{objects.AnnotationVersion: template.Version, objects.AnnotationSpecHash: template.SpecHash}
 				}

@@ -29,3 +29,12 @@ func TestASizeIsNotTakenBack(t *testing.T) {
 		}
 	}
 }
+
+// A size is the same however it is spelled: a difference would be reported for as long as the volumes live.
+func TestSizeIsTheSameInEachSpelling(t *testing.T) {
+	for _, size := range []string{"8Gi", "8192Mi", "8589934592", "8589934592000m"} {
+		if got := DescribeStorage(v1alpha1.StorageSpec{Size: resource.MustParse(size)}); got != "8Gi" {
+			t.Errorf("%s: got %s", size, got)
+		}
+	}
+}

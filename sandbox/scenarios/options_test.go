@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -25,6 +26,7 @@ func TestEtcdOptions(t *testing.T) {
 			w.converge()
 			testOptionsInEffect(t, w)
 			testOptionsInLog(t, w)
+			testOtherSpelling(t, w, version)
 		})
 	}
 }
@@ -47,6 +49,20 @@ func testOptionsInEffect(t *testing.T, w *world) {
 	}
 	if err := transaction(ctx, m, 6); err == nil || !strings.Contains(err.Error(), "too many operations") {
 		t.Errorf("a transaction of 6 operations is not refused: %v", err)
+	}
+}
+
+// testOtherSpelling declares the same options, spelled differently. No pod is recreated.
+func testOtherSpelling(t *testing.T, w *world, version string) {
+	pods := w.podUIDs("a")
+	w.repository.push(map[string]string{"a.yaml": declaration("a", version, one,
+		"etcd:\n  quota: 268435456\n  snapshotCount: 12345\n  heartbeatInterval: 150ms\n  electionTimeout: 1s500ms\n  maxRequestBytes: 4096",
+		"  autoCompaction: {mode: Revision, retention: \"1000\"}",
+		"  options: {max-txn-ops: \"5\", log-level: debug, max-wals: \"007\"}",
+		"pod: {affinity: {podAffinity: {}}, nodeSelector: {}, resources: {requests: {cpu: \"0.05\", memory: 131072Ki}}}")})
+	w.converge().requireRule(t, "a", "Converged")
+	if now := w.podUIDs("a"); !maps.Equal(now, pods) {
+		t.Errorf("another spelling recreates pods: before %v, after %v", pods, now)
 	}
 }
 

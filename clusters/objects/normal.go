@@ -1,0 +1,191 @@
+package objects
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// Normalize spells in one way what the objects of a cluster show as it is declared, in place: durations, quantities,
+// and settings of pods that mean the same as none. What the digest of a restore or a recovery covers stays as it is,
+// so that none is taken for a new request.
+func Normalize(c *v1alpha1.EtcdCluster) {
+	c.Spec.Storage.Size = NormalSize(c.Spec.Storage.Size)
+	normalizePod(&c.Spec.Pod, c.Name)
+	if a := c.Spec.Etcd.AutoCompaction; a != nil {
+		a.Retention = normalRetention(a.Mode, a.Retention)
+	}
+	b := c.Spec.Backup
+	if b == nil {
+		return
+	}
+	durations := []*v1alpha1.Duration{&b.Deadline}
+	if b.Retention != nil {
+		durations = append(durations, &b.Retention.MinAge)
+	}
+	if b.Reread != nil {
+		durations = append(durations, &b.Reread.After)
+	}
+	if b.To.S3 != nil {
+		durations = append(durations, &b.To.S3.LockFor)
+	}
+	for _, d := range durations {
+		*d = normalDuration(*d)
+	}
+}
+
+// normalizeEtcd does so for the options of which the files show only what they come to.
+func normalizeEtcd(o *v1alpha1.EtcdOptions) {
+	const byDefault v1alpha1.Duration = "1000ms" // as the definition spells it
+	o.Quota, o.MaxRequestBytes = normalQuantity(o.Quota, 0), normalQuantity(o.MaxRequestBytes, 0)
+	o.HeartbeatInterval, o.ElectionTimeout = normalDuration(o.HeartbeatInterval), normalDuration(o.ElectionTimeout)
+	if o.ElectionTimeout == normalDuration(byDefault) {
+		o.ElectionTimeout = byDefault
+	}
+	for name, value := range o.Options {
+		switch options[name].kind {
+		case duration:
+			o.Options[name] = normalDuration(value)
+		case number:
+			o.Options[name] = v1alpha1.OptionValue(normalNumber(string(value)))
+		case word, boolean: // they have one spelling
+		}
+	}
+}
+
+// normalDuration writes a duration in the largest unit of which it is a multiple. What is not a duration stays.
+func normalDuration[T ~string](text T) T {
+	d, err := time.ParseDuration(string(text))
+	if err != nil {
+		return text
+	}
+	for _, unit := range []struct {
+		name   string
+		length time.Duration
+	}{{"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}} {
+		if d != 0 && d%unit.length == 0 {
+			return T(fmt.Sprintf("%d%s", d/unit.length, unit.name))
+		}
+	}
+	return T(d.String())
+}
+
+func normalNumber(text string) string {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return text
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+func normalRetention(mode v1alpha1.CompactionMode, text string) string {
+	if mode == v1alpha1.CompactionPeriodic {
+		return normalDuration(text)
+	}
+	return normalNumber(text)
+}
+
+// mostDigits of a quantity before or after its point. To round one with many more takes seconds, and the schema refuses
+// them.
+const mostDigits = 18
+
+// normalQuantity writes a quantity, rounded up to that scale, with decimal or with binary units, whichever is shorter.
+func normalQuantity(q resource.Quantity, scale resource.Scale) resource.Quantity {
+	exact := q.DeepCopy() // AsDec changes what it is asked of
+	if digits := exact.AsDec().Scale(); q.IsZero() || digits < -mostDigits || digits > mostDigits {
+		return q
+	}
+	q = q.DeepCopy()
+	q.RoundUp(scale)
+	shortest := ""
+	for _, format := range []resource.Format{resource.DecimalSI, resource.BinarySI} {
+		q.Format = format
+		digits, suffix := q.CanonicalizeBytes(make([]byte, 0, mostDigits))
+		if text := string(digits) + string(suffix); shortest == "" || len(text) < len(shortest) {
+			shortest = text
+		}
+	}
+	return resource.MustParse(shortest)
+}
+
+// NormalSize writes the size of a volume in one way.
+func NormalSize(q resource.Quantity) resource.Quantity { return normalQuantity(q, resource.Milli) }
+
+func normalizePod(pod *v1alpha1.PodSpec, cluster string) {
+	normalizeResources(&pod.Resources)
+	pod.Affinity = normalAffinity(pod.Affinity)
+	pod.TopologySpreadConstraints = normalSpread(pod.TopologySpreadConstraints, cluster)
+}
+
+// normalizeResources also requests what is limited, as the API server does for a pod.
+func normalizeResources(r *v1alpha1.ResourceRequirements) {
+	for _, list := range []*map[string]resource.Quantity{&r.Limits, &r.Requests} {
+		for name, quantity := range *list {
+			(*list)[name] = normalQuantity(quantity, resource.Milli)
+		}
+		if len(*list) == 0 {
+			*list = nil
+		}
+	}
+	for name, limit := range r.Limits {
+		if _, requested := r.Requests[name]; requested {
+			continue
+		}
+		if r.Requests == nil {
+			r.Requests = map[string]resource.Quantity{}
+		}
+		r.Requests[name] = limit
+	}
+}
+
+// normalAffinity leaves out parts without terms. A label selector without requirements selects all pods, and stays.
+func normalAffinity(a *v1alpha1.Affinity) *v1alpha1.Affinity {
+	if a == nil {
+		return nil
+	}
+	if n := a.NodeAffinity; n != nil && n.Required == nil && len(n.Preferred) == 0 {
+		a.NodeAffinity = nil
+	}
+	if n := a.NodeAffinity; n != nil && n.Required != nil && len(n.Required.NodeSelectorTerms) == 0 {
+		n.Required.NodeSelectorTerms = []v1alpha1.NodeSelectorTerm{} // which selects no node
+	}
+	for _, part := range []**v1alpha1.PodAffinity{&a.PodAffinity, &a.PodAntiAffinity} {
+		if p := *part; p != nil && len(p.Required)+len(p.Preferred) == 0 {
+			*part = nil
+		}
+	}
+	if *a == (v1alpha1.Affinity{}) {
+		return nil
+	}
+	return a
+}
+
+// normalSpread leaves out what spreadConstraints fills in.
+func normalSpread(list []v1alpha1.TopologySpreadConstraint, cluster string) []v1alpha1.TopologySpreadConstraint {
+	own := &metav1.LabelSelector{MatchLabels: Selector(cluster)}
+	var byDefault []v1alpha1.TopologySpreadConstraint
+	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelHostname} {
+		byDefault = append(byDefault, v1alpha1.TopologySpreadConstraint{
+			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: string(corev1.ScheduleAnyway)})
+	}
+	for i := range list {
+		if s := list[i].LabelSelector; s != nil && len(s.MatchExpressions) == 0 &&
+			reflect.DeepEqual(s.MatchLabels, own.MatchLabels) {
+			list[i].LabelSelector = nil
+		}
+		if len(list[i].MatchLabelKeys) == 0 {
+			list[i].MatchLabelKeys = nil
+		}
+	}
+	if reflect.DeepEqual(list, byDefault) {
+		return nil
+	}
+	return list
+}
