@@ -1,6 +1,10 @@
 package targets
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +47,20 @@ func (t Target) Declared() decide.Declared {
 		d.Replicas = int(*spec.Replicas)
 	}
 	return d
+}
+
+// Digest covers the whole spec, as far as the source or the live object states it, and the settings of the run that
+// shape its objects.
+func (t Target) Digest(settings ...string) string {
+	text, err := json.Marshal(struct {
+		Spec     v1alpha1.EtcdClusterSpec
+		Settings []string
+	}{t.Cluster.Spec, settings})
+	if err != nil {
+		panic(fmt.Sprintf("encode the spec: %v", err)) // plain data: there is nothing that cannot be encoded
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 // confirmedMembers are the IDs that the annotation names. One that cannot be read confirms nothing.

@@ -1,6 +1,7 @@
 package approval_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -112,17 +113,14 @@ func TestOtherClusters(t *testing.T) {
 	if refused, _ := run(w, nothing, never); !strings.Contains(refused, "does nothing with this cluster") {
 		t.Errorf("got %q", refused)
 	}
-	plan := approval.Of(planOf(w))
-	w.Declared.Replicas, w.Declared.SpecHash = 3, "h2"
-	if refused, _ := run(w, plan, never); !strings.Contains(refused, "goes on with AddLearner a-3") {
+	plan, s := approval.Of(planOf(w)), w.Observe()
+	if refused := plan.Refuses(key, s, decide.StartRollout{}); !strings.Contains(refused, "goes on with AddLearner a-3") {
 		t.Errorf("got %q", refused)
 	}
-	w.Declared.Replicas, w.Declared.SpecHash = 5, "h"
 	if refused, _ := run(w, plan, never); refused != "" {
 		t.Errorf("got %q", refused)
 	}
-	w.Declared.SpecHash = "h2"
-	if refused, _ := run(w, plan, never); !strings.Contains(refused, "nothing more was in the plan") {
+	if refused := plan.Refuses(key, w.Observe(), decide.StartRollout{}); !strings.Contains(refused, "nothing more was in the plan") {
 		t.Errorf("got %q", refused)
 	}
 }
@@ -205,6 +203,7 @@ func TestDigest(t *testing.T) {
 		"open":     func(_ *simulate.World, r *report.Report) { r.Clusters[0].Road.Open = true },
 		"options":  func(w *simulate.World, r *report.Report) { w.Declared.SpecHash = "h2"; *r = planOf(w) },
 		"image":    func(_ *simulate.World, r *report.Report) { r.Clusters[0].State.Declared.SpecHash = "h3" },
+		"spec":     func(_ *simulate.World, r *report.Report) { r.Clusters[0].State.Declared.Digest = "d" },
 		"restore":  func(_ *simulate.World, r *report.Report) { r.Clusters[0].State.Declared.Restore.Digest = "d" },
 		"steps":    func(w *simulate.World, r *report.Report) { w.Declared.Replicas = 4; *r = planOf(w) },
 	} {
@@ -243,7 +242,7 @@ func TestAnyOrder(t *testing.T) {
 		for _, a := range []decide.Action{add(3), decide.Seal{}, add(4), ready("a-3"), decide.Seal{}, ready("a-4"), last} {
 			ahead.Steps = append(ahead.Steps, road.Step{Action: a, What: road.What(s, a)})
 		}
-		plan := approval.Of(report.Report{Clusters: []report.Cluster{{Namespace: "n", Name: "a", Road: ahead}}})
+		plan := approval.Of(report.Report{Clusters: []report.Cluster{{Namespace: "n", Name: "a", State: s, Road: ahead}}})
 		for _, a := range order {
 			if why := plan.Refuses(key, s, a); why != "" {
 				t.Errorf("%s: %s", a, why)
@@ -256,5 +255,51 @@ func TestAnyOrder(t *testing.T) {
 		if why := plan.Refuses(key, s, last); why != "" {
 			t.Error(why)
 		}
+	}
+}
+
+// TestEditedDuringTheRun: a declaration that differs from the approved one in any field is refused at every step, also
+// between two passes of one run: with --source cluster no revision pins it.
+func TestEditedDuringTheRun(t *testing.T) {
+	w := world(0)
+	w.Declared.Replicas, w.Declared.SpecHash = 4, "h2"
+	plan, s := approval.Of(planOf(w)), w.Observe()
+	next := decide.Decide(s).Action
+	for _, a := range []decide.Action{next, decide.ApplyObjects{}, decide.Seal{}, decide.MoveLeader{}} {
+		if why := plan.Refuses(key, s, a); why != "" {
+			t.Fatalf("%s as approved: %s", a, why)
+		}
+		for i := range reflect.TypeFor[decide.Declared]().NumField() {
+			edited := s
+			edit(reflect.ValueOf(&edited.Declared).Elem().Field(i))
+			if why := plan.Refuses(key, edited, a); !strings.Contains(why, "the spec has changed") {
+				t.Errorf("%s with another %s: %q", a, reflect.TypeFor[decide.Declared]().Field(i).Name, why)
+			}
+		}
+	}
+	if refused, end := run(w, plan, func(pass int) {
+		if pass == 1 {
+			w.Declared.SpecHash = "edited"
+		}
+	}); end.Rule != approval.Rule || !strings.Contains(refused, "the spec has changed") {
+		t.Errorf("%q; it ends with %s", refused, end)
+	}
+}
+
+// edit gives a field another value.
+func edit(field reflect.Value) {
+	switch field.Kind() { //nolint:exhaustive // any other kind of field fails the test
+	case reflect.String:
+		field.SetString(field.String() + "x")
+	case reflect.Bool:
+		field.SetBool(!field.Bool())
+	case reflect.Int, reflect.Int64:
+		field.SetInt(field.Int() + 1)
+	case reflect.Slice:
+		field.Set(reflect.Append(field, reflect.Zero(field.Type().Elem())))
+	case reflect.Struct:
+		edit(field.Field(0))
+	case reflect.Uint64:
+		field.SetUint(field.Uint() + 1)
 	}
 }

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -13,7 +14,7 @@ import (
 // Plan approves the roads of a plan that a person has seen: of each cluster its actions, one after the other, but that
 // those of one kind in a row may change places, as may those by which members join; and none of a cluster that had
 // none. An action that has become needless is left out. Whatever else differs is refused, and so is all that comes
-// after an open end.
+// after an open end. All actions carry out the spec as it was planned: at every step, it is compared as a whole.
 type Plan struct {
 	mu    sync.Mutex
 	roads map[string]*way
@@ -24,6 +25,8 @@ type way struct {
 	steps []road.Step
 	// token tells the cluster from another one of its name; empty if it is yet to be founded.
 	token string
+	// declared is what the plan carries out.
+	declared decide.Declared
 }
 
 // Of approves the roads of a plan.
@@ -33,7 +36,7 @@ func Of(plan report.Report) *Plan {
 		if c.Road == nil || len(c.Road.Steps) == 0 {
 			continue
 		}
-		w := &way{token: c.State.Record.Token}
+		w := &way{token: c.State.Record.Token, declared: c.State.Declared}
 		for _, step := range c.Road.Steps {
 			if !notes(step.Action) {
 				w.steps = append(w.steps, step)
@@ -64,6 +67,8 @@ func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	case w.token != "" && s.Record.Token != "" && s.Record.Token != w.token:
 		return "the plan that was approved is about another cluster of this name, which is gone: make a new one, " +
 			"and have that approved"
+	case !reflect.DeepEqual(s.Declared, w.declared):
+		return "the spec has changed since the plan was approved: make a new plan, and have that approved"
 	case notes(a), w.find(road.What(s, a)) >= 0:
 		return ""
 	case len(w.steps) == 0:

@@ -89,6 +89,9 @@ type Declared struct {
 	Lifecycle Lifecycle `json:"lifecycle"`
 	// SpecHash is a digest of all that makes a pod run differently, the version left out.
 	SpecHash string `json:"specHash"`
+	// Digest covers the whole spec, and the run's own settings that shape objects. No rule reads it: it binds a run to
+	// the plan that was approved.
+	Digest string `json:"digest,omitempty"`
 	// Storage is the size and class of the volumes, in words.
 	Storage string `json:"storage,omitempty"`
 	// Quota of the database of each member, in bytes; zero if it is not known.
