@@ -162,6 +162,19 @@ func endpointOf(declared v1alpha1.BackupDestination) string {
 	return ""
 }
 
+// destinations refuses backups to places that are not allowed, and restores from them.
+func (r *refusals) destinations(p Policy, spec v1alpha1.EtcdClusterSpec) {
+	if b := spec.Backup; b != nil {
+		r.destination(p.BackupDestinations, "spec.backup.to", b.To)
+	}
+	if restore := spec.Restore; restore != nil {
+		r.destination(p.BackupDestinations, "spec.restore.from", restore.From)
+	}
+	if recovery := spec.Recovery; recovery != nil && recovery.Backup != nil {
+		r.destination(p.BackupDestinations, "spec.recovery.backup.from", recovery.Backup.From)
+	}
+}
+
 // destination refuses to send the data of a cluster where nobody has said that they may go, or to take
 // them from there. Unlike all else, no place is allowed without a setting.
 func (r *refusals) destination(a Allowed, path string, declared v1alpha1.BackupDestination) {

@@ -19,6 +19,7 @@ const (
 	Labels          Kind = "allow-label"
 	Tolerations     Kind = "allow-toleration"
 	NodeSelectors   Kind = "allow-node-selector"
+	NetworkPeers    Kind = "allow-network-peer"
 	// BackupDestinations are the only kind of which nothing is allowed without a setting.
 	BackupDestinations Kind = "allow-backup-destination"
 )
@@ -43,6 +44,8 @@ func (k Kind) Check(pattern string) error {
 		return nil
 	case k == BackupDestinations:
 		return checkDestination(pattern)
+	case k == NetworkPeers:
+		return checkPeer(pattern)
 	case k == Tolerations:
 		return tolerationOf(pattern).check()
 	case k == Labels, k == NodeSelectors:

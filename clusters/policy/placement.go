@@ -49,9 +49,11 @@ func (t toleration) allows(asked v1alpha1.Toleration) bool {
 	return false
 }
 
-func (r *refusals) toleration(path string, a Allowed, asked v1alpha1.Toleration) {
-	if !a.allows(func(pattern string) bool { return tolerationOf(pattern).allows(asked) }) {
-		r.refuse(path, describe(asked), Tolerations, a)
+func (r *refusals) tolerations(p Policy, spec v1alpha1.EtcdClusterSpec) {
+	for i, asked := range spec.Pod.Tolerations {
+		if !p.Tolerations.allows(func(pattern string) bool { return tolerationOf(pattern).allows(asked) }) {
+			r.refuse(fmt.Sprintf("spec.pod.tolerations[%d]", i), describe(asked), Tolerations, p.Tolerations)
+		}
 	}
 }
 
@@ -71,19 +73,19 @@ func describe(t v1alpha1.Toleration) string {
 }
 
 // nodeAffinity refuses to choose nodes by labels by which no node selector may choose them.
-func (r *refusals) nodeAffinity(a Allowed, affinity *v1alpha1.NodeAffinity) {
+func (r *refusals) nodeAffinity(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	const path = "spec.pod.affinity.nodeAffinity"
-	if affinity == nil {
+	if spec.Pod.Affinity == nil || spec.Pod.Affinity.NodeAffinity == nil {
 		return
 	}
+	affinity := spec.Pod.Affinity.NodeAffinity
 	if affinity.Required != nil {
 		for i, term := range affinity.Required.NodeSelectorTerms {
-			r.nodeTerm(fmt.Sprintf("%s.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[%d]", path, i),
-				a, term)
+			r.nodeTerm(fmt.Sprintf("%s.%s.nodeSelectorTerms[%d]", path, requiredDuring, i), p.NodeSelectors, term)
 		}
 	}
 	for i, preferred := range affinity.Preferred {
-		r.nodeTerm(fmt.Sprintf("%s.preferredDuringSchedulingIgnoredDuringExecution[%d].preference", path, i), a,
+		r.nodeTerm(fmt.Sprintf("%s.%s[%d].preference", path, preferredDuring, i), p.NodeSelectors,
 			preferred.Preference)
 	}
 }
@@ -116,41 +118,48 @@ func (a Allowed) allowsNodes(asked v1alpha1.NodeSelectorRequirement) bool {
 // places are the labels that nodes have by themselves: to be spread over them chooses none.
 var places = []string{"kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"}
 
-// topology refuses to choose nodes by a label that only some have: what has to be spread over it,
-// or be beside others by it, runs on no other node.
-func (r *refusals) topology(a Allowed, pod v1alpha1.PodSpec) {
-	for i, spread := range pod.TopologySpreadConstraints {
-		r.topologyKey(fmt.Sprintf("spec.pod.topologySpreadConstraints[%d].topologyKey", i), a, spread.TopologyKey)
+// topology refuses to choose nodes by a label that only some have: pods that have to be spread over it, or to be near
+// others by it, run on no other node.
+func (r *refusals) topology(p Policy, spec v1alpha1.EtcdClusterSpec) {
+	for i, spread := range spec.Pod.TopologySpreadConstraints {
+		r.topologyKey(fmt.Sprintf("spec.pod.topologySpreadConstraints[%d]", i), p.NodeSelectors, spread.TopologyKey)
 	}
-	if pod.Affinity == nil || pod.Affinity.PodAffinity == nil {
+	if spec.Pod.Affinity == nil {
 		return
 	}
-	for i, term := range pod.Affinity.PodAffinity.Required {
-		r.topologyKey(
-			fmt.Sprintf("spec.pod.affinity.podAffinity."+
-				"requiredDuringSchedulingIgnoredDuringExecution[%d].topologyKey", i),
-			a, term.TopologyKey)
-	}
+	podTerms("spec.pod.affinity.podAffinity", spec.Pod.Affinity.PodAffinity,
+		func(path string, term v1alpha1.PodAffinityTerm) {
+			r.topologyKey(path, p.NodeSelectors, term.TopologyKey)
+		})
 }
 
 func (r *refusals) topologyKey(path string, a Allowed, key string) {
 	if !slices.Contains(places, key) && !a.allowsKey(key) {
-		r.refuse(path, "to choose nodes that have "+quoted(key), NodeSelectors, a)
+		r.refuse(path+".topologyKey", "to choose nodes that have "+quoted(key), NodeSelectors, a)
 	}
 }
 
 // podAffinity refuses to name pods in namespaces of others. To keep away from them keeps them away
 // too, from whole zones if it is asked for.
-func (r *refusals) podAffinity(path string, namespaces []string, affinity *v1alpha1.PodAffinity) {
-	if affinity == nil || len(namespaces) == 0 {
+func (r *refusals) podAffinity(p Policy, spec v1alpha1.EtcdClusterSpec) {
+	if spec.Pod.Affinity == nil || !p.bound() {
+		return
+	}
+	check := func(path string, term v1alpha1.PodAffinityTerm) { r.podTerm(path, p.Namespaces, term) }
+	podTerms("spec.pod.affinity.podAffinity", spec.Pod.Affinity.PodAffinity, check)
+	podTerms("spec.pod.affinity.podAntiAffinity", spec.Pod.Affinity.PodAntiAffinity, check)
+}
+
+// podTerms calls check with the path of each term.
+func podTerms(path string, affinity *v1alpha1.PodAffinity, check func(path string, term v1alpha1.PodAffinityTerm)) {
+	if affinity == nil {
 		return
 	}
 	for i, term := range affinity.Required {
-		r.podTerm(fmt.Sprintf("%s.requiredDuringSchedulingIgnoredDuringExecution[%d]", path, i), namespaces, term)
+		check(fmt.Sprintf("%s.%s[%d]", path, requiredDuring, i), term)
 	}
 	for i, preferred := range affinity.Preferred {
-		r.podTerm(fmt.Sprintf("%s.preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm", path, i),
-			namespaces, preferred.PodAffinityTerm)
+		check(fmt.Sprintf("%s.%s[%d].podAffinityTerm", path, preferredDuring, i), preferred.PodAffinityTerm)
 	}
 }
 

@@ -15,11 +15,11 @@ import (
 // Policy is what declarations may ask for. The zero value lets them ask for everything of pods, and
 // to be backed up nowhere.
 type Policy struct {
-	Images, PriorityClasses, Annotations, Labels, Tolerations, NodeSelectors Allowed
+	Images, PriorityClasses, Annotations, Labels, Tolerations, NodeSelectors, NetworkPeers Allowed
 	// BackupDestinations that are not limited are none, so that no setting that is left out sends
 	// data to where git says.
 	BackupDestinations Allowed
-	// Namespaces are those that the affinity of pods may name; all if there are none.
+	// Namespaces are those that the source is bound to; none if it is not bound.
 	Namespaces []string
 }
 
@@ -46,7 +46,8 @@ func (p Policy) Within(namespaces []string) Policy {
 	if !p.Images.Limited {
 		p.Images = Allowed{Limited: true, Patterns: []string{DefaultImage}}
 	}
-	for _, a := range []*Allowed{&p.PriorityClasses, &p.Annotations, &p.Labels, &p.Tolerations, &p.NodeSelectors} {
+	for _, a := range []*Allowed{&p.PriorityClasses, &p.Annotations, &p.Labels, &p.Tolerations, &p.NodeSelectors,
+		&p.NetworkPeers} {
 		a.Limited = true
 	}
 	return p
@@ -56,7 +57,8 @@ func (p Policy) Within(namespaces []string) Policy {
 func (p *Policy) Of(kind Kind) *Allowed {
 	return map[Kind]*Allowed{
 		Images: &p.Images, PriorityClasses: &p.PriorityClasses, Annotations: &p.Annotations, Labels: &p.Labels,
-		Tolerations: &p.Tolerations, NodeSelectors: &p.NodeSelectors, BackupDestinations: &p.BackupDestinations,
+		Tolerations: &p.Tolerations, NodeSelectors: &p.NodeSelectors, NetworkPeers: &p.NetworkPeers,
+		BackupDestinations: &p.BackupDestinations,
 	}[kind]
 }
 
@@ -69,40 +71,22 @@ type Refusal struct {
 	Message string
 }
 
-// Refusals are all that a cluster may not ask for, by the order of the fields.
+// Refusals are all that a cluster may not ask for, by the order of the decisions.
 func (p Policy) Refusals(spec v1alpha1.EtcdClusterSpec) []Refusal {
 	r := refusals{}
-	r.image(p.Images, spec.Image)
-	r.priorityClass(p.PriorityClasses, spec.Pod.PriorityClassName)
-	for _, key := range slices.Sorted(maps.Keys(spec.Pod.Annotations)) {
-		r.entry("spec.pod.annotations", key, string(spec.Pod.Annotations[key]), Annotations, p.Annotations)
+	for _, d := range decisions {
+		if d.check != nil {
+			d.check(&r, p, spec)
+		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(spec.Pod.Labels)) {
-		r.entry("spec.pod.labels", key, string(spec.Pod.Labels[key]), Labels, p.Labels)
-	}
-	for i, t := range spec.Pod.Tolerations {
-		r.toleration(fmt.Sprintf("spec.pod.tolerations[%d]", i), p.Tolerations, t)
-	}
-	for _, key := range slices.Sorted(maps.Keys(spec.Pod.NodeSelector)) {
-		r.entry("spec.pod.nodeSelector", key, spec.Pod.NodeSelector[key], NodeSelectors, p.NodeSelectors)
-	}
-	r.topology(p.NodeSelectors, spec.Pod)
-	if a := spec.Pod.Affinity; a != nil {
-		r.nodeAffinity(p.NodeSelectors, a.NodeAffinity)
-		r.podAffinity("spec.pod.affinity.podAffinity", p.Namespaces, a.PodAffinity)
-		r.podAffinity("spec.pod.affinity.podAntiAffinity", p.Namespaces, a.PodAntiAffinity)
-	}
-	if b := spec.Backup; b != nil {
-		r.destination(p.BackupDestinations, "spec.backup.to", b.To)
-	}
-	if restore := spec.Restore; restore != nil {
-		r.destination(p.BackupDestinations, "spec.restore.from", restore.From)
-	}
-	if recovery := spec.Recovery; recovery != nil && recovery.Backup != nil {
-		r.destination(p.BackupDestinations, "spec.recovery.backup.from", recovery.Backup.From)
+	if p.bound() {
+		r.refuseFields(undecided(), spec)
 	}
 	return r
 }
+
+// bound reports whether the policy is that of a source that is bound to namespaces.
+func (p Policy) bound() bool { return len(p.Namespaces) > 0 }
 
 // Problems are the messages of the refusals.
 func (p Policy) Problems(spec v1alpha1.EtcdClusterSpec) []string {
@@ -128,19 +112,33 @@ func (a Allowed) describe(kind Kind) string {
 	return fmt.Sprintf("%s allows %s", kind.Flag(), cmp.Or(strings.Join(a.Patterns, ", "), "none"))
 }
 
-func (r *refusals) image(a Allowed, image v1alpha1.ImageSpec) {
-	if !a.allows(func(pattern string) bool { return matchesRepository(pattern, image.Repository) }) {
-		asked := quoted(image.Repository)
-		if image.Repository == DefaultImage {
+func (r *refusals) image(p Policy, spec v1alpha1.EtcdClusterSpec) {
+	repository := spec.Image.Repository
+	if !p.Images.allows(func(pattern string) bool { return matchesRepository(pattern, repository) }) {
+		asked := quoted(repository)
+		if repository == DefaultImage {
 			asked += ", the default,"
 		}
-		r.refuse("spec.image.repository", asked, Images, a)
+		r.refuse("spec.image.repository", asked, Images, p.Images)
 	}
 }
 
-func (r *refusals) priorityClass(a Allowed, name string) {
+func (r *refusals) priorityClass(p Policy, spec v1alpha1.EtcdClusterSpec) {
+	name, a := spec.Pod.PriorityClassName, p.PriorityClasses
 	if name != "" && !a.allows(func(pattern string) bool { return matchesPriorityClass(pattern, name) }) {
 		r.refuse("spec.pod.priorityClassName", quoted(name), PriorityClasses, a)
+	}
+}
+
+func (r *refusals) labels(p Policy, spec v1alpha1.EtcdClusterSpec) {
+	for _, key := range slices.Sorted(maps.Keys(spec.Pod.Labels)) {
+		r.entry("spec.pod.labels", key, string(spec.Pod.Labels[key]), Labels, p.Labels)
+	}
+}
+
+func (r *refusals) nodeSelector(p Policy, spec v1alpha1.EtcdClusterSpec) {
+	for _, key := range slices.Sorted(maps.Keys(spec.Pod.NodeSelector)) {
+		r.entry("spec.pod.nodeSelector", key, spec.Pod.NodeSelector[key], NodeSelectors, p.NodeSelectors)
 	}
 }
 

@@ -98,7 +98,8 @@ func TestTopologyKeys(t *testing.T) {
 		p := limited(t, NodeSelectors, test.patterns)
 		spread := v1alpha1.PodSpec{TopologySpreadConstraints: []v1alpha1.TopologySpreadConstraint{{TopologyKey: test.key, WhenUnsatisfiable: "DoNotSchedule", MaxSkew: 100}}}
 		beside := v1alpha1.PodSpec{Affinity: &v1alpha1.Affinity{PodAffinity: &v1alpha1.PodAffinity{Required: []v1alpha1.PodAffinityTerm{{TopologyKey: test.key}}}}}
-		for _, pod := range []v1alpha1.PodSpec{spread, beside} {
+		near := v1alpha1.PodSpec{Affinity: &v1alpha1.Affinity{PodAffinity: &v1alpha1.PodAffinity{Preferred: []v1alpha1.WeightedPodAffinityTerm{{PodAffinityTerm: v1alpha1.PodAffinityTerm{TopologyKey: test.key}}}}}}
+		for _, pod := range []v1alpha1.PodSpec{spread, beside, near} {
 			if got := p.Problems(v1alpha1.EtcdClusterSpec{Pod: pod}); (len(got) == 0) != (test.want == "allowed") {
 				t.Errorf("with %q, %q is to be %s: %q", test.patterns, test.key, test.want, got)
 			}
@@ -110,7 +111,7 @@ func TestTopologyKeys(t *testing.T) {
 func TestEntries(t *testing.T) {
 	for _, test := range []struct{ patterns, key, value, want string }{
 		{"", "a", "", "refused"},
-		{"**", "container.apparmor.security.beta.kubernetes.io/etcd", "unconfined", "allowed"},
+		{"**", "cluster-autoscaler.kubernetes.io/safe-to-evict", "false", "allowed"},
 		{"*", "team", "x", "allowed"},
 		{"*", "container.apparmor.security.beta.kubernetes.io/etcd", "unconfined", "refused"},
 		{"*", "seccomp.security.alpha.kubernetes.io/pod", "unconfined", "refused"},
@@ -201,6 +202,7 @@ func TestPatterns(t *testing.T) {
 		Annotations:     {"*/a", "*.io/a", "a/b/c", "/a", "a/", "=a", "**=a", "a**", "\u0435", "a b"},
 		Labels:          {"*/*", "team=shop,team=bank", "team=shop bank", "team=-shop", "team=\u0435", "team=" + strings.Repeat("a", 64)},
 		Tolerations:     {"a:", "a:noschedule", "a=b:NoSchedule:", ":NoSchedule", "*/a:NoSchedule", "a:*", "a=b,c=d:NoSchedule", "a=b c", "a=b,a=c"},
+		NetworkPeers:    {"*/a", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0", "::1/8", "team=shop,team=bank", "2001:db8::/129"},
 		NodeSelectors:   {"*/a", "pool=shop,pool=spot", "pool=shop, pool=spot", "pool, zone", "pool= shop", "pool=shop.", "pool=a**b/c"},
 	} {
 		for _, pattern := range patterns {
@@ -224,6 +226,7 @@ func TestPatternsThatMayMatch(t *testing.T) {
 		Labels:        {"a=", "a=*", "a=**", "a=*b*c*", "a=B_c.d-e", "a=*" + strings.Repeat("a", 63)},
 		Tolerations:   {"a=:NoSchedule", "a=b*:NoExecute", "a=*"},
 		NodeSelectors: {"pool=shop", "pool=shop-*", "pool=*.spot", "pool="},
+		NetworkPeers:  {"10.0.0.0/8", "0.0.0.0/0", "2001:db8::/64", "kubernetes.io/metadata.name=monitoring", "team", "**"},
 	} {
 		for _, pattern := range patterns {
 			if _, err := (Allowed{}).Setting(kind, pattern); err != nil {
@@ -243,7 +246,7 @@ func TestWithin(t *testing.T) {
 		Tolerations:       []v1alpha1.Toleration{{Key: "a"}},
 		NodeSelector:      map[string]string{"a": ""},
 		Affinity: &v1alpha1.Affinity{
-			PodAffinity: &v1alpha1.PodAffinity{Preferred: []v1alpha1.WeightedPodAffinityTerm{{PodAffinityTerm: v1alpha1.PodAffinityTerm{Namespaces: []string{"prod"}}}}},
+			PodAffinity: &v1alpha1.PodAffinity{Preferred: []v1alpha1.WeightedPodAffinityTerm{{PodAffinityTerm: v1alpha1.PodAffinityTerm{TopologyKey: "kubernetes.io/hostname", Namespaces: []string{"prod"}}}}},
 		},
 	}}
 	if got := (Policy{}).Within(nil).Problems(asking); len(got) > 0 {

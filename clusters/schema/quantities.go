@@ -38,9 +38,9 @@ func Immense(spec v1alpha1.EtcdClusterSpec) []string {
 	return paths
 }
 
-// immenseIn returns the paths of those of an object whose rules have not been evaluated yet: they compare its
+// ImmenseIn returns the paths of those of an object whose rules have not been evaluated yet: they compare its
 // quantities.
-func immenseIn(object map[string]any) []string {
+func ImmenseIn(object map[string]any) []string {
 	var paths immense
 	check := func(path string, value any) {
 		text, _ := value.(string)

@@ -64,7 +64,7 @@ func (c *compiled) askRules(errs field.ErrorList, object, old map[string]any, op
 	if slices.ContainsFunc(errs, blocksRules) {
 		return nil
 	}
-	if paths := append(immenseIn(object), immenseIn(old)...); len(paths) > 0 {
+	if paths := append(ImmenseIn(object), ImmenseIn(old)...); len(paths) > 0 {
 		return tooImmense(paths)
 	}
 	var oldSelf any

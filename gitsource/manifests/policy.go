@@ -2,48 +2,41 @@ package manifests
 
 import (
 	"encoding/json"
-	"maps"
 
 	"quorate.dev/quorate/clusters/policy"
+	"quorate.dev/quorate/clusters/schema"
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// checkPolicy refuses what the object may not ask for, beside all else that is wrong with it. What is
-// no image, no pod or no place for backups is told as such already.
+// checkPolicy refuses what the object may not ask for, beside all else that is wrong with it. Fields that cannot be
+// decoded have been reported already, and so has a backup without a store.
 func (d *declaration) checkPolicy(p policy.Policy, defaulted map[string]any) {
+	if len(schema.ImmenseIn(defaulted)) > 0 {
+		return // reported already; decoding them takes minutes
+	}
 	declared, _ := defaulted["spec"].(map[string]any)
-	asked := map[string]any{"image": declared["image"]}
-	if backup, ok := declared["backup"].(map[string]any); ok && backup["to"] != nil {
-		asked["backup"] = map[string]any{"to": backup["to"]}
-	}
-	if restore, ok := declared["restore"].(map[string]any); ok && restore["from"] != nil {
-		asked["restore"] = map[string]any{"from": restore["from"]}
-	}
-	if recovery, ok := declared["recovery"].(map[string]any); ok {
-		if backup, ok := recovery["backup"].(map[string]any); ok && backup["from"] != nil {
-			asked["recovery"] = map[string]any{"backup": map[string]any{"from": backup["from"]}}
+	var spec v1alpha1.EtcdClusterSpec
+	for name, value := range declared {
+		with := spec
+		if text, err := json.Marshal(map[string]any{name: value}); err == nil && json.Unmarshal(text, &with) == nil {
+			spec = with
 		}
 	}
-	if pod, ok := declared["pod"].(map[string]any); ok {
-		pod = maps.Clone(pod)
-		delete(pod, "resources") // which no policy is about, and whose quantities are not checked yet
-		asked["pod"] = pod
-	}
-	var spec v1alpha1.EtcdClusterSpec
-	text, err := json.Marshal(asked)
-	if err != nil || json.Unmarshal(text, &spec) != nil {
-		return
-	}
-	if spec.Backup != nil && spec.Backup.To.Location() == "" {
+	if spec.Backup != nil && isNoStore(spec.Backup.To) {
 		spec.Backup = nil
 	}
-	if spec.Restore != nil && spec.Restore.From.Location() == "" {
+	if spec.Restore != nil && isNoStore(spec.Restore.From) {
 		spec.Restore = nil
 	}
-	if spec.Recovery != nil && spec.Recovery.Backup.From.Location() == "" {
+	if spec.Recovery != nil && spec.Recovery.Backup != nil && isNoStore(spec.Recovery.Backup.From) {
 		spec.Recovery = nil
 	}
 	for _, refused := range p.Refusals(spec) {
 		d.problem(refused.Path, "%s", refused.Message)
 	}
+}
+
+// isNoStore reports whether a destination names no store of any kind.
+func isNoStore(d v1alpha1.BackupDestination) bool {
+	return d == v1alpha1.BackupDestination{SecretName: d.SecretName, ServiceAccountName: d.ServiceAccountName}
 }

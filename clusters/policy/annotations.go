@@ -1,0 +1,53 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// weakening lists the beginnings of annotations by which Kubernetes or a container runtime loosens what confines a pod:
+// profiles, sysctls, devices, user namespaces, and the options of a sandbox.
+var weakening = []string{
+	"container.apparmor.security.beta.kubernetes.io/",
+	"seccomp.security.alpha.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/",
+	"security.alpha.kubernetes.io/",
+	"io.kubernetes.cri-o.", "seccomp-profile.kubernetes.cri-o.io", "io.containerd.", "io.katacontainers.", "dev.gvisor.",
+	"run.oci.", "org.systemd.property.", "cdi.k8s.io/",
+}
+
+// weakeningDomains are the ends of domains of such annotations.
+var weakeningDomains = []string{"nri.io/", "nri.containerd.io/", "crio.io/"}
+
+// weakens reports whether an annotation may loosen what confines a pod. It does not if it names the runtime's own
+// profile, or one that the administrator has loaded on the nodes.
+func weakens(key, value string) bool {
+	domain, _ := cutDomain(key)
+	known := slices.ContainsFunc(weakening, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||
+		slices.ContainsFunc(weakeningDomains, func(suffix string) bool { return strings.HasSuffix(domain, suffix) })
+	profile := strings.HasPrefix(key, "container.") || strings.HasPrefix(key, "seccomp.")
+	confined := value == "runtime/default" || value == "docker/default" || strings.HasPrefix(value, "localhost/")
+	return known && !(profile && confined)
+}
+
+// annotations refuses those that no pattern allows. One that weakens pods is allowed only by a pattern that names it up
+// to its last part, whatever else the policy allows.
+func (r *refusals) annotations(p Policy, spec v1alpha1.EtcdClusterSpec) {
+	for _, key := range slices.Sorted(maps.Keys(spec.Pod.Annotations)) {
+		value := string(spec.Pod.Annotations[key])
+		if !weakens(key, value) {
+			r.entry("spec.pod.annotations", key, value, Annotations, p.Annotations)
+			continue
+		}
+		names := func(pattern string) bool {
+			e := entryOf(pattern)
+			return weakens(e.key, "") && e.of(key, value)
+		}
+		if !slices.ContainsFunc(p.Annotations.Patterns, names) {
+			*r = append(*r, Refusal{"spec.pod.annotations[" + key + "]", "spec.pod.annotations: " + quoted(key+"="+value) +
+				" weakens what confines the pod, and no pattern of " + Annotations.Flag() + " names it"})
+		}
+	}
+}

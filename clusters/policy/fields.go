@@ -1,0 +1,152 @@
+package policy
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// decision says what may be asked for in some fields of a spec.
+type decision struct {
+	// check refuses what the policy does not allow; nil if a source may set the fields to any valid value.
+	check func(*refusals, Policy, v1alpha1.EtcdClusterSpec)
+	// at lists the places where the fields are, and fields their paths below each; separated by spaces.
+	at, fields string
+}
+
+// decisions cover every field of a spec, in the order in which refusals are reported. Bound sources may not set a field
+// that no decision covers: a new field of pods is not allowed just because nobody thought of it.
+var decisions = []decision{
+	{nil, "", `replicas version replaceAfter suspend lifecycle tls.mode image.digests image.pullSecrets[].name`},
+	{nil, "storage", `size storageClassName retention`},
+	{nil, "etcd", `quota autoCompaction.mode autoCompaction.retention snapshotCount heartbeatInterval electionTimeout
+		maxRequestBytes options`},
+	{nil, "pod.resources", `limits requests`}, // quotas are for these
+	{(*refusals).image, "image", `repository`},
+	{(*refusals).priorityClass, "pod", `priorityClassName`},
+	{(*refusals).annotations, "pod", `annotations`},
+	{(*refusals).labels, "pod", `labels`},
+	{(*refusals).tolerations, "pod.tolerations[]", `key operator value effect tolerationSeconds`},
+	{(*refusals).nodeSelector, "pod", `nodeSelector`},
+	{(*refusals).topology, "pod.topologySpreadConstraints[] " + nearPods, `topologyKey`},
+	{nil, "pod.topologySpreadConstraints[]", `maxSkew whenUnsatisfiable labelSelector minDomains nodeAffinityPolicy
+		nodeTaintsPolicy matchLabelKeys`},
+	{(*refusals).nodeAffinity, nodeTerms, `matchExpressions[].key matchExpressions[].operator matchExpressions[].values
+		matchFields[].key matchFields[].operator matchFields[].values`},
+	{(*refusals).podAffinity, nearPods + " " + farFromPods, `namespaces namespaceSelector`},
+	{nil, nearPods + " " + farFromPods, `labelSelector matchLabelKeys mismatchLabelKeys`}, // of the source's own pods
+	{nil, farFromPods, `topologyKey`},
+	{nil, "pod.affinity.nodeAffinity pod.affinity.podAffinity pod.affinity.podAntiAffinity", preferredDuring + "[].weight"},
+	{(*refusals).networkPeers, "networkPolicy.clients[] networkPolicy.metrics[]", `namespaces cidr`},
+	{nil, "networkPolicy.clients[] networkPolicy.metrics[]", `pods`}, // of the cluster's namespace
+	{nil, "backup", `schedule timeZone suspend recipients identitySecretName verify retention.last retention.hourly
+		retention.daily retention.weekly retention.minAge drill.schedule reread.after reread.count before deadline`},
+	{nil, "restore", `cluster backup identitySecretName revisionBump deadline`},
+	{nil, "recovery", `clusterID member lost oldVolumes revisionBump deadline backup.name backup.identitySecretName`},
+	{(*refusals).destinations, destinationsAt, `s3.bucket s3.prefix s3.region s3.endpoint gcs.bucket gcs.prefix gcs.endpoint
+		azure.container azure.prefix azure.account azure.endpoint volume.claimName`},
+	{nil, destinationsAt, `secretName serviceAccountName s3.pathStyle s3.caSecretName s3.kmsKey s3.lockFor`},
+}
+
+const (
+	requiredDuring  = "requiredDuringSchedulingIgnoredDuringExecution"
+	preferredDuring = "preferredDuringSchedulingIgnoredDuringExecution"
+
+	nodeTerms = "pod.affinity.nodeAffinity." + requiredDuring + ".nodeSelectorTerms[] " +
+		"pod.affinity.nodeAffinity." + preferredDuring + "[].preference"
+	nearPods = "pod.affinity.podAffinity." + requiredDuring + "[] " +
+		"pod.affinity.podAffinity." + preferredDuring + "[].podAffinityTerm"
+	farFromPods = "pod.affinity.podAntiAffinity." + requiredDuring + "[] " +
+		"pod.affinity.podAntiAffinity." + preferredDuring + "[].podAffinityTerm"
+	destinationsAt = "backup.to restore.from recovery.backup.from"
+)
+
+// paths lists the fields that the decision covers.
+func (d decision) paths() []string {
+	places, paths := strings.Fields(d.at), []string(nil)
+	if len(places) == 0 {
+		return strings.Fields(d.fields)
+	}
+	for _, place := range places {
+		for _, field := range strings.Fields(d.fields) {
+			paths = append(paths, place+"."+field)
+		}
+	}
+	return paths
+}
+
+// undecided lists the fields that no decision covers.
+var undecided = sync.OnceValue(func() []string { return uncovered(decisions) })
+
+func uncovered(decisions []decision) []string {
+	var covered []string
+	for _, d := range decisions {
+		covered = append(covered, d.paths()...)
+	}
+	return slices.DeleteFunc(fieldsOf(reflect.TypeFor[v1alpha1.EtcdClusterSpec](), ""),
+		func(path string) bool { return slices.Contains(covered, path) })
+}
+
+// fieldsOf lists the paths of the fields of a type that have no fields themselves. A type of another package counts as
+// one field.
+func fieldsOf(t reflect.Type, path string) (paths []string) {
+	element := t
+	switch t.Kind() { //nolint:exhaustive // no other kind has elements
+	case reflect.Pointer:
+		return fieldsOf(t.Elem(), path)
+	case reflect.Slice, reflect.Map:
+		element = t.Elem()
+	}
+	own := reflect.TypeFor[v1alpha1.EtcdClusterSpec]().PkgPath()
+	switch {
+	case element.Kind() != reflect.Struct || element.PkgPath() != own:
+		return []string{path}
+	case element != t:
+		return fieldsOf(element, path+"[]")
+	}
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		paths = append(paths, fieldsOf(t.Field(i).Type, strings.TrimPrefix(path+"."+name, "."))...)
+	}
+	return paths
+}
+
+// refuseFields refuses these fields where they are set.
+func (r *refusals) refuseFields(paths []string, spec v1alpha1.EtcdClusterSpec) {
+	if len(paths) == 0 {
+		return
+	}
+	var fields map[string]any
+	text, err := json.Marshal(spec)
+	if err == nil {
+		err = json.Unmarshal(text, &fields)
+	}
+	for _, path := range paths {
+		if err != nil || isSet(fields, strings.Split(path, ".")) {
+			r.add("spec."+path, "a source that is bound to namespaces may not set this field")
+		}
+	}
+}
+
+// isSet reports whether there is a value at a path.
+func isSet(value any, path []string) bool {
+	if len(path) == 0 {
+		return value != nil && value != "" // some required texts are written even if they are empty
+	}
+	fields, _ := value.(map[string]any)
+	name, several := strings.CutSuffix(path[0], "[]")
+	next := fields[name]
+	if !several {
+		return isSet(next, path[1:])
+	}
+	elements, _ := next.([]any)
+	if entries, is := next.(map[string]any); is {
+		elements = slices.Collect(maps.Values(entries))
+	}
+	return slices.ContainsFunc(elements, func(element any) bool { return isSet(element, path[1:]) })
+}

@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// TestEveryFieldHasADecision: a field that is added to the API fails this test until decisions say what a bound source
+// may set it to.
+func TestEveryFieldHasADecision(t *testing.T) {
+	if fields := uncovered(decisions); len(fields) > 0 {
+		t.Errorf("add to decisions: %q", fields)
+	}
+	fields, seen := fieldsOf(reflect.TypeFor[v1alpha1.EtcdClusterSpec](), ""), map[string]bool{}
+	for _, d := range decisions {
+		for _, path := range d.paths() {
+			if !slices.Contains(fields, path) || seen[path] {
+				t.Errorf("%s does not exist, or has two decisions", path)
+			}
+			seen[path] = true
+		}
+	}
+}
+
+// TestFieldsWithoutADecision: a bound source may not set a field that no decision covers, wherever it is in the spec.
+func TestFieldsWithoutADecision(t *testing.T) {
+	for _, path := range fieldsOf(reflect.TypeFor[v1alpha1.EtcdClusterSpec](), "") {
+		var spec v1alpha1.EtcdClusterSpec
+		fill(reflect.ValueOf(&spec).Elem(), path)
+		r, others := refusals{}, refusals{}
+		r.refuseFields([]string{path}, spec)
+		others.refuseFields([]string{path}, v1alpha1.EtcdClusterSpec{})
+		if len(r) != 1 || r[0].Path != "spec."+path || len(others) != 0 {
+			t.Errorf("%s: %+v, and where it is not set %+v", path, r, others)
+		}
+	}
+}
+
+// TestCheckedFieldsAreChecked: where nothing is allowed, a field that a decision checks is refused although nothing else
+// is set, and a field that may have any value is not.
+func TestCheckedFieldsAreChecked(t *testing.T) {
+	p := Policy{}.Within([]string{"own"})
+	p.Images = Allowed{Limited: true}
+	for _, d := range decisions {
+		for _, path := range d.paths() {
+			spec := v1alpha1.EtcdClusterSpec{}
+			fill(reflect.ValueOf(&spec).Elem(), path)
+			r := refusals{}
+			if d.check != nil {
+				d.check(&r, p, spec)
+			}
+			if refused := len(r) > 0; refused != (d.check != nil) {
+				t.Errorf("%s: %+v", path, r)
+			}
+			top, _, _ := strings.Cut(path, ".")
+			for _, refusal := range r {
+				if !strings.HasPrefix(refusal.Path, "spec."+top) {
+					t.Errorf("%s is refused as %s", path, refusal.Path)
+				}
+			}
+		}
+	}
+}
+
+// fill gives the field at a path a value, and all that is above it.
+func fill(v reflect.Value, path string) {
+	step, rest, _ := strings.Cut(path, ".")
+	name, _ := strings.CutSuffix(step, "[]")
+	switch {
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), path)
+	case v.Kind() == reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), path)
+	case v.Kind() == reflect.Map:
+		entry := reflect.New(v.Type().Elem()).Elem()
+		fill(entry, path)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("k").Convert(v.Type().Key()), entry)
+	case v.Type() == reflect.TypeFor[resource.Quantity]():
+		v.Set(reflect.ValueOf(resource.MustParse("1")))
+	case path == "" && v.Kind() == reflect.Struct: // of another package: its first field
+		fill(v.Field(0), "")
+	case path == "" && v.Kind() == reflect.String:
+		v.SetString("value")
+	case path == "" && v.Kind() == reflect.Bool:
+		v.SetBool(true)
+	case path == "":
+		v.Set(reflect.ValueOf(1).Convert(v.Type()))
+	default:
+		for i := range v.NumField() {
+			if tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); tag == name {
+				fill(v.Field(i), rest)
+			}
+		}
+	}
+}
