@@ -47,7 +47,7 @@ func (r *release) image() (string, error) {
 		err = r.archive(index)
 	}
 	if err == nil {
-		err = r.writeSBOM(r.name("image"), "CONTAINER", digest.Hex, infos...)
+		err = r.writeImageSBOM(index, infos)
 	}
 	if err != nil {
 		return "", fmt.Errorf("write the image: %w", err)

@@ -2,14 +2,20 @@ package main
 
 import (
 	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdx/v2/v2_3"
+	"github.com/spdx/tools-golang/spdxlib"
 )
 
 // The image has a program for each architecture of Linux, and is the same if it is made again.
@@ -48,6 +54,87 @@ func TestImage(t *testing.T) {
 	}
 	if digests[0] != digests[1] || sums[0] != sums[1] {
 		t.Errorf("they differ: %q, %q", digests, sums)
+	}
+}
+
+// TestImageSBOM: the list names the files that are in the image for each architecture, by their checksums, and no file
+// that does not exist.
+func TestImageSBOM(t *testing.T) {
+	r := newRelease(t)
+	programs := map[string]string{}
+	for _, arch := range []string{"amd64", "arm64"} {
+		programs[arch] = filepath.Join(t.TempDir(), arch)
+		if err := os.WriteFile(programs[arch], []byte("program for "+arch), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	index, err := r.index(programs)
+	if err == nil {
+		err = r.writeImageSBOM(index, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := json.Read(strings.NewReader(readFile(t, filepath.Join(r.out, "quorate-v1.2.3-image.spdx.json"))))
+	if err == nil {
+		err = spdxlib.ValidateDocument(document)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range document.Packages {
+		if p.PackageFileName != "" {
+			t.Errorf("%s names the file %s", p.PackageName, p.PackageFileName)
+		}
+		if digest, err := index.Digest(); p.PackageName == "quorate" && (err != nil ||
+			p.PackageExternalReferences[0].Locator != "pkg:oci/quorate@sha256%3A"+digest.Hex+"?repository_url=registry.example.com%2Fquorate") {
+			t.Errorf("it is about %s: %v", p.PackageExternalReferences[0].Locator, err)
+		}
+		for _, m := range manifest.Manifests {
+			if p.PackageChecksums[0].Value == m.Digest.Hex {
+				one, err := index.Image(m.Digest)
+				if err != nil {
+					t.Fatal(err)
+				}
+				requireFiles(t, one, filesOf(document, p))
+				delete(programs, m.Platform.Architecture)
+			}
+		}
+	}
+	if len(programs) > 0 {
+		t.Errorf("nothing is said of the files for %v", programs)
+	}
+}
+
+// filesOf are the files that a package contains.
+func filesOf(document *v2_3.Document, p *v2_3.Package) (files []*v2_3.File) {
+	for _, r := range document.Relationships {
+		for _, file := range document.Files {
+			if r.Relationship == "CONTAINS" && r.RefA.ElementRefID == p.PackageSPDXIdentifier && r.RefB.ElementRefID == file.FileSPDXIdentifier {
+				files = append(files, file)
+			}
+		}
+	}
+	return files
+}
+
+// requireFiles wants a list to name the files of an image, those of its program among them.
+func requireFiles(t *testing.T, image v1.Image, files []*v2_3.File) {
+	t.Helper()
+	var names []string
+	for _, file := range files {
+		names = append(names, file.FileName)
+		sum := sha256.Sum256([]byte(inImage(t, image, strings.TrimPrefix(file.FileName, "."))))
+		if file.Checksums[1].Value != hex.EncodeToString(sum[:]) {
+			t.Errorf("%s is not what is in the image", file.FileName)
+		}
+	}
+	if slices.Sort(names); !slices.Equal(names, []string{"./etc/group", "./etc/nsswitch.conf", "./etc/passwd", "./usr/local/bin/quorate"}) {
+		t.Errorf("it has %q", names)
 	}
 }
 

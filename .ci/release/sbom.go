@@ -19,16 +19,22 @@ const unsaid = "NOASSERTION"
 
 // writeSBOM writes what a file of the release is made of, by what its programs say, as SPDX 2.3.
 func (r *release) writeSBOM(name, purpose, sum string, programs ...*debug.BuildInfo) error {
+	document := r.sbom(name, purpose, sum, programs)
+	document.Packages[0].PackageFileName = name
+	return r.writeDocument(document)
+}
+
+func (r *release) writeDocument(document *v2_3.Document) error {
 	var text bytes.Buffer
-	if err := json.Write(r.sbom(name, purpose, sum, programs), &text, json.Indent("  ")); err != nil {
-		return fmt.Errorf("write what %s is made of: %w", name, err)
+	if err := json.Write(document, &text, json.Indent("  ")); err != nil {
+		return fmt.Errorf("write what %s is made of: %w", document.DocumentName, err)
 	}
-	return r.write(name+".spdx.json", text.Bytes())
+	return r.write(document.DocumentName+".spdx.json", text.Bytes())
 }
 
 func (r *release) sbom(name, purpose, sum string, programs []*debug.BuildInfo) *v2_3.Document {
 	whole := &v2_3.Package{
-		PackageName: "quorate", PackageSPDXIdentifier: "quorate", PackageVersion: r.version, PackageFileName: name,
+		PackageName: "quorate", PackageSPDXIdentifier: "quorate", PackageVersion: r.version,
 		PackageChecksums:        []common.Checksum{{Algorithm: common.SHA256, Value: sum}},
 		PackageDownloadLocation: unsaid, PackageLicenseDeclared: "Apache-2.0", PackageLicenseConcluded: unsaid,
 		PackageCopyrightText: unsaid, PackageSourceInfo: "git commit " + r.commit, PrimaryPackagePurpose: purpose,

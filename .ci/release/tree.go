@@ -70,14 +70,26 @@ func (r *release) checkIgnored(ctx context.Context) error {
 	return problems
 }
 
-// checkTag wants the tag, since Go puts it into the programs: without it, they would be others.
+// checkTag wants the tag, since Go puts it into the programs: without it, they would be others. Its signature is verified
+// by the keys that git knows, and it has to be of this version: a signed tag can be given another name.
 func (r *release) checkTag(ctx context.Context) error {
 	tagged, err := r.git(ctx, "tag", "--points-at", "HEAD", "--list", r.version)
-	if err == nil && tagged == "" {
-		err = fmt.Errorf("HEAD is not tagged %s: git tag --sign %s --message %s, and push the tag once all is published",
+	if err != nil {
+		return err
+	}
+	if tagged == "" {
+		return fmt.Errorf("HEAD is not tagged %s: git tag --sign %s --message %s, and push the tag once all is published",
 			r.version, r.version, r.version)
 	}
-	return err
+	signed, err := r.git(ctx, "verify-tag", "--format=%(tag)", "refs/tags/"+r.version)
+	if err == nil && signed != r.version {
+		err = fmt.Errorf("the signature is of %q", signed)
+	}
+	if err != nil {
+		return fmt.Errorf("the signature of the tag %s cannot be verified: %w; sign it with git tag --sign, and let git "+
+			"know the public key: gpg --import, or gpg.ssh.allowedSignersFile", r.version, err)
+	}
+	return nil
 }
 
 // section is that of the changelog about this version.

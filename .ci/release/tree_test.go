@@ -36,7 +36,8 @@ func TestRefuses(t *testing.T) {
 		command(t, dir, "git", "init", "--quiet")
 		command(t, dir, "git", "add", ".")
 		command(t, dir, "git", "commit", "--quiet", "--message", "all")
-		command(t, dir, "git", "tag", c.tag)
+		signer(t, dir)
+		command(t, dir, "git", "tag", "--sign", "--message", c.tag, c.tag)
 		if c.dirty != "" {
 			if err := os.WriteFile(filepath.Join(dir, c.dirty), nil, 0o600); err != nil {
 				t.Fatal(err)
@@ -57,6 +58,51 @@ func TestRefuses(t *testing.T) {
 		}
 		if _, err := os.Stat(r.out); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%+v: something was made: %v", c, err)
+		}
+	}
+}
+
+// signer lets git in a directory sign with a new key, and know it.
+func signer(t *testing.T, dir string) {
+	t.Helper()
+	keys := t.TempDir()
+	command(t, keys, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", "key")
+	allowed := "a@example.com " + readFile(t, filepath.Join(keys, "key.pub"))
+	if err := os.WriteFile(filepath.Join(keys, "allowed"), []byte(allowed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"gpg.format": "ssh", "user.signingKey": filepath.Join(keys, "key"), "gpg.ssh.allowedSignersFile": filepath.Join(keys, "allowed"),
+	} {
+		command(t, dir, "git", "config", name, value)
+	}
+}
+
+// TestTagIsVerified: a tag that is not signed, or by somebody whom git does not know, or whose signature is of another
+// tag, is none of this version.
+func TestTagIsVerified(t *testing.T) {
+	for name, make := range map[string]func(dir string){
+		"lightweight": func(dir string) { command(t, dir, "git", "tag", "v1.2.3") },
+		"unsigned":    func(dir string) { command(t, dir, "git", "tag", "--no-sign", "--message", "m", "v1.2.3") },
+		"unknown key": func(dir string) {
+			command(t, dir, "git", "tag", "--sign", "--message", "m", "v1.2.3")
+			signer(t, dir)
+		},
+		"other tag": func(dir string) {
+			command(t, dir, "git", "tag", "--sign", "--message", "m", "v1.2.2")
+			command(t, dir, "git", "update-ref", "refs/tags/v1.2.3", "refs/tags/v1.2.2")
+		},
+		"signed": func(dir string) { command(t, dir, "git", "tag", "--sign", "--message", "m", "v1.2.3") },
+	} {
+		dir := t.TempDir()
+		command(t, dir, "git", "init", "--quiet")
+		signer(t, dir)
+		command(t, dir, "git", "commit", "--quiet", "--allow-empty", "--no-gpg-sign", "--message", "all")
+		make(dir)
+		r := &release{version: "v1.2.3", root: dir}
+		err := r.checkTag(t.Context())
+		if (err == nil) != (name == "signed") || err != nil && !strings.Contains(err.Error(), "the signature of the tag v1.2.3 cannot be verified: ") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
