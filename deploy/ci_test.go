@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -161,33 +162,53 @@ func TestGitHubComment(t *testing.T) {
 	}
 }
 
-// TestGitLabComment: so it is there, and the token is no argument, which others on the machine could see.
-func TestGitLabComment(t *testing.T) {
-	if _, err := exec.LookPath("jq"); err != nil {
-		t.Skip("the script needs jq")
-	}
-	s := newStage(t, "CI_API_V4_URL=https://git.example.com/api/v4", "CI_PROJECT_ID=5", "CI_MERGE_REQUEST_IID=7", "QUORATE_COMMENT_TOKEN=not-a-secret")
-	s.file("c.md", "<!-- quorate plan -->\n\"text\"\n")
-	const notes = "https://git.example.com/api/v4/projects/5/merge_requests/7/notes"
-	for answer, want := range map[string]string{
-		`[{"id": 1, "system": true, "body": "<!-- quorate plan -->"}, {"id": 2, "system": false, "body": "x"}]`: "POST\n",
-		`[{"id": 41, "system": false, "author": {"id": 3}, "body": "<!-- quorate plan -->\nold"}]`:              "PUT\n",
-		// Somebody else has written it, and could change afterwards what it says.
-		`[{"id": 40, "system": false, "author": {"id": 4}, "body": "<!-- quorate plan -->\nmine"}]`:                                                                              "POST\n",
-		`[{"id": 40, "system": false, "author": {"id": 4}, "body": "<!-- quorate plan -->"}, {"id": 41, "system": false, "author": {"id": 3}, "body": "<!-- quorate plan -->"}]`: "PUT\n",
-	} {
-		s.program("curl", `config=$(cat); [ "$config" = 'header = "PRIVATE-TOKEN: not-a-secret"' ] || exit 9
-case "$*" in *--request*) cat c.md.json >sent;; */api/v4/user) echo '{"id": 3}';; *) echo '`+answer+`';; esac`)
-		code, out, calls := s.run("ci/gitlab/comment.sh", "c.md")
-		target := notes
-		if want == "PUT\n" {
-			target += "/41"
-		}
-		if code != 0 || !strings.Contains(calls, "--request\n"+want) || !strings.HasSuffix(calls, "\n"+target+"\n") || strings.Contains(calls, "not-a-secret") {
-			t.Errorf("%d %s\n%s", code, out, calls)
-		}
-		if sent, err := os.ReadFile(filepath.Join(s.dir, "sent")); err != nil || !strings.Contains(string(sent), `\"text\"`) {
-			t.Errorf("%v: %s", err, sent)
+// TestPipelinesPinWhatTheyRun: no pipeline runs an action by a tag, which may move, or one that the pull request brings
+// along; and whoever may start a Task or a Workflow chooses neither its image nor its command.
+func TestPipelinesPinWhatTheyRun(t *testing.T) {
+	remote, pinned := regexp.MustCompile(`(?m)^ *(?:- )?uses: *([^.\s]\S*)`), regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40}$`)
+	parameters := regexp.MustCompile(`(?m)^ *(params|parameters):|\$\(params|\{\{`)
+	found := 0
+	for _, root := range []string{"ci", "../docs"} {
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, action := range remote.FindAllStringSubmatch(string(text), -1) {
+				if found++; !pinned.MatchString(action[1]) {
+					t.Errorf("%s uses %s, which names no commit", path, action[1])
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
+	if found < 4 {
+		t.Errorf("only %d actions were found", found)
+	}
+	check, _, _ := strings.Cut(read(t, "ci/github/workflow.yml"), "\n  run:")
+	const base = "ref: ${{ github.event.pull_request.base.sha }}\n          path: base\n"
+	if strings.Contains(check, "uses: ./.github") || !strings.Contains(check, base) || strings.Count(check, "uses: ./base/.github/") != 2 {
+		t.Errorf("the job of pull requests runs their own action:\n%s", check)
+	}
+	for _, file := range []string{"ci/tekton/task.yaml", "ci/argo-workflows/workflow-template.yaml"} {
+		text := read(t, file)
+		if parameters.MatchString(text) || !strings.Contains(text, "command: [/usr/local/bin/quorate]") || !strings.Contains(text, "args: [run,") {
+			t.Errorf("%s has parameters, or no command of its own", file)
+		}
+	}
+	if text := read(t, "ci/gitlab/quorate.gitlab-ci.yml"); strings.Contains(text, "TOKEN") {
+		t.Errorf("jobs of merge requests have a token:\n%s", text)
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -39,13 +39,52 @@ func TestDocumentedDeclarations(t *testing.T) {
 
 var overlay = regexp.MustCompile("(?s)```yaml\n(# kustomization.yaml\n.*?)```")
 
+// remoteBase is a part of the deploy directory at a release.
+var remoteBase = regexp.MustCompile(`https://git\.example\.com/quorate\.git//deploy(/[a-z/-]+)\?ref=v[0-9.]+`)
+
+// TestDocumentedBasesArePinned: what is applied with the rights of an administrator is not whatever a branch has by then.
+func TestDocumentedBasesArePinned(t *testing.T) {
+	for _, page := range pages(t) {
+		text := read(t, page)
+		if all, pinned := strings.Count(text, "quorate.git//"), len(remoteBase.FindAllString(text, -1)); all != pinned {
+			t.Errorf("%s: %d of %d remote bases have a ref", page, pinned, all)
+		}
+	}
+}
+
+var (
+	shell = regexp.MustCompile("(?s)```sh\n(.*?)```")
+	// secretFile is a redirection into a file that holds credentials.
+	secretFile = regexp.MustCompile(`>+ *"?\S*(kubeconfig|\.key|-ca\.yaml|\$f)\b`)
+)
+
+// TestDocumentedSecretsAreFilesOfTheirOwner: what the docs have written into a file, and lets others in, only its owner
+// can read.
+func TestDocumentedSecretsAreFilesOfTheirOwner(t *testing.T) {
+	found := 0
+	for _, page := range pages(t) {
+		for _, block := range shell.FindAllStringSubmatch(read(t, page), -1) {
+			at := secretFile.FindStringIndex(block[1])
+			if at == nil {
+				continue
+			}
+			if found++; !strings.Contains(block[1][:at[0]], "umask 077\n") && !strings.Contains(block[1][:at[0]], "umask 077 ") {
+				t.Errorf("%s: others can read what this writes:\n%s", page, block[1])
+			}
+		}
+	}
+	if found < 4 {
+		t.Errorf("only %d were found", found)
+	}
+}
+
 // overlays are the kustomizations in the docs, rendered with the deploy directory that is here.
 func overlays(t *testing.T) []map[string]any {
 	t.Helper()
 	var list []map[string]any
 	for _, page := range pages(t) {
 		for _, match := range overlay.FindAllStringSubmatch(read(t, page), -1) {
-			list = append(list, rendered(t, strings.ReplaceAll(match[1], "https://git.example.com/quorate.git//deploy", "%s")))
+			list = append(list, rendered(t, remoteBase.ReplaceAllString(match[1], "%s$1")))
 		}
 	}
 	return list
