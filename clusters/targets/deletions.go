@@ -21,7 +21,7 @@ const FlagMaxDeletions = "--max-deletions"
 
 // granted is the place of a cluster among those whose deletion may begin.
 type granted struct {
-	source string
+	owner string
 	// blocked: a pass of this process has found since that it cannot begin. Before that, what is
 	// known of it is older than the place.
 	blocked bool
@@ -30,7 +30,7 @@ type granted struct {
 // Deletions counts the clusters that newly begin to be deleted with their data, in all passes of a
 // process, or since it counts again.
 type Deletions struct {
-	// Most is how many of each source may; nil stands for any number.
+	// Most is how many of each owner may; nil stands for any number.
 	Most *int
 	// Shard is the part of the clusters that this process acts on. Those of others take places as its own do, and
 	// those whose deletion they have begun as well: so all shards give the same places, and together no more than
@@ -57,7 +57,16 @@ func (d *Deletions) recount(now time.Time) {
 	}
 }
 
-// Limit lets no more clusters of each source begin to be deleted with their data than Most says, in
+// owner is who declares the clusters that are counted together: a source. Where the custom resources declare themselves,
+// it is a namespace, since who may edit those of one need not be who may edit those of another.
+func (t Target) owner(live bool) string {
+	if live {
+		return t.Cluster.Namespace
+	}
+	return t.Source
+}
+
+// Limit lets no more clusters of each owner begin to be deleted with their data than Most says, in
 // all passes of this process together, in the order of the targets; those that a pass has found
 // blocked come last and take turns, so that one that cannot begin keeps no other from it. The others
 // stay as last applied, with a problem that says how to go on. One whose deletion has begun is not
@@ -69,7 +78,7 @@ func (d *Deletions) Limit(targets []Target, owned inventory.ByCluster, live bool
 	begins := map[string][]int{}
 	for i, t := range targets {
 		if t.beginsDeletion(owned.Of(t.Key()), live) {
-			begins[t.Source] = append(begins[t.Source], i)
+			begins[t.owner(live)] = append(begins[t.owner(live)], i)
 		}
 	}
 	d.mu.Lock()
@@ -80,9 +89,9 @@ func (d *Deletions) Limit(targets []Target, owned inventory.ByCluster, live bool
 	}
 	d.takeOthers(targets, owned, live)
 	most := *d.Most
-	for source, list := range begins {
-		waiting := d.grant(source, targets, list, owned, live, most)
-		all := d.grantedTo(source) + len(waiting)
+	for owner, list := range begins {
+		waiting := d.grant(owner, targets, list, owned, live, most)
+		all := d.grantedTo(owner) + len(waiting)
 		for _, i := range waiting {
 			targets[i] = targets[i].waitForDeletion(owned.Of(targets[i].Key()).Custom, live, all, most)
 		}
@@ -97,15 +106,15 @@ func (d *Deletions) takeOthers(targets []Target, owned inventory.ByCluster, live
 		own := owned.Of(k)
 		others := d.Round > 0 || !d.Shard.Owns(k.String())
 		if t.goes(own) && !t.beginsDeletion(own, live) && others && d.places[k] == nil && blockedNow(own.Custom) == "" {
-			d.places[k] = &granted{source: t.Source}
+			d.places[k] = &granted{owner: t.owner(live)}
 		}
 	}
 }
 
-// grant gives places, so many at most, to those of a source whose deletion begins, and returns
+// grant gives places, so many at most, to those of an owner whose deletion begins, and returns
 // those that have to wait.
 func (d *Deletions) grant(
-	source string, targets []Target, begins []int, owned inventory.ByCluster, live bool, most int,
+	owner string, targets []Target, begins []int, owned inventory.ByCluster, live bool, most int,
 ) (waiting []int) {
 	var able, before, blocked []int // before: found blocked and waiting since; blocked: found blocked by the last pass
 	for _, i := range begins {
@@ -124,8 +133,8 @@ func (d *Deletions) grant(
 		}
 	}
 	for _, i := range slices.Concat(able, inTurn(before, blocked), blocked) {
-		if d.grantedTo(source) < most {
-			d.places[targets[i].Key()] = &granted{source: source}
+		if d.grantedTo(owner) < most {
+			d.places[targets[i].Key()] = &granted{owner: owner}
 		} else {
 			waiting = append(waiting, i)
 		}
@@ -133,10 +142,10 @@ func (d *Deletions) grant(
 	return waiting
 }
 
-// grantedTo is how many places the clusters of a source have.
-func (d *Deletions) grantedTo(source string) (n int) {
+// grantedTo is how many places the clusters of an owner have.
+func (d *Deletions) grantedTo(owner string) (n int) {
 	for _, place := range d.places {
-		if place.source == source {
+		if place.owner == owner {
 			n++
 		}
 	}
@@ -229,7 +238,7 @@ func goesWithData(spec v1alpha1.EtcdClusterSpec) bool {
 		!spec.Suspend
 }
 
-// waitForDeletion keeps a cluster as last applied because this run deletes others of its source. So
+// waitForDeletion keeps a cluster as last applied because this run deletes others of its owner. So
 // many are newly to be deleted, and so many may be.
 func (t Target) waitForDeletion(custom *v1alpha1.EtcdCluster, live bool, all, most int) Target {
 	waits := t
@@ -237,9 +246,13 @@ func (t Target) waitForDeletion(custom *v1alpha1.EtcdCluster, live bool, all, mo
 		waits = lastApplied(custom)
 		waits.Warnings = t.Warnings
 	}
-	problem := fmt.Sprintf("lifecycle Deleted with retention Delete: %d clusters of its source "+
-		"are newly to be deleted with their data, and this one is not among the %d that a run begins with; "+
-		"if all of them are meant to go, raise %s to %d; else declare it as it was", all, most, FlagMaxDeletions, all)
+	owner := "source"
+	if live {
+		owner = "namespace"
+	}
+	problem := fmt.Sprintf("lifecycle Deleted with retention Delete: %d clusters of its %s "+
+		"are newly to be deleted with their data, and this one is not among the %d that a run begins with; if all of "+
+		"them are meant to go, raise %s to %d; else declare it as it was", all, owner, most, FlagMaxDeletions, all)
 	if why := cmp.Or(blockedNow(custom), blockedBefore(custom)); why != "" {
 		problem += couldNotBegin + why
 	}

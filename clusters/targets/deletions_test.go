@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,7 +75,7 @@ func TestDeletionsAreLimited(t *testing.T) {
 	pass := func(live bool) (waiting []string) {
 		var targets []Target
 		for _, name := range []string{"a", "b", "c"} {
-			d := Target{Cluster: v1alpha1.EtcdCluster{Spec: doomed()}, Applied: map[string]any{"spec": map[string]any{}}, Warnings: []string{"w"}}
+			d := Target{Cluster: v1alpha1.EtcdCluster{Spec: doomed()}, Applied: map[string]any{"spec": map[string]any{}}, Warnings: []string{"w"}, Source: "ns"}
 			d.Cluster.Name, d.Cluster.Namespace = name, "ns"
 			targets = append(targets, d)
 		}
@@ -83,7 +84,7 @@ func TestDeletionsAreLimited(t *testing.T) {
 				continue
 			}
 			waiting = append(waiting, d.Cluster.Name)
-			if d.Problems[0] == "" || !strings.Contains(d.Problems[0], fmt.Sprintf("%d clusters of its source are newly", all)) || !strings.Contains(d.Problems[0], fmt.Sprintf("raise --max-deletions to %d", all)) {
+			if d.Problems[0] == "" || !strings.Contains(d.Problems[0], fmt.Sprintf("%d clusters of its %s are newly", all, map[bool]string{false: "source", true: "namespace"}[live])) || !strings.Contains(d.Problems[0], fmt.Sprintf("raise --max-deletions to %d", all)) {
 				t.Errorf("%s: %q", d.Key(), d.Problems)
 			}
 			if !live && (d.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning || d.Applied != nil || len(d.Warnings) != 1) {
@@ -128,6 +129,42 @@ func TestDeletionsAreLimited(t *testing.T) {
 	l.Most = nil
 	if got := pass(false); got != nil {
 		t.Errorf("%q wait without a number", got)
+	}
+}
+
+// TestDeletionsOfEachNamespace: where the custom resources declare themselves, whoever may edit those of one namespace
+// uses up the places of no other.
+func TestDeletionsOfEachNamespace(t *testing.T) {
+	one := 1
+	for _, l := range []*Deletions{{Most: &one}, {Most: &one, Round: time.Hour}} {
+		owned := inventory.ByCluster{}
+		pass := func() (waiting []string) {
+			var targets []Target
+			for _, key := range []string{"a/1", "a/2", "b/1", "b/2"} {
+				target := Target{Cluster: v1alpha1.EtcdCluster{Spec: doomed()}}
+				target.Cluster.Namespace, target.Cluster.Name, _ = strings.Cut(key, "/")
+				own := owned.At(target.Cluster.Namespace, target.Cluster.Name)
+				if own.Custom == nil {
+					own.Custom, own.Pods = target.Cluster.DeepCopy(), 1
+				}
+				targets = append(targets, target)
+			}
+			for _, target := range l.Limit(targets, owned, true) {
+				if len(target.Problems) > 0 {
+					waiting = append(waiting, target.Key().String())
+				}
+			}
+			return waiting
+		}
+		for range 2 {
+			if got := pass(); !slices.Equal(got, []string{"a/2", "b/2"}) {
+				t.Errorf("%q wait", got)
+			}
+		}
+		owned.At("a", "1").Custom.Status.Rule = "Stop" // begun
+		if got := pass(); !slices.Equal(got, []string{"a/2", "b/2"}) {
+			t.Errorf("%q wait once the first has begun", got)
+		}
 	}
 }
 

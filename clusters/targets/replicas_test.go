@@ -59,7 +59,7 @@ func TestDeletionsWhereTheClockWasAhead(t *testing.T) {
 		{0, true}, {time.Minute, false}, {10 * time.Minute, true}, {10*time.Minute - 2*time.Second, false},
 		{10 * 365 * 24 * time.Hour, true}, {12 * time.Minute, true}, {13 * time.Minute, false}, {20 * time.Minute, true},
 	} {
-		d.places = map[inventory.Key]*granted{key: {source: "s"}}
+		d.places = map[inventory.Key]*granted{key: {owner: "s"}}
 		if d.recount(now.Add(step.after)); len(d.places) == 0 != step.counts {
 			t.Errorf("after %s: it counts again %t, want %t", step.after, !step.counts, step.counts)
 		}
