@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/inventory"
@@ -54,6 +56,47 @@ func TestUnreadable(t *testing.T) {
 			if _, err := c.Report(t.Context(), report.Cluster{Error: "x"}, reconcile.SourceState{}); err != nil {
 				t.Errorf("its status is written: %v", err)
 			}
+		}
+	}
+}
+
+// TestNoDeclarationKeepsTheAPIServerBusy: whatever is declared, the API server has evaluated the rules of the definition
+// within a second: others wait for it meanwhile.
+func TestNoDeclarationKeepsTheAPIServerBusy(t *testing.T) {
+	s := newStage(t)
+	declare := func(spec string) (time.Duration, error) {
+		object := fmt.Sprintf(`{"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster", "metadata": {"name": "a"}, "spec": {"version": "3.6.16", %s}}`, spec)
+		began := time.Now()
+		err := s.server.Client.CoreV1().RESTClient().Post().AbsPath("/apis/etcd.quorate.dev/v1alpha1/namespaces/default/etcdclusters").
+			Param("dryRun", "All").Body([]byte(object)).Do(t.Context()).Error()
+		return time.Since(began), err
+	}
+	if _, err := declare(`"replicas": 3`); err != nil { // compiles the rules
+		t.Fatal(err)
+	}
+	long := strings.Repeat("a", 1<<20)
+	for name, spec := range map[string]string{
+		"limit":            `"pod": {"resources": {"limits": {"example.com/x": "1e20000000"}}}`,
+		"small limit":      `"pod": {"resources": {"limits": {"memory": "1e-20000000"}}}`,
+		"request":          `"pod": {"resources": {"limits": {"cpu": "1e20000000"}, "requests": {"cpu": "-1e20000000"}}}`,
+		"size":             `"storage": {"size": "1e20000000"}`,
+		"quota":            `"etcd": {"quota": "1e-20000000"}`,
+		"request's bytes":  `"etcd": {"maxRequestBytes": "1e20000000"}`,
+		"many digits":      `"pod": {"resources": {"limits": {"cpu": "` + strings.Repeat("9", 1<<20) + `"}}}`,
+		"long label":       `"pod": {"labels": {"` + long + `": "x"}}`,
+		"long annotation":  `"pod": {"annotations": {"` + long + `/a": "x"}}`,
+		"long peer":        `"networkPolicy": {"clients": [{"pods": {"` + long + `": "x"}}]}`,
+		"long selector":    `"pod": {"nodeSelector": {"x": "` + long + `"}}`,
+		"long option":      `"etcd": {"options": {"` + long + `": "1"}}`,
+		"long digest":      `"image": {"digests": {"3.6.` + strings.Repeat("1", 1<<20) + `": "x"}}`,
+		"long duration":    `"replaceAfter": "` + strings.Repeat("99999h", 1<<17) + `"`,
+		"long repository":  `"image": {"repository": "` + strings.Repeat("a/", 1<<19) + `a"}`,
+		"long credentials": `"backup": {"schedule": "@daily", "to": {"secretName": "` + long + `", "s3": {"bucket": "abc", "endpoint": "https://` + long + `"}}}`,
+	} {
+		took, err := declare(spec)
+		t.Logf("%s: %s", name, took.Round(time.Millisecond))
+		if !apierrors.IsInvalid(err) || took > 5*time.Second {
+			t.Errorf("%s took %s: %.300v", name, took, err)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -31,8 +30,8 @@ func (c *Client) ApplyCluster(
 	if err != nil {
 		return nil, fmt.Errorf("apply EtcdCluster %s/%s: %w", u.GetNamespace(), u.GetName(), explained(err))
 	}
-	cluster := &v1alpha1.EtcdCluster{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, cluster); err != nil {
+	cluster, err := decodeCluster(live)
+	if err != nil {
 		return nil, fmt.Errorf("read EtcdCluster %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
 	return cluster, nil

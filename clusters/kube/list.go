@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"quorate.dev/quorate/clusters/schema"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/panics"
 )
@@ -228,10 +229,23 @@ func (c *Client) listClusters(ctx context.Context, namespace, selector string, t
 
 func readCluster(item *unstructured.Unstructured) (custom *v1alpha1.EtcdCluster, unreadable error) {
 	forgetOthers(item)
-	custom = &v1alpha1.EtcdCluster{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, custom); err != nil {
+	custom, err := decodeCluster(item)
+	if err != nil {
 		return unread(item), fmt.Errorf("read EtcdCluster %s/%s, which has to be corrected: %w",
 			item.GetNamespace(), item.GetName(), err)
+	}
+	return custom, nil
+}
+
+// decodeCluster decodes a custom resource, but not quantities that an older definition has let in and that take minutes
+// to decode: every other cluster would wait for them.
+func decodeCluster(item *unstructured.Unstructured) (*v1alpha1.EtcdCluster, error) {
+	if err := schema.CheckQuantities(item.Object); err != nil {
+		return nil, err
+	}
+	custom := &v1alpha1.EtcdCluster{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, custom); err != nil {
+		return nil, err
 	}
 	return custom, nil
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -77,7 +78,34 @@ func TestNarrowed(t *testing.T) {
 
 // newRules are rules that were added to what was there before, and are about nothing that was.
 var newRules = map[string][]string{
-	"": {"!has(self.spec.backup) || self.metadata.name.size() <= 45"},
+	"":                             {"!has(self.spec.backup) || self.metadata.name.size() <= 45"},
+	".spec.storage.size":           {quick},
+	".spec.etcd.quota":             {quick},
+	".spec.etcd.maxRequestBytes":   {quick},
+	".spec.pod.resources.limits":   {quickEntries},
+	".spec.pod.resources.requests": {quickEntries},
+}
+
+// These refuse only quantities that no cluster can have, and that take seconds to compare. Other rules leave them out.
+const (
+	quick        = "string(self).size() <= 36 && !string(self).matches('[eE].{4}')"
+	quickEntries = "self.all(k, string(self[k]).size() <= 36 && !string(self[k]).matches('[eE].{4}'))"
+)
+
+var leftOut = regexp.MustCompile(`string\([^()]+\)\.size\(\) > 36 \|\| string\([^()]+\)\.matches\('\[eE\]\.\{4\}'\) \|\| `)
+
+// newlySaid are rules that say in another way what another rule said before.
+var newlySaid = map[string]string{
+	"self.all(k, !string(self[k]).matches('^-[0.]*[1-9]'))": "self.all(k, !isQuantity(string(self[k])) || quantity(string(self[k])).compareTo(quantity('0')) >= 0)",
+	requestsWithinLimits("'cpu'"):                           requestsOfAll, requestsWithinLimits("'memory'"): requestsOfAll, requestsWithinLimits("'ephemeral-storage'"): requestsOfAll,
+}
+
+var requestsOfAll = strings.Replace(requestsWithinLimits("k"), "!(k in self.requests)", "['cpu', 'memory', 'ephemeral-storage'].all(k, !(k in self.requests)", 1) + ")"
+
+func requestsWithinLimits(name string) string {
+	return strings.ReplaceAll("!has(self.requests) || !has(self.limits) || !(k in self.requests) || !(k in self.limits) || "+
+		"!isQuantity(string(self.requests[k])) || !isQuantity(string(self.limits[k])) || "+
+		"quantity(string(self.requests[k])).compareTo(quantity(string(self.limits[k]))) <= 0", "k", name)
 }
 
 // narrowed says how a schema accepts less than an earlier one, or may: what is not known to widen it counts.
@@ -108,6 +136,12 @@ func narrowed(earlier, today *apiextensionsv1.JSONSchemaProps, path string) (all
 	is.XValidations = slices.DeleteFunc(is.XValidations, func(rule apiextensionsv1.ValidationRule) bool {
 		return slices.Contains(newRules[path], rule.Rule)
 	})
+	for i := range is.XValidations {
+		rule := &is.XValidations[i].Rule
+		if *rule = leftOut.ReplaceAllString(*rule, ""); newlySaid[*rule] != "" {
+			*rule = newlySaid[*rule]
+		}
+	}
 	grown(&was.MaxLength, &is.MaxLength)
 	grown(&was.MaxItems, &is.MaxItems)
 	grown(&was.MaxProperties, &is.MaxProperties)
@@ -121,7 +155,7 @@ func narrowed(earlier, today *apiextensionsv1.JSONSchemaProps, path string) (all
 	if was.Required = nil; len(is.Required) == 0 {
 		is.Required = nil
 	}
-	if len(is.XValidations) == 0 {
+	if is.XValidations = slices.CompactFunc(is.XValidations, func(a, b apiextensionsv1.ValidationRule) bool { return a.Rule == b.Rule }); len(is.XValidations) == 0 {
 		is.XValidations = nil
 	}
 	if !reflect.DeepEqual(was, is) {

@@ -2,73 +2,75 @@ package schema
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"quorate.dev/quorate/clusters/v1alpha1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// mostDigits is how many digits a quantity may have before or after its point: an exa has 18. To
-// compare one such as 1e20000000 with another takes seconds.
-const mostDigits = 18
+// Decoding a quantity with a large negative exponent, such as 1e-20000000, takes seconds, and so does comparing one
+// with a large positive exponent. Many digits cost as much.
+const longestQuantity = 36
 
-var tooManyDigits = fmt.Sprintf("a quantity has at most %d digits before or after its point", mostDigits)
+var longExponent = regexp.MustCompile(`[eE].{4}`)
 
-// Immense says which quantities of a spec are beyond all that there is, each as a problem; none if
-// all can be worked with.
-func Immense(spec v1alpha1.EtcdClusterSpec) []string {
-	var paths immense
-	paths.check("spec.storage.size", spec.Storage.Size)
-	paths.check("spec.etcd.quota", spec.Etcd.Quota)
-	paths.check("spec.etcd.maxRequestBytes", spec.Etcd.MaxRequestBytes)
-	for kind, list := range map[string]map[string]resource.Quantity{
-		"limits": spec.Pod.Resources.Limits, "requests": spec.Pod.Resources.Requests,
-	} {
-		for name, q := range list {
-			paths.check("spec.pod.resources."+kind+"."+name, q)
-		}
+// CheckQuantities refuses an object with quantities that take long to decode, as the rules of the definition do. Call
+// it before an object is decoded that no such rule has been evaluated for.
+func CheckQuantities(object map[string]any) error {
+	var paths []string
+	for _, path := range quantities() {
+		texts(object, "", path, func(path, text string) {
+			if len(text) > longestQuantity || longExponent.MatchString(text) {
+				paths = append(paths, path)
+			}
+		})
+	}
+	if len(paths) == 0 {
+		return nil
 	}
 	slices.Sort(paths)
-	for i, path := range paths {
-		paths[i] = path + ": " + tooManyDigits
-	}
-	return paths
+	return fmt.Errorf("%s: a quantity may have %d characters, and an exponent of two digits",
+		strings.Join(paths, ", "), longestQuantity)
 }
 
-// ImmenseIn returns the paths of those of an object whose rules have not been evaluated yet: they compare its
-// quantities.
-func ImmenseIn(object map[string]any) []string {
-	var paths immense
-	check := func(path string, value any) {
-		text, _ := value.(string)
-		if q, err := resource.ParseQuantity(text); err == nil {
-			paths.check(path, q)
-		}
+// texts calls visit with the texts at a path, in which * stands for every key.
+func texts(value any, done string, path []string, visit func(path, text string)) {
+	if text, is := value.(string); is && len(path) == 0 {
+		visit(strings.TrimPrefix(done, "."), text)
 	}
-	for _, path := range []string{"spec.storage.size", "spec.etcd.quota", "spec.etcd.maxRequestBytes"} {
-		value, _, _ := unstructured.NestedFieldNoCopy(object, strings.Split(path, ".")...)
-		check(path, value)
+	fields, _ := value.(map[string]any)
+	if fields == nil || len(path) == 0 {
+		return
 	}
-	for _, kind := range []string{"limits", "requests"} {
-		list, _, _ := unstructured.NestedFieldNoCopy(object, "spec", "pod", "resources", kind)
-		named, _ := list.(map[string]any)
-		for name, value := range named {
-			check("spec.pod.resources."+kind+"."+name, value)
-		}
+	if path[0] != "*" {
+		texts(fields[path[0]], done+"."+path[0], path[1:], visit)
+		return
 	}
-	slices.Sort(paths)
-	return paths
+	for name, field := range fields {
+		texts(field, done+"."+name, path[1:], visit)
+	}
 }
 
-// immense are the paths of quantities that are.
-type immense []string
-
-func (paths *immense) check(path string, q resource.Quantity) {
-	own := q.DeepCopy() // AsDec changes what it is asked of
-	if scale := own.AsDec().Scale(); scale < -mostDigits || scale > mostDigits {
-		*paths = append(*paths, path)
+// quantities are the paths of all quantities of the definition.
+var quantities = sync.OnceValue(func() [][]string {
+	c, err := load()
+	if err != nil {
+		return nil // Validate says so
 	}
+	return quantitiesOf(c.structural, nil)
+})
+
+func quantitiesOf(s *structuralschema.Structural, path []string) (paths [][]string) {
+	if s.XIntOrString {
+		return [][]string{path}
+	}
+	for name, property := range s.Properties {
+		paths = append(paths, quantitiesOf(&property, append(slices.Clip(path), name))...)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
+		paths = append(paths, quantitiesOf(s.AdditionalProperties.Structural, append(slices.Clip(path), "*"))...)
+	}
+	return paths
 }

@@ -2,34 +2,93 @@ package schema
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
-	"quorate.dev/quorate/clusters/v1alpha1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// TestImmense: what takes seconds to compare is told apart in no time, and nobody's usual quantity
-// is.
-func TestImmense(t *testing.T) {
-	const want = "spec.pod.resources.limits.memory: a quantity has at most 18 digits before or after its point"
-	for text, immense := range map[string]bool{
-		"8Gi": false, "100m": false, "1e9": false, "1.5Ei": false, "999999999999999999": false, "0": false, "1n": false, "1e18": false,
-		"1e19": true, "1e20000000": true, "1e2000000000": true,
-	} {
-		var spec v1alpha1.EtcdClusterSpec
-		q, err := resource.ParseQuantity(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		spec.Pod.Resources.Limits = map[string]resource.Quantity{"memory": q, "cpu": resource.MustParse("1")}
-		began := time.Now()
-		if got := Immense(spec); slices.Contains(got, want) != immense || len(got) > 1 {
-			t.Errorf("%s: %q", text, got)
-		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("%s: it took %s", text, took)
+// TestEveryQuantityIsKnown: all quantities of the definition are found.
+func TestEveryQuantityIsKnown(t *testing.T) {
+	var got []string
+	for _, path := range quantities() {
+		got = append(got, strings.Join(path, "."))
+	}
+	slices.Sort(got)
+	want := []string{"spec.etcd.maxRequestBytes", "spec.etcd.quota", "spec.pod.resources.limits.*", "spec.pod.resources.requests.*", "spec.storage.size"}
+	if !slices.Equal(got, want) {
+		t.Errorf("quantities are %q, want %q: a new one needs the rules of the others", got, want)
+	}
+}
+
+// TestUsualQuantities: what Kubernetes itself writes is a quantity, however it is spelled.
+func TestUsualQuantities(t *testing.T) {
+	for _, text := range []string{"8Gi", "100m", "1e9", "1E9", "1.5Ei", "2E", "999999999999999999", "0", "1n", "1e-9", "12e+18", "-0", strings.Repeat("9", 36)} {
+		object := cluster(t, "{}")
+		set(t, object, []string{"spec", "pod", "resources", "limits", "example.com/x"}, text)
+		setDefaults(t, object)
+		if got := Validate(object, nil); len(got) > 0 || CheckQuantities(object) != nil {
+			t.Errorf("%s: %v, %v", text, got, CheckQuantities(object))
 		}
 	}
+}
+
+// TestQuantitiesTakeNoTime: no quantity that somebody writes keeps the rules of the definition busy, which the API server
+// evaluates for whoever may create a cluster, nor what reads an object here; and none that could is accepted.
+func TestQuantitiesTakeNoTime(t *testing.T) {
+	for _, path := range quantities() {
+		for _, text := range []string{"1e20000000", "1e-20000000", "1E2000000000", "-1e20000000", "1.5e2147483647", strings.Repeat("9", 1<<20), "0." + strings.Repeat("0", 1<<20) + "1"} {
+			object := cluster(t, "{}")
+			set(t, object, path, text)
+			setDefaults(t, object)
+			shown := strings.ReplaceAll(strings.Join(path, "."), "*", "cpu") + ": " + text[:min(len(text), 20)]
+			began := time.Now()
+			for _, old := range []map[string]any{nil, cluster(t, "{}"), object} {
+				if errs := rules(t, object, old); old == nil && len(errs) == 0 {
+					t.Errorf("%s is accepted", shown)
+				}
+			}
+			if got := Validate(object, nil); len(got) == 0 || CheckQuantities(object) == nil {
+				t.Errorf("%s: %v", shown, got)
+			}
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("%s took %s", shown, took)
+			}
+		}
+	}
+}
+
+// rules evaluates the rules of the definition as the API server does, whatever this package looks at before.
+func rules(t *testing.T, object, old map[string]any) (errs field.ErrorList) {
+	t.Helper()
+	c, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before any
+	if old != nil {
+		setDefaults(t, old)
+		before = old
+	}
+	c.withRules(func(rules *cel.Validator) {
+		errs, _ = rules.Validate(t.Context(), nil, c.structural, object, before, celconfig.RuntimeCELCostBudget)
+	})
+	return errs
+}
+
+// set puts a value at a path, in which * stands for cpu.
+func set(t *testing.T, object map[string]any, path []string, value any) {
+	t.Helper()
+	name := strings.ReplaceAll(path[0], "*", "cpu")
+	if len(path) == 1 {
+		object[name] = value
+		return
+	}
+	if object[name] == nil {
+		object[name] = map[string]any{}
+	}
+	set(t, object[name].(map[string]any), path[1:], value)
 }

@@ -58,14 +58,10 @@ func (c *compiled) validateUpdate(object, old map[string]any) field.ErrorList {
 	return append(errs, c.askRules(errs, object, old, cel.WithRatcheting(both))...)
 }
 
-// askRules evaluates the CEL rules, unless the shape of the object is already wrong, which the rules rely on, or
-// comparing its quantities would take longer than there is.
+// askRules evaluates the CEL rules, unless the shape of the object is already wrong, which the rules rely on.
 func (c *compiled) askRules(errs field.ErrorList, object, old map[string]any, opts ...cel.Option) field.ErrorList {
 	if slices.ContainsFunc(errs, blocksRules) {
 		return nil
-	}
-	if paths := append(ImmenseIn(object), ImmenseIn(old)...); len(paths) > 0 {
-		return tooImmense(paths)
 	}
 	var oldSelf any
 	if old != nil {
@@ -77,14 +73,6 @@ func (c *compiled) askRules(errs field.ErrorList, object, old map[string]any, op
 			celconfig.RuntimeCELCostBudget, opts...)
 	})
 	return violations
-}
-
-// tooImmense are the errors of quantities with these paths.
-func tooImmense(paths []string) (errs field.ErrorList) {
-	for _, path := range paths {
-		errs = append(errs, field.Forbidden(field.NewPath(path), tooManyDigits))
-	}
-	return errs
 }
 
 func blocksRules(err *field.Error) bool {

@@ -144,9 +144,7 @@ func (o *orphan) mayBe(t Target) bool {
 		func(id string) bool { return strings.TrimSpace(id) == o.id.String() }) {
 		return false
 	}
-	// Anybody may have edited the one that is there: to compare what is immense takes long.
-	computable := isComputable(o.custom.Spec) && isComputable(t.Cluster.Spec)
-	if computable && equality.Semantic.DeepEqual(t.Cluster.Spec, o.custom.Spec) {
+	if equality.Semantic.DeepEqual(t.Cluster.Spec, o.custom.Spec) {
 		return true
 	}
 	droppedNow := o.said == "" || o.since != "" && o.since == o.revision

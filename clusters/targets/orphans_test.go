@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/inventory"
@@ -244,22 +242,6 @@ func TestOthersAreNoOrphans(t *testing.T) {
 func recorded(i inventory.ByCluster, cluster, record string) {
 	own := i.At("ns", cluster)
 	own.Applied, own.HasConfigMap, own.Record = 1, true, record
-}
-
-// What somebody has written into a custom resource may be so immense that it takes minutes to be compared, and nobody else
-// waits for that.
-func TestImmenseIsNotRenamed(t *testing.T) {
-	owned := inventory.ByCluster{}
-	there(owned, "ns/old", "3.6.16", "c1", "the source no longer declares it")
-	custom := owned.At("ns", "old").Custom
-	custom.Status.DeclaredSource, custom.Spec.Storage.Size = shop, resource.MustParse("1e100000000")
-	declared := declare("ns/new", "3.6.16")
-	declared.Source, declared.Cluster.Spec.Storage.Size = shop, resource.MustParse("8Gi")
-	began := time.Now()
-	list, _ := Of(reconcile.Desired{Clusters: []reconcile.Declaration{declared}, Sources: []reconcile.Place{{Name: shop}}}, owned)
-	if took := time.Since(began); took > time.Second || len(list) != 2 || list[0].RenamedFrom != "" {
-		t.Errorf("%s in %s", describeTargets(list), took)
-	}
 }
 
 // The record knows the cluster ID before the status does.

@@ -7,8 +7,6 @@ import (
 
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/objects"
-	"quorate.dev/quorate/clusters/schema"
-	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
 // filledIn is the quota that earlier definitions of EtcdCluster have filled in where it was left
@@ -34,16 +32,13 @@ func (t Target) WithQuota(own *inventory.Cluster) Target {
 // hadFilledIn reports whether an earlier definition has filled in the quota of a cluster: the
 // custom resource still says so, or its pods are made as declared with it. The target has it.
 func (t Target) hadFilledIn(own *inventory.Cluster) bool {
-	if c := own.Custom; c != nil && isComputable(c.Spec) && c.Spec.Etcd.Quota.Value() == filledIn {
+	if c := own.Custom; c != nil && c.Spec.Etcd.Quota.Value() == filledIn {
 		return true
 	}
 	set := t.statefulSet(own)
-	return set != nil && isComputable(t.Cluster.Spec) &&
+	return set != nil &&
 		objects.ReadMetadata(set.Spec.Template.Annotations).Template().IsDeclared(&t.Cluster)
 }
-
-// isComputable reports whether no quantity of a spec is so large that its exact value takes long.
-func isComputable(spec v1alpha1.EtcdClusterSpec) bool { return len(schema.Immense(spec)) == 0 }
 
 // volumeSize is that of the smallest volume that there is or is to be made; the declared one where
 // there is none.

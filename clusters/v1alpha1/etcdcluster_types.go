@@ -49,7 +49,7 @@ type EtcdClusterList struct {
 
 // EtcdClusterSpec is the declaration of one etcd cluster.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.etcd.quota) || !isQuantity(string(self.etcd.quota)) || !isQuantity(string(self.storage.size)) || quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota must fit into storage.size (8Gi where unset); leave room for the write-ahead log and for defragmentation: where etcd.quota is unset it is half of the volume, 2Gi at most",fieldPath=".etcd.quota"
+// +kubebuilder:validation:XValidation:rule="!has(self.etcd.quota) || string(self.etcd.quota).size() > 36 || string(self.etcd.quota).matches('[eE].{4}') || string(self.storage.size).size() > 36 || string(self.storage.size).matches('[eE].{4}') || !isQuantity(string(self.etcd.quota)) || !isQuantity(string(self.storage.size)) || quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota must fit into storage.size (8Gi where unset); leave room for the write-ahead log and for defragmentation: where etcd.quota is unset it is half of the volume, 2Gi at most",fieldPath=".etcd.quota"
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.image.digests) || self.image.digests.size() == 0 || self.version in self.image.digests",message="image.digests must have one for spec.version if it has any: a digest is good for one version",fieldPath=".image.digests"
 type EtcdClusterSpec struct {
@@ -203,8 +203,9 @@ type StorageSpec struct {
 	// size of each member's volume. It may grow, never shrink.
 	// +optional
 	// +kubebuilder:default="8Gi"
-	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('256Mi')) >= 0",message="a member's volume needs 256Mi at least; is a unit missing, as in 8Gi?"
-	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="a volume cannot shrink"
+	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have 36 characters, and an exponent of two digits"
+	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('256Mi')) >= 0",message="a member's volume needs 256Mi at least; is a unit missing, as in 8Gi?"
+	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || string(oldSelf).size() > 36 || string(oldSelf).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="a volume cannot shrink"
 	Size resource.Quantity `json:"size,omitzero"`
 	// storageClassName of the volumes; the cluster's default class where unset.
 	// +optional

@@ -11,8 +11,9 @@ type EtcdOptions struct {
 	// that members are made with, in whole mebibytes, and 2Gi at most. A custom resource in
 	// which an earlier definition has filled in 2Gi keeps that.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Mi')) >= 0",message="a quota under 100Mi stops the cluster at once; is a unit missing, as in 2Gi?"
-	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Gi')) <= 0",message="a quota over 100Gi is more than etcd can handle"
+	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have 36 characters, and an exponent of two digits"
+	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Mi')) >= 0",message="a quota under 100Mi stops the cluster at once; is a unit missing, as in 2Gi?"
+	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Gi')) <= 0",message="a quota over 100Gi is more than etcd can handle"
 	Quota resource.Quantity `json:"quota,omitzero"`
 
 	// autoCompaction of the key history; off where unset.
@@ -42,7 +43,8 @@ type EtcdOptions struct {
 	// maxRequestBytes is the size of the largest request (max-request-bytes).
 	// +optional
 	// +kubebuilder:default="1536Ki"
-	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || (quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('10Mi')) <= 0)",message="maxRequestBytes must be between 1Ki and 10Mi"
+	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have 36 characters, and an exponent of two digits"
+	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || (quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('10Mi')) <= 0)",message="maxRequestBytes must be between 1Ki and 10Mi"
 	MaxRequestBytes resource.Quantity `json:"maxRequestBytes,omitzero"`
 
 	// options are further options of etcd, by the name that etcd 3.6 gives them on its command line. Only

@@ -62,20 +62,24 @@ type PodAnnotationValue string
 
 // ResourceRequirements has the shape of core/v1 ResourceRequirements without claims.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || ['cpu', 'memory', 'ephemeral-storage'].all(k, !(k in self.requests) || !(k in self.limits) || !isQuantity(string(self.requests[k])) || !isQuantity(string(self.limits[k])) || quantity(string(self.requests[k])).compareTo(quantity(string(self.limits[k]))) <= 0)",message="a request may not exceed the limit of the same resource",fieldPath=".requests"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || !('cpu' in self.requests) || !('cpu' in self.limits) || string(self.requests['cpu']).size() > 36 || string(self.requests['cpu']).matches('[eE].{4}') || string(self.limits['cpu']).size() > 36 || string(self.limits['cpu']).matches('[eE].{4}') || !isQuantity(string(self.requests['cpu'])) || !isQuantity(string(self.limits['cpu'])) || quantity(string(self.requests['cpu'])).compareTo(quantity(string(self.limits['cpu']))) <= 0",message="a request may not exceed the limit of the same resource: cpu",fieldPath=".requests"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || !('memory' in self.requests) || !('memory' in self.limits) || string(self.requests['memory']).size() > 36 || string(self.requests['memory']).matches('[eE].{4}') || string(self.limits['memory']).size() > 36 || string(self.limits['memory']).matches('[eE].{4}') || !isQuantity(string(self.requests['memory'])) || !isQuantity(string(self.limits['memory'])) || quantity(string(self.requests['memory'])).compareTo(quantity(string(self.limits['memory']))) <= 0",message="a request may not exceed the limit of the same resource: memory",fieldPath=".requests"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || !('ephemeral-storage' in self.requests) || !('ephemeral-storage' in self.limits) || string(self.requests['ephemeral-storage']).size() > 36 || string(self.requests['ephemeral-storage']).matches('[eE].{4}') || string(self.limits['ephemeral-storage']).size() > 36 || string(self.limits['ephemeral-storage']).matches('[eE].{4}') || !isQuantity(string(self.requests['ephemeral-storage'])) || !isQuantity(string(self.limits['ephemeral-storage'])) || quantity(string(self.requests['ephemeral-storage'])).compareTo(quantity(string(self.limits['ephemeral-storage']))) <= 0",message="a request may not exceed the limit of the same resource: ephemeral-storage",fieldPath=".requests"
 type ResourceRequirements struct {
 	// limits by resource name.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=6
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-') || k.contains('/'))",message="a resource is cpu, memory, ephemeral-storage, hugepages-SIZE or domain/name"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !isQuantity(string(self[k])) || quantity(string(self[k])).compareTo(quantity('0')) >= 0)",message="a limit cannot be negative"
-	// +kubebuilder:validation:XValidation:rule="!('memory' in self) || !isQuantity(string(self['memory'])) || quantity(string(self['memory'])).compareTo(quantity('32Mi')) >= 0",message="etcd cannot run in less than 32Mi of memory; is a unit missing, as in 512Mi?"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, string(self[k]).size() <= 36 && !string(self[k]).matches('[eE].{4}'))",message="a quantity may have 36 characters, and an exponent of two digits"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !string(self[k]).matches('^-[0.]*[1-9]'))",message="a limit cannot be negative"
+	// +kubebuilder:validation:XValidation:rule="!('memory' in self) || string(self['memory']).size() > 36 || string(self['memory']).matches('[eE].{4}') || !isQuantity(string(self['memory'])) || quantity(string(self['memory'])).compareTo(quantity('32Mi')) >= 0",message="etcd cannot run in less than 32Mi of memory; is a unit missing, as in 512Mi?"
 	Limits map[string]resource.Quantity `json:"limits,omitempty"`
 	// requests by resource name.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=6
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-') || k.contains('/'))",message="a resource is cpu, memory, ephemeral-storage, hugepages-SIZE or domain/name"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !isQuantity(string(self[k])) || quantity(string(self[k])).compareTo(quantity('0')) >= 0)",message="a request cannot be negative"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, string(self[k]).size() <= 36 && !string(self[k]).matches('[eE].{4}'))",message="a quantity may have 36 characters, and an exponent of two digits"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !string(self[k]).matches('^-[0.]*[1-9]'))",message="a request cannot be negative"
 	Requests map[string]resource.Quantity `json:"requests,omitempty"`
 }
 

@@ -11,7 +11,7 @@ import (
 // checkPolicy refuses what the object may not ask for, beside all else that is wrong with it. Fields that cannot be
 // decoded have been reported already, and so has a backup without a store.
 func (d *declaration) checkPolicy(p policy.Policy, defaulted map[string]any) {
-	if len(schema.ImmenseIn(defaulted)) > 0 {
+	if schema.CheckQuantities(defaulted) != nil {
 		return // reported already; decoding them takes minutes
 	}
 	declared, _ := defaulted["spec"].(map[string]any)
