@@ -50,8 +50,8 @@ type Options struct {
 	// Shard is the part of the clusters that is looked at and acted on. What counts over all clusters, as what may be
 	// deleted, is judged over all of them.
 	Shard shard.Shard
-	// MaxDeletions is how many clusters of each source, or of each namespace where the custom resources declare
-	// themselves, may newly be deleted with their data; nil stands for any number.
+	// MaxDeletions limits how many clusters of each source may newly be deleted with their data, or of each namespace if
+	// the custom resources are the source; nil means no limit.
 	MaxDeletions *int
 	// Round is for a process that goes on forever: MaxDeletions counts again after that time, and that is how
 	// long a status may name an older revision if nothing else in it is news. Zero stands for no such process.

@@ -144,7 +144,7 @@ func (c *cluster) declared() decide.Declared {
 
 // observe gathers the state of one cluster from what was listed and from what etcd says.
 func (c *cluster) observe(ctx context.Context) {
-	digest := c.target.Digest(c.live.options.BackupImage) // of the spec as stated: open fills in the quota
+	digest := c.target.Digest(c.live.options.BackupImage) // before open fills in the quota
 	opened := c.open()
 	own, t := c.own, c.target
 	// Ages are told by the clock that has stamped what they are of: the API server's, which nodes keep to, too. This

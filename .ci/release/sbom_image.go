@@ -19,8 +19,8 @@ import (
 	"github.com/spdx/tools-golang/utils"
 )
 
-// writeImageSBOM writes what the image consists of: the modules of its programs, and the files of the image for each
-// architecture, with their checksums.
+// writeImageSBOM writes the SBOM of the image: the modules of its programs, and the files in the image for each
+// architecture.
 func (r *release) writeImageSBOM(index v1.ImageIndex, programs []*debug.BuildInfo) error {
 	digest, err := index.Digest()
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *release) addFiles(document *v2_3.Document, image v1.Image, m v1.Descrip
 	return nil
 }
 
-// filesIn lists the files of an image, as they are in it.
+// filesIn returns the files in an image with their checksums.
 func filesIn(image v1.Image, id string) (files []*v2_3.File, err error) {
 	content := mutate.Extract(image)
 	defer func() { err = errors.Join(err, content.Close()) }()

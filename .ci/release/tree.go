@@ -70,8 +70,8 @@ func (r *release) checkIgnored(ctx context.Context) error {
 	return problems
 }
 
-// checkTag wants the tag, since Go puts it into the programs: without it, they would be others. Its signature is verified
-// by the keys that git knows, and it has to be of this version: a signed tag can be given another name.
+// checkTag requires a tag, because Go writes it into the programs, and verifies its signature with the keys that git
+// knows. The signed name must be the version: a signed tag object can be stored under another name.
 func (r *release) checkTag(ctx context.Context) error {
 	tagged, err := r.git(ctx, "tag", "--points-at", "HEAD", "--list", r.version)
 	if err != nil {

@@ -237,8 +237,8 @@ func readCluster(item *unstructured.Unstructured) (custom *v1alpha1.EtcdCluster,
 	return custom, nil
 }
 
-// decodeCluster decodes a custom resource, but not quantities that an older definition has let in and that take minutes
-// to decode: every other cluster would wait for them.
+// decodeCluster decodes a custom resource. An older CRD may have accepted quantities that take minutes to decode; they
+// are an error, so that the other clusters do not have to wait.
 func decodeCluster(item *unstructured.Unstructured) (*v1alpha1.EtcdCluster, error) {
 	if err := schema.CheckQuantities(item.Object); err != nil {
 		return nil, err

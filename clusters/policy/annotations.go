@@ -8,21 +8,21 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// weakening lists the beginnings of annotations by which Kubernetes or a container runtime loosens what confines a pod:
-// profiles, sysctls, devices, user namespaces, and the options of a sandbox.
+// weakening lists prefixes of annotations by which Kubernetes or a container runtime can loosen a pod's confinement:
+// profiles, sysctls, devices, user namespaces, and sandbox options.
 var weakening = []string{
 	"container.apparmor.security.beta.kubernetes.io/",
 	"seccomp.security.alpha.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/",
 	"security.alpha.kubernetes.io/",
-	"io.kubernetes.cri-o.", "seccomp-profile.kubernetes.cri-o.io", "io.containerd.", "io.katacontainers.", "dev.gvisor.",
-	"run.oci.", "org.systemd.property.", "cdi.k8s.io/",
+	"io.kubernetes.cri-o.", "seccomp-profile.kubernetes.cri-o.io", "io.containerd.", "io.katacontainers.",
+	"dev.gvisor.", "run.oci.", "org.systemd.property.", "cdi.k8s.io/",
 }
 
-// weakeningDomains are the ends of domains of such annotations.
+// weakeningDomains lists suffixes of the domains of such annotations.
 var weakeningDomains = []string{"nri.io/", "nri.containerd.io/", "crio.io/"}
 
-// weakens reports whether an annotation may loosen what confines a pod. It does not if it names the runtime's own
-// profile, or one that the administrator has loaded on the nodes.
+// weakens reports whether an annotation can loosen the confinement of a pod. The runtime's default profile and profiles
+// that the administrator has loaded on the nodes do not.
 func weakens(key, value string) bool {
 	domain, _ := cutDomain(key)
 	known := slices.ContainsFunc(weakening, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||
@@ -32,8 +32,8 @@ func weakens(key, value string) bool {
 	return known && !(profile && confined)
 }
 
-// annotations refuses those that no pattern allows. One that weakens pods is allowed only by a pattern that names it up
-// to its last part, whatever else the policy allows.
+// annotations refuses annotations that no pattern allows. An annotation that weakens the pod needs a pattern that names
+// it: neither ** nor an unlimited policy allows it.
 func (r *refusals) annotations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	for _, key := range slices.Sorted(maps.Keys(spec.Pod.Annotations)) {
 		value := string(spec.Pod.Annotations[key])
@@ -46,8 +46,9 @@ func (r *refusals) annotations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 			return weakens(e.key, "") && e.of(key, value)
 		}
 		if !slices.ContainsFunc(p.Annotations.Patterns, names) {
-			*r = append(*r, Refusal{"spec.pod.annotations[" + key + "]", "spec.pod.annotations: " + quoted(key+"="+value) +
-				" weakens what confines the pod, and no pattern of " + Annotations.Flag() + " names it"})
+			message := "spec.pod.annotations: " + quoted(key+"="+value) + " weakens what confines the pod, and no pattern " +
+				"of " + Annotations.Flag() + " names it"
+			*r = append(*r, Refusal{"spec.pod.annotations[" + key + "]", message})
 		}
 	}
 }

@@ -11,22 +11,22 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// decision says what may be asked for in some fields of a spec.
+// decision is the policy for some fields of a spec.
 type decision struct {
-	// check refuses what the policy does not allow; nil if a source may set the fields to any valid value.
+	// check adds the refusals for these fields; nil allows any valid value.
 	check func(*refusals, Policy, v1alpha1.EtcdClusterSpec)
-	// at lists the places where the fields are, and fields their paths below each; separated by spaces.
+	// at lists parent paths, and fields the paths below each of them, both separated by spaces.
 	at, fields string
 }
 
-// decisions cover every field of a spec, in the order in which refusals are reported. Bound sources may not set a field
-// that no decision covers: a new field of pods is not allowed just because nobody thought of it.
+// decisions covers every field of a spec, in the order in which refusals are reported. A bound source may not set a
+// field without a decision, so a new field stays refused until it gets one.
 var decisions = []decision{
 	{nil, "", `replicas version replaceAfter suspend lifecycle tls.mode image.digests image.pullSecrets[].name`},
 	{nil, "storage", `size storageClassName retention`},
 	{nil, "etcd", `quota autoCompaction.mode autoCompaction.retention snapshotCount heartbeatInterval electionTimeout
 		maxRequestBytes options`},
-	{nil, "pod.resources", `limits requests`}, // quotas are for these
+	{nil, "pod.resources", `limits requests`}, // left to ResourceQuotas
 	{(*refusals).image, "image", `repository`},
 	{(*refusals).priorityClass, "pod", `priorityClassName`},
 	{(*refusals).annotations, "pod", `annotations`},
@@ -39,17 +39,18 @@ var decisions = []decision{
 	{(*refusals).nodeAffinity, nodeTerms, `matchExpressions[].key matchExpressions[].operator matchExpressions[].values
 		matchFields[].key matchFields[].operator matchFields[].values`},
 	{(*refusals).podAffinity, nearPods + " " + farFromPods, `namespaces namespaceSelector`},
-	{nil, nearPods + " " + farFromPods, `labelSelector matchLabelKeys mismatchLabelKeys`}, // of the source's own pods
+	{nil, nearPods + " " + farFromPods, `labelSelector matchLabelKeys mismatchLabelKeys`}, // only select the source's own pods
 	{nil, farFromPods, `topologyKey`},
-	{nil, "pod.affinity.nodeAffinity pod.affinity.podAffinity pod.affinity.podAntiAffinity", preferredDuring + "[].weight"},
+	{nil, "pod.affinity.nodeAffinity pod.affinity.podAffinity pod.affinity.podAntiAffinity",
+		preferredDuring + "[].weight"},
 	{(*refusals).networkPeers, "networkPolicy.clients[] networkPolicy.metrics[]", `namespaces cidr`},
-	{nil, "networkPolicy.clients[] networkPolicy.metrics[]", `pods`}, // of the cluster's namespace
+	{nil, "networkPolicy.clients[] networkPolicy.metrics[]", `pods`}, // only select pods in the cluster's namespace
 	{nil, "backup", `schedule timeZone suspend recipients identitySecretName verify retention.last retention.hourly
 		retention.daily retention.weekly retention.minAge drill.schedule reread.after reread.count before deadline`},
 	{nil, "restore", `cluster backup identitySecretName revisionBump deadline`},
 	{nil, "recovery", `clusterID member lost oldVolumes revisionBump deadline backup.name backup.identitySecretName`},
-	{(*refusals).destinations, destinationsAt, `s3.bucket s3.prefix s3.region s3.endpoint gcs.bucket gcs.prefix gcs.endpoint
-		azure.container azure.prefix azure.account azure.endpoint volume.claimName`},
+	{(*refusals).destinations, destinationsAt, `s3.bucket s3.prefix s3.region s3.endpoint gcs.bucket gcs.prefix
+		gcs.endpoint azure.container azure.prefix azure.account azure.endpoint volume.claimName`},
 	{nil, destinationsAt, `secretName serviceAccountName s3.pathStyle s3.caSecretName s3.kmsKey s3.lockFor`},
 }
 
@@ -66,7 +67,7 @@ const (
 	destinationsAt = "backup.to restore.from recovery.backup.from"
 )
 
-// paths lists the fields that the decision covers.
+// paths returns the paths of the fields that the decision covers.
 func (d decision) paths() []string {
 	places, paths := strings.Fields(d.at), []string(nil)
 	if len(places) == 0 {
@@ -80,7 +81,7 @@ func (d decision) paths() []string {
 	return paths
 }
 
-// undecided lists the fields that no decision covers.
+// undecided returns the fields without a decision.
 var undecided = sync.OnceValue(func() []string { return uncovered(decisions) })
 
 func uncovered(decisions []decision) []string {
@@ -92,14 +93,13 @@ func uncovered(decisions []decision) []string {
 		func(path string) bool { return slices.Contains(covered, path) })
 }
 
-// fieldsOf lists the paths of the fields of a type that have no fields themselves. A type of another package counts as
-// one field.
+// fieldsOf returns the paths of the leaf fields of a type. A type of another package is a leaf.
 func fieldsOf(t reflect.Type, path string) (paths []string) {
-	element := t
-	switch t.Kind() { //nolint:exhaustive // no other kind has elements
-	case reflect.Pointer:
+	if t.Kind() == reflect.Pointer {
 		return fieldsOf(t.Elem(), path)
-	case reflect.Slice, reflect.Map:
+	}
+	element := t
+	if t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		element = t.Elem()
 	}
 	own := reflect.TypeFor[v1alpha1.EtcdClusterSpec]().PkgPath()
@@ -116,7 +116,7 @@ func fieldsOf(t reflect.Type, path string) (paths []string) {
 	return paths
 }
 
-// refuseFields refuses these fields where they are set.
+// refuseFields refuses each of the fields that is set.
 func (r *refusals) refuseFields(paths []string, spec v1alpha1.EtcdClusterSpec) {
 	if len(paths) == 0 {
 		return
@@ -133,10 +133,10 @@ func (r *refusals) refuseFields(paths []string, spec v1alpha1.EtcdClusterSpec) {
 	}
 }
 
-// isSet reports whether there is a value at a path.
+// isSet reports whether a path has a value.
 func isSet(value any, path []string) bool {
 	if len(path) == 0 {
-		return value != nil && value != "" // some required texts are written even if they are empty
+		return value != nil && value != "" // required strings are encoded even if they are empty
 	}
 	fields, _ := value.(map[string]any)
 	name, several := strings.CutSuffix(path[0], "[]")

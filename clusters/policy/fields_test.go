@@ -28,6 +28,21 @@ func TestEveryFieldHasADecision(t *testing.T) {
 	}
 }
 
+// TestWithinLimitsEveryKind: a kind that is added is limited for bound sources.
+func TestWithinLimitsEveryKind(t *testing.T) {
+	bound, kinds := Policy{}.Within([]string{"own"}), 0
+	for _, field := range reflect.ValueOf(bound).Fields() {
+		if allowed, is := field.Interface().(Allowed); is {
+			if kinds++; !allowed.Limited {
+				t.Errorf("a bound source may ask for anything: %+v", bound)
+			}
+		}
+	}
+	if kinds != len(Kinds) {
+		t.Errorf("%d kinds are limited, and there are %q", kinds, Kinds)
+	}
+}
+
 // TestFieldsWithoutADecision: a bound source may not set a field that no decision covers, wherever it is in the spec.
 func TestFieldsWithoutADecision(t *testing.T) {
 	for _, path := range fieldsOf(reflect.TypeFor[v1alpha1.EtcdClusterSpec](), "") {

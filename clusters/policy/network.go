@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// labelNamespace is the label by which Kubernetes itself names each namespace.
+// labelNamespace is the label in which Kubernetes keeps the name of each namespace.
 const labelNamespace = "kubernetes.io/metadata.name"
 
 // checkPeer checks the pattern of a network peer: a range of addresses, or a label of namespaces.
@@ -22,13 +22,14 @@ func checkPeer(pattern string) error {
 	}
 	addresses, err := netip.ParsePrefix(pattern)
 	if err != nil || addresses != addresses.Masked() {
-		return fmt.Errorf("%q is not a range of addresses such as 10.0.0.0/8, with all bits zero after the prefix", pattern)
+		return fmt.Errorf("%q is not a range of addresses such as 10.0.0.0/8, with all bits zero after the prefix",
+			pattern)
 	}
 	return nil
 }
 
-// networkPeers refuses to open the members to others. Pods of the cluster's own namespace, and of those that the source
-// is bound to, are the source's own.
+// networkPeers refuses peers that are not allowed. Pods in the cluster's namespace, and in the namespaces that the
+// source is bound to, are always allowed.
 func (r *refusals) networkPeers(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	if spec.NetworkPolicy == nil {
 		return
@@ -55,7 +56,7 @@ func (r *refusals) networkPeer(p Policy, path string, peer v1alpha1.NetworkPeer)
 	var asked []string
 	for _, key := range slices.Sorted(maps.Keys(peer.Namespaces)) {
 		value := string(peer.Namespaces[key])
-		if a.allowsEntry(key, value) { // namespaces need all the labels: each of them narrows the choice
+		if a.allowsEntry(key, value) { // a namespace needs all the labels, so one allowed label is enough
 			return
 		}
 		asked = append(asked, key+"="+value)
@@ -63,7 +64,7 @@ func (r *refusals) networkPeer(p Policy, path string, peer v1alpha1.NetworkPeer)
 	r.refuse(path+".namespaces", quoted(strings.Join(asked, ",")), NetworkPeers, a)
 }
 
-// contains reports whether a pattern is a range of addresses that contains the whole of another.
+// contains reports whether a pattern is a range of addresses that contains the whole CIDR.
 func contains(pattern, cidr string) bool {
 	allowed, err := netip.ParsePrefix(pattern)
 	if err != nil {

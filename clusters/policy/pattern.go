@@ -24,6 +24,11 @@ const (
 	BackupDestinations Kind = "allow-backup-destination"
 )
 
+// Kinds lists every Kind.
+var Kinds = []Kind{
+	Images, PriorityClasses, Annotations, Labels, Tolerations, NodeSelectors, NetworkPeers, BackupDestinations,
+}
+
 // Flag is the setting as it is given on a command line.
 func (k Kind) Flag() string { return "--" + string(k) }
 

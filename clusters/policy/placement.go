@@ -118,8 +118,8 @@ func (a Allowed) allowsNodes(asked v1alpha1.NodeSelectorRequirement) bool {
 // places are the labels that nodes have by themselves: to be spread over them chooses none.
 var places = []string{"kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"}
 
-// topology refuses to choose nodes by a label that only some have: pods that have to be spread over it, or to be near
-// others by it, run on no other node.
+// topology refuses topology keys that only some nodes have: pods that must spread over such a key, or run near other
+// pods by it, run only on those nodes.
 func (r *refusals) topology(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	for i, spread := range spec.Pod.TopologySpreadConstraints {
 		r.topologyKey(fmt.Sprintf("spec.pod.topologySpreadConstraints[%d]", i), p.NodeSelectors, spread.TopologyKey)

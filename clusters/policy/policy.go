@@ -19,7 +19,7 @@ type Policy struct {
 	// BackupDestinations that are not limited are none, so that no setting that is left out sends
 	// data to where git says.
 	BackupDestinations Allowed
-	// Namespaces are those that the source is bound to; none if it is not bound.
+	// Namespaces that the source is bound to; empty if it is not bound.
 	Namespaces []string
 }
 
@@ -46,9 +46,8 @@ func (p Policy) Within(namespaces []string) Policy {
 	if !p.Images.Limited {
 		p.Images = Allowed{Limited: true, Patterns: []string{DefaultImage}}
 	}
-	for _, a := range []*Allowed{&p.PriorityClasses, &p.Annotations, &p.Labels, &p.Tolerations, &p.NodeSelectors,
-		&p.NetworkPeers} {
-		a.Limited = true
+	for _, kind := range Kinds {
+		p.Of(kind).Limited = true
 	}
 	return p
 }

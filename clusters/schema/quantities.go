@@ -16,8 +16,8 @@ const longestQuantity = 36
 
 var longExponent = regexp.MustCompile(`[eE].{4}`)
 
-// CheckQuantities refuses an object with quantities that take long to decode, as the rules of the definition do. Call
-// it before an object is decoded that no such rule has been evaluated for.
+// CheckQuantities returns an error if an object has quantities that take long to decode. The CRD's rules refuse the same
+// quantities; call it before decoding an object for which these rules may not have been evaluated.
 func CheckQuantities(object map[string]any) error {
 	var paths []string
 	for _, path := range quantities() {
@@ -35,7 +35,7 @@ func CheckQuantities(object map[string]any) error {
 		strings.Join(paths, ", "), longestQuantity)
 }
 
-// texts calls visit with the texts at a path, in which * stands for every key.
+// texts calls visit with each string at a path, in which * matches every key.
 func texts(value any, done string, path []string, visit func(path, text string)) {
 	if text, is := value.(string); is && len(path) == 0 {
 		visit(strings.TrimPrefix(done, "."), text)
@@ -53,11 +53,11 @@ func texts(value any, done string, path []string, visit func(path, text string))
 	}
 }
 
-// quantities are the paths of all quantities of the definition.
+// quantities returns the paths of all quantities in the CRD.
 var quantities = sync.OnceValue(func() [][]string {
 	c, err := load()
 	if err != nil {
-		return nil // Validate says so
+		return nil // Validate reports the error
 	}
 	return quantitiesOf(c.structural, nil)
 })

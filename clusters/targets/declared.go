@@ -49,8 +49,7 @@ func (t Target) Declared() decide.Declared {
 	return d
 }
 
-// Digest covers the whole spec, as far as the source or the live object states it, and the settings of the run that
-// shape its objects.
+// Digest returns a digest of the whole spec and of the run's settings that affect the cluster's objects.
 func (t Target) Digest(settings ...string) string {
 	text, err := json.Marshal(struct {
 		Spec     v1alpha1.EtcdClusterSpec

@@ -57,8 +57,8 @@ func (d *Deletions) recount(now time.Time) {
 	}
 }
 
-// owner is who declares the clusters that are counted together: a source. Where the custom resources declare themselves,
-// it is a namespace, since who may edit those of one need not be who may edit those of another.
+// owner returns the source, whose clusters are counted together. If the custom resources are the source, it returns the
+// namespace: a user who may edit one namespace must not use up the deletions of another.
 func (t Target) owner(live bool) string {
 	if live {
 		return t.Cluster.Namespace

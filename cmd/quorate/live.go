@@ -164,8 +164,8 @@ func (f *liveFlags) addDeletions(c *cobra.Command) {
 	most := number(1)
 	f.maxDeletions = (*int)(&most)
 	c.Flags().Var(&most, strings.TrimPrefix(targets.FlagMaxDeletions, "--"),
-		"how many clusters of each source, or of each namespace with --source cluster, may newly be deleted with their "+
-			"data, those with lifecycle Deleted and retention Delete; the others wait")
+		"how many clusters of each source, or of each namespace with --source cluster, may newly be deleted with "+
+			"their data, those with lifecycle Deleted and retention Delete; the others wait")
 }
 
 func (f *liveFlags) addBackupImage(c *cobra.Command) {

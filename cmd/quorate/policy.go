@@ -24,8 +24,8 @@ func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
 		{policy.Labels, "pattern of labels that pods may have besides Quorate's own: KEY or KEY=VALUE" + rest},
 		{policy.Tolerations, "pattern of taints that pods may tolerate: KEY[=VALUE][:EFFECT]" + rest},
 		{policy.NodeSelectors, "pattern of labels that pods may choose nodes by: KEY or KEY=VALUE" + rest},
-		{policy.NetworkPeers, "pattern of network peers that may reach the members beyond the source's own namespaces: " +
-			"addresses such as 10.0.0.0/8, or a label of namespaces, KEY or KEY=VALUE" + rest},
+		{policy.NetworkPeers, "pattern of network peers that may reach the members beyond the source's own " +
+			"namespaces: addresses such as 10.0.0.0/8, or a label of namespaces, KEY or KEY=VALUE" + rest},
 		{policy.BackupDestinations, "pattern of places that backups may go to and be restored from: LOCATION or " +
 			"LOCATION@ENDPOINT, such " +
 			"as s3://backups/team-*; repeated, or several with ; between them " +

@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// checkPolicy refuses what the object may not ask for, beside all else that is wrong with it. Fields that cannot be
-// decoded have been reported already, and so has a backup without a store.
+// checkPolicy adds the problems that the policy has with the object. Fields that cannot be decoded, and backups without
+// a store, have been reported already.
 func (d *declaration) checkPolicy(p policy.Policy, defaulted map[string]any) {
 	if schema.CheckQuantities(defaulted) != nil {
 		return // reported already; decoding them takes minutes

@@ -14,7 +14,7 @@ import (
 // Plan approves the roads of a plan that a person has seen: of each cluster its actions, one after the other, but that
 // those of one kind in a row may change places, as may those by which members join; and none of a cluster that had
 // none. An action that has become needless is left out. Whatever else differs is refused, and so is all that comes
-// after an open end. All actions carry out the spec as it was planned: at every step, it is compared as a whole.
+// after an open end. At every step, the whole spec is compared with the planned one.
 type Plan struct {
 	mu    sync.Mutex
 	roads map[string]*way
@@ -25,7 +25,7 @@ type way struct {
 	steps []road.Step
 	// token tells the cluster from another one of its name; empty if it is yet to be founded.
 	token string
-	// declared is what the plan carries out.
+	// declared is the state that the plan was made for.
 	declared decide.Declared
 }
 

@@ -89,8 +89,8 @@ type Declared struct {
 	Lifecycle Lifecycle `json:"lifecycle"`
 	// SpecHash is a digest of all that makes a pod run differently, the version left out.
 	SpecHash string `json:"specHash"`
-	// Digest covers the whole spec, and the run's own settings that shape objects. No rule reads it: it binds a run to
-	// the plan that was approved.
+	// Digest covers the whole spec and the run's settings that affect objects. No rule reads it; it ties a run to the
+	// approved plan.
 	Digest string `json:"digest,omitempty"`
 	// Storage is the size and class of the volumes, in words.
 	Storage string `json:"storage,omitempty"`

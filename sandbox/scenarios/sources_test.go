@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -102,6 +103,8 @@ func TestClusterAsSource(t *testing.T) {
 	w.converge().requireRule(t, "a", "Converged")
 	id := w.requireOneCluster("a", 3)
 	w.applyAs("somebody-else", declaration("a", modern, plain, one))
+	w.editDuringApprovedRun(`networkPolicy: {clients: [{cidr: "0.0.0.0/0"}]}`)
+	w.applyAs("somebody-else", declaration("a", modern, plain, one))
 	w.converge().requireRule(t, "a", "Converged")
 	if got := w.requireOneCluster("a", 1); got != id {
 		t.Errorf("cluster %s became %s", id, got)
@@ -134,6 +137,28 @@ func TestClusterAsSource(t *testing.T) {
 	w.converge().requireRule(t, "a", "Converged")
 	if got := w.requireOneCluster("a", 1); got != id {
 		t.Errorf("cluster %s came back as %s", id, got)
+	}
+}
+
+// editDuringApprovedRun starts an approved run that removes two members, and changes the spec of a after the first
+// action. The run must stop there.
+func (w *world) editDuringApprovedRun(edit string) {
+	w.t.Helper()
+	plan := w.runFrom(outside, "plan", patientWithEtcd)
+	p := w.start(outside, "run", "--until-converged", patientWithEtcd, "--log-level", "info", "--approve", "plan="+plan.report.Digest)
+	eventually(w.t, "the run acts", func() error {
+		if !strings.Contains(p.stderr.String(), "action=\"RemoveMember") {
+			return fmt.Errorf("it has logged %s", p.stderr.String())
+		}
+		return nil
+	})
+	w.applyAs("somebody-else", declaration("a", modern, plain, one, edit))
+	r := p.wait().requireCode(w.t, exitBlocked).requireRule(w.t, "a", "NotApproved")
+	if !r.says("the spec has changed since the plan was approved") {
+		w.t.Errorf("%s", r)
+	}
+	if _, err := w.kube.NetworkingV1().NetworkPolicies(w.namespace).Get(w.ctx(), "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		w.t.Errorf("the edit was carried out: %v", err)
 	}
 }
 
