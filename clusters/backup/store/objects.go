@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"path"
 	"regexp"
@@ -161,18 +162,22 @@ func (o objects) Size(ctx context.Context, name string) (size int64, err error) 
 // List implements Bucket.
 func (o objects) List(ctx context.Context, prefix string) (names []string, err error) {
 	defer catch(fmt.Sprintf("list what begins with %q", o.prefix+prefix), &err)
+	watched := watchProgress(ctx)
+	defer watched.stop()
+	found := map[string]bool{}
 	all := o.bucket.List(&blob.ListOptions{Prefix: o.prefix + prefix})
 	for {
-		object, err := all.Next(ctx)
+		object, err := all.Next(watched)
 		if errors.Is(err, io.EOF) {
-			slices.Sort(names)
-			return slices.Compact(names), nil
+			return slices.Sorted(maps.Keys(found)), nil
 		}
 		if err != nil {
+			err = watched.explain(err)
 			return nil, fmt.Errorf("list what begins with %q: %w", o.prefix+prefix, o.plain(ctx, err))
 		}
 		if name, under := strings.CutPrefix(object.Key, o.prefix); under && !object.IsDir {
-			names = append(names, name)
+			watched.listed(!found[name])
+			found[name] = true
 		}
 	}
 }
@@ -209,7 +214,9 @@ func (o objects) plain(ctx context.Context, err error) error {
 // gone reports whether the bucket itself is not there. Most stores answer the same to whoever asks for
 // something in it, and say so only to one who lists it.
 func (o objects) gone(ctx context.Context) bool {
-	_, _, err := o.bucket.ListPage(ctx, blob.FirstPageToken, 1, &blob.ListOptions{Prefix: o.prefix})
+	watched := watchProgress(ctx)
+	defer watched.stop()
+	_, _, err := o.bucket.ListPage(watched, blob.FirstPageToken, 1, &blob.ListOptions{Prefix: o.prefix})
 	return err != nil && (o.code(err) == gcerrors.NotFound || errors.Is(err, errNoStore))
 }
 

@@ -97,37 +97,29 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 	}), nil
 }
 
-// What is not all of a list.
-var (
-	errCutOff  = errors.New("the store cuts the list off, and does not say how to ask for the rest")
-	errRepeats = errors.New("the store gives the same part of the list again and again")
-)
+// errCutOff is what is not all of a list.
+var errCutOff = errors.New("the store cuts the list off, and does not say how to ask for the rest")
 
-// checkLists has each part of a list looked at. The libraries take any page of the web for an empty list, one of a
-// store that knows the older kind of lists alone for a whole one, and ask forever where a list comes to no end.
+// checkLists has each part of a list looked at. The libraries take any page of the web for an empty list, and one of a
+// store that knows the older kind of lists alone for a whole one.
 func checkLists(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("CheckLists", func(
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 	) (middleware.InitializeOutput, middleware.Metadata, error) {
 		out, metadata, err := next.HandleInitialize(ctx, in)
-		asked, isList := in.Parameters.(*s3.ListObjectsV2Input)
-		answer, _ := out.Result.(*s3.ListObjectsV2Output)
-		if err == nil && isList {
-			err = checkList(asked, answer)
+		if answer, isList := out.Result.(*s3.ListObjectsV2Output); err == nil && isList {
+			err = checkList(answer)
 		}
 		return out, metadata, err
 	}), middleware.Before)
 }
 
-func checkList(asked *s3.ListObjectsV2Input, answer *s3.ListObjectsV2Output) error {
-	next := aws.ToString(answer.NextContinuationToken)
+func checkList(answer *s3.ListObjectsV2Output) error {
 	switch {
 	case answer.IsTruncated == nil:
 		return errNoStore
-	case *answer.IsTruncated && next == "":
+	case *answer.IsTruncated && aws.ToString(answer.NextContinuationToken) == "":
 		return errCutOff
-	case next != "" && next == aws.ToString(asked.ContinuationToken):
-		return errRepeats
 	}
 	return nil
 }
