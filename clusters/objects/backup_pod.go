@@ -183,7 +183,7 @@ func storeStep(
 		WithResources(applycorev1.ResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"),
 				corev1.ResourceMemory: resource.MustParse("64Mi")}).
-			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})).
+			WithLimits(corev1.ResourceList{corev1.ResourceMemory: inspectionMemory(in.Cluster.Spec, "256Mi")})).
 		WithSecurityContext(applycorev1.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
 			WithReadOnlyRootFilesystem(true).

@@ -25,3 +25,14 @@ func quotaOf(spec v1alpha1.EtcdClusterSpec) resource.Quantity {
 	}
 	return spec.Etcd.Quota
 }
+
+// inspectionMemory returns the memory limit of a container that inspects a database: least, and more for a quota over
+// 8Gi. The check of its pages takes about 50 bytes for each page of 4 KiB.
+func inspectionMemory(spec v1alpha1.EtcdClusterSpec, least string) resource.Quantity {
+	const enough, mebibyte = 8 << 30, 1 << 20
+	memory, quota := resource.MustParse(least), quotaOf(spec)
+	if more := int64(min(quota.AsApproximateFloat64(), 1<<62)) - enough; more > 0 {
+		memory.Add(*resource.NewQuantity(more/64/mebibyte*mebibyte, resource.BinarySI))
+	}
+	return memory
+}

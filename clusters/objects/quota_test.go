@@ -41,3 +41,16 @@ func TestQuotaLeftOut(t *testing.T) {
 		t.Error("stating the default changes the pods")
 	}
 }
+
+// The memory of a container that inspects a database grows with the largest database that it may have to inspect.
+func TestMemoryForLargeDatabases(t *testing.T) {
+	for quota, want := range map[string]string{"": "256Mi", "8Gi": "256Mi", "16Gi": "384Mi", "100Gi": "1728Mi"} {
+		spec := v1alpha1.EtcdClusterSpec{Storage: v1alpha1.StorageSpec{Size: quantity("200Gi")}}
+		if quota != "" {
+			spec.Etcd.Quota = quantity(quota)
+		}
+		if got := inspectionMemory(spec, "256Mi"); got.String() != want {
+			t.Errorf("quota %q: %s, want %s", quota, got.String(), want)
+		}
+	}
+}

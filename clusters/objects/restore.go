@@ -183,7 +183,7 @@ func restoreResources(c *v1alpha1.EtcdCluster) *applycorev1.ResourceRequirements
 	return applycorev1.ResourceRequirements().
 		WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"),
 			corev1.ResourceMemory: resource.MustParse("128Mi")}).
-		WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")})
+		WithLimits(corev1.ResourceList{corev1.ResourceMemory: inspectionMemory(c.Spec, "1Gi")})
 }
 
 func (f filling) args(c *v1alpha1.EtcdCluster) []string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -21,6 +22,19 @@ import (
 type memoryGroup struct {
 	dir, procs, kills string
 	bytes             int64
+	// program is run in it: this one if it is empty.
+	program string
+}
+
+// named has the program run by a name, which the processes that it starts of itself have as well.
+func (g memoryGroup) named(t *testing.T, name string) memoryGroup {
+	t.Helper()
+	self, err := os.Executable()
+	g.program = filepath.Join(t.TempDir(), name)
+	if err := errors.Join(err, os.Symlink(self, g.program)); err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
 // newMemoryGroup makes a control group, of version 2 or 1, as far as this machine lets it.
@@ -87,7 +101,7 @@ func (g memoryGroup) quorate(t *testing.T, args ...string) (code int, out string
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", `echo $$ > "$0" && exec "$@"`, g.procs, self)
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", `echo $$ > "$0" && exec "$@"`, g.procs, cmp.Or(g.program, self))
 	if g.dir == "" {
 		cmd = exec.CommandContext(t.Context(), self)
 		args = append(args, flagsOf(budgetWithin(g.bytes))...)

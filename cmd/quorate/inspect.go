@@ -30,6 +30,9 @@ func newInspect(std streams) *cobra.Command {
 		Args:   cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			debug.SetMaxStack(maxInspectionStack)
+			if container := memoryLimit(); container > 0 {
+				debug.SetMemoryLimit(container / 2) // the process that waits for this one has the other half
+			}
 			facts, err := snapshot.Inspect(args[0])
 			if errors.Is(err, snapshot.ErrDamaged) {
 				fmt.Fprintln(std.err, err)

@@ -5,19 +5,16 @@ import (
 	"fmt"
 	"hash/crc32"
 	"hash/maphash"
+	"slices"
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/proto"
 )
 
-// changed are the keys that changed after the last compaction, by their hashes, and whether the
-// newest change of each deleted it. Two keys of one hash would yield another sum than the members
-// do: a backup that is not proven, not one that is wrongly so.
-type changed struct {
-	seed    maphash.Seed
-	deleted map[uint64]bool
-}
+// maxChanged is the maximum number of changes whose keys are held in memory, with 8 bytes each. If there are more, the
+// changes before them are read once for each part.
+var maxChanged = 4 << 20
 
 // hashKV is what members answer to HashKV at the newest revision (etcd's storage/mvcc/hash.go): the
 // CRC-32C of all revisions, without those that a compaction at that revision would drop. Members
@@ -28,24 +25,25 @@ func hashKV(tx *bolt.Tx, revision, compacted int64) (uint32, error) {
 		return 0, errUnderWay
 	}
 	keys := tx.Bucket(keyBucket)
-	since, err := changedSince(keys, compacted)
+	count, err := count(keys, compacted)
 	if err != nil {
 		return 0, err
 	}
-	dropsNone, err := nothingLives(keys, since, compacted)
-	if err != nil {
-		return 0, err
+	var replaced bits
+	if count.before > 0 {
+		if replaced, err = replacedSince(keys, compacted, count.since); err != nil {
+			return 0, err
+		}
 	}
-	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	// Without living keys, members find nothing to keep, and take that for no compaction.
+	drops := func(k []byte, n int) bool { return count.living > 0 && (isTombstone(k) || replaced.has(n)) }
+	sum, n := crc32.New(crc32.MakeTable(crc32.Castagnoli)), -1
 	sum.Write(keyBucket)
 	err = keys.ForEach(func(k, v []byte) error {
-		if mainOf(k) > revision || isTombstone(k) && mainOf(k) == compacted {
+		n++
+		main := mainOf(k)
+		if main > revision || isTombstone(k) && main == compacted || main <= compacted && drops(k, n) {
 			return nil
-		}
-		if mainOf(k) <= compacted && !dropsNone {
-			if replaced, err := since.holds(v); err != nil || replaced || isTombstone(k) {
-				return err
-			}
 		}
 		sum.Write(k)
 		sum.Write(v)
@@ -54,56 +52,86 @@ func hashKV(tx *bolt.Tx, revision, compacted int64) (uint32, error) {
 	return sum.Sum32(), err
 }
 
-// changedSince reads the changes after a compaction.
-func changedSince(keys *bolt.Bucket, compacted int64) (changed, error) {
-	since := changed{maphash.MakeSeed(), map[uint64]bool{}}
-	first := binary.BigEndian.AppendUint64(nil, uint64(compacted)+1)
-	c := keys.Cursor()
-	for k, v := c.Seek(first); k != nil; k, v = c.Next() {
-		name, err := keyOf(v)
-		if err != nil {
-			return changed{}, err
-		}
-		since.deleted[maphash.Bytes(since.seed, name)] = isTombstone(k)
-	}
-	return since, nil
+// counted is what a database holds, by the last compaction.
+type counted struct {
+	// before and since are the changes up to the compaction and after it.
+	before, since int
+	// living are the keys at the newest revision: those that the compaction has left, and those created since, without
+	// those deleted since.
+	living int
 }
 
-func (c changed) holds(v []byte) (bool, error) {
-	name, err := keyOf(v)
-	if err != nil {
-		return false, err
-	}
-	_, is := c.deleted[maphash.Bytes(c.seed, name)]
-	return is, nil
+func count(keys *bolt.Bucket, compacted int64) (c counted, err error) {
+	err = keys.ForEach(func(k, v []byte) error {
+		if mainOf(k) <= compacted {
+			c.before++
+			if !isTombstone(k) {
+				c.living++
+			}
+			return nil
+		}
+		c.since++
+		if isTombstone(k) {
+			c.living--
+			return nil
+		}
+		kv, err := changeIn(v)
+		if kv.GetVersion() == 1 {
+			c.living++
+		}
+		return err
+	})
+	return c, err
 }
 
-// nothingLives reports whether no key is left at the newest revision. Members then find nothing to
-// keep, and take that for no compaction.
-func nothingLives(keys *bolt.Bucket, since changed, compacted int64) (bool, error) {
-	for _, deleted := range since.deleted {
-		if !deleted {
-			return false, nil
+// replacedSince returns which of the changes up to a compaction are of keys that changed after it. Two keys of one hash
+// would yield a different sum than that of the members: a backup that is not proven, not one that is wrongly so.
+func replacedSince(keys *bolt.Bucket, compacted int64, count int) (replaced bits, err error) {
+	seed, changed := maphash.MakeSeed(), make([]uint64, 0, min(count, maxChanged))
+	since := keys.Cursor()
+	k, v := since.Seek(binary.BigEndian.AppendUint64(nil, uint64(compacted)+1))
+	for k != nil {
+		changed = changed[:0]
+		for ; k != nil && len(changed) < maxChanged; k, v = since.Next() {
+			kv, err := changeIn(v)
+			if err != nil {
+				return nil, err
+			}
+			changed = append(changed, maphash.Bytes(seed, kv.GetKey()))
+		}
+		slices.Sort(changed)
+		before, n := keys.Cursor(), 0
+		for k, v := before.First(); k != nil && mainOf(k) <= compacted; k, v = before.Next() {
+			kv, err := changeIn(v)
+			if err != nil {
+				return nil, err
+			}
+			if _, is := slices.BinarySearch(changed, maphash.Bytes(seed, kv.GetKey())); is {
+				replaced.set(n)
+			}
+			n++
 		}
 	}
-	c := keys.Cursor()
-	for k, v := c.First(); k != nil && mainOf(k) <= compacted; k, v = c.Next() {
-		replaced, err := since.holds(v)
-		if err != nil {
-			return false, err
-		}
-		if !replaced && !isTombstone(k) {
-			return false, nil
-		}
-	}
-	return true, nil
+	return replaced, nil
 }
 
-// keyOf is the name of the key that an entry is about.
-func keyOf(v []byte) ([]byte, error) {
+// bits is a set of small numbers.
+type bits []uint64
+
+func (b *bits) set(n int) {
+	for n/64 >= len(*b) {
+		*b = append(*b, 0)
+	}
+	(*b)[n/64] |= 1 << (n % 64)
+}
+
+func (b bits) has(n int) bool { return n/64 < len(b) && b[n/64]&(1<<(n%64)) != 0 }
+
+// changeIn decodes a change of a key.
+func changeIn(v []byte) (*mvccpb.KeyValue, error) {
 	var kv mvccpb.KeyValue
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(v, &kv); err != nil {
 		return nil, fmt.Errorf("%w: a change: %w", ErrDamaged, err)
 	}
-	return kv.Key, nil
+	return &kv, nil
 }
