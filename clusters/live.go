@@ -99,6 +99,7 @@ func (l *Live) Observe(
 	desired = desired.Settled(targets.Before(owned))
 	chosen, removals := targets.Of(desired, owned)
 	targets.RefuseBackups(chosen, l.options.BackupImage, owned, desired)
+	targets.RefuseOwnAccounts(chosen, func(namespace string) string { return l.at(namespace).User() }, owned, desired)
 	desired.Warnings = append(slices.Clip(desired.Warnings), targets.ConfirmedInVain(desired.Confirmed, removals)...)
 	chosen = l.deletions.Limit(chosen, owned, desired.Live)
 	nodes := l.nodes(ctx)

@@ -53,15 +53,14 @@ func (l *Live) advice(namespace string, lack kube.Lack) string {
 	}
 	switch {
 	case lack == kube.RightToImpersonate && l.options.Tenants[namespace] != nil:
-		return fmt.Sprintf("the run itself may not act as the user that as= names: apply deploy/tenants/tenant "+
-			"in the namespace %s, and say as=system:serviceaccount:%s:quorate-tenant (docs/how-to/tenants.md)",
-			namespace, namespace)
+		return fmt.Sprintf("the run itself may not act as the user that as= names: use as=quorate:tenant:%s, and add that "+
+			"name to the ClusterRole quorate-tenants of deploy/tenants (docs/how-to/tenants.md)", namespace)
 	case lack == kube.RightToImpersonate:
 		return "give the user of the kubeconfig the right to impersonate the one that --as names, or leave --as out"
 	case l.options.Tenants[namespace] != nil:
-		return fmt.Sprintf("the user that as= names has no such right: "+
-			"apply deploy/tenants/tenant in the namespace %s, whose RoleBinding quorate-tenant gives all that a run "+
-			"takes to system:serviceaccount:%s:quorate-tenant (docs/how-to/tenants.md)", namespace, namespace)
+		return fmt.Sprintf("the user that as= names has no such right: kubectl create rolebinding quorate-tenant "+
+			"--namespace=%s --clusterrole=quorate --user=%s (docs/how-to/tenants.md)", namespace,
+			l.options.Tenants[namespace].User())
 	case l.options.Reading:
 		return "bind the ClusterRole quorate-plan of deploy/plan-rbac.yaml to this user " + where +
 			" (docs/how-to/plan-without-secrets.md)"

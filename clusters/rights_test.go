@@ -28,10 +28,10 @@ func TestAdviceOnRights(t *testing.T) {
 		namespace string
 		want      string
 	}{
-		{"as a tenant", cannot, Options{Tenants: tenants}, "shop", "apply deploy/tenants/tenant in the namespace shop, whose RoleBinding"},
-		{"as a tenant, to look", cannot, Options{Tenants: tenants, Reading: true}, "shop", "apply deploy/tenants/tenant in the namespace shop, whose RoleBinding"},
-		{"not as a tenant", notAs, Options{Tenants: tenants}, "shop", "say as=system:serviceaccount:shop:quorate-tenant"},
-		{"not as a tenant, by newer words", nowhere, Options{Tenants: tenants}, "shop", "say as=system:serviceaccount:shop:quorate-tenant"},
+		{"as a tenant", cannot, Options{Tenants: tenants}, "shop", "create rolebinding quorate-tenant --namespace=shop --clusterrole=quorate --user="},
+		{"as a tenant, to look", cannot, Options{Tenants: tenants, Reading: true}, "shop", "create rolebinding quorate-tenant --namespace=shop --clusterrole=quorate --user="},
+		{"not as a tenant", notAs, Options{Tenants: tenants}, "shop", "use as=quorate:tenant:shop, and add that name to the ClusterRole quorate-tenants"},
+		{"not as a tenant, by newer words", nowhere, Options{Tenants: tenants}, "shop", "use as=quorate:tenant:shop, and add that name to the ClusterRole quorate-tenants"},
 		{"as the run", cannot, Options{Tenants: tenants}, "bank", "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user in the namespace bank"},
 		{"as the run, of all namespaces", cannot, Options{}, "", "in all namespaces, or name those that it may look at"},
 		{"to look", cannot, Options{Reading: true}, "bank", "bind the ClusterRole quorate-plan of deploy/plan-rbac.yaml to this user in the namespace bank"},

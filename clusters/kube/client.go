@@ -30,6 +30,8 @@ type Client struct {
 	heads, watches metadata.Interface
 	// told is the API server's clock, as its answers tell it.
 	told *clock
+	// user is who makes the requests; empty if that is not known.
+	user string
 }
 
 // New returns a client for that configuration. It leaves the pace of requests to the API server's
@@ -63,7 +65,8 @@ func New(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
 	}
-	return &Client{config: watching, typed: typed, dynamic: dyn, heads: heads, watches: watches, told: told}, nil
+	return &Client{config: watching, typed: typed, dynamic: dyn, heads: heads, watches: watches, told: told,
+		user: userOf(config)}, nil
 }
 
 // Host is the address of the API server, for messages.

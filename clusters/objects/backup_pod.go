@@ -190,44 +190,6 @@ func storeStep(
 			WithCapabilities(applycorev1.Capabilities().WithDrop("ALL")))
 }
 
-// storeEnv is the environment of a step: the credentials, each key by its name, so that a Secret can
-// set nothing else, and the name of the Job for the one that takes the backup.
-func storeEnv(to v1alpha1.BackupDestination, step string) []*applycorev1.EnvVarApplyConfiguration {
-	var list []*applycorev1.EnvVarApplyConfiguration
-	switch step { // the root file system cannot be written
-	case BackupContainer, VerifyContainer:
-		list = append(list, applycorev1.EnvVar().WithName("TMPDIR").WithValue(spoolMount))
-	case RestoreContainer:
-		list = append(list, applycorev1.EnvVar().WithName("TMPDIR").WithValue(dataMount))
-	}
-	if step == BackupContainer {
-		list = append(list, applycorev1.EnvVar().WithName("JOB_NAME").WithValueFrom(applycorev1.EnvVarSource().
-			WithFieldRef(applycorev1.ObjectFieldSelector().WithAPIVersion("v1").
-				WithFieldPath("metadata.labels['job-name']"))))
-	}
-	var keys []string
-	switch {
-	case to.S3 != nil:
-		keys = []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
-	case to.Azure != nil:
-		list = append(list, applycorev1.EnvVar().WithName("AZURE_STORAGE_ACCOUNT").WithValue(to.Azure.Account))
-		keys = []string{"AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN"}
-	case to.GCS != nil && to.SecretName != "":
-		list = append(list, applycorev1.EnvVar().WithName("GOOGLE_APPLICATION_CREDENTIALS").
-			WithValue(credentialsMount+"/"+googleCredentials))
-	}
-	for i, key := range keys {
-		// Without what S3 cannot do without, a pod waits, and says so.
-		needed := to.S3 != nil && i < 2
-		if to.SecretName != "" {
-			list = append(list, applycorev1.EnvVar().WithName(key).WithValueFrom(applycorev1.EnvVarSource().
-				WithSecretKeyRef(applycorev1.SecretKeySelector().WithName(to.SecretName).WithKey(key).
-					WithOptional(!needed))))
-		}
-	}
-	return list
-}
-
 func backupVolumes(in Input) []*applycorev1.VolumeApplyConfiguration {
 	c := in.Cluster
 	b := c.Spec.Backup

@@ -164,14 +164,21 @@ func endpointOf(declared v1alpha1.BackupDestination) string {
 
 // destinations refuses backups to places that are not allowed, and restores from them.
 func (r *refusals) destinations(p Policy, spec v1alpha1.EtcdClusterSpec) {
+	eachDestination(spec, func(path string, to v1alpha1.BackupDestination) {
+		r.destination(p.BackupDestinations, path, to)
+	})
+}
+
+// eachDestination calls check with the path of each store of backups.
+func eachDestination(spec v1alpha1.EtcdClusterSpec, check func(path string, to v1alpha1.BackupDestination)) {
 	if b := spec.Backup; b != nil {
-		r.destination(p.BackupDestinations, "spec.backup.to", b.To)
+		check("spec.backup.to", b.To)
 	}
 	if restore := spec.Restore; restore != nil {
-		r.destination(p.BackupDestinations, "spec.restore.from", restore.From)
+		check("spec.restore.from", restore.From)
 	}
 	if recovery := spec.Recovery; recovery != nil && recovery.Backup != nil {
-		r.destination(p.BackupDestinations, "spec.recovery.backup.from", recovery.Backup.From)
+		check("spec.recovery.backup.from", recovery.Backup.From)
 	}
 }
 

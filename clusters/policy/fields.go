@@ -45,13 +45,17 @@ var decisions = []decision{
 		preferredDuring + "[].weight"},
 	{(*refusals).networkPeers, "networkPolicy.clients[] networkPolicy.metrics[]", `namespaces cidr`},
 	{nil, "networkPolicy.clients[] networkPolicy.metrics[]", `pods`}, // only select pods in the cluster's namespace
-	{nil, "backup", `schedule timeZone suspend recipients identitySecretName verify retention.last retention.hourly
-		retention.daily retention.weekly retention.minAge drill.schedule reread.after reread.count before deadline`},
+	{(*refusals).schedules, "backup", `schedule drill.schedule`},
+	{nil, "backup", `timeZone suspend recipients identitySecretName verify retention.last retention.hourly
+		retention.daily retention.weekly retention.minAge reread.after reread.count before deadline`},
 	{nil, "restore", `cluster backup identitySecretName revisionBump deadline`},
 	{nil, "recovery", `clusterID member lost oldVolumes revisionBump deadline backup.name backup.identitySecretName`},
 	{(*refusals).destinations, destinationsAt, `s3.bucket s3.prefix s3.region s3.endpoint gcs.bucket gcs.prefix
 		gcs.endpoint azure.container azure.prefix azure.account azure.endpoint volume.claimName`},
-	{nil, destinationsAt, `secretName serviceAccountName s3.pathStyle s3.caSecretName s3.kmsKey s3.lockFor`},
+	{(*refusals).serviceAccounts, destinationsAt, `serviceAccountName`},
+	{(*refusals).kmsKeys, destinationsAt, `s3.kmsKey`},
+	{(*refusals).lockTimes, destinationsAt, `s3.lockFor`},
+	{nil, destinationsAt, `secretName s3.pathStyle s3.caSecretName`},
 }
 
 const (

@@ -20,13 +20,18 @@ const (
 	Tolerations     Kind = "allow-toleration"
 	NodeSelectors   Kind = "allow-node-selector"
 	NetworkPeers    Kind = "allow-network-peer"
+	ServiceAccounts Kind = "allow-service-account"
+	KMSKeys         Kind = "allow-kms-key"
+	LockTimes       Kind = "allow-lock-for"
+	BackupsPerDay   Kind = "allow-backups-per-day"
 	// BackupDestinations are the only kind of which nothing is allowed without a setting.
 	BackupDestinations Kind = "allow-backup-destination"
 )
 
 // Kinds lists every Kind.
 var Kinds = []Kind{
-	Images, PriorityClasses, Annotations, Labels, Tolerations, NodeSelectors, NetworkPeers, BackupDestinations,
+	Images, PriorityClasses, Annotations, Labels, Tolerations, NodeSelectors, NetworkPeers, ServiceAccounts,
+	KMSKeys, LockTimes, BackupsPerDay, BackupDestinations,
 }
 
 // Flag is the setting as it is given on a command line.
@@ -51,6 +56,8 @@ func (k Kind) Check(pattern string) error {
 		return checkDestination(pattern)
 	case k == NetworkPeers:
 		return checkPeer(pattern)
+	case k == ServiceAccounts, k == KMSKeys, k == LockTimes, k == BackupsPerDay:
+		return k.checkBackup(pattern)
 	case k == Tolerations:
 		return tolerationOf(pattern).check()
 	case k == Labels, k == NodeSelectors:
@@ -151,12 +158,16 @@ func matches(pattern, text string) bool {
 	return true
 }
 
-// system is how the classes begin that are above everything that is not of the node itself. A
-// pattern has to say that it means them.
-const system = "system-"
+// system is how the classes begin that are above everything that is not of the node itself, and ownAccounts how the
+// accounts begin that deploy creates for Quorate.
+const (
+	system      = "system-"
+	ownAccounts = "quorate"
+)
 
-func matchesPriorityClass(pattern, class string) bool {
-	return strings.HasPrefix(pattern, system) == strings.HasPrefix(class, system) && matches(pattern, class)
+// matchesReserved compares a name with a pattern. Names that begin with reserved need a pattern that does, too.
+func matchesReserved(reserved, pattern, name string) bool {
+	return strings.HasPrefix(pattern, reserved) == strings.HasPrefix(name, reserved) && matches(pattern, name)
 }
 
 // separated says how several patterns are separated, where they seem to be so otherwise.

@@ -16,6 +16,7 @@ import (
 // to be backed up nowhere.
 type Policy struct {
 	Images, PriorityClasses, Annotations, Labels, Tolerations, NodeSelectors, NetworkPeers Allowed
+	ServiceAccounts, KMSKeys, LockTimes, BackupsPerDay                                     Allowed
 	// BackupDestinations that are not limited are none, so that no setting that is left out sends
 	// data to where git says.
 	BackupDestinations Allowed
@@ -36,8 +37,11 @@ const Everything = "**"
 // DefaultImage is the repository that a declaration gets if it names none.
 const DefaultImage = "gcr.io/etcd-development/etcd"
 
+// DefaultBackupsPerDay is how many backups the schedule of a bound source may have.
+const DefaultBackupsPerDay = "24"
+
 // Within is the policy where declarations are bound to namespaces: what it does not allow is
-// refused then, but for etcd's own image.
+// refused then, but for etcd's own image and DefaultBackupsPerDay.
 func (p Policy) Within(namespaces []string) Policy {
 	if len(namespaces) == 0 {
 		return p
@@ -45,6 +49,9 @@ func (p Policy) Within(namespaces []string) Policy {
 	p.Namespaces = namespaces
 	if !p.Images.Limited {
 		p.Images = Allowed{Limited: true, Patterns: []string{DefaultImage}}
+	}
+	if !p.BackupsPerDay.Limited {
+		p.BackupsPerDay = Allowed{Limited: true, Patterns: []string{DefaultBackupsPerDay}}
 	}
 	for _, kind := range Kinds {
 		p.Of(kind).Limited = true
@@ -57,7 +64,8 @@ func (p *Policy) Of(kind Kind) *Allowed {
 	return map[Kind]*Allowed{
 		Images: &p.Images, PriorityClasses: &p.PriorityClasses, Annotations: &p.Annotations, Labels: &p.Labels,
 		Tolerations: &p.Tolerations, NodeSelectors: &p.NodeSelectors, NetworkPeers: &p.NetworkPeers,
-		BackupDestinations: &p.BackupDestinations,
+		ServiceAccounts: &p.ServiceAccounts, KMSKeys: &p.KMSKeys, LockTimes: &p.LockTimes,
+		BackupsPerDay: &p.BackupsPerDay, BackupDestinations: &p.BackupDestinations,
 	}[kind]
 }
 
@@ -124,7 +132,7 @@ func (r *refusals) image(p Policy, spec v1alpha1.EtcdClusterSpec) {
 
 func (r *refusals) priorityClass(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	name, a := spec.Pod.PriorityClassName, p.PriorityClasses
-	if name != "" && !a.allows(func(pattern string) bool { return matchesPriorityClass(pattern, name) }) {
+	if name != "" && !a.allows(func(pattern string) bool { return matchesReserved(system, pattern, name) }) {
 		r.refuse("spec.pod.priorityClassName", quoted(name), PriorityClasses, a)
 	}
 }

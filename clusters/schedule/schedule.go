@@ -6,6 +6,7 @@ package schedule
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"strings"
 	"time"
 	_ "time/tzdata" // so that zones are known where the machine has no zoneinfo
@@ -49,6 +50,15 @@ func Parse(expression, timeZone, key string) (Schedule, error) {
 
 // Cron is the expression for a CronJob, whose time zone goes in a field of its own.
 func (s Schedule) Cron() string { return s.expression }
+
+// PerDay is how often it happens on a day on which it does, whatever numbers each H stands for.
+func (s Schedule) PerDay() int {
+	if s.times == nil {
+		return 0
+	}
+	const star = 1 << 63 // how the library marks a field that is *
+	return bits.OnesCount64(s.times.Minute&^star) * bits.OnesCount64(s.times.Hour&^star)
+}
 
 // Newest is the newest time that is not after now, in UTC; zero if there is none in the 400 days
 // before.

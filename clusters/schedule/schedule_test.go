@@ -320,3 +320,18 @@ func BenchmarkNewest(b *testing.B) {
 		})
 	}
 }
+
+// A schedule is as frequent as its fields say, whatever numbers each H stands for.
+func TestPerDay(t *testing.T) {
+	for expression, want := range map[string]int{
+		"H H * * *": 1, "H * * * *": 24, "@hourly": 24, "@weekly": 1, "* * * * *": 1440, "*/15 8-19 * * *": 48, "0,0 1,2 1 1 *": 2, "59 23 29 2 *": 1,
+	} {
+		s, err := Parse(expression, "Europe/Berlin", "ns/a")
+		if err != nil || s.PerDay() != want {
+			t.Errorf("%q: %d, %v, want %d", expression, s.PerDay(), err, want)
+		}
+	}
+	if (Schedule{}).PerDay() != 0 {
+		t.Error("it never happens")
+	}
+}

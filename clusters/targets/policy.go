@@ -2,8 +2,10 @@ package targets
 
 import (
 	"fmt"
+	"strings"
 
 	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/policy"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 )
@@ -67,6 +69,24 @@ func RefuseBackups(targets []Target, image string, owned inventory.ByCluster, de
 			(custom == nil || inventory.ReportedClusterID(custom) == 0) {
 			t.Problems = append(t.Problems, "spec.restore: this run has no "+FlagBackupImage+
 				", the image of Quorate that the pod runs which restores")
+		}
+	}
+}
+
+// RefuseOwnAccounts adds to each target that it names the account that acts on it, if that is one of its own namespace:
+// whoever can use a pod of such an account has all rights of Quorate there. userOf returns who acts in a namespace.
+func RefuseOwnAccounts(
+	targets []Target, userOf func(namespace string) string, owned inventory.ByCluster, desired reconcile.Desired,
+) {
+	for i := range targets {
+		t := &targets[i]
+		name, own := strings.CutPrefix(userOf(t.Cluster.Namespace), "system:serviceaccount:"+t.Cluster.Namespace+":")
+		if !own || name == "" || t.leftAlone(desired) {
+			continue
+		}
+		for _, path := range policy.AccountFields(effective(t.Cluster, owned.Of(t.Key()).Custom).Spec, name) {
+			t.Problems = append(t.Problems, fmt.Sprintf("%s: %q is the account that Quorate acts as in this namespace; "+
+				"create another one for backups", path, name))
 		}
 	}
 }

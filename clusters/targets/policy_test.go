@@ -218,3 +218,27 @@ func TestBackupsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// Pods of the account that Quorate acts as would have all its rights in the namespace.
+func TestOwnAccountsAreRefused(t *testing.T) {
+	to := v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{}, ServiceAccountName: "quorate"}
+	declared := declare("ns/a", "3.6.16")
+	declared.Cluster.Spec.Backup, declared.Cluster.Spec.Restore = &v1alpha1.BackupSpec{To: to}, &v1alpha1.RestoreSpec{From: to}
+	declared.Cluster.Spec.Recovery = &v1alpha1.RecoverySpec{Backup: &v1alpha1.RecoveryBackup{From: to}}
+	desired := reconcile.Desired{Clusters: []reconcile.Declaration{declared}}
+	for user, want := range map[string]int{
+		"system:serviceaccount:ns:quorate": 3, "system:serviceaccount:ns:backup": 0, "system:serviceaccount:other:quorate": 0,
+		"quorate": 0, "": 0, "system:serviceaccount:ns:": 0,
+	} {
+		list, _ := Of(desired, inventory.ByCluster{})
+		RefuseOwnAccounts(list, func(namespace string) string {
+			if namespace != "ns" {
+				t.Errorf("asked for %s", namespace)
+			}
+			return user
+		}, inventory.ByCluster{}, desired)
+		if got := strings.Count(strings.Join(list[0].Problems, "; "), `serviceAccountName: "quorate" is the account that Quorate acts as`); got != want {
+			t.Errorf("%q: %q", user, list[0].Problems)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -66,8 +67,43 @@ func (w *tenants) as(tenant, user string) string {
 	return fmt.Sprintf("%s,allow-namespace=%s,as=%s", w.repository(tenant), tenant, user)
 }
 
-func accountOf(tenant string) string {
-	return "system:serviceaccount:" + tenant + ":quorate-tenant"
+func userOf(tenant string) string { return "quorate:tenant:" + tenant }
+
+// tenantRights gives the run what docs/how-to/tenants.md does for these tenants.
+func (w *tenants) tenantRights(tenants ...string) {
+	w.Helper()
+	var users []string
+	for _, tenant := range tenants {
+		users = append(users, strconv.Quote(userOf(tenant)))
+	}
+	w.grantAll(rendered(w.T, "resources: [%s/base]\ncomponents: [%s/tenants]\npatches:\n- target: {kind: ClusterRole, name: quorate-tenants}\n"+
+		"  patch: |\n    - op: replace\n      path: /rules/0/resourceNames\n      value: ["+strings.Join(users, ", ")+"]\n"))
+	for _, tenant := range tenants {
+		w.grantAll(map[string]any{tenant: &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "quorate-tenant", Namespace: tenant},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "quorate"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: userOf(tenant)}},
+		}})
+	}
+}
+
+// noPodHasRights fails if a pod of a namespace can have the rights of Quorate there, by any account that exists or that
+// somebody may create.
+func (w *tenants) noPodHasRights(namespaces ...string) {
+	w.Helper()
+	for _, namespace := range namespaces {
+		bindings, err := w.server.Client.RbacV1().RoleBindings(namespace).List(w.Context(), metav1.ListOptions{})
+		if err != nil || len(bindings.Items) == 0 {
+			w.Fatalf("%v, %v", bindings, err)
+		}
+		for _, binding := range bindings.Items {
+			for _, subject := range binding.Subjects {
+				if subject.Kind != rbacv1.UserKind || strings.HasPrefix(subject.Name, "system:") {
+					w.Errorf("%s: %+v", namespace, subject)
+				}
+			}
+		}
+	}
 }
 
 // A run with the rights of deploy/tenants acts in the namespace of each tenant as that tenant, in
@@ -75,13 +111,13 @@ func accountOf(tenant string) string {
 func TestRunActsAsItsTenants(t *testing.T) {
 	w := newTenants(t, "shop", "bank", "other")
 	w.made("shop/one", "bank/one", "other/one")
-	w.grantAll(rendered(t, "resources: [%s/base]\ncomponents: [%s/tenants]\n"))
+	w.tenantRights("shop", "bank")
+	w.noPodHasRights("shop", "bank")
 	for _, tenant := range []string{"shop", "bank"} {
-		w.grantAll(rendered(t, "namespace: "+tenant+"\nresources: [%s/tenants/tenant]\n"))
 		w.push(tenant, tenant+"/one")
 	}
 	seen := w.throughAs("quorate-system", "quorate")
-	both := []string{"--source", w.as("shop", accountOf("shop")), "--source", w.as("bank", accountOf("bank"))}
+	both := []string{"--source", w.as("shop", userOf("shop")), "--source", w.as("bank", userOf("bank"))}
 	for _, command := range []string{"plan", "run", "run --until-converged"} {
 		if got := w.command(append(strings.Fields(command), both...)...); got.code != exitOK {
 			t.Errorf("%s: %+v", command, got)
@@ -90,7 +126,7 @@ func TestRunActsAsItsTenants(t *testing.T) {
 	seen.within(t, "shop", "bank")
 	for _, r := range seen.requests() {
 		in := namespaced.FindStringSubmatch(r.path)
-		if in == nil && !strings.HasPrefix(r.as, "system:serviceaccount:") || in != nil && r.as != accountOf(in[1]) {
+		if in == nil && !strings.HasPrefix(r.as, "quorate:tenant:") || in != nil && r.as != userOf(in[1]) {
 			t.Errorf("as somebody else: %+v", r)
 		}
 	}
@@ -100,10 +136,11 @@ func TestRunActsAsItsTenants(t *testing.T) {
 	}{
 		"as itself":               {[]string{"--source", w.repository("shop"), "--allow-namespace", "shop"}, `User "system:serviceaccount:quorate-system:quorate" cannot list`, "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user in the namespace shop"},
 		"as itself, everywhere":   {[]string{"--source", w.repository("shop")}, `User "system:serviceaccount:quorate-system:quorate" cannot list`, "in all namespaces, or name those that it may look at"},
-		"as the other tenant":     {[]string{"--source", w.as("shop", accountOf("bank"))}, `User "system:serviceaccount:bank:quorate-tenant" cannot list`, "apply deploy/tenants/tenant in the namespace shop, whose RoleBinding"},
-		"as somebody else there":  {[]string{"--source", w.as("shop", "system:serviceaccount:shop:default")}, `cannot impersonate resource "serviceaccounts"`, "apply deploy/tenants/tenant in the namespace shop, and say as=" + accountOf("shop")},
-		"as an administrator":     {[]string{"--source", w.as("shop", "admin") + ",as-group=system:masters"}, "cannot impersonate resource", "and say as=" + accountOf("shop")},
-		"as a tenant of no right": {[]string{"--source", w.as("other", accountOf("other"))}, `cannot impersonate resource "serviceaccounts"`, "apply deploy/tenants/tenant in the namespace other"},
+		"as the other tenant":     {[]string{"--source", w.as("shop", userOf("bank"))}, `User "quorate:tenant:bank" cannot list`, "create rolebinding quorate-tenant --namespace=shop --clusterrole=quorate --user=quorate:tenant:bank"},
+		"as somebody else there":  {[]string{"--source", w.as("shop", "ann")}, `cannot impersonate resource "users"`, "use as=" + userOf("shop")},
+		"as an administrator":     {[]string{"--source", w.as("shop", "admin") + ",as-group=system:masters"}, "cannot impersonate resource", "use as=" + userOf("shop")},
+		"as a tenant of no right": {[]string{"--source", w.as("other", userOf("other"))}, `cannot impersonate resource "users"`, "add that name to the ClusterRole quorate-tenants"},
+		"as nobody's placeholder": {[]string{"--source", w.as("shop", userOf("none"))}, `cannot impersonate resource "users"`, "use as=" + userOf("shop")},
 		"as somebody, all of it":  {[]string{"--source", w.repository("shop"), "--allow-namespace", "shop", "--as", "ann"}, `cannot impersonate resource "users"`, "or leave --as out"},
 	} {
 		w.push("other", "other/one")
@@ -116,7 +153,7 @@ func TestRunActsAsItsTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := w.push("shop", "shop/one")
-	for w.authorized(accountOf("bank"), "bank") {
+	for w.authorized(userOf("bank"), "bank") {
 	}
 	got := w.run(both...)
 	if got.code != exitError || w.cluster("shop/one").Status.SourceRevision != "main@sha1:"+next {
@@ -124,7 +161,7 @@ func TestRunActsAsItsTenants(t *testing.T) {
 	}
 	for _, want := range []string{
 		"error look at the namespace bank, for " + w.repository("bank") + ": list Leases: ",
-		`in the namespace "bank"; the user that as= names has no such right: apply deploy/tenants/tenant in the namespace bank, whose RoleBinding quorate-tenant`,
+		`in the namespace "bank"; the user that as= names has no such right: kubectl create rolebinding quorate-tenant --namespace=bank --clusterrole=quorate --user=quorate:tenant:bank`,
 		"(docs/how-to/tenants.md)",
 	} {
 		if strings.Count(got.out, want) != 1 {
@@ -150,6 +187,8 @@ func TestWhomToActAs(t *testing.T) {
 		{"one namespace of two", "may both declare clusters in the namespace b", []string{"./a,allow-namespace=a;b,as=ann", "./b,allow-namespace=b,as=bob"}},
 		{"one namespace, in other groups", "may both declare clusters in the namespace a", []string{"./a,allow-namespace=a,as=ann", "./b,allow-namespace=a,as=ann,as-group=team"}},
 		{"one namespace, one of them as the run", "may both declare clusters in the namespace a", []string{"./a,allow-namespace=a,as=ann", "./b,allow-namespace=a"}},
+		{"an account of its namespace", "whoever can create pods in the namespace a can run as this account", []string{"./a,allow-namespace=a;b,as=system:serviceaccount:a:quorate"}},
+		{"an account of another tenant's", "whoever can create pods in the namespace b can run as this account", []string{"./a,allow-namespace=a,as=system:serviceaccount:b:x", "./b,allow-namespace=b,as=ann"}},
 		{"the custom resources", "the custom resources take no settings", []string{"cluster,allow-namespace=a,as=ann"}},
 	} {
 		for _, command := range []string{"run", "plan", "validate"} {

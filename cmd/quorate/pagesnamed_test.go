@@ -29,7 +29,7 @@ func TestMessagesNameWhatThereIs(t *testing.T) {
 	if named < 4 {
 		t.Errorf("%d pages are named", named)
 	}
-	for _, path := range []string{"deploy/tenants/tenant", "deploy/base/rbac.yaml", "deploy/plan-rbac.yaml"} {
+	for _, path := range []string{"deploy/tenants", "deploy/base/rbac.yaml", "deploy/plan-rbac.yaml"} {
 		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(path))); err != nil {
 			t.Error(err)
 		}

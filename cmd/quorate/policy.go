@@ -26,6 +26,13 @@ func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
 		{policy.NodeSelectors, "pattern of labels that pods may choose nodes by: KEY or KEY=VALUE" + rest},
 		{policy.NetworkPeers, "pattern of network peers that may reach the members beyond the source's own " +
 			"namespaces: addresses such as 10.0.0.0/8, or a label of namespaces, KEY or KEY=VALUE" + rest},
+		{policy.ServiceAccounts, "pattern of service accounts that backup pods may use; ** also allows the credentials " +
+			"of the node, which pods use without secretName and serviceAccountName" + rest},
+		{policy.KMSKeys, "pattern of KMS keys that backups may be encrypted with (kmsKey)" + rest},
+		{policy.LockTimes, "longest time that backups may be locked for (lockFor), such as 720h " +
+			"(default: any, or none where --allow-namespace is given)"},
+		{policy.BackupsPerDay, "largest number of backups, and of drills, that a schedule may have per day " +
+			"(default: any, or " + policy.DefaultBackupsPerDay + " where --allow-namespace is given)"},
 		{policy.BackupDestinations, "pattern of places that backups may go to and be restored from: LOCATION or " +
 			"LOCATION@ENDPOINT, such " +
 			"as s3://backups/team-*; repeated, or several with ; between them " +

@@ -12,7 +12,7 @@ import (
 )
 
 // tenant is whom everything of the clusters of one source is done as: --source
-// LOCATION,allow-namespace=shop,as=system:serviceaccount:shop:quorate. It is told by the namespace
+// LOCATION,allow-namespace=shop,as=quorate:tenant:shop. It is told by the namespace
 // which clusters are whose, of those that no source declares as well; so each source is bound to
 // namespaces then, and what two tenants may declare clusters in is never the same.
 type tenant struct {
@@ -49,12 +49,28 @@ func (t *tenant) check(s source) error {
 	return nil
 }
 
+// checkAccounts refuses to act as a service account of a namespace that sources may declare clusters in: whoever can
+// create pods there can run as it.
+func checkAccounts(sources []source) (problems []error) {
+	bound := namespacesOf(sources)
+	for _, s := range sources {
+		account, is := strings.CutPrefix(s.as.User, "system:serviceaccount:")
+		namespace, _, _ := strings.Cut(account, ":")
+		if is && slices.Contains(bound, namespace) {
+			problems = append(problems, usageError{fmt.Errorf(
+				"--source %s: as=%s: whoever can create pods in the namespace %s can run as this account; use a user that "+
+					"no pod can have, such as quorate:tenant:%s (docs/how-to/tenants.md)", s.location, s.as.User, namespace, namespace)})
+		}
+	}
+	return problems
+}
+
 // checkTenants refuses sources of which it cannot be told whom to act as in some namespace.
 func checkTenants(sources []source) error {
 	if !slices.ContainsFunc(sources, func(s source) bool { return s.as.User != "" }) {
 		return nil
 	}
-	var problems []error
+	problems := checkAccounts(sources)
 	whose := map[string]source{}
 	for _, s := range sources {
 		if len(s.allowNamespaces) == 0 {

@@ -41,6 +41,7 @@ func TestDeploy(t *testing.T) {
 		t.Errorf("a second Job changed %s", changed)
 	}
 	w.readInside()
+	w.actAsTenant(url)
 	w.changeModes(url)
 }
 
@@ -63,14 +64,25 @@ func (w *world) deploy(source string) {
 	if err := w.command("load", deployedImage+"="+binary("quorate")); err != nil {
 		w.t.Fatal(err)
 	}
+	w.applyOverlay(source, "")
+	w.t.Cleanup(func() { w.kubectl("delete", "namespace", systemNamespace) })
+}
+
+// applyOverlay applies the overlay with a component of deploy, if it is not empty.
+func (w *world) applyOverlay(source, component string) {
+	w.t.Helper()
 	dir := w.t.TempDir()
 	base, err := filepath.Rel(dir, filepath.Join(root(), "deploy", "base"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	if component != "" {
+		component = filepath.Join(filepath.Dir(base), component)
+	}
 	_, tag, _ := strings.Cut(deployedImage, ":")
 	overlay := fmt.Sprintf(`
 resources: [%s]
+components: [%s]
 images: [{name: quorate.dev/quorate, newTag: %s}]
 configMapGenerator:
 - {name: quorate-source, namespace: %s, behavior: merge, literals: [SOURCE=%s, BRANCH=main, DIRECTORY=clusters]}
@@ -79,12 +91,11 @@ patches:
   patch: |
     - {op: add, path: /spec/suspend, value: true}
     - {op: add, path: /spec/jobTemplate/spec/template/spec/containers/0/args/-, value: --namespace=%s}
-`, base, tag, systemNamespace, source, w.namespace)
+`, base, component, tag, systemNamespace, source, w.namespace)
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
 	w.kubectl("apply", "--kustomize", dir)
-	w.t.Cleanup(func() { w.kubectl("delete", "namespace", systemNamespace) })
 }
 
 // runJob makes a Job from the CronJob, waits for its success and returns its log.

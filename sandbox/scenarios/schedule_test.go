@@ -78,6 +78,8 @@ func TestScheduledBackups(t *testing.T) {
 		t.Errorf("got %+v, %+v", d, drilled.DrillFailed)
 	}
 
+	w.backUpTinyKeys(allowed)
+
 	const newer = "3.7.3"
 	w.restoreUnlike(s3, newer, allowed, spec("")...)
 

@@ -1,0 +1,55 @@
+package store
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+)
+
+// TestNodeCredentialsAreNotUsed: the settings that pods have if other credentials are declared keep the libraries from
+// the metadata service of the node, which answers all pods on it.
+func TestNodeCredentialsAreNotUsed(t *testing.T) {
+	var asked atomic.Int64
+	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	t.Cleanup(metadata.Close)
+	t.Cleanup(refusing.Close)
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata.URL)
+	t.Setenv("IDENTITY_ENDPOINT", metadata.URL) // in the place of a fixed address
+	t.Setenv("IDENTITY_HEADER", "x")
+	for _, test := range []struct{ url, setting, value string }{
+		{"s3://backups/ours", "AWS_EC2_METADATA_DISABLED", "true"},
+		{"azblob://backups/ours", "AZURE_TOKEN_CREDENTIALS", "WorkloadIdentityCredential"},
+	} {
+		t.Run(test.url, func(t *testing.T) {
+			ask := func() (asks int64) {
+				location, err := ParseLocation(test.url)
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := asked.Load()
+				b, err := location.Open(t.Context(), Options{S3: S3{Endpoint: refusing.URL, PathStyle: true}, AzureEndpoint: "https://127.0.0.1:1"})
+				if err == nil {
+					_, err = b.Size(t.Context(), "x")
+					b.Close()
+				}
+				if err == nil {
+					t.Error("it has credentials")
+				}
+				return asked.Load() - before
+			}
+			if ask() == 0 {
+				t.Error("without the setting, the node is not asked either: this test shows nothing")
+			}
+			t.Setenv(test.setting, test.value)
+			if n := ask(); n > 0 {
+				t.Errorf("the node was asked %d times", n)
+			}
+		})
+	}
+}
