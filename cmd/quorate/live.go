@@ -41,7 +41,7 @@ type kubeFlags struct {
 
 func (f *kubeFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.as.User, "as", "",
-		"act as this user, such as system:serviceaccount:NAMESPACE:NAME, and with no other rights")
+		"act as this user, such as quorate:tenant:shop, and with no other rights")
 	c.Flags().StringArrayVar(&f.as.Groups, "as-group", nil, "act as a member of this group; repeatable, with --as")
 	f.errors = c.ErrOrStderr
 	f.impersonates = func() bool { return c.Flags().Changed("as") || c.Flags().Changed("as-group") }

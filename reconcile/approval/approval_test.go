@@ -272,14 +272,16 @@ func TestEditedDuringTheRun(t *testing.T) {
 		for i := range reflect.TypeFor[decide.Declared]().NumField() {
 			edited := s
 			edit(reflect.ValueOf(&edited.Declared).Elem().Field(i))
-			if why := plan.Refuses(key, edited, a); !strings.Contains(why, "the spec has changed") {
-				t.Errorf("%s with another %s: %q", a, reflect.TypeFor[decide.Declared]().Field(i).Name, why)
+			name := reflect.TypeFor[decide.Declared]().Field(i).Name
+			why := plan.Refuses(key, edited, a)
+			if !strings.Contains(why, "has changed since the plan was approved") || strings.HasPrefix(why, "the spec has") != (name == "Digest") {
+				t.Errorf("%s with another %s: %q", a, name, why)
 			}
 		}
 	}
 	if refused, end := run(w, plan, func(pass int) {
 		if pass == 1 {
-			w.Declared.SpecHash = "edited"
+			w.Declared.Digest = "edited"
 		}
 	}); end.Rule != approval.Rule || !strings.Contains(refused, "the spec has changed") {
 		t.Errorf("%q; it ends with %s", refused, end)

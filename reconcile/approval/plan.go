@@ -67,8 +67,11 @@ func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	case w.token != "" && s.Record.Token != "" && s.Record.Token != w.token:
 		return "the plan that was approved is about another cluster of this name, which is gone: make a new one, " +
 			"and have that approved"
-	case !reflect.DeepEqual(s.Declared, w.declared):
+	case s.Declared.Digest != w.declared.Digest:
 		return "the spec has changed since the plan was approved: make a new plan, and have that approved"
+	case !reflect.DeepEqual(s.Declared, w.declared):
+		return "what is declared beside the spec, or follows from it such as the default quota, has changed since the plan " +
+			"was approved: make a new plan, and have that approved"
 	case notes(a), w.find(road.What(s, a)) >= 0:
 		return ""
 	case len(w.steps) == 0:
