@@ -48,7 +48,8 @@ func TestNewsThatCannotBeWritten(t *testing.T) {
 			}
 			entry := report.Cluster{Decision: decide.Decision{Rule: "QuorumLost", Verdict: decide.Block, Message: "no quorum"}}
 			if acted {
-				entry.Decision.Verdict, entry.Outcome = decide.Act, &report.Outcome{Changed: true, Detail: "deleted Pod a-0"}
+				entry.Decision.Verdict, entry.Decision.Action = decide.Act, decide.RestartReplica{}
+				entry.Outcome = &report.Outcome{Changed: true, Detail: "deleted Pod a-0"}
 			}
 			news, err := observed.Clusters[0].Report(t.Context(), entry, reconcile.SourceState{})
 			if refused := code == 403; (err != nil) != refused {
