@@ -21,8 +21,8 @@ type approveFlag struct {
 	plan string
 }
 
-// needsRevisions is why a plan of files that may be others by now, or of none, cannot be approved.
-const needsRevisions = "--approve plan=DIGEST needs a source that has revisions, such as a git repository"
+// needsRevisions is why a plan of a directory, whose files may be others by now, cannot be approved.
+const needsRevisions = "--approve plan=DIGEST needs a git repository, or --source cluster: the files of a directory may change"
 
 const (
 	approveAuto         = "auto"

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -194,13 +193,7 @@ func (f *runFlags) checkSources() error {
 	if err := f.source.check(); err != nil {
 		return err
 	}
-	if err := f.notify.check(&f.source); err != nil {
-		return err
-	}
-	if f.approve.plan != "" && f.source.live() {
-		return usageError{errors.New(needsRevisions)}
-	}
-	return nil
+	return f.notify.check(&f.source)
 }
 
 // keepToApproved has a run do what is approved.
