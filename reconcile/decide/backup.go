@@ -105,7 +105,7 @@ func (b Backup) CanHaveBeen(now time.Time) bool {
 
 // startedBackup is the Job that a pass has started for this generation of the custom resource.
 func (s State) startedBackup() (BackupJob, bool) {
-	for _, job := range s.Backups.Jobs {
+	for _, job := range s.Backups.jobs() {
 		if s.Generation != 0 && job.Generation == s.Generation {
 			return job, true
 		}
@@ -116,7 +116,7 @@ func (s State) startedBackup() (BackupJob, bool) {
 // earlierBackupRuns is the Job that a pass has started for an earlier generation and that still runs; empty
 // if there is none. However often git changes, one Job takes a backup at a time.
 func (s State) earlierBackupRuns() string {
-	for _, job := range s.Backups.Jobs {
+	for _, job := range s.Backups.jobs() {
 		if job.Generation != 0 && job.Generation != s.Generation && job.Phase == JobRuns {
 			return job.Name
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// all are the backups that are known.
+// all returns the known backups, the newest first.
 func (b Backups) all() []Backup {
 	var all []Backup
 	for _, j := range b.Jobs {
@@ -16,14 +16,36 @@ func (b Backups) all() []Backup {
 	if b.Last != nil {
 		all = append(all, *b.Last)
 	}
+	slices.SortFunc(all, func(a, b Backup) int {
+		return cmp.Or(b.StartedAt.Compare(a.StartedAt), byVerified(a, b), cmp.Compare(a.Job, b.Job))
+	})
 	return all
+}
+
+// byVerified orders verified backups first.
+func byVerified(a, b Backup) int {
+	switch {
+	case a.Verified == b.Verified:
+		return 0
+	case a.Verified:
+		return -1
+	}
+	return 1
+}
+
+// jobs returns the Jobs, the newest first.
+func (b Backups) jobs() []BackupJob {
+	return slices.SortedFunc(slices.Values(b.Jobs), func(a, b BackupJob) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.Name, b.Name))
+	})
 }
 
 // NewestFailure is the Job that failed last, if no backup was begun after it; nil if there is none.
 func (b Backups) NewestFailure() *BackupJob {
 	var newest *BackupJob
-	for i := range b.Jobs {
-		j := &b.Jobs[i]
+	jobs := b.jobs()
+	for i := range jobs {
+		j := &jobs[i]
 		since := b.Last == nil || !b.Last.StartedAt.After(j.CreatedAt)
 		if j.Phase == JobFailed && since && (newest == nil || j.CreatedAt.After(newest.CreatedAt)) {
 			newest = j
