@@ -64,7 +64,10 @@ func Decide(s State) Decision {
 		}
 	}
 	if d.Verdict == Wait {
-		return s.insist(d, "")
+		d = s.insist(d, "")
+	}
+	if named := d.Rule == "ScaleUp" || d.Rule == "MembersMissing"; d.Verdict == Block && !named {
+		d.Message += s.describeUnfilled()
 	}
 	return d
 }

@@ -35,6 +35,8 @@ func (w wrong) by() string {
 	switch w.invariant {
 	case missesTheMissing:
 		return "MembersMissing"
+	case "healing under alarms":
+		return "AlarmRaised"
 	case renewedWhileItWaits:
 		return "BackUpBeforeDeletion"
 	}
@@ -343,6 +345,7 @@ var wrongs = []wrong{
 	{"hits what was seen", "seals no cluster", func(w *world) { w.Membership.ClusterID = 0 }, acts(decide.Seal{})},
 	{"hits what was seen", "seals another cluster", nil, acts(decide.Seal{ClusterID: 0xc2})},
 
+	{"healing under alarms", "a member is missing", func(w *world) { leave(w, 1) }, decision{decide.Block, nil, "because"}},
 	{missesTheMissing, "nobody", nil, decision{decide.Block, nil, "because"}},
 	{missesTheMissing, "a new member", func(w *world) { leave(w, 2); w.Record = decide.Record{Members: w.Record.Members[:2]} }, decision{decide.Block, nil, "because"}},
 	{missesTheMissing, "a learner sealed before it answered", func(w *world) {

@@ -35,7 +35,8 @@ func replaceMember(s State) (Decision, bool) {
 		return d, true
 	}
 	_, surplus := s.surplus()
-	return stuck, stuck.Verdict != "" && !surplus
+	_, promotes := promoteLearner(s)
+	return stuck, stuck.Verdict != "" && !surplus && !promotes
 }
 
 // giveUp removes a member. A voter that leads hands over first, if it can to one that stays, and

@@ -89,7 +89,6 @@ var rules = []rule{
 	{Rule{"PromoteLearner", "A learner has caught up: make it a voter."}, promoteLearner},
 	{Rule{"DataInDoubt", "Members may hold different data, and no majority has said yet whose are right: " +
 		"give up no copy, make no other."}, besideBackup(dataInDoubt)},
-	{Rule{"AlarmRaised", "A member raises an alarm: etcd refuses writes."}, besideBackup(alarmRaised)},
 	{Rule{"MemberFailing", "The cluster serves; the pod of a member has been failing for long."},
 		besideBackup(memberFailing)},
 	{Rule{"WaitForMembers", "The cluster serves; a member is not healthy yet, or no longer."}, waitForMembers},
@@ -102,6 +101,7 @@ var rules = []rule{
 		rollOneMember},
 	{Rule{"ScaleUp", "An ordinal below the declared number has no member: add one there, as a learner."},
 		besideBackup(scaleUp)},
+	{Rule{"AlarmRaised", "A member raises an alarm: etcd refuses writes."}, besideBackup(alarmRaised)},
 	{Rule{"BackUp", "Git declares backups, and there is none of this cluster yet, or none from before an upgrade: " +
 		"start one."}, backUp},
 	{Rule{"VersionRefused", "The version that git declares cannot be reached from the one that runs in one step: " +

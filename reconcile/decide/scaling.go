@@ -101,6 +101,26 @@ func (s State) freeOrdinal() (int, bool) {
 	return 0, false
 }
 
+// describeUnfilled names the declared members that etcd does not list; it is empty if there are none.
+func (s State) describeUnfilled() string {
+	ours := s.Membership.Known && s.Record.ClusterID != 0 && s.Record.ClusterID == s.Membership.ClusterID
+	if !ours || !s.toRun() || len(s.Declared.Problems) > 0 {
+		return ""
+	}
+	var names []string
+	listed := s.listed()
+	for ordinal := range s.Declared.Replicas {
+		if _, found := listed[ordinal]; !found {
+			names = append(names, s.ReplicaName(ordinal))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; missing: %s (etcd lists %d of %d declared members)", Enumerate(names),
+		s.Declared.Replicas-len(names), s.Declared.Replicas)
+}
+
 // scaleUp adds a learner at the lowest free ordinal while all is well (hard case H11, H17, H92),
 // once the volume of whoever was there before is on its way out (hard case H20).
 func scaleUp(s State) (Decision, bool) {

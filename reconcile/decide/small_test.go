@@ -87,7 +87,7 @@ type around struct {
 }
 
 var flags = []string{"", "drift", "drift that is undone", "rewritten", "rewritten unsafely", "no StatefulSet", "problems", "foreign", "relabelled", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
-	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "grown", "deleted", "left", "left over", "asleep", "old log",
+	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "no space", "grown", "deleted", "left", "left over", "asleep", "old log",
 	"another CA", "unrecorded CA", "unproven CA", "irreplaceable, scaled to 0", "another CA, scaled to 0",
 	"worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded",
 	"no backup", "waits for a backup", "no backup to be had", "no last backup", "waits for a last backup", "no last backup to be had",
@@ -308,6 +308,10 @@ func (w *world) flagOfLife(flag string) {
 		w.Membership.Members = append(w.Membership.Members, decide.Member{ID: 0xd1, Name: "stranger", Answers: true, Started: true})
 	case "alarm":
 		w.Membership.StaleAlarms = []decide.Alarm{{ID: 0xd2, Kind: "CORRUPT"}, {ID: 0xd1, Kind: "NOSPACE"}}
+	case "no space":
+		if members := w.Membership.Members; len(members) > 0 {
+			members[0].Alarms = []decide.AlarmKind{"NOSPACE"}
+		}
 	case "grown":
 		w.Declared.Storage, w.Objects.RunsStorage = "16Gi", "8Gi"
 	case "deleted":

@@ -55,6 +55,23 @@ func (w *World) RaiseAlarm(n int, kind decide.AlarmKind) {
 	}
 }
 
+// FillDatabase lets the database of every member grow to the quota that the pods of the members run with. From then on,
+// each voter that runs with no larger quota raises NOSPACE once clients write.
+func (w *World) FillDatabase() { w.dbSize = fullSize }
+
+// raiseNoSpace lets the voters raise NOSPACE whose database has reached its quota.
+func (w *World) raiseNoSpace(r *raft) {
+	if w.dbSize < fullSize || !r.serves() || !r.open {
+		return
+	}
+	for _, m := range r.voters() {
+		alarm := decide.Alarm{ID: m.id, Kind: decide.AlarmNoSpace}
+		if r.isUp(m.id) && !slices.Contains(r.alarms, alarm) {
+			r.alarms = append(r.alarms, alarm)
+		}
+	}
+}
+
 // ClearAlarms takes back every alarm of that kind.
 func (w *World) ClearAlarms(kind decide.AlarmKind) {
 	for _, r := range w.rafts {
@@ -82,6 +99,7 @@ func (w *World) Heal() {
 		w.NodeDown(n, false)
 	}
 	w.PutBackCA()
+	w.dbSize = usualSize
 	w.ClearAlarms(decide.AlarmNoSpace)
 	w.RemoveMember(-1)
 }

@@ -219,7 +219,7 @@ func misfortune(dice *rand.Rand) string {
 	return pick(dice, "delete=(EtcdCluster a)", "delete=(ConfigMap a-members)", "delete=(StatefulSet a)", "delete=(Service a)",
 		"delete=(Secret a-server-tls)", "change=(Service a-client)", "change=(StatefulSet a)", "occupy=(PodDisruptionBudget a)", "delete-status",
 		"refuse-backups", "forget-backups", "schedule-backup",
-		"put-ca", "put-back-ca", "check-data", "nameless-alarm")
+		"put-ca", "put-back-ca", "check-data", "nameless-alarm", "fill-database")
 }
 
 // numbers are what differs between two faults of one kind.

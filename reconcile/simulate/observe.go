@@ -210,15 +210,18 @@ func (w *World) list(r *raft) []decide.Member {
 	return list
 }
 
-// dbSize is how much every member has, in bytes.
-const dbSize = 20 << 20
+// usualSize is the size of the database of every member, in bytes; fullSize is that of a full one.
+const (
+	usualSize = 20 << 20
+	fullSize  = 2 << 30
+)
 
 // sayOfItself is what a member that answers says of itself.
 func (w *World) sayOfItself(entry *decide.Member, n int) {
 	d := w.volumes[n].data
 	entry.Version = w.pods[n].version
 	entry.RaftIndex, entry.Applied = d.index, d.index
-	entry.DBSize = dbSize
+	entry.DBSize = w.dbSize
 	if entry.Revision = restoredRevision; w.startsElsewhere {
 		entry.Revision--
 	}

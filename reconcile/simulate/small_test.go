@@ -27,6 +27,7 @@ func incidents(replicas int) []incident {
 		incident{"cut network", func(w *simulate.World) { w.CutNetwork(true) }, func(w *simulate.World) { w.CutNetwork(false) }},
 		incident{"lock", func(w *simulate.World) { w.LockHolder = "process 7 on b" }, func(w *simulate.World) { w.LockHolder = "" }},
 		incident{name: "nameless alarm", do: (*simulate.World).RaiseNameless},
+		incident{"full database", (*simulate.World).FillDatabase, (*simulate.World).Heal},
 		incident{"stranger", (*simulate.World).AddStranger, (*simulate.World).Heal},
 		incident{name: "delete everything", do: func(w *simulate.World) {
 			w.Delete("EtcdCluster a")

@@ -59,9 +59,10 @@ type World struct {
 	// startsElsewhere: etcd runs on older data than a restore has made.
 	startsElsewhere bool
 	recoveriesFail  bool
-	foundedWith     int  // members
-	letGo           bool // the StatefulSet was deleted without its pods
-	putBack         bool // the record was put back by hand, and no pass could know better yet
+	dbSize          int64 // of the database of every member, in bytes
+	foundedWith     int   // members
+	letGo           bool  // the StatefulSet was deleted without its pods
+	putBack         bool  // the record was put back by hand, and no pass could know better yet
 
 	// Together: a cluster is founded so that two members may join at once.
 	Together bool
@@ -84,6 +85,7 @@ func New(name string, declared decide.Declared, seed uint64) *World {
 		now:          time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC),
 		dice:         *rand.NewPCG(seed, seed),
 		hurried:      seed == 0,
+		dbSize:       usualSize,
 		objects:      map[string]object{},
 		certificates: cas{tls: true, issuers: map[string]string{}, worn: map[string]bool{}},
 		status:       status{silent: map[decide.ID]time.Time{}},
@@ -148,6 +150,7 @@ func (w *World) Tick() {
 	w.runEtcd()
 	for _, id := range w.clusters() {
 		w.replicate(w.rafts[id])
+		w.raiseNoSpace(w.rafts[id])
 		w.settleVersion(w.rafts[id])
 		w.checkData(w.rafts[id])
 	}

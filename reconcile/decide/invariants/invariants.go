@@ -93,7 +93,7 @@ var invariants = []invariant{
 }
 
 var everyInvariant = slices.Concat(invariants, rolloutInvariants, backupInvariants, restoreInvariants,
-	recoveryInvariants)
+	recoveryInvariants, alarmInvariants)
 
 // All lists the invariants that Broken holds a decision against.
 func All() []Invariant {
