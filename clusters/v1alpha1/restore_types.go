@@ -12,7 +12,7 @@ type RestoreSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z]([-a-z0-9]*[a-z0-9])?$')",message="cluster is NAMESPACE/NAME, such as prod/a"
 	Cluster string `json:"cluster,omitempty"`
 	// backup by its time, as quorate backups list shows it, such as 20261121t180000z. Unset, it is the newest one that
-	// is usable when the cluster is made.
+	// is usable when the cluster is made. If the store has backups of several cluster IDs, it must be set.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{8}t[0-9]{6}z$')",message="a backup is named by its time, such as 20261121t180000z"

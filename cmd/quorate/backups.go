@@ -239,6 +239,12 @@ func (f *readingFlags) choose(
 	ctx context.Context, std streams, bucket store.Bucket, listing store.Listing, which []string,
 ) (store.Manifest, error) {
 	if f.result == "" {
+		if f.narrow != nil && len(which) == 0 {
+			var err error
+			if listing, err = f.narrow(listing); err != nil {
+				return store.Manifest{}, err
+			}
+		}
 		return manifestOf(ctx, std, bucket, listing, which)
 	}
 	if len(which) > 0 {

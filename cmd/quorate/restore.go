@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +48,8 @@ func newRestore(std streams) *cobra.Command {
 		Long: `Restore checks a backup and makes the data directory of a new member from it, with which
 etcd starts a new cluster. It takes a file, or a store and a cluster.
 ` + helpWhich + `
+If the store has backups of several cluster IDs, name the backup: after an accident, the newest one
+may be of an empty cluster.
 
 The revision is raised, and all before it marked as compacted, so that watches start again
 instead of silently missing events. Alarms are left out. The token, random unless it is given,
@@ -258,6 +261,44 @@ func (f *restoreFlags) workspace() (string, error) {
 	return snapshot.WorkspaceBeside(f.r.DataDir)
 }
 
+// errWhichCluster is a store whose newest backup may be of another cluster than the one that is meant.
+var errWhichCluster = errors.New("name the backup to restore; quorate backups list shows them")
+
+// ofOneCluster returns the backups if all are of one cluster ID. A cluster that was made again, perhaps empty, has another
+// ID.
+func ofOneCluster(listing store.Listing) (store.Listing, error) {
+	byID := map[string][]store.Backup{}
+	for _, b := range listing.Backups {
+		byID[b.ClusterID] = append(byID[b.ClusterID], b)
+	}
+	if len(byID) > 1 {
+		return listing, fmt.Errorf("the store has backups of %d cluster IDs: %s; %w", len(byID), describeIDs(byID),
+			errWhichCluster)
+	}
+	return listing, nil
+}
+
+// idsNamed is how many cluster IDs a message names.
+const idsNamed = 5
+
+// describeIDs lists cluster IDs with their backups, the one with the newest backup first.
+func describeIDs(byID map[string][]store.Backup) string {
+	newest := func(id string) store.Backup {
+		return slices.MaxFunc(byID[id], func(a, b store.Backup) int { return a.Slot.Compare(b.Slot) })
+	}
+	ids := slices.SortedFunc(maps.Keys(byID), func(a, b string) int {
+		return cmp.Or(newest(b).Slot.Compare(newest(a).Slot), cmp.Compare(a, b))
+	})
+	var parts []string
+	for _, id := range ids[:min(len(ids), idsNamed)] {
+		parts = append(parts, fmt.Sprintf("%s (%d, newest %s)", id, len(byID[id]), newest(id).ID()))
+	}
+	if more := len(ids) - idsNamed; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // place puts the member in place. One of the lost cluster that is there is kept beside it; it may be damaged, or lack
 // its database.
 func (f *restoreFlags) place(made *snapshot.Made) error {
@@ -284,9 +325,10 @@ func (f *restoreFlags) bring(
 	if !store.IsLocation(f.from) {
 		return f.bringFile(ctx, std, file, reading)
 	}
+	f.narrow = ofOneCluster
 	bucket, m, err := f.find(ctx, std, args)
 	if err != nil {
-		return restored{}, blockedBy(err, errNoneUsable, store.ErrManifest)
+		return restored{}, blockedBy(err, errNoneUsable, errWhichCluster, store.ErrManifest)
 	}
 	defer bucket.Close()
 	if err := f.suits(std, m.Snapshot.Facts, m.Snapshot.Bytes); err != nil {

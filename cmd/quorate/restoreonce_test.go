@@ -442,3 +442,39 @@ func TestRestoredStartsSealed(t *testing.T) {
 		})
 	}
 }
+
+// TestRestoreNamesBackupOfSeveralClusters: without a name, the newest backup may be of an empty cluster that was made
+// since.
+func TestRestoreNamesBackupOfSeveralClusters(t *testing.T) {
+	r := newRestores(t)
+	r.stored("20261122t180000z")
+	const another, later = "00000000000000bb", "20261123t180000z"
+	bucket, err := store.Location{Directory: r.store}.Open(t.Context(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := listed(t, bucket).Backups[0]
+	m, err := store.ReadManifest(t.Context(), bucket, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Slot, err = store.ParseSlot(later); err != nil {
+		t.Fatal(err)
+	}
+	m.ClusterID = another
+	m.Data = m.NewDataName()
+	if err := bucket.Create(t.Context(), m.DataPath(), strings.NewReader("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Commit(t.Context(), bucket); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{own.ClusterID + " (1, newest " + own.ID() + ")", another + " (1, newest " + later + ")", "name the backup to restore"} {
+		if got := r.restore(); got.code != exitBlocked || !strings.Contains(got.err, id) {
+			t.Errorf("%s: %+v", id, got)
+		}
+	}
+	if got := r.restore(own.ID()); got.code != exitOK {
+		t.Errorf("%+v", got)
+	}
+}

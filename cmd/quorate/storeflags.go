@@ -164,6 +164,8 @@ type readingFlags struct {
 	timeout    timeoutFlag
 	// result is a file that tells which backup is read.
 	result string
+	// narrow returns the backups of which the newest is read if none is named; nil: all.
+	narrow func(store.Listing) (store.Listing, error)
 }
 
 // addMaxBytes adds the flag that says how large a snapshot may be.
