@@ -104,6 +104,11 @@ var wrongsAboutRecoveries = []wrong{
 	{"recovered while nothing runs", "ends what was not begun", beginning(func(w *world) { w.Record.Recovery = decide.RecordedRecovery{} }), recovered},
 	{"recovered while nothing runs", "starts beside a pod", beginning(func(w *world) { w.Replicas[0].Pod = decide.PodPending }), recovered},
 
+	{stopsChangedJob, "leaves it at work", beginning(func(w *world) { w.Recovery.Job.Phase, w.Declared.Recovery.ClusterID = decide.JobRuns, 0 }), decision{decide.Block, nil, "because"}},
+	{stopsChangedJob, "leaves one at work that restores", func(w *world) {
+		w.Restore.Job = &decide.RestoreJob{VolumeJob: decide.VolumeJob{Digest: "d1", Phase: decide.JobRuns}}
+		w.Replicas = nil
+	}, decision{decide.Block, nil, "because"}},
 	{"the lost cluster is kept", "under its own ID", begun, acts(decide.FinishRecovery{ClusterID: theCluster, VolumeUID: "v1"})},
 	{"the lost cluster is kept", "nobody has said so", keeping(func(w *world) { w.Declared.Recovery.OldVolumes = decide.Retain }), gives},
 	{"the lost cluster is kept", "it was said of another", keeping(func(w *world) { w.Declared.Recovery.ClusterID = 0xc8 }), gives},

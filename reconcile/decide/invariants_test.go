@@ -39,6 +39,8 @@ func (w wrong) by() string {
 		return "AlarmRaised"
 	case renewedWhileItWaits:
 		return "BackUpBeforeDeletion"
+	case stopsChangedJob:
+		return "Recover"
 	}
 	return "Wrong"
 }
@@ -46,6 +48,7 @@ func (w wrong) by() string {
 const (
 	missesTheMissing    = "only the missing are missed"
 	renewedWhileItWaits = "renewed while it waits"
+	stopsChangedJob     = "a changed request stops its Job"
 )
 
 func acts(a decide.Action) decision { return decision{decide.Act, a, "because"} }

@@ -134,7 +134,7 @@ func (s State) hindersRecovery() string {
 // The pod of the member that it makes another cluster of would lead clients there.
 func (s State) recoversInVain() bool {
 	job := s.Recovery.Job
-	return job != nil && job.Phase == JobRuns && !job.Terminating && s.Membership.Known &&
+	return job != nil && job.runs() && s.Membership.Known &&
 		s.Membership.ClusterID == s.Record.ClusterID
 }
 
@@ -271,6 +271,8 @@ func (s State) goOnRecovering() (Decision, bool) {
 			"all, %stake recovery out of record.yaml in ConfigMap %s-members; otherwise stop it: "+
 			"kubectl scale statefulset %[4]s --replicas=0", source,
 			cmp.Or(Enumerate(serving), "it lists its members"), s.firstGiveUp(), s.Name)
+	case s.stopsRecovery() != "":
+		return act(StopRecovery{s.Recovery.Job.UID}, "stop Job %s: %s", s.recoveryJobName(), s.stopsRecovery())
 	case order.ClusterID != begun.ClusterID:
 		return block("a new cluster was being made of %s, and git does not order it any more: "+
 			"declare spec.recovery with clusterID %s again", source, begun.ClusterID)
@@ -296,11 +298,24 @@ func (s State) goOnRecovering() (Decision, bool) {
 	return s.followRecovery()
 }
 
+// stopsRecovery says why a Job is stopped that is at work: git has changed the order since, or no longer gives up the
+// others; empty if it goes on. A run that may not carry out an order leaves the Job of another run alone.
+func (s State) stopsRecovery() string {
+	job, order := s.Recovery.Job, s.Declared.Recovery
+	switch {
+	case job == nil || !job.runs() || order.Refused != "":
+		return ""
+	case order.ClusterID != job.ClusterID || order.Digest != job.Digest:
+		return "spec.recovery has changed since it was started"
+	}
+	return s.hinderedByOthers()
+}
+
 // firstGiveUp says what a person gives up before a recovery that was begun: the Job, and what it may have made.
 func (s State) firstGiveUp() string {
 	begun, job := s.Record.Recovery, s.Recovery.Job
 	switch {
-	case job != nil && job.Phase == JobRuns && !job.Terminating:
+	case job != nil && job.runs():
 		return fmt.Sprintf("kubectl delete job %s, and ", s.recoveryJobName())
 	case s.Membership.Known && !s.listed()[begun.Ordinal].Answers:
 		return fmt.Sprintf("kubectl delete pvc data-%s, on which there may be the new cluster by now, and ",

@@ -98,6 +98,8 @@ func restore(s State) (Decision, bool) {
 			s.besideRestore(), s.Name)
 	case s.hasID():
 		return Decision{}, false
+	case job != nil && job.runs() && job.Digest != s.Declared.Restore.Digest:
+		return act(StopRestore{job.UID}, "stop Job %s: spec.restore has changed since it was started", s.restoreJobName())
 	case !s.Declared.Restore.declared():
 		return block("the cluster was to be made from a backup, and git does not say from which any more: " +
 			"declare spec.restore, or delete the cluster to bootstrap one without data")

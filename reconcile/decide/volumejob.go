@@ -24,6 +24,9 @@ type VolumeJob struct {
 	Message string `json:"message,omitempty"`
 }
 
+// runs reports whether the Job is at work, or about to be, and is not being deleted.
+func (j VolumeJob) runs() bool { return j.Phase == JobRuns && !j.Terminating }
+
 // hinders says what is in the way of starting or following a Job, and of what.
 func (j JobSight) hinders(what string) (Decision, bool) {
 	switch {

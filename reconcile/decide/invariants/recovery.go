@@ -18,6 +18,9 @@ var recoveryInvariants = []invariant{
 	{Invariant{"recovered while nothing runs",
 		"The data of a member are made those of a new cluster only while no pod is there, on the volume on record, " +
 			"by one Job, and it starts on them only once that has ended well."}, recoveredWhileNothingRuns},
+	{Invariant{"a changed request stops its Job",
+		"The rules Restore and Recover leave no Job at work for a request that git has changed or removed since, " +
+			"unless the run may not carry it out, or something else seems to be the cluster."}, stopsChangedJob},
 	{Invariant{"the lost cluster is kept",
 		"When a new cluster is made of a lost one, its record names every volume of that as kept; one is deleted " +
 			"only once git says so for that very cluster, and the new one serves."}, lostClusterIsKept},
@@ -47,7 +50,8 @@ func recoveredOnWord(s decide.State, d decide.Decision) string {
 			return ""
 		}
 	case decide.StopRecovery:
-		if s.Declared.Recovery.ClusterID != s.Record.ClusterID && !s.Membership.Known {
+		ended := s.Recovery.Job == nil || s.Recovery.Job.Phase != decide.JobRuns
+		if ended && s.Declared.Recovery.ClusterID != s.Record.ClusterID && !s.Membership.Known {
 			return fmt.Sprintf("%s, and git orders no recovery of this cluster", d.Action)
 		}
 		return ""
@@ -64,6 +68,26 @@ func recoveredOnWord(s decide.State, d decide.Decision) string {
 	}
 	return ""
 }
+
+func stopsChangedJob(s decide.State, d decide.Decision) string {
+	restores, recovers, order := s.Restore.Job, s.Recovery.Job, s.Declared.Recovery
+	switch {
+	case d.Verdict == decide.Act || d.Rule != "Restore" && d.Rule != "Recover":
+	case restores != nil && works(restores.VolumeJob) && besideSeed(s) == "":
+		if restores.Digest != s.Declared.Restore.Digest {
+			return "a Job restores what git does not declare any more"
+		}
+	case recovers != nil && works(recovers.VolumeJob) && recovering(s.Record):
+		changed := recovers.ClusterID != order.ClusterID || recovers.Digest != order.Digest
+		if changed && order.Refused == "" && !s.Membership.Known && !anyReady(s) {
+			return "a Job recovers what git does not order any more"
+		}
+	}
+	return ""
+}
+
+// works reports whether a Job is at work and is not being deleted.
+func works(j decide.VolumeJob) bool { return j.Phase == decide.JobRuns && !j.Terminating }
 
 func anyReady(s decide.State) bool {
 	return slices.ContainsFunc(s.Replicas, func(r decide.Replica) bool { return r.Pod == decide.PodReady })
