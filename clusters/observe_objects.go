@@ -67,6 +67,7 @@ func (c *cluster) findSlots(ctx context.Context) error {
 		c.foundByName(ids[i], object)
 	}
 	c.state.Replicas = c.replicas()
+	c.readQuotas()
 	return nil
 }
 

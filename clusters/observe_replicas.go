@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/podstate"
 	"quorate.dev/quorate/reconcile/decide"
@@ -46,4 +49,19 @@ func (c *cluster) replicas() []decide.Replica {
 	}
 	slices.SortFunc(list, func(a, b decide.Replica) int { return a.Ordinal - b.Ordinal })
 	return list
+}
+
+// readQuotas reads the quotas of the pods that were made from another declaration, in the files that the pods read.
+func (c *cluster) readQuotas() {
+	configMap := inventory.Get[*corev1.ConfigMap](c.own, "ConfigMap", c.names.ConfigMap)
+	declared := objects.Template{Version: c.state.Declared.Version, SpecHash: c.state.Declared.SpecHash}
+	if configMap == nil {
+		return
+	}
+	for i := range c.state.Replicas {
+		r := &c.state.Replicas[i]
+		if made := (objects.Template{Version: r.PodVersion, SpecHash: r.PodSpecHash}); r.PodUID != "" && made != declared {
+			r.PodQuota = objects.RunningQuota(configMap.Data, c.state.ReplicaName(r.Ordinal), made)
+		}
+	}
 }

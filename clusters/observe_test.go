@@ -11,6 +11,7 @@ import (
 
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // Whatever has the labels, only what Quorate makes is the cluster's.
@@ -43,4 +44,27 @@ func TestReplicasByClaims(t *testing.T) {
 	if got := c.replicas(); len(got) != 1 || got[0].VolumeUID != "v0" {
 		t.Errorf("%+v", got)
 	}
+}
+
+// TestQuotasOfOlderPods: the quota of a pod that was made from another declaration is read from the file of that pod.
+func TestQuotasOfOlderPods(t *testing.T) {
+	files := map[string]string{
+		"z-0-3.6.16-h1.yaml": "data-dir: d\nquota-backend-bytes: 2147483648\n",
+		"z-1-3.6.16-h1.yaml": "data-dir: d\nquota-backend-bytes: many\n",
+		"z-2-3.6.16-h2.yaml": "data-dir: d\nquota-backend-bytes: 4294967296\n",
+		"z-4-3.6.16-h1.yaml": "data-dir: d\nquota-backend-bytes: -1\n",
+	}
+	c := &cluster{own: &inventory.Cluster{Objects: map[string]metav1.Object{"ConfigMap/z-members": &corev1.ConfigMap{Data: files}}}, names: objects.NamesOf("z")}
+	c.state.Name, c.state.Declared.Version, c.state.Declared.SpecHash = "z", "3.6.16", "h2"
+	for n, hash := range []string{"h1", "h1", "h2", "h1", "h1"} {
+		c.state.Replicas = append(c.state.Replicas, decide.Replica{Ordinal: n, PodUID: "p", PodVersion: "3.6.16", PodSpecHash: hash})
+	}
+	c.readQuotas()
+	for n, want := range []int64{2 << 30, 0, 0, 0, 0} {
+		if got := c.state.Replicas[n].PodQuota; got != want {
+			t.Errorf("z-%d: %d, want %d", n, got, want)
+		}
+	}
+	c.own.Objects = nil
+	c.readQuotas()
 }

@@ -40,7 +40,7 @@ func look(ctx context.Context, c Cluster) report.Cluster {
 		entry.Error = oneLine(err)
 		return entry
 	}
-	entry.Warnings = slices.Concat(entry.Warnings, entry.State.Unseen, entry.State.SpaceWarnings(),
+	entry.Warnings = slices.Concat(entry.Warnings, entry.State.Unseen, entry.State.EtcdWarnings(),
 		entry.State.RewriteWarnings())
 	entry.Decision = decide.Decide(entry.State)
 	warnOfCertificates(&entry)

@@ -98,6 +98,17 @@ func liveOptions(in Input, t Template) map[string]any {
 	return nil
 }
 
+// RunningQuota returns the quota of the database, in bytes, in the live file that the pod of that name and template reads;
+// zero if nothing tells it.
+func RunningQuota(live map[string]string, pod string, t Template) int64 {
+	number, _ := readFile(live[ConfigKey(pod, t)])["quota-backend-bytes"].(json.Number)
+	quota, err := number.Int64()
+	if err != nil || quota < 0 {
+		return 0
+	}
+	return quota
+}
+
 // readFile returns the keys of a configuration file; none if it cannot be read.
 func readFile(text string) map[string]any {
 	var keys map[string]any

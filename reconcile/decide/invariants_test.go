@@ -349,6 +349,12 @@ var wrongs = []wrong{
 	{"hits what was seen", "seals another cluster", nil, acts(decide.Seal{ClusterID: 0xc2})},
 
 	{"healing under alarms", "a member is missing", func(w *world) { leave(w, 1) }, decision{decide.Block, nil, "because"}},
+	{"rollouts under alarms", "restarts without a larger quota", noSpace("NOSPACE", 4, 4), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"rollouts under alarms", "lowers a quota", noSpace("NOSPACE", 4, 8), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"rollouts under alarms", "does not know a quota", noSpace("NOSPACE", 4, 0), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"rollouts under alarms", "restarts under CORRUPT", noSpace("CORRUPT", 4, 2), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"rollouts under alarms", "starts without a larger quota", noSpace("NOSPACE", 4, 4), acts(decide.StartRollout{Version: "3.6.16", SpecHash: "h2"})},
+	{"rollouts under alarms", "prepares a downgrade", also(noSpace("NOSPACE", 4, 4), func(w *world) { w.Declared.Version = "3.5.35" }), acts(decide.EnableDowngrade{Version: "3.5"})},
 	{missesTheMissing, "nobody", nil, decision{decide.Block, nil, "because"}},
 	{missesTheMissing, "a new member", func(w *world) { leave(w, 2); w.Record = decide.Record{Members: w.Record.Members[:2]} }, decision{decide.Block, nil, "because"}},
 	{missesTheMissing, "a learner sealed before it answered", func(w *world) {
@@ -487,6 +493,7 @@ func TestInvariantsCatch(t *testing.T) {
 // right are decisions that no invariant may hold up, so that none of them holds by forbidding
 // everything.
 var right = []wrong{
+	{"", "restarts a follower for a larger quota", noSpace("NOSPACE", 4, 2), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"", "restarts a follower", rolling, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"", "adds a second beside one that has just joined", besideNew(func(*world) {}), acts(decide.AddLearner{Ordinal: 4})},
 	{"", "restarts a silent learner", func(w *world) { w.Membership.Members[2].Learner, w.Membership.Members[2].Answers = true, false }, acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
@@ -692,4 +699,15 @@ func healthy(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// noSpace is a rollout of h2 with the quota declared, under an alarm of a-2; all pods run with the other quota.
+func noSpace(kind decide.AlarmKind, declared, runs int64) func(*world) {
+	return also(rolling, func(w *world) {
+		w.Declared.Quota = declared
+		w.Membership.Members[2].Alarms = []decide.AlarmKind{kind}
+		for n := range w.Replicas {
+			w.Replicas[n].PodQuota = runs
+		}
+	})
 }

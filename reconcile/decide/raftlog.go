@@ -51,7 +51,8 @@ func prepareUpgrade(s State) (Decision, bool) {
 	refusal, prepared := s.judgeVersion()
 	target, _ := etcdversion.Parse(s.Declared.Version)
 	stepsUp := refusal == "" && !prepared && !readsLog(target.MajorMinor(), s.Record.LogVersion)
-	if !s.rolls() || !stepsUp || !s.settled() || !s.sameVersions() || s.lacksBackup() {
+	if !s.rolls() || !stepsUp || !s.settled() || !s.sameVersions() || s.lacksBackup() ||
+		s.heldByAlarm() != "" {
 		return Decision{}, false
 	}
 	runs := s.running()

@@ -27,6 +27,9 @@ type Replica struct {
 	PodUID      string `json:"podUID,omitempty"`
 	PodVersion  string `json:"podVersion,omitempty"`
 	PodSpecHash string `json:"podSpecHash,omitempty"`
+	// PodQuota is the quota of the database, in bytes, that a pod runs with which was made from another declaration;
+	// zero if it is not known.
+	PodQuota int64 `json:"podQuota,omitempty"`
 	// PodMessage says why the pod is not ready, in Kubernetes' words or
 	// etcd's last ones.
 	PodMessage string `json:"podMessage,omitempty"`

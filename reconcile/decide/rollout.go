@@ -55,7 +55,7 @@ func downgrade(s State) (Decision, bool) {
 	}
 	refusal, prepared := s.judgeVersion()
 	switch {
-	case !s.rolls() || refusal != "" || prepared || s.lacksBackup():
+	case !s.rolls() || refusal != "" || prepared || s.lacksBackup() || s.heldByAlarm() != "":
 		return Decision{}, false
 	case s.upgrades():
 		return wait(recheckSettling, "%s", s.describeRestoring())
@@ -89,8 +89,10 @@ func orUnknown(text string) string {
 }
 
 // canRoll reports whether the members are well and enough for restarts, and may run what is
-// declared.
-func (s State) canRoll() bool { return s.settled() && !s.tooFew() && s.mayRoll() && !s.lacksBackup() }
+// declared, and no alarm holds that up.
+func (s State) canRoll() bool {
+	return s.settled() && !s.tooFew() && s.mayRoll() && !s.lacksBackup() && s.heldByAlarm() == ""
+}
 
 func startRollout(s State) (Decision, bool) {
 	if !s.WantsOtherPods() || !s.canRoll() {

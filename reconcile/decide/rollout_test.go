@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,19 @@ func TestRolloutByItself(t *testing.T) {
 		"a version out of reach": {3, both(wants, declares("3.9.0")), nil},
 		"no StatefulSet":         {3, both(wants, noStatefulSet), nil},
 		"a founding":             {3, both(wants, founded), nil},
+
+		"NOSPACE":                                {3, both(wants, alarms(1, "NOSPACE"), quotas(4, 4, 4, 4)), nil},
+		"NOSPACE, a larger quota":                {3, both(wants, alarms(1, "NOSPACE"), quotas(4, 2, 2, 2)), starts},
+		"NOSPACE, a larger quota for one":        {3, both(wants, alarms(1, "NOSPACE"), quotas(4, 4, 2, 4)), starts},
+		"NOSPACE, a smaller quota":               {3, both(wants, alarms(1, "NOSPACE"), quotas(4, 2, 2, 8)), nil},
+		"NOSPACE, an unknown quota":              {3, both(wants, alarms(1, "NOSPACE"), quotas(4, 2, 2, 0)), nil},
+		"NOSPACE, an unknown quota declared":     {3, both(wants, alarms(1, "NOSPACE"), quotas(0, 2, 2, 2)), nil},
+		"NOSPACE, and nothing to restart":        {3, both(alarms(1, "NOSPACE"), func(s *State) { s.Objects.RunsHash = "h2" }), StartRollout{"3.6.16", "h1"}},
+		"CORRUPT, a larger quota":                {3, both(wants, alarms(1, "CORRUPT"), quotas(4, 2, 2, 2)), nil},
+		"an unknown alarm, a larger quota":       {3, both(wants, alarms(1, "NOSPACE", "OTHER"), quotas(4, 2, 2, 2)), nil},
+		"a stale unknown alarm, a larger quota":  {3, both(wants, leftOver(0, "OTHER"), quotas(4, 2, 2, 2)), nil},
+		"a stale NOSPACE alarm, a larger quota":  {3, both(wants, leftOver(0, "NOSPACE"), quotas(4, 2, 2, 2)), starts},
+		"a stale NOSPACE alarm, the same quotas": {3, both(wants, leftOver(0, "NOSPACE"), quotas(2, 2, 2, 2)), nil},
 	})
 	askAlone(t, rollOneMember, map[string]ruleCase{
 		"none is new":                    {3, begun, restarts(2)},
@@ -49,6 +63,11 @@ func TestRolloutByItself(t *testing.T) {
 		"only the leader is left":        {3, both(begun, leads(2), isNew(0, 1)), MoveLeader{0xa2, 0xa0}},
 		"the only one":                   {1, begun, restarts(0)},
 		"one of two, the other leads":    {2, both(begun, isNew(0)), restarts(1)},
+	})
+	askAlone(t, rollOneMember, map[string]ruleCase{
+		"NOSPACE":                       {3, both(begun, alarms(1, "NOSPACE"), quotas(4, 4, 4, 4)), nil},
+		"NOSPACE, a larger quota":       {3, both(begun, alarms(1, "NOSPACE"), quotas(4, 2, 2, 2)), restarts(2)},
+		"NOSPACE, a larger quota begun": {3, both(begun, isNew(2), alarms(1, "NOSPACE"), quotas(4, 2, 2, 0)), restarts(1)},
 	})
 	askVerdict(t, versionRefused, map[string]verdictCase{
 		"out of reach":              {3, declares("3.9.0"), Block},
@@ -95,7 +114,7 @@ func TestRunningByItself(t *testing.T) {
 		"of nobody":                {3, leftOver(0, "CORRUPT"), Block},
 		"of one that is gone":      {3, leftOver(0xd1, "NOSPACE"), ""},
 		"unknown":                  {3, both(alarms(1, "NOSPACE"), unlisted), ""},
-		"while other pods are due": {3, both(alarms(1, "NOSPACE"), wants), ""},
+		"while other pods are due": {3, both(alarms(1, "NOSPACE"), wants), Block},
 	})
 	askVerdict(t, State.neverReady, map[string]verdictCase{
 		"healthy":        {3, nil, ""},
@@ -187,5 +206,36 @@ func TestCA(t *testing.T) {
 	const whole, long = "01:23:45:67:89:AB:CD:EF", "01:23:45:67:89:AB:CD:EF:01"
 	if short(whole) != whole || short(long) != whole+":…" {
 		t.Errorf("%s is written %s, and %s %s", whole, short(whole), long, short(long))
+	}
+}
+
+// quotas are the one that is declared, and those that the pods run with.
+func quotas(declared int64, pods ...int64) func(*State) {
+	return func(s *State) {
+		s.Declared.Quota = declared
+		for n, quota := range pods {
+			s.Replicas[n].PodQuota = quota
+		}
+	}
+}
+
+// TestAlarmsAreWarnings: whatever the decision is, each alarm that holds is a warning.
+func TestAlarmsAreWarnings(t *testing.T) {
+	rolls := func(s *State) { s.Declared.Version = "3.7.3" }
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   []string
+	}{
+		"none":               {rolls, nil},
+		"of a member":        {both(rolls, alarms(1, "NOSPACE")), []string{"a-1 raises NOSPACE"}},
+		"of two":             {both(rolls, alarms(0, "NOSPACE"), alarms(1, "CORRUPT")), []string{"a-0 raises NOSPACE", "a-1 raises CORRUPT"}},
+		"of none":            {leftOver(0, "CORRUPT"), []string{"etcd raises CORRUPT, and cannot tell which member"}},
+		"of one that is not": {leftOver(0xd1, "NOSPACE"), []string{"the NOSPACE alarm of member d1"}},
+		"one is silent":      {both(silence(2), alarms(1, "NOSPACE")), []string{"a-1 raises NOSPACE"}},
+		"to stop":            {both(alarms(1, "NOSPACE"), func(s *State) { s.Declared.Lifecycle = Stopped }), []string{"a-1 raises NOSPACE"}},
+	} {
+		if got := after(3, c.change).Warnings(); !slices.EqualFunc(got, c.want, strings.Contains) {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
 	}
 }

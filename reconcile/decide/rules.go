@@ -101,7 +101,7 @@ var rules = []rule{
 		rollOneMember},
 	{Rule{"ScaleUp", "An ordinal below the declared number has no member: add one there, as a learner."},
 		besideBackup(scaleUp)},
-	{Rule{"AlarmRaised", "A member raises an alarm: etcd refuses writes."}, besideBackup(alarmRaised)},
+	{Rule{"AlarmRaised", "A member raises an alarm, and etcd refuses writes. Only a larger quota is rolled out."}, besideBackup(alarmRaised)},
 	{Rule{"BackUp", "Git declares backups, and there is none of this cluster yet, or none from before an upgrade: " +
 		"start one."}, backUp},
 	{Rule{"VersionRefused", "The version that git declares cannot be reached from the one that runs in one step: " +

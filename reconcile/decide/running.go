@@ -89,26 +89,6 @@ func (s State) unlisted() []string {
 // that agrees (etcd: CompactHashCheck).
 const unidentified = ID(0)
 
-// alarmRaised: without space, options may still be rolled out, or the quota could not be raised
-// (hard case H109). Whose data are right is another matter: see dataInDoubt.
-func alarmRaised(s State) (Decision, bool) {
-	var facts []string
-	for _, m := range s.MembersInOrder() {
-		if len(m.Alarms) > 0 {
-			facts = append(facts, fmt.Sprintf("%s raises %s", s.nameOf(m), Enumerate(m.AlarmNames())))
-		}
-	}
-	for _, alarm := range s.Membership.staleAlarms() {
-		if alarm.ID == unidentified {
-			facts = append(facts, fmt.Sprintf("etcd raises %s, and cannot tell which member it is about", alarm.Kind))
-		}
-	}
-	if !s.Membership.Known || len(facts) == 0 || s.rolls() {
-		return Decision{}, false
-	}
-	return block("%s", strings.Join(facts, "; "))
-}
-
 func memberFailing(s State) (Decision, bool) {
 	for _, ordinal := range s.silentOrdinals() {
 		if s.failsForLong(s.Replica(ordinal)) && !s.replacedInTime(ordinal) {

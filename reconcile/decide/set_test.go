@@ -171,6 +171,8 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 		r.PodMessage = text
 	case "made":
 		r.PodVersion, r.PodSpecHash, _ = strings.Cut(text, "/")
+	case "quota":
+		r.PodQuota, err = decidetest.Mebibytes(text)
 	case "crashes":
 		r.PodCrashes, err = strconv.Atoi(text)
 	case "refused":

@@ -106,12 +106,6 @@ func (s State) takeLearners(r Record, n int) bool {
 	})
 }
 
-// alarmed reports whether an alarm holds, so that etcd refuses writes.
-func (s State) alarmed() bool {
-	return len(s.Membership.StaleAlarms) > 0 ||
-		slices.ContainsFunc(s.Membership.Members, func(m Member) bool { return len(m.Alarms) > 0 })
-}
-
 // learners counts the members without a vote.
 func (m Membership) learners() int {
 	n := 0

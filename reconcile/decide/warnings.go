@@ -8,7 +8,7 @@ import (
 
 // Warnings are what a report says besides the decision, certificates aside.
 func (s State) Warnings() []string {
-	return slices.Concat(s.SpaceWarnings(), s.BackupWarnings(), s.RewriteWarnings())
+	return slices.Concat(s.EtcdWarnings(), s.BackupWarnings(), s.RewriteWarnings())
 }
 
 // CertificateWarnings say what only a person can mend about certificates, besides their age.
@@ -95,9 +95,9 @@ func (s State) instead() string {
 	return Enumerate(there)
 }
 
-// SpaceWarnings say which members have a database that the declared quota has no room for: etcd
+// spaceWarnings say which members have a database that the declared quota has no room for: etcd
 // does not shrink it by itself.
-func (s State) SpaceWarnings() []string {
+func (s State) spaceWarnings() []string {
 	var warnings []string
 	for _, m := range s.MembersInOrder() {
 		if quota := s.Declared.Quota; quota > 0 && m.DBSize >= quota {

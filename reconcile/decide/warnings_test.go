@@ -46,7 +46,7 @@ func TestSpaceWarnings(t *testing.T) {
 		for n, size := range c.sizes {
 			s.Membership.Members = append(s.Membership.Members, Member{Name: s.ReplicaName(n), DBSize: size})
 		}
-		if got := s.SpaceWarnings(); !slices.EqualFunc(got, c.want, strings.Contains) {
+		if got := s.EtcdWarnings(); !slices.EqualFunc(got, c.want, strings.Contains) {
 			t.Errorf("%s: %q, want %q", what, got, c.want)
 		}
 	}

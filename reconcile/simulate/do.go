@@ -138,7 +138,7 @@ func (w *World) stopPods() []write {
 // startRollout changes what new pods are made from, and nothing else.
 func (w *World) startRollout(a decide.StartRollout) []write {
 	next := w.set
-	next.version, next.hash = a.Version, a.SpecHash
+	next.version, next.hash, next.quota = a.Version, a.SpecHash, w.Declared.Quota
 	if !w.exists(w.statefulSet()) || next == w.set {
 		return nil
 	}

@@ -22,7 +22,7 @@ func From(s decide.State, seed uint64) *World {
 	w.fromObjects(s.Objects)
 	if s.Objects.RunsVersion+s.Objects.RunsHash != "" {
 		w.set = statefulSet{s.Objects.RunsReplicas, s.Objects.RunsVersion, s.Objects.RunsHash,
-			cmp.Or(s.Objects.RunsToken, s.Record.Token)}
+			cmp.Or(s.Objects.RunsToken, s.Record.Token), quotaOf(s, s.Objects.RunsVersion, s.Objects.RunsHash)}
 	}
 	w.fromMembership(s)
 	for _, r := range s.Replicas {
@@ -157,7 +157,7 @@ func (w *World) fromReplica(s decide.State, r decide.Replica) {
 	if hasData := d.member != 0; r.Pod != decide.PodAbsent {
 		w.pods[r.Ordinal] = pod{
 			uid: r.PodUID, version: r.PodVersion, hash: r.PodSpecHash, message: r.PodMessage, since: r.PodSince,
-			crashes: r.PodCrashes, unbound: r.PodUnbound,
+			crashes: r.PodCrashes, unbound: r.PodUnbound, quota: quotaOf(s, r.PodVersion, r.PodSpecHash),
 			started: r.PodStarted, going: r.PodGoing,
 			up: hasData && runs, terminating: r.Pod == decide.PodTerminating, failing: r.Pod == decide.PodFailing,
 		}
@@ -203,3 +203,16 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 
 // nothingKnown is the length of a log that is not known.
 const nothingKnown = 1
+
+// quotaOf is the quota of pods made from that version and SpecHash; zero if it is not known.
+func quotaOf(s decide.State, version, specHash string) int64 {
+	if version == s.Declared.Version && specHash == s.Declared.SpecHash {
+		return s.Declared.Quota
+	}
+	for _, r := range s.Replicas {
+		if r.PodVersion == version && r.PodSpecHash == specHash {
+			return r.PodQuota
+		}
+	}
+	return 0
+}

@@ -55,8 +55,8 @@ func (w *World) RaiseAlarm(n int, kind decide.AlarmKind) {
 	}
 }
 
-// FillDatabase lets the database of every member grow to the quota that the pods of the members run with. From then on,
-// each voter that runs with no larger quota raises NOSPACE once clients write.
+// FillDatabase lets the database of every member grow to 2Gi. From then on, each voter that runs with that quota, or
+// with a smaller or unknown one, raises NOSPACE once clients write.
 func (w *World) FillDatabase() { w.dbSize = fullSize }
 
 // raiseNoSpace lets the voters raise NOSPACE whose database has reached its quota.
@@ -66,7 +66,7 @@ func (w *World) raiseNoSpace(r *raft) {
 	}
 	for _, m := range r.voters() {
 		alarm := decide.Alarm{ID: m.id, Kind: decide.AlarmNoSpace}
-		if r.isUp(m.id) && !slices.Contains(r.alarms, alarm) {
+		if r.isUp(m.id) && w.pods[m.ordinal].quota <= w.dbSize && !slices.Contains(r.alarms, alarm) {
 			r.alarms = append(r.alarms, alarm)
 		}
 	}

@@ -27,6 +27,7 @@ type object struct {
 type statefulSet struct {
 	replicas             int
 	version, hash, token string
+	quota                int64
 }
 
 func (w *World) customResource() string { return "EtcdCluster " + w.name }
@@ -118,7 +119,7 @@ func joins(record decide.Record) bool {
 // beyond founding: only a rollout changes it. The token is for its life: volumes are made for it.
 func (w *World) template(standing decide.Record) statefulSet {
 	t := statefulSet{replicas: standing.Replicas(), version: w.Declared.Version, hash: w.Declared.SpecHash,
-		token: standing.Token}
+		token: standing.Token, quota: w.Declared.Quota}
 	if w.Declared.Lifecycle != decide.Running || standing.Restoring() || standing.Recovering() {
 		t.replicas = 0
 	}
@@ -127,7 +128,7 @@ func (w *World) template(standing decide.Record) statefulSet {
 	}
 	t.token = w.set.token
 	if !w.beingFounded(standing) && !standing.Restoring() {
-		t.version, t.hash = w.set.version, w.set.hash
+		t.version, t.hash, t.quota = w.set.version, w.set.hash, w.set.quota
 	}
 	return t
 }

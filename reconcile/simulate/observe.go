@@ -70,6 +70,9 @@ func (w *World) replica(n int) decide.Replica {
 	}
 	r.Pod, r.PodUID, r.PodVersion, r.PodSpecHash, r.PodMessage, r.PodCrashes = p.phase(), p.uid, p.version, p.hash,
 		p.message, p.crashes
+	if p.version != w.Declared.Version || p.hash != w.Declared.SpecHash {
+		r.PodQuota = p.quota
+	}
 	r.PodStoppedByCheck = p.stoppedByCheck()
 	r.NoData = strings.Contains(p.message, "couldn't find local name")
 	r.NoPeers = strings.Contains(p.message, "cannot fetch cluster info from peer urls")

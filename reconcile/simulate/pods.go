@@ -10,6 +10,7 @@ import (
 type pod struct {
 	uid           string
 	version, hash string
+	quota         int64
 	wait          int // ticks until the container starts
 	terminating   bool
 	up            bool   // etcd runs
@@ -108,7 +109,8 @@ func (w *World) makeReplica(n int) {
 		w.volumes[n] = volume{uid: w.next("v"), token: w.set.token}
 	}
 	if _, there := w.pods[n]; !there && !w.stuck.quota {
-		w.pods[n] = pod{uid: w.next("p"), version: w.set.version, hash: w.set.hash, wait: 1 + w.delay(2), since: w.now}
+		w.pods[n] = pod{uid: w.next("p"), version: w.set.version, hash: w.set.hash, quota: w.set.quota,
+			wait: 1 + w.delay(2), since: w.now}
 	}
 }
 

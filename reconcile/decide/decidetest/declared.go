@@ -147,6 +147,12 @@ func setBackups(d *decide.Declared, key, value string) (err error) {
 	return err
 }
 
+// Mebibytes reads a number of MiB as bytes.
+func Mebibytes(value string) (int64, error) {
+	n, err := strconv.ParseInt(value, 10, 64)
+	return n << 20, err
+}
+
 // SetSpec has git ask for something else.
 func SetSpec(d *decide.Declared, key, value string) (err error) {
 	switch key {
@@ -158,6 +164,8 @@ func SetSpec(d *decide.Declared, key, value string) (err error) {
 		d.SpecHash = value
 	case "storage":
 		d.Storage = value
+	case "quota":
+		d.Quota, err = Mebibytes(value)
 	case "lifecycle":
 		d.Lifecycle = decide.Lifecycle(value)
 	case "suspended":

@@ -22,7 +22,7 @@
 // of the custom resource are those of the state that "quorate plan -o state" prints; hash is short
 // for specHash, confirmed for confirmedMembers, problem for one of problems.
 //
-//	set spec replicas=5 version=3.7.3 hash=h2 storage=2Gi lifecycle=Running|Stopped|Deleted retention=Retain|Delete
+//	set spec replicas=5 version=3.7.3 hash=h2 storage=2Gi quota=4096 lifecycle=Running|Stopped|Deleted retention=Retain|Delete
 //	set spec suspended=true replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
 //	set spec backups=true verifies-backups=true backup-to=(s3://new) before-upgrade=true before-deletion=true
 //	set spec restore=(tuesday of b/a)|none
@@ -49,7 +49,7 @@
 //
 // # Words of stories
 //
-// Something is different: a replica, its entry in the record, its member, the MiB of its database;
+// Something is different: a replica, its entry in the record, its member, the MiB of its database and of its quota;
 // what is known of etcd, the record, the status, the objects, the CA, its certificates.
 //
 //	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9|terminating|none token=t9 lost=c1 mode=Founding|Joining|Restoring|Sealed|none
@@ -60,7 +60,7 @@
 //	set a-1 unbound=true no-peers=true no-data=true stopped-by-check=true
 //	set a-1 etcd=answers|silent|unstarted|added|none learner=true alarms=(NOSPACE) id=b1 cluster=c2
 //	set a-1 runs=3.6.16 storage=3.6 applied=100 revision=1018 silent-for=10m disagrees=(lists a-3 as a learner) hash=5c0ffee0@120/100 hash-why=(permission denied)
-//	set a-1 db=20
+//	set a-1 db=20 quota=20
 //	set etcd known=false why=(no answer within 2s) cluster=c2 leader=a-1 downgrade=3.6
 //	set etcd forbidden=(pods/portforward is forbidden)
 //	set record cluster=c2 token=t2 log=3.5 ca=none|CA1 confirmed=a1 uncompared=true

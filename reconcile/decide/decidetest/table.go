@@ -17,6 +17,9 @@ func Table(s decide.State) string {
 	}
 	d := s.Declared
 	line("declared", "%d x %s %s %s", d.Replicas, d.Version, d.SpecHash, d.Lifecycle)
+	if d.Quota > 0 {
+		line("", "quota=%d", d.Quota>>20)
+	}
 	if d.Suspended {
 		line("", "suspended")
 	}
@@ -210,6 +213,9 @@ func describeMore(s decide.State, r decide.Replica) string {
 	if r.Pod != decide.PodAbsent && r.PodSpecHash != "" &&
 		(r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash) {
 		words = append(words, fmt.Sprintf("made=%s/%s", r.PodVersion, r.PodSpecHash))
+	}
+	if r.PodQuota > 0 {
+		words = append(words, fmt.Sprintf("quota=%d", r.PodQuota>>20))
 	}
 	if r.PodCrashes > 0 {
 		words = append(words, fmt.Sprintf("crashes=%d", r.PodCrashes))

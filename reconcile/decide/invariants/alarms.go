@@ -6,6 +6,9 @@ import "quorate.dev/quorate/reconcile/decide"
 var alarmInvariants = []invariant{
 	{Invariant{"healing under alarms", "AlarmRaised applies only while etcd lists every declared member."},
 		healingUnderAlarms},
+	{Invariant{"rollouts under alarms", "While an alarm holds, no member that serves is restarted, and no downgrade is " +
+		"prepared, for another declaration, unless it raises the quota of a member and lowers none, and all alarms are " +
+		"NOSPACE."}, rolloutsUnderAlarms},
 }
 
 // healingUnderAlarms: a lost member is replaced first, since a learner can join while etcd refuses writes.
@@ -19,4 +22,60 @@ func healingUnderAlarms(s decide.State, d decide.Decision) string {
 		}
 	}
 	return ""
+}
+
+// rolloutsUnderAlarms: what is rolled out under an alarm ends it, or waits.
+func rolloutsUnderAlarms(s decide.State, d decide.Decision) string {
+	kinds := alarmKinds(s)
+	switch a := d.Action.(type) {
+	case decide.RestartReplica:
+		if m, listed := memberAt(s, a.Ordinal); !listed || !m.Answers {
+			return ""
+		}
+	case decide.EnableDowngrade:
+	case decide.StartRollout:
+		if !allAnswer(s.Membership.Members) || !s.Membership.Known {
+			return "" // a member that does not run may run as declared
+		}
+	default:
+		return ""
+	}
+	if len(kinds) == 0 {
+		return ""
+	}
+	for kind := range kinds {
+		if kind != decide.AlarmNoSpace {
+			return "rolls out under " + string(kind)
+		}
+	}
+	restarts, raises := false, false
+	for _, r := range s.Replicas {
+		known := r.PodVersion+r.PodSpecHash != "" && r.Pod != decide.PodAbsent
+		if !known || r.PodVersion == s.Declared.Version && r.PodSpecHash == s.Declared.SpecHash {
+			continue
+		}
+		restarts = true
+		if r.PodQuota == 0 || r.PodQuota > s.Declared.Quota {
+			return "rolls out under NOSPACE, and may lower the quota of " + podName(s, r.Ordinal)
+		}
+		raises = raises || r.PodQuota < s.Declared.Quota
+	}
+	if restarts && !raises {
+		return "rolls out under NOSPACE what does not raise the quota"
+	}
+	return ""
+}
+
+// alarmKinds are the kinds of all alarms that hold.
+func alarmKinds(s decide.State) map[decide.AlarmKind]bool {
+	kinds := map[decide.AlarmKind]bool{}
+	for _, m := range s.Membership.Members {
+		for _, kind := range m.Alarms {
+			kinds[kind] = true
+		}
+	}
+	for _, alarm := range s.Membership.StaleAlarms {
+		kinds[alarm.Kind] = true
+	}
+	return kinds
 }

@@ -1,0 +1,106 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// alarmed reports whether an alarm holds, so that etcd refuses writes.
+func (s State) alarmed() bool {
+	return len(s.Membership.StaleAlarms) > 0 ||
+		slices.ContainsFunc(s.Membership.Members, func(m Member) bool { return len(m.Alarms) > 0 })
+}
+
+// onlyOutOfSpace reports whether all alarms that hold are NOSPACE.
+func (s State) onlyOutOfSpace() bool {
+	noSpace := func(kind AlarmKind) bool { return kind == AlarmNoSpace }
+	for _, m := range s.Membership.Members {
+		if !all(m.Alarms, noSpace) {
+			return false
+		}
+	}
+	return all(s.Membership.StaleAlarms, func(a Alarm) bool { return noSpace(a.Kind) })
+}
+
+func all[T any](list []T, is func(T) bool) bool {
+	return !slices.ContainsFunc(list, func(one T) bool { return !is(one) })
+}
+
+// heldByAlarm says why members are not restarted for what git declares while an alarm holds. It is empty if none does,
+// if no pod is to be restarted, or if the rollout raises the quota that has led to NOSPACE (hard case H109).
+func (s State) heldByAlarm() string {
+	if !s.alarmed() || !s.anyReplica(s.madeOtherwise) {
+		return ""
+	}
+	if !s.onlyOutOfSpace() {
+		return "no pod is restarted for another declaration under this alarm"
+	}
+	raised := false
+	for _, r := range s.replicasInOrder() {
+		switch {
+		case !s.madeOtherwise(r):
+		case r.PodQuota == 0 || s.Declared.Quota == 0:
+			return fmt.Sprintf("only a larger etcd.quota is rolled out under NOSPACE, and the quota of %s is not known",
+				s.ReplicaName(r.Ordinal))
+		case r.PodQuota > s.Declared.Quota:
+			return fmt.Sprintf("only a larger etcd.quota is rolled out under NOSPACE, and %s has a larger one than "+
+				"declared", s.ReplicaName(r.Ordinal))
+		case r.PodQuota < s.Declared.Quota:
+			raised = true
+		}
+	}
+	if !raised {
+		return "only a larger etcd.quota is rolled out under NOSPACE"
+	}
+	return ""
+}
+
+// alarms names the alarms that hold, except those of members that etcd no longer lists.
+func (s State) alarms() []string {
+	var facts []string
+	for _, m := range s.MembersInOrder() {
+		if len(m.Alarms) > 0 {
+			facts = append(facts, fmt.Sprintf("%s raises %s", s.nameOf(m), Enumerate(m.AlarmNames())))
+		}
+	}
+	for _, alarm := range s.Membership.staleAlarms() {
+		if alarm.ID == unidentified {
+			facts = append(facts, fmt.Sprintf("etcd raises %s, and cannot tell which member it is about", alarm.Kind))
+		}
+	}
+	return facts
+}
+
+// alarmRaised stops for an alarm that only a person can end. A lost member is replaced before that, and a larger quota
+// is rolled out. Whose data is right under CORRUPT is a matter of dataInDoubt.
+func alarmRaised(s State) (Decision, bool) {
+	facts := s.alarms()
+	held := s.heldByAlarm()
+	if !s.Membership.Known || len(facts) == 0 || held == "" && s.lacksBackup() {
+		return Decision{}, false
+	}
+	message := strings.Join(facts, "; ")
+	if s.onlyOutOfSpace() {
+		message += ". Compact and defragment, or declare a larger etcd.quota; then run etcdctl alarm disarm"
+	}
+	if held != "" {
+		message += ". The rollout waits: " + held
+	}
+	return block("%s", message)
+}
+
+// EtcdWarnings name every alarm that holds, whatever the decision is about, and the members whose database has
+// outgrown the declared quota.
+func (s State) EtcdWarnings() []string {
+	var warnings []string
+	for _, fact := range s.alarms() {
+		warnings = append(warnings, fact+": etcd refuses writes")
+	}
+	for _, alarm := range s.Membership.staleAlarms() {
+		if alarm.ID != unidentified {
+			warnings = append(warnings, s.describeAlarm(alarm)+" still holds: etcd refuses writes")
+		}
+	}
+	return append(warnings, s.spaceWarnings()...)
+}
