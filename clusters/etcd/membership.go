@@ -138,10 +138,10 @@ func markLeader(members []decide.Member, replies []reply) {
 	}
 }
 
-// downgrade takes the word of the best informed, too.
+// downgrade takes the word of the best informed of those that tell: etcd 3.5 does not.
 func downgrade(replies []reply) string {
 	for _, r := range replies {
-		if r.knowsLeader() {
+		if r.knowsLeader() && r.status.DowngradeInfo != nil {
 			return r.downgrade()
 		}
 	}

@@ -45,18 +45,23 @@ func readsLog(v etcdversion.MajorMinor, since string) bool {
 
 func (s State) allAnswer() bool { return Answering(s.Membership.Members) == len(s.Membership.Members) }
 
-// prepareUpgrade has etcd write out what the declared version could not read. Once a member runs
-// that version, it has read it.
-func prepareUpgrade(s State) (Decision, bool) {
+// clearsLogBy is the minor version that a downgrade is prepared to, so that etcd writes out what the declared version
+// could not read; empty if there is no need. Once a member runs that version, it has read the log.
+func (s State) clearsLogBy() string {
 	refusal, prepared := s.judgeVersion()
-	target, _ := etcdversion.Parse(s.Declared.Version)
-	stepsUp := refusal == "" && !prepared && !readsLog(target.MajorMinor(), s.Record.LogVersion)
-	if !s.rolls() || !stepsUp || !s.settled() || !s.sameVersions() || s.lacksBackup() ||
-		s.heldByAlarm() != "" {
+	stepsUp := refusal == "" && !prepared && !readsLog(minorOf(s.Declared.Version), s.Record.LogVersion)
+	if !s.rolls() || !stepsUp || !s.sameVersions() {
+		return ""
+	}
+	return s.running()[0].MajorMinor().Next(-1).String()
+}
+
+// prepareUpgrade has etcd write out what the declared version could not read.
+func prepareUpgrade(s State) (Decision, bool) {
+	before, target := s.clearsLogBy(), s.Declared.Version
+	if before == "" || !s.settled() || s.lacksMember() || s.lacksBackup() || s.heldByAlarm() != "" {
 		return Decision{}, false
 	}
-	runs := s.running()
-	before := runs[0].MajorMinor().Next(-1).String()
 	switch s.Membership.Downgrade {
 	case "":
 		return act(EnableDowngrade{before},

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -43,16 +44,13 @@ func versionRefused(s State) (Decision, bool) {
 	return block("%s; what runs is kept as it is", refusal)
 }
 
-// downgrade has etcd prepare its data for an older minor version before any member runs it, and
-// takes that back when git turns back (etcd: Downgrade etcd from v3.6 to v3.5; hard case H39).
+// downgrade has etcd prepare its data for an older minor version before any member runs it (etcd: Downgrade etcd from
+// v3.6 to v3.5; hard case H39). Missing members are added first, since none can join meanwhile.
 func downgrade(s State) (Decision, bool) {
-	if !s.Membership.Known || s.founding() {
+	if !s.Membership.Known || s.founding() || s.lacksMember() {
 		return Decision{}, false
 	}
 	target, under := minorOf(s.Declared.Version), s.Membership.Downgrade
-	if under != "" && under != target.String() {
-		return act(CancelDowngrade{under}, "git declares %s: cancel the downgrade to %s", s.Declared.Version, under)
-	}
 	refusal, prepared := s.judgeVersion()
 	switch {
 	case !s.rolls() || refusal != "" || prepared || s.lacksBackup() || s.heldByAlarm() != "":
@@ -91,7 +89,7 @@ func orUnknown(text string) string {
 // canRoll reports whether the members are well and enough for restarts, and may run what is
 // declared, and no alarm holds that up.
 func (s State) canRoll() bool {
-	return s.settled() && !s.tooFew() && s.mayRoll() && !s.lacksBackup() && s.heldByAlarm() == ""
+	return s.settled() && !(s.tooFew() && s.restartsMembers()) && s.mayRoll() && !s.lacksBackup() && s.heldByAlarm() == ""
 }
 
 func startRollout(s State) (Decision, bool) {
@@ -99,6 +97,15 @@ func startRollout(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	return act(s.rollout(), "%s", s.describeRollout())
+}
+
+// restartsMembers reports whether a member was made from another declaration. If none was, a rollout is only about the
+// pods of members that are still to join.
+func (s State) restartsMembers() bool {
+	return slices.ContainsFunc(s.Membership.Members, func(m Member) bool {
+		ordinal, ours := s.OrdinalOf(m)
+		return ours && s.madeOtherwise(s.Replica(ordinal))
+	})
 }
 
 // tooFew reports whether there will be enough members for restarts that nobody notices, and are not

@@ -70,6 +70,8 @@ var rules = []rule{
 	{Rule{ruleRestore, "The cluster is made from a backup: fill the volume of its first member before it starts."},
 		restore},
 	{Rule{"RestoreMismatch", "What runs is not what was restored: lead no client to it."}, restoreMismatch},
+	{Rule{"CancelDowngrade", "A downgrade is enabled in etcd that git does not declare, or that keeps a new member from " +
+		"joining. Cancel it."}, cancelDowngrade},
 	{Rule{"RestartBroken", "A pod that does not come up was made from an earlier declaration, " +
 		"or can never get its volume: recreate it."}, restartBroken},
 	{Rule{"WaitForFormation", "The founding members are starting."}, waitForFormation},
@@ -94,7 +96,7 @@ var rules = []rule{
 	{Rule{"WaitForMembers", "The cluster serves; a member is not healthy yet, or no longer."}, waitForMembers},
 	{Rule{"PrepareUpgrade", "The version that git declares cannot read all that is in the members' logs: have etcd " +
 		"write it out first."}, prepareUpgrade},
-	{Rule{"Downgrade", "Git declares an older minor version: have etcd prepare its data for it, or take that back."},
+	{Rule{"Downgrade", "An older minor version is declared. Have etcd prepare its data for it."},
 		downgrade},
 	{Rule{"StartRollout", "Git declares other pods than run: have new pods made so."}, startRollout},
 	{Rule{"RollOneMember", "A pod was made from an earlier declaration: restart it, one at a time, the leader last."},

@@ -131,6 +131,9 @@ func scaleUp(s State) (Decision, bool) {
 	if !s.empty(ordinal) {
 		return s.waitForSlot(ordinal)
 	}
+	if why := s.newPodsTooOld(); why != "" {
+		return block("%s cannot be added: %s", s.ReplicaName(ordinal), why)
+	}
 	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s, %d declared: add %s as a learner; %s answer",
 		plural(len(s.Membership.Members), "member", "members"), s.Declared.Replicas, s.ReplicaName(ordinal),
 		s.describeQuorum())

@@ -232,23 +232,38 @@ func TestUpgradeRules(t *testing.T) {
 		change func(*State)
 		want   Action
 	}{
-		"an upgrade":                           {prepareUpgrade, unclear, EnableDowngrade{"3.5"}},
-		"an upgrade, unknown":                  {prepareUpgrade, both(unclear, func(s *State) { s.Membership.Known = false }), nil},
-		"an upgrade beside a silent member":    {prepareUpgrade, both(unclear, silence(2)), nil},
-		"an upgrade that is refused":           {prepareUpgrade, both(unclear, runs("3.6.10", "3.6.16", "3.6.16")), nil},
-		"another patch of 3.7":                 {prepareUpgrade, both(unclear, runs("3.7.2", "3.7.2", "3.7.2")), nil},
-		"another patch of 3.6":                 {prepareUpgrade, both(declares("3.6.17"), logs("")), nil},
-		"an upgrade that the log allows":       {prepareUpgrade, both(unclear, logs("3.6"), stores("3.4", "3.6", "3.6", "3.6")), nil},
-		"an upgrade half done":                 {prepareUpgrade, both(unclear, runs("3.6.16", "3.7.3", "3.7.3")), nil},
-		"another downgrade is under way":       {prepareUpgrade, both(unclear, stores("3.4", "3.6", "3.6", "3.6")), nil},
-		"all pods are as declared":             {prepareUpgrade, both(unclear, asDeclared), nil},
-		"a downgrade":                          {downgrade, back, EnableDowngrade{"3.5"}},
-		"a downgrade, unknown":                 {downgrade, both(back, func(s *State) { s.Membership.Known = false }), nil},
-		"a downgrade of a founding":            {downgrade, both(back, func(s *State) { s.Record, s.ReportedClusterID = FoundingRecord("t", 3), 0 }), nil},
-		"a downgrade, and all are as declared": {downgrade, both(back, asDeclared), nil},
-		"a downgrade that is refused":          {downgrade, both(back, declares("3.4.0")), nil},
-		"a downgrade that is prepared":         {downgrade, both(back, stores("3.5", "3.5", "3.5", "3.5")), nil},
-		"no downgrade any more":                {downgrade, stores("3.5", "3.6", "3.6", "3.6"), CancelDowngrade{"3.5"}},
+		"an upgrade":                                          {prepareUpgrade, unclear, EnableDowngrade{"3.5"}},
+		"an upgrade, unknown":                                 {prepareUpgrade, both(unclear, func(s *State) { s.Membership.Known = false }), nil},
+		"an upgrade beside a silent member":                   {prepareUpgrade, both(unclear, silence(2)), nil},
+		"an upgrade that is refused":                          {prepareUpgrade, both(unclear, runs("3.6.10", "3.6.16", "3.6.16")), nil},
+		"another patch of 3.7":                                {prepareUpgrade, both(unclear, runs("3.7.2", "3.7.2", "3.7.2")), nil},
+		"another patch of 3.6":                                {prepareUpgrade, both(declares("3.6.17"), logs("")), nil},
+		"an upgrade that the log allows":                      {prepareUpgrade, both(unclear, logs("3.6"), stores("3.4", "3.6", "3.6", "3.6")), nil},
+		"an upgrade half done":                                {prepareUpgrade, both(unclear, runs("3.6.16", "3.7.3", "3.7.3")), nil},
+		"another downgrade is under way":                      {prepareUpgrade, both(unclear, stores("3.4", "3.6", "3.6", "3.6")), nil},
+		"all pods are as declared":                            {prepareUpgrade, both(unclear, asDeclared), nil},
+		"a downgrade":                                         {downgrade, back, EnableDowngrade{"3.5"}},
+		"a downgrade, unknown":                                {downgrade, both(back, func(s *State) { s.Membership.Known = false }), nil},
+		"a downgrade of a founding":                           {downgrade, both(back, func(s *State) { s.Record, s.ReportedClusterID = FoundingRecord("t", 3), 0 }), nil},
+		"a downgrade, and all are as declared":                {downgrade, both(back, asDeclared), nil},
+		"a downgrade that is refused":                         {downgrade, both(back, declares("3.4.0")), nil},
+		"a downgrade that is prepared":                        {downgrade, both(back, stores("3.5", "3.5", "3.5", "3.5")), nil},
+		"a downgrade, and a member is missing":                {downgrade, both(back, without(2)), nil},
+		"a downgrade, and one has never started":              {downgrade, both(back, learns(2), unstartedMember(2)), nil},
+		"an upgrade, and a member is missing":                 {prepareUpgrade, both(unclear, without(2)), nil},
+		"no downgrade any more":                               {cancelDowngrade, stores("3.5", "3.6", "3.6", "3.6"), CancelDowngrade{"3.5"}},
+		"no downgrade any more, unknown":                      {cancelDowngrade, both(stores("3.5", "3.6", "3.6", "3.6"), unlisted), nil},
+		"no downgrade any more, one fails":                    {cancelDowngrade, both(stores("3.5", "3.6", "3.6", "3.6"), silence(1)), CancelDowngrade{"3.5"}},
+		"the declared downgrade":                              {cancelDowngrade, both(back, stores("3.5", "3.5", "3.5", "3.5")), nil},
+		"the declared one, and one is silent":                 {cancelDowngrade, both(back, stores("3.5", "3.5", "3.5", "3.5"), silence(1)), nil},
+		"the declared one, and one is missing":                {cancelDowngrade, both(back, stores("3.5", "3.5", "3.5", "3.5"), without(1)), CancelDowngrade{"3.5"}},
+		"the declared one, and one never started":             {cancelDowngrade, both(back, stores("3.5", "3.5", "3.5", "3.5"), learns(1), unstartedMember(1)), CancelDowngrade{"3.5"}},
+		"the declared one, and new pods are of it":            {cancelDowngrade, both(back, stores("3.5", "3.5", "3.5", "3.5"), without(1), func(s *State) { s.Objects.RunsVersion = "3.5.35" }), nil},
+		"the declared one, and new pods are of it, as one is": {cancelDowngrade, both(back, stores("3.5", "3.5", "3.5", "3.5"), runs("3.6.16", "3.6.16", "3.5.35"), without(1), func(s *State) { s.Objects.RunsVersion = "3.5.35" }), CancelDowngrade{"3.5"}},
+		"the declared one, to stop":                           {cancelDowngrade, both(back, stores("3.5", "3.5", "3.5", "3.5"), without(1), func(s *State) { s.Declared.Lifecycle = Stopped }), nil},
+		"one for the log":                                     {cancelDowngrade, both(unclear, stores("3.5", "3.6", "3.6", "3.6")), nil},
+		"one for the log, and one is missing":                 {cancelDowngrade, both(unclear, stores("3.5", "3.6", "3.6", "3.6"), without(1)), CancelDowngrade{"3.5"}},
+		"another one than for the log":                        {cancelDowngrade, both(unclear, stores("3.4", "3.6", "3.6", "3.6")), CancelDowngrade{"3.4"}},
 	} {
 		d, speaks := c.rule(after(3, c.change))
 		if d.Action != c.want || speaks != (c.want != nil) {
@@ -269,4 +284,9 @@ func asDeclared(s *State) {
 	for i := range s.Replicas {
 		s.Replicas[i].PodVersion = s.Declared.Version
 	}
+}
+
+// unstartedMember has a member that has never started.
+func unstartedMember(n int) func(*State) {
+	return func(s *State) { s.Membership.Members[n].Started, s.Membership.Members[n].Answers = false, false }
 }

@@ -62,7 +62,7 @@ func (s State) wayOut(d Decision) string {
 			"etcdctl move-leader makes another member lead, and etcdctl endpoint status shows who lags"
 	case "WaitForMembers":
 		return s.wayOutOfMembers()
-	case "PrepareUpgrade", "Downgrade", "DisarmAlarm", "Seal":
+	case "CancelDowngrade", "PrepareUpgrade", "Downgrade", "DisarmAlarm", "Seal":
 		return "the log of etcd's leader says why it does not go on"
 	}
 	return s.wayOutOfPods()

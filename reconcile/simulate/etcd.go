@@ -127,6 +127,8 @@ func (w *World) startJoining(n int, p pod) (data, string) {
 		case m.ran:
 			return data{}, "tocommit(1436) is out of range [lastIndex(0)]. " +
 				"Was the raft log corrupted, truncated, or lost?"
+		case r.downgrade != 0: // whatever it runs
+			return data{}, "incompatible with current running cluster"
 		case minorOf(p.version) < r.version:
 			return data{}, "incompatible with current running cluster"
 		}

@@ -81,7 +81,8 @@ var invariants = []invariant{
 		deletedAsDeclared},
 	{Invariant{"downgraded as declared",
 		"etcd is told to prepare for the minor version below the one that runs only where git declares that or, to " +
-			"have the log written out, the one above; it is told to stop only where git does not declare it."},
+			"have the log written out, the one above; it is told to stop only where git does not declare it, " +
+			"or where a member is still to join."},
 		downgradedAsDeclared},
 	{Invariant{"one CA", "While members trust another CA than the one that certificates would be issued from, " +
 		"nothing is done but to declare and to seal."}, oneCA},

@@ -27,12 +27,13 @@ func deletedAsDeclared(s decide.State, d decide.Decision) string {
 
 // downgradedAsDeclared: etcd is told to prepare for the minor version below the one that runs,
 // where git asks for that or, for the sake of what is in the log, for the one above; and it is told
-// to stop only where git does not ask for it.
+// to stop only where git does not ask for it, or where a new member could not join.
 func downgradedAsDeclared(s decide.State, d decide.Decision) string {
 	declaredMajor, declared, _ := minorOf(s.Declared.Version)
 	switch a := d.Action.(type) {
 	case decide.CancelDowngrade:
-		if major, minor, known := minorOf(a.Version); !known || major == declaredMajor && minor == declared {
+		major, minor, known := minorOf(a.Version)
+		if !known || major == declaredMajor && minor == declared && !awaitsMember(s) {
 			return fmt.Sprintf("%s, which git declares", d.Action)
 		}
 	case decide.EnableDowngrade:
@@ -55,6 +56,21 @@ func downgradedAsDeclared(s decide.State, d decide.Decision) string {
 		}
 	}
 	return ""
+}
+
+// awaitsMember reports whether a member is still to join.
+func awaitsMember(s decide.State) bool {
+	for ordinal := range s.Declared.Replicas {
+		if m, listed := memberAt(s, ordinal); !listed || !m.Started {
+			return true
+		}
+	}
+	for _, m := range s.Membership.Members {
+		if !m.Started {
+			return true
+		}
+	}
+	return anyVolumeGoes(s)
 }
 
 // versionsThatRun are those that members say they run; if none does, the one that was last known,

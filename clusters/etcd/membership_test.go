@@ -1,0 +1,31 @@
+package etcd
+
+import (
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// TestDowngradeIsToldByNewerMembers: etcd 3.5 does not tell of a downgrade, however well informed it is.
+func TestDowngradeIsToldByNewerMembers(t *testing.T) {
+	older := reply{status: &clientv3.StatusResponse{Version: "3.5.35", Leader: 1}}
+	newer := reply{status: &clientv3.StatusResponse{Version: "3.6.16", Leader: 1, DowngradeInfo: &etcdserverpb.DowngradeInfo{Enabled: true, TargetVersion: "3.5.0"}}}
+	ended := reply{status: &clientv3.StatusResponse{Version: "3.6.16", Leader: 1, DowngradeInfo: &etcdserverpb.DowngradeInfo{}}}
+	alone := reply{status: &clientv3.StatusResponse{Version: "3.6.16", DowngradeInfo: newer.status.DowngradeInfo}}
+	for what, c := range map[string]struct {
+		replies []reply
+		want    string
+	}{
+		"none":                      {nil, ""},
+		"3.5 alone":                 {[]reply{older}, ""},
+		"3.5 is better informed":    {[]reply{older, newer}, "3.5"},
+		"the best informed of 3.6":  {[]reply{older, ended, newer}, ""},
+		"one that knows no leader":  {[]reply{alone}, ""},
+		"behind one without leader": {[]reply{alone, newer}, "3.5"},
+	} {
+		if got := downgrade(c.replies); got != c.want {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+	}
+}

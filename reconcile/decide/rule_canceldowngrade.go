@@ -1,0 +1,40 @@
+package decide
+
+import "fmt"
+
+// cancelDowngrade cancels a downgrade that git does not declare, or that keeps a new member from joining: while it is
+// enabled, etcd takes no new member of any version (hard case H132). The rule comes before all that waits or blocks for a
+// member, so that reverting the downgrade in git always cancels it. Once all members run, it is prepared again.
+func cancelDowngrade(s State) (Decision, bool) {
+	under := s.Membership.Downgrade
+	if !s.Membership.Known || s.founding() || under == "" {
+		return Decision{}, false
+	}
+	switch {
+	case under != minorOf(s.Declared.Version).String() && under != s.clearsLogBy():
+		return act(CancelDowngrade{under}, "git declares %s: cancel the downgrade to %s", s.Declared.Version, under)
+	case s.lacksMember() && s.hasStatefulSet() && s.newPodsTooOld() == "":
+		return act(CancelDowngrade{under}, "no member can join while the downgrade to %s is enabled: cancel it until all "+
+			"declared members run", under)
+	}
+	return Decision{}, false
+}
+
+// lacksMember reports whether a member is still to join: a declared one that etcd does not list, a listed one that has
+// never started, or a spare one.
+func (s State) lacksMember() bool {
+	_, free := s.freeOrdinal()
+	_, spare := s.addSpare()
+	return s.toRun() && (free || spare || !all(s.Membership.Members, func(m Member) bool { return m.Started }))
+}
+
+// newPodsTooOld says why no new member can join: new pods run an older minor version than all members, and etcd takes
+// none that is older than the cluster. It is empty if they can.
+func (s State) newPodsTooOld() string {
+	runs, made := s.running(), minorOf(s.Objects.RunsVersion)
+	if len(runs) == 0 || !s.hasStatefulSet() || made.Compare(runs[0].MajorMinor()) >= 0 {
+		return ""
+	}
+	return fmt.Sprintf("new pods run etcd %s, and no member older than %s can join this cluster. Declare etcd %s until "+
+		"all members run", s.Objects.RunsVersion, runs[0].MajorMinor(), runs[0])
+}

@@ -1,0 +1,77 @@
+package simulate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+// momentsOfDowngrade are the worlds before each pass of a downgrade from 3.6 to 3.5.
+func momentsOfDowngrade(t *testing.T) []*simulate.World {
+	w := formed(t, 3)
+	w.Declared.Version = "3.5.35"
+	var worlds []*simulate.World
+	for range w.Clone().Converge(patienceOfTests) {
+		worlds = append(worlds, w.Clone())
+		w.Pass(simulate.NoCrash)
+		w.Tick()
+	}
+	return worlds
+}
+
+// TestMemberLostDuringDowngrade: whichever member is lost, and at whatever moment of a downgrade, the member is replaced,
+// and the downgrade ends as declared. If it was the only one of the older version, a Block says what to declare first.
+func TestMemberLostDuringDowngrade(t *testing.T) {
+	for n, start := range momentsOfDowngrade(t) {
+		for member := range 3 {
+			name := fmt.Sprintf("a-%d is lost before pass %d", member, n+1)
+			w := start.Clone()
+			w.LoseVolume(member)
+			d := endOf(w)
+			if d.Rule == "ScaleUp" && strings.Contains(d.Message, "no member older than 3.6 can join this cluster. Declare etcd 3.6.16") {
+				w.Declared.Version = "3.6.16"
+				endOf(w)
+				w.Declared.Version = "3.5.35"
+				d = endOf(w)
+			}
+			if d.Verdict != decide.Done || !isWhole(w) || w.CommonVersion() != "3.5" {
+				t.Errorf("%s: it ends at %s, whole %t: %s", name, w.CommonVersion(), isWhole(w), d)
+			}
+			for _, fault := range w.Violations() {
+				t.Errorf("%s: %s", name, fault)
+			}
+		}
+	}
+}
+
+// TestRevertAlwaysCancelsDowngrade: git turns back after a member was lost, at whatever moment of a downgrade. The
+// downgrade is canceled, and the cluster ends as declared.
+func TestRevertAlwaysCancelsDowngrade(t *testing.T) {
+	for n, start := range momentsOfDowngrade(t) {
+		for member := range 3 {
+			for passes := range 6 {
+				w := start.Clone()
+				w.LoseVolume(member)
+				for range passes {
+					w.Pass(simulate.NoCrash)
+					w.Tick()
+				}
+				w.Declared.Version = "3.6.16"
+				d := endOf(w)
+				if s := w.Observe(); d.Verdict != decide.Done || !isWhole(w) || s.Membership.Downgrade != "" || w.CommonVersion() != "3.6" {
+					t.Errorf("a-%d is lost before pass %d, reverted %d passes later: it ends at %s, whole %t, downgrade %q: %s", member, n+1, passes,
+						w.CommonVersion(), isWhole(w), s.Membership.Downgrade, d)
+				}
+			}
+		}
+	}
+}
+
+// endOf converges and returns the last decision.
+func endOf(w *simulate.World) decide.Decision {
+	steps := w.Converge(patienceOfTests)
+	return steps[len(steps)-1].Decision
+}
