@@ -161,6 +161,7 @@ func (c *cluster) observe(ctx context.Context) {
 	if own.Custom != nil {
 		c.state.ReportedClusterID, c.state.ReportedVersion = inventory.ReportedClusterID(own.Custom),
 			own.Custom.Status.Version
+		c.state.ReportedVoidRecovery = own.Custom.Status.VoidRecovery
 		c.state.Waited = status.Waited(own.Custom, c.state.Now)
 		c.state.Repeated = status.Repeated(own.Custom)
 		c.state.LastSeen = status.LastSeen(own.Custom, c.state.Declared.Recovery.ClusterID)

@@ -89,6 +89,7 @@ func newStatus(
 	status.Waiting = waiting(live, entry)
 	status.Repeated, status.Rewritten = repeated(entry), rewritten(s.Objects.Rewritten)
 	status.Backup = backupStatus(old.Backup, s)
+	status.VoidRecovery = visible.Line(s.VoidRecoveryToReport())
 	status.RestoredFrom = visible.Line(s.Record.RestoredFrom)
 	if old.ClusterID != "" && old.ClusterID == status.ClusterID {
 		status.RestoredFrom = cmp.Or(status.RestoredFrom, old.RestoredFrom)

@@ -100,6 +100,10 @@ type EtcdClusterStatus struct {
 	// restoredFrom is the backup that the cluster was made from.
 	// +optional
 	RestoredFrom string `json:"restoredFrom,omitempty"`
+	// voidRecovery is a digest of a spec.recovery that came to nothing, since the cluster has had a quorum. It is not acted on, and has to be
+	// removed and declared again if the majority is lost later.
+	// +optional
+	VoidRecovery string `json:"voidRecovery,omitempty"`
 	// waiting is what passes have waited for, or tried in vain, since they last changed anything. What has been waited for too long becomes
 	// a matter for a person: see the condition Stalled.
 	// +optional

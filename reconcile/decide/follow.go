@@ -183,6 +183,9 @@ func (s State) recordDifferences() []string {
 	case void == s.Record.VoidRecovery:
 	case void == "":
 		facts = append(facts, "git orders no recovery any more that came to nothing")
+	case !s.Membership.Known:
+		facts = append(facts, "the recovery that git orders is not carried out, since the record was lost or restored: the "+
+			"cluster may have had a quorum since that was declared")
 	default:
 		facts = append(facts, "the recovery that git orders comes to nothing, since the cluster has a quorum")
 	}

@@ -134,7 +134,7 @@ func (s State) standing(freshToken string) Record {
 	for _, ordinal := range s.remainingOrdinals() {
 		r = r.With(RecordedMember{Ordinal: ordinal, Mode: Sealed})
 	}
-	return s.follow(s.keepLost(s.takeUpRecovery(r)))
+	return s.follow(s.voidRecovery(s.keepLost(s.takeUpRecovery(r))))
 }
 
 // catchUp makes good what a record has lost to the status: one that knows no cluster ID while the

@@ -97,9 +97,9 @@ func (s State) hindersRecovery() string {
 	switch m, recorded := s.Record.Member(order.Ordinal); {
 	case order.Refused != "":
 		return order.Refused
-	case order.Word != "" && order.Word == s.Record.VoidRecovery:
-		return "the cluster has had a quorum since that was declared: if it is lost for good now, take " +
-			"spec.recovery out of git, have a pass run, and declare it again"
+	case s.isVoid(order):
+		return "the cluster has had a quorum since that was declared, or its record was lost: if it is lost for good now, " +
+			"take spec.recovery out of git, have a pass run, and declare it again"
 	case order.Backup == "" && s.Replica(order.Ordinal).VolumeTerminating:
 		return fmt.Sprintf("the volume of %s is being deleted", survivor)
 	case order.Backup != "" && !recorded:

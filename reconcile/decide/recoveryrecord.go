@@ -67,17 +67,32 @@ func RecoveredRecord(s State, a FinishRecovery) Record {
 }
 
 // voidRecovery brings a record up to an order that came to nothing, since the cluster has a quorum: it is not
-// to come into effect when that is lost another time, perhaps months later. One that git takes out and
-// declares again is a new one.
+// to come into effect when that is lost another time, perhaps months later. If the record is lost, it is not
+// known whether the order came to nothing before. One that git takes out and declares again is a new one.
 func (s State) voidRecovery(r Record) Record {
-	switch order := s.Declared.Recovery; {
+	order := s.Declared.Recovery
+	served := s.Membership.Known && order.ClusterID == s.Membership.ClusterID
+	switch {
 	case order.ClusterID == 0:
 		r.VoidRecovery = ""
-	case s.Membership.Known && order.ClusterID == r.ClusterID && order.ClusterID == s.Membership.ClusterID &&
-		!r.Recovering():
+	case order.ClusterID != r.ClusterID || r.Recovering():
+	case served || s.isVoid(order) || !s.recorded():
 		r.VoidRecovery = order.Word
 	}
 	return r
+}
+
+// isVoid reports whether an order came to nothing, by the record or by the status, of which one may be older.
+func (s State) isVoid(order RecoveryOrder) bool {
+	return order.Word != "" && (order.Word == s.Record.VoidRecovery || order.Word == s.ReportedVoidRecovery)
+}
+
+// VoidRecoveryToReport is the Word of an order that came to nothing, for the status; empty if there is none.
+func (s State) VoidRecoveryToReport() string {
+	if s.Declared.Recovery.ClusterID == 0 {
+		return ""
+	}
+	return StandingRecord(s, "").VoidRecovery
 }
 
 // keeping returns the record with the volume in a slot as one that is kept, as left of that cluster, or of
@@ -129,8 +144,7 @@ func (s State) takeUpRecovery(r Record) Record {
 	}
 	slot := s.Replica(job.Ordinal)
 	order := s.Declared.Recovery
-	void := order.Word != "" && order.Word == s.Record.VoidRecovery
-	ordered := order.ClusterID == job.ClusterID && !void || len(s.Record.Members) == 0
+	ordered := !s.isVoid(order) && (order.ClusterID == job.ClusterID || len(s.Record.Members) == 0)
 	if !ordered || s.Objects.RunsReplicas > 0 || s.anyReplica(hasPod) || !hasVolume(slot) ||
 		slot.VolumeUID != job.VolumeUID {
 		return r

@@ -48,6 +48,8 @@ func (w *world) setOne(target, key, text string) (err error) {
 			m.Revision, err = strconv.ParseInt(fields[i+1], 10, 64)
 			w.LastSeen = append(w.LastSeen, m)
 		}
+	case "status void":
+		w.ReportedVoidRecovery = w.Declared.Recovery.Word
 	case "status version":
 		w.ReportedVersion = text
 	case "objects replicas":

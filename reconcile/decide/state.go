@@ -54,6 +54,9 @@ type State struct {
 	// ClientIsRoot: applications are etcd's superuser by their certificate, and stay it, since
 	// authentication is on: they may have their rights by that.
 	ClientIsRoot bool `json:"clientIsRoot,omitempty"`
+	// ReportedVoidRecovery is the VoidRecovery of the record when the status was last written. It survives a record that is
+	// lost or restored.
+	ReportedVoidRecovery string `json:"reportedVoidRecovery,omitempty"`
 	// ReportedVersion is the oldest version that a member ran when the status was last written;
 	// empty if none ever did.
 	ReportedVersion string `json:"reportedVersion,omitempty"`
@@ -196,8 +199,8 @@ type Record struct {
 	Uncompared bool `json:"uncompared,omitempty"`
 	// Recovery of a lost cluster that was last begun; zero if there was none.
 	Recovery RecordedRecovery `json:"recovery,omitzero"`
-	// VoidRecovery is the Word of an order to recover this cluster that came to nothing, since it had a quorum;
-	// empty if there is none.
+	// VoidRecovery is the Word of an order to recover this cluster that came to nothing, since it had a quorum, or that
+	// may have, since the record was lost; empty if there is none.
 	VoidRecovery string `json:"voidRecovery,omitempty"`
 	// JoinedTogether: two learners are about to be listed at once, have been, or may have been. etcd before 3.6 cannot
 	// follow a log that says so.

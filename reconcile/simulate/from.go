@@ -16,7 +16,7 @@ func From(s decide.State, seed uint64) *World {
 	w.serial = 1 << 20 // nothing that is yet to come has the UID of something that was seen
 	w.LockHolder = s.LockHolder
 	w.status.clusterID, w.status.version, w.status.waited = s.ReportedClusterID, s.ReportedVersion, s.Waited
-	w.status.repeated = s.Repeated
+	w.status.repeated, w.status.void = s.Repeated, s.ReportedVoidRecovery
 	w.record = s.Record
 	w.cut = !s.Membership.Known && anyReady(s)
 	w.fromObjects(s.Objects)

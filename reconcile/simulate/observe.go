@@ -22,6 +22,7 @@ func (w *World) observe(says decide.Membership) decide.State {
 	}
 	if w.exists(w.customResource()) {
 		s.ReportedClusterID, s.ReportedVersion = w.reported(), w.status.version
+		s.ReportedVoidRecovery = w.status.void
 		s.Waited = slices.Clone(w.status.waited)
 		s.Repeated = slices.Clone(w.status.repeated)
 		s.Generation = w.backups.generation

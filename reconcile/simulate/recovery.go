@@ -63,6 +63,9 @@ func (w *World) startRecovery(s decide.State, a decide.StartRecovery) []write {
 	writes = append(writes, w.markLost(s, record.Recovery)...)
 	return append(writes, write{w.recoveryName(), func() {
 		begun := w.record.Recovery
+		if order.Word != "" && order.Word == w.voided {
+			w.violate("a recovery is started by an order that came to nothing")
+		}
 		w.recovers = &recovery{
 			RecoveryJob: decide.RecoveryJob{ClusterID: begun.ClusterID, Ordinal: begun.Ordinal, From: order.Backup,
 				VolumeJob: decide.VolumeJob{UID: w.next("j"), Digest: a.Digest, VolumeUID: begun.VolumeUID,
@@ -230,6 +233,16 @@ func (w *World) judgeRecovery(id decide.ID, lost *raft, survivor int) {
 		if m.ordinal != survivor && has && !w.saidLost(m.ordinal) {
 			w.violate("a new cluster is made beside the data of %s", w.replicaName(m.ordinal))
 		}
+	}
+}
+
+// judgeVoid remembers the order that a pass has found beside a quorum. Git takes it back by removing it.
+func (w *World) judgeVoid(s decide.State) {
+	switch order := s.Declared.Recovery; {
+	case order.ClusterID == 0:
+		w.voided = ""
+	case s.Membership.Known && s.Membership.ClusterID == order.ClusterID && !s.Record.Recovering():
+		w.voided = order.Word
 	}
 }
 

@@ -20,6 +20,8 @@ type status struct {
 	backup    *decide.Backup          // the newest
 	// lastBackup is the one that the deletion goes by.
 	lastBackup *decide.Backup
+	// void is the Word of an order to recover that came to nothing.
+	void string
 }
 
 // report writes what a pass has seen into the status of the custom resource, and says whether that
@@ -34,6 +36,8 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	next.repeated = decide.Repeats(s, d, changed)
 	next.rewritten = w.rewrittenObjects()
 	next.backup, next.lastBackup = s.Backups.Last, s.BackupBeforeDeletion()
+	next.void = s.VoidRecoveryToReport()
+	w.judgeVoid(s)
 	isNews := !next.equal(w.status)
 	w.status = next
 	return isNews
@@ -43,7 +47,7 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 func (t status) equal(other status) bool {
 	return t.clusterID == other.clusterID && t.version == other.version && maps.Equal(t.silent, other.silent) &&
 		maps.Equal(t.stranded, other.stranded) && slices.Equal(t.waited, other.waited) &&
-		slices.Equal(t.rewritten, other.rewritten) && t.backup == other.backup &&
+		slices.Equal(t.rewritten, other.rewritten) && t.void == other.void && t.backup == other.backup &&
 		sameBackup(t.lastBackup, other.lastBackup)
 }
 

@@ -59,10 +59,11 @@ type World struct {
 	// startsElsewhere: etcd runs on older data than a restore has made.
 	startsElsewhere bool
 	recoveriesFail  bool
-	dbSize          int64 // of the database of every member, in bytes
-	foundedWith     int   // members
-	letGo           bool  // the StatefulSet was deleted without its pods
-	putBack         bool  // the record was put back by hand, and no pass could know better yet
+	dbSize          int64  // of the database of every member, in bytes
+	voided          string // the Word of an order to recover that a pass found beside a quorum
+	foundedWith     int    // members
+	letGo           bool   // the StatefulSet was deleted without its pods
+	putBack         bool   // the record was put back by hand, and no pass could know better yet
 
 	// Together: a cluster is founded so that two members may join at once.
 	Together bool

@@ -64,7 +64,7 @@
 //	set etcd known=false why=(no answer within 2s) cluster=c2 leader=a-1 downgrade=3.6
 //	set etcd forbidden=(pods/portforward is forbidden)
 //	set record cluster=c2 token=t2 log=3.5 ca=none|CA1 confirmed=a1 uncompared=true
-//	set status cluster=c2 version=3.6.16 generation=2 seen=(a-0 18 a-1 20)
+//	set status cluster=c2 version=3.6.16 generation=2 seen=(a-0 18 a-1 20) void=true
 //	set backups last=10m|none revision=900 job=a-backup-gen2 generation=2 cluster=c2 in=(s3://old) verified=true to=(s3://old)
 //	set backups hidden=(jobs is forbidden) foreign=(CronJob a-backup)
 //	set job-29400000 created=1m stored=30s

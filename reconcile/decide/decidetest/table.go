@@ -144,6 +144,9 @@ func recoveryLines(s decide.State, line func(name, format string, args ...any)) 
 	if void := s.Record.VoidRecovery; void != "" {
 		line("", "void: %s", void)
 	}
+	if void := s.ReportedVoidRecovery; void != "" && void != s.Record.VoidRecovery {
+		line("", "void by the status: %s", void)
+	}
 	seen := s.Recovery
 	if j := seen.Job; j != nil {
 		line("", "Job for cluster %s: %s on %s of %s, into %s %s", j.ClusterID, j.Phase, j.VolumeUID,

@@ -111,7 +111,7 @@ func notOrdered(s decide.State) string {
 		return "git does not order it for the cluster that is there"
 	case s.Membership.Known:
 		return "etcd has a quorum"
-	case order.Word != "" && order.Word == s.Record.VoidRecovery:
+	case order.Word != "" && (order.Word == s.Record.VoidRecovery || order.Word == s.ReportedVoidRecovery):
 		return "etcd has had a quorum since git orders it"
 	case order.Refused != "":
 		return order.Refused
