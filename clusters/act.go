@@ -69,6 +69,8 @@ func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Ou
 		return c.renewCertificates(ctx)
 	case decide.StopPods:
 		return c.stopPods(ctx)
+	case decide.StopReplicas:
+		return c.stopReplicas(ctx, a)
 	case decide.StartBackup, decide.DiscardBackup, decide.StartRestore, decide.StopRestore, decide.FinishRestore,
 		decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery:
 		return c.carryOutByJob(ctx, action)

@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
@@ -89,4 +90,50 @@ func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// stopReplicas takes the files of slots out of the ConfigMap, over the record that was observed, and deletes the pods
+// that were seen, after looking once more whether their volumes are marked as left of the lost cluster.
+func (c *cluster) stopReplicas(ctx context.Context, a decide.StopReplicas) (report.Outcome, error) {
+	for _, ordinal := range a.Ordinals.List() {
+		if err := c.stillLost(ctx, c.state.Replica(ordinal)); err != nil {
+			return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
+		}
+	}
+	outcome := report.Outcome{}
+	if record := decide.StoppedRecord(c.state, a); !record.Equal(c.state.Record) {
+		in, err := c.input(record)
+		if err != nil {
+			return outcome, err
+		}
+		in.WithoutSecrets = true
+		outcome, err = c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" })
+		if err != nil {
+			return outcome, err
+		}
+	}
+	for _, ordinal := range a.Ordinals.List() {
+		r := c.state.Replica(ordinal)
+		stopped, err := c.delete(ctx, objects.Identity{Kind: "Pod", Name: c.state.ReplicaName(ordinal)}, r.PodUID)
+		if err != nil {
+			return outcome, err
+		}
+		outcome.Changed = outcome.Changed || stopped.Changed
+		outcome.Detail = strings.TrimPrefix(outcome.Detail+"; "+stopped.Detail, "; ")
+	}
+	return outcome, nil
+}
+
+// stillLost is kube.ErrConflict if the claim in a slot is another one by now, or is not marked as it was.
+func (c *cluster) stillLost(ctx context.Context, r decide.Replica) error {
+	name := objects.VolumeClaimName(c.state.Name, r.Ordinal)
+	claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
+	if err != nil {
+		return err
+	}
+	if claim == nil || string(claim.GetUID()) != r.VolumeUID ||
+		objects.LostCluster(claim.GetAnnotations()) != r.LostCluster {
+		return fmt.Errorf("PersistentVolumeClaim %s: %w", name, kube.ErrConflict)
+	}
+	return nil
 }

@@ -165,7 +165,7 @@ func TestNeverRestart(t *testing.T) {
 		}
 	}
 	want := []string{"CancelDowngrade", "DeleteObjects", "DeleteVolume", "DiscardBackup", "EnableDowngrade", "FinishRecovery",
-		"MoveLeader", "RemoveMember", "RestartReplica", "StartRecovery", "StartRollout", "StopPods", "StopRecovery", "StopRestore"}
+		"MoveLeader", "RemoveMember", "RestartReplica", "StartRecovery", "StartRollout", "StopPods", "StopRecovery", "StopReplicas", "StopRestore"}
 	slices.Sort(refused)
 	if !slices.Equal(refused, want) {
 		t.Errorf("refused are %q, want %q", refused, want)

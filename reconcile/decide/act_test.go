@@ -18,6 +18,13 @@ func (w *world) act() error {
 		for _, r := range slices.Clone(w.Replicas) {
 			_ = w.setSlot(r.Ordinal, "pod", string(decide.PodAbsent))
 		}
+	case decide.StopReplicas:
+		w.Record = decide.StoppedRecord(w.State, a)
+		for _, ordinal := range a.Ordinals.List() {
+			_ = w.setSlot(ordinal, "pod", string(decide.PodStarting))
+			_ = w.setSlot(ordinal, "etcd", "none")
+			_ = w.setSlot(ordinal, "cluster", "none")
+		}
 	case decide.StartRollout:
 		w.Objects.RunsVersion, w.Objects.RunsHash = a.Version, a.SpecHash
 	case decide.Seal:

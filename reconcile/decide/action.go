@@ -55,6 +55,13 @@ type Declare struct{}
 // stay as they are.
 type StopPods struct{}
 
+// StopReplicas takes slots whose volumes are left of a lost cluster out of the record, and deletes their pods. The
+// volumes are kept.
+type StopReplicas struct {
+	Ordinals    Ordinals `json:"ordinals"`
+	LostCluster ID       `json:"lostCluster"`
+}
+
 // StartRollout has new pods made as git declares; those that run stay as they are.
 type StartRollout struct {
 	Version  string `json:"version"`
@@ -178,7 +185,7 @@ func KindOf(a Action) string {
 // TestEveryAction.
 func Actions() []Action {
 	return []Action{
-		Bootstrap{}, Seal{}, ApplyObjects{}, RenewCertificates{}, Declare{}, StopPods{}, StartRollout{},
+		Bootstrap{}, Seal{}, ApplyObjects{}, RenewCertificates{}, Declare{}, StopPods{}, StopReplicas{}, StartRollout{},
 		EnableDowngrade{}, CancelDowngrade{}, DisarmAlarm{}, StartBackup{}, DiscardBackup{},
 		StartRestore{}, StopRestore{}, FinishRestore{}, StartRecovery{}, StopRecovery{}, FinishRecovery{},
 		DeleteObjects{}, AddLearner{}, PromoteLearner{}, RemoveMember{}, MoveLeader{}, RestartReplica{}, DeleteVolume{},
@@ -190,6 +197,7 @@ func (Seal) action()           {}
 func (ApplyObjects) action()   {}
 func (Declare) action()        {}
 func (StopPods) action()       {}
+func (StopReplicas) action()   {}
 func (AddLearner) action()     {}
 func (PromoteLearner) action() {}
 func (RemoveMember) action()   {}
@@ -232,8 +240,11 @@ func (a CancelDowngrade) String() string { return "CancelDowngrade " + a.Version
 func (a DisarmAlarm) String() string     { return fmt.Sprintf("DisarmAlarm %s of %s", a.Kind, a.ID) }
 func (Declare) String() string           { return "Declare" }
 func (StopPods) String() string          { return "StopPods" }
-func (a AddLearner) String() string      { return fmt.Sprintf("AddLearner %d %s", a.Ordinal, a.PeerURL) }
-func (a PromoteLearner) String() string  { return fmt.Sprintf("PromoteLearner %s (%s)", a.Name, a.ID) }
+func (a StopReplicas) String() string {
+	return fmt.Sprintf("StopReplicas %s cluster=%s", a.Ordinals, a.LostCluster)
+}
+func (a AddLearner) String() string     { return fmt.Sprintf("AddLearner %d %s", a.Ordinal, a.PeerURL) }
+func (a PromoteLearner) String() string { return fmt.Sprintf("PromoteLearner %s (%s)", a.Name, a.ID) }
 func (a RemoveMember) String() string {
 	return strings.TrimSuffix(fmt.Sprintf("RemoveMember %s (%s) %s", a.Name, a.ID, a.Because), " ")
 }

@@ -109,6 +109,13 @@ var wrongsAboutRecoveries = []wrong{
 		w.Restore.Job = &decide.RestoreJob{VolumeJob: decide.VolumeJob{Digest: "d1", Phase: decide.JobRuns}}
 		w.Replicas = nil
 	}, decision{decide.Block, nil, "because"}},
+	{"the lost cluster stays stopped", "a member of the new one", func(w *world) {
+		w.Replicas[1].LostCluster, w.ReportedClusterID, w.Record.ClusterID, w.Membership.ClusterID = 0xc9, theCluster, theCluster, theCluster
+	}, acts(decide.StopReplicas{Ordinals: 2, LostCluster: 0xc9})},
+	{"the lost cluster stays stopped", "no new one is known", losing(func(w *world) { w.Replicas[1].LostCluster = theCluster }), acts(decide.StopReplicas{Ordinals: 2, LostCluster: theCluster})},
+	{"the lost cluster stays stopped", "blocks beside it", losing(func(w *world) {
+		w.Replicas[1].LostCluster, w.Replicas[1].ClusterID, w.Replicas[1].Pod, w.ReportedClusterID = theCluster, theCluster, decide.PodReady, 0xc2
+	}), decision{decide.Block, nil, "because"}},
 	{"the lost cluster is kept", "under its own ID", begun, acts(decide.FinishRecovery{ClusterID: theCluster, VolumeUID: "v1"})},
 	{"the lost cluster is kept", "nobody has said so", keeping(func(w *world) { w.Declared.Recovery.OldVolumes = decide.Retain }), gives},
 	{"the lost cluster is kept", "it was said of another", keeping(func(w *world) { w.Declared.Recovery.ClusterID = 0xc8 }), gives},

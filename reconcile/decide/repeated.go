@@ -37,7 +37,7 @@ func (s State) subject(d Decision) string {
 		return KindOf(a) + " " + a.Name
 	case ApplyObjects, Bootstrap:
 		return d.Message // the objects, and how they differ
-	case Seal, Declare, RenewCertificates, StopPods, StartRollout, EnableDowngrade, CancelDowngrade, DisarmAlarm,
+	case Seal, Declare, RenewCertificates, StopPods, StopReplicas, StartRollout, EnableDowngrade, CancelDowngrade, DisarmAlarm,
 		MoveLeader, StartBackup, DiscardBackup, StartRestore, StopRestore, FinishRestore, StartRecovery, StopRecovery,
 		FinishRecovery, DeleteObjects:
 		return KindOf(a)

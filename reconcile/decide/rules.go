@@ -42,6 +42,8 @@ var rules = []rule{
 	{Rule{"LabelsLost", "A volume, a pod or the lease of the cluster has lost the labels by which it is found: touch " +
 		"nothing until they are back."}, labelsLost},
 	{Rule{"Suspended", "spec.suspend is set: look, report, touch nothing."}, suspended},
+	{Rule{"LostClusterRuns", "Members of a lost cluster run, or would start, beside the one that was made of it. Stop them; " +
+		"keep their volumes."}, lostClusterRuns},
 	{Rule{"ClusterIDMismatch", "Not all say the same cluster ID: touch nothing."}, clusterIDMismatch},
 	{Rule{"MembersMissing", "etcd's list has lost half or more of the voters on record, and nobody has said so: " +
 		"touch nothing, keep every volume."}, membersMissing},

@@ -184,6 +184,7 @@ func TestStrings(t *testing.T) {
 		"DeleteObjects":                                 DeleteObjects{},
 		"RenewCertificates":                             RenewCertificates{},
 		"StopPods":                                      StopPods{},
+		"StopReplicas 0,1 cluster=c1":                   StopReplicas{3, 0xc1},
 		"Declare":                                       Declare{},
 		"AddLearner 3 https://a-3.a:2380":               AddLearner{3, "https://a-3.a:2380"},
 		"PromoteLearner a-3 (ff)":                       PromoteLearner{255, "a-3"},

@@ -73,7 +73,7 @@ func givesUp(a decide.Action) bool {
 		decide.DeleteObjects, decide.DisarmAlarm, decide.DiscardBackup, decide.EnableDowngrade, decide.FinishRestore,
 		decide.MoveLeader, decide.PromoteLearner, decide.RemoveMember, decide.RenewCertificates,
 		decide.RestartReplica, decide.Seal, decide.StartBackup, decide.StartRestore, decide.StartRollout,
-		decide.StopPods, decide.StopRecovery, decide.StopRestore:
+		decide.StopPods, decide.StopReplicas, decide.StopRecovery, decide.StopRestore:
 	}
 	return false
 }

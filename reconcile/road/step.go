@@ -61,11 +61,9 @@ func What(s decide.State, action decide.Action) string {
 	case decide.Bootstrap, decide.StartRollout, decide.EnableDowngrade, decide.CancelDowngrade:
 		return withoutHash(action.String())
 	case decide.Seal:
-		var names []string
-		for _, ordinal := range a.Members.List() {
-			names = append(names, s.ReplicaName(ordinal))
-		}
-		return kind + " " + decide.Enumerate(names)
+		return kind + " " + namesOf(s, a.Members)
+	case decide.StopReplicas:
+		return kind + " " + namesOf(s, a.Ordinals)
 	case decide.AddLearner:
 		return kind + " " + s.ReplicaName(a.Ordinal)
 	case decide.PromoteLearner:
@@ -93,6 +91,14 @@ func What(s decide.State, action decide.Action) string {
 func withoutHash(text string) string {
 	before, _, _ := strings.Cut(text, " hash=")
 	return before
+}
+
+func namesOf(s decide.State, set decide.Ordinals) string {
+	var names []string
+	for _, ordinal := range set.List() {
+		names = append(names, s.ReplicaName(ordinal))
+	}
+	return decide.Enumerate(names)
 }
 
 func nameOf(s decide.State, id decide.ID) string {

@@ -51,6 +51,8 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 		return w.seal(decide.SealedRecord(s, a, w.next("t")))
 	case decide.StopPods:
 		return w.stopPods()
+	case decide.StopReplicas:
+		return w.stopReplicas(s, a)
 	case decide.StartRollout:
 		return w.startRollout(a)
 	case decide.StartBackup:
@@ -133,6 +135,30 @@ func (w *World) stopPods() []write {
 		return nil
 	}
 	return []write{{w.statefulSet(), func() { w.setStatefulSet(next) }}}
+}
+
+// stopReplicas writes the record, and deletes the pods that were seen.
+func (w *World) stopReplicas(s decide.State, a decide.StopReplicas) []write {
+	for _, n := range a.Ordinals.List() {
+		if r := s.Replica(n); w.volumes[n].uid != r.VolumeUID || w.volumes[n].lostCluster != a.LostCluster {
+			return nil
+		}
+	}
+	var writes []write
+	if record := decide.StoppedRecord(s, a); !record.Equal(w.record) {
+		writes = append(writes, w.apply(w.configMap(), record))
+	}
+	for _, n := range a.Ordinals.List() {
+		if p, there := w.pods[n]; there && p.uid == s.Replica(n).PodUID && !p.terminating {
+			writes = append(writes, write{"pod " + w.replicaName(n), func() {
+				if r := w.rafts[w.volumes[n].data.cluster]; r.serves() && !w.isNobodys(r) && !w.isLost(w.volumes[n].data.cluster) {
+					w.violate("%s is stopped as one of a lost cluster, and its cluster serves", w.replicaName(n))
+				}
+				w.KillPod(n)
+			}})
+		}
+	}
+	return writes
 }
 
 // startRollout changes what new pods are made from, and nothing else.

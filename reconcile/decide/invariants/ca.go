@@ -14,7 +14,7 @@ func oneCA(s decide.State, d decide.Decision) string {
 		return ""
 	}
 	switch d.Action.(type) {
-	case decide.Declare, decide.Seal, decide.StopPods:
+	case decide.Declare, decide.Seal, decide.StopPods, decide.StopReplicas:
 		return "" // none of them issues anything
 	}
 	return fmt.Sprintf("%s while members trust another CA than the one at hand", d.Action)

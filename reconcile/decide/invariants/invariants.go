@@ -27,7 +27,8 @@ var invariants = []invariant{
 	{Invariant{"guards hold",
 		"Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two " +
 			"cluster IDs, or under another's lease; except that certificates that wear out are reissued from the CA " +
-			"on record for an orphan and on a broken declaration."}, guardsHold},
+			"on record for an orphan and on a broken declaration, and that pods of a lost cluster are stopped between " +
+			"its ID and that of the new one."}, guardsHold},
 	{Invariant{"never founded twice",
 		"A cluster with any trace of having run is not founded; a founding begun is finished as it was begun."},
 		neverFoundedTwice},
@@ -147,6 +148,7 @@ func guardsHold(s decide.State, d decide.Decision) string {
 	_, declares := d.Action.(decide.Declare)
 	_, seals := d.Action.(decide.Seal)
 	_, renews := d.Action.(decide.RenewCertificates)
+	_, stopsLost := d.Action.(decide.StopReplicas)
 	switch {
 	case renews && !wearsOut(s):
 		return "renews certificates that are good for long"
@@ -166,6 +168,8 @@ func guardsHold(s decide.State, d decide.Decision) string {
 		return ""
 	case s.Declared.Suspended:
 		return "acts on a suspended cluster"
+	case stopsLost:
+		return ""
 	case cluster(s) == ambiguous:
 		return "acts between two cluster IDs"
 	case len(s.Objects.Irreplaceable) > 0 && !seals && d.Action != decide.Action(decide.StopPods{}):

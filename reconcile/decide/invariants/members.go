@@ -14,7 +14,7 @@ func unknownChangesNothing(s decide.State, d decide.Decision) string {
 	switch a := d.Action.(type) {
 	case nil, decide.Bootstrap, decide.ApplyObjects, decide.RenewCertificates, decide.Declare, decide.StartRollout,
 		decide.StopPods, decide.DeleteObjects, decide.StartRestore, decide.StopRestore, decide.FinishRestore,
-		decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery:
+		decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery, decide.StopReplicas:
 		return ""
 	case decide.RestartReplica:
 		r := replicaAt(s, a.Ordinal)
@@ -53,7 +53,7 @@ func quorumSurvives(s decide.State, d decide.Decision) string {
 		decide.FinishRestore, decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery,
 		decide.EnableDowngrade, decide.CancelDowngrade, decide.DisarmAlarm, decide.AddLearner, decide.MoveLeader:
 		return "" // no vote changes, and no pod is restarted
-	case decide.StopPods, decide.DeleteObjects, decide.DeleteVolume:
+	case decide.StopPods, decide.StopReplicas, decide.DeleteObjects, decide.DeleteVolume:
 		return "" // what is stopped as a whole, and what nobody runs on, is for other invariants
 	case decide.PromoteLearner:
 		m, _ := memberByID(s, a.ID)

@@ -131,7 +131,8 @@ func loosens(s decide.State, before decide.RecordedMember, after decide.Record) 
 	member, listed := memberAt(s, before.Ordinal)
 	rolledBack := s.Record.ClusterID == 0 && s.ReportedClusterID != 0
 	switch {
-	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID && forgets(s, before):
+	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID && forgets(s, before) &&
+		!keptOfLost(s, before, after):
 		return "is dropped, and no majority of those on record stands behind the list"
 	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID:
 		return ""

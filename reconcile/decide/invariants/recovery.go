@@ -21,6 +21,10 @@ var recoveryInvariants = []invariant{
 	{Invariant{"a changed request stops its Job",
 		"The rules Restore and Recover leave no Job at work for a request that git has changed or removed since, " +
 			"unless the run may not carry it out, or something else seems to be the cluster."}, stopsChangedJob},
+	{Invariant{"the lost cluster stays stopped",
+		"Pods are stopped as those of a lost cluster only on volumes that are marked so, and whose members the new " +
+			"cluster, which is known, does not list. Unless a guard before it holds, no rule waits or blocks while " +
+			"one runs."}, lostClusterStaysStopped},
 	{Invariant{"the lost cluster is kept",
 		"When a new cluster is made of a lost one, its record names every volume of that as kept; one is deleted " +
 			"only once git says so for that very cluster, and the new one serves."}, lostClusterIsKept},
@@ -67,6 +71,34 @@ func recoveredOnWord(s decide.State, d decide.Decision) string {
 		return fmt.Sprintf("%s, and %s", d.Action, what)
 	}
 	return ""
+}
+
+func lostClusterStaysStopped(s decide.State, d decide.Decision) string {
+	a, stops := d.Action.(decide.StopReplicas)
+	for _, r := range s.Replicas {
+		other := func(id decide.ID) bool { return id != 0 && id != r.LostCluster }
+		made := other(s.ReportedClusterID) || other(s.Membership.ClusterID) ||
+			other(s.Record.ClusterID) && s.Record.Supersedes(r.LostCluster)
+		_, listed := memberAt(s, r.Ordinal)
+		member := listed && s.Membership.Known && s.Membership.ClusterID != r.LostCluster
+		lost := r.LostCluster != 0 && r.VolumeUID != "" && made && !member
+		stays := r.Pod != decide.PodAbsent && r.Pod != decide.PodTerminating
+		switch {
+		case stops && a.Ordinals.Has(r.Ordinal) && (!lost || r.LostCluster != a.LostCluster || other(r.ClusterID)):
+			return fmt.Sprintf("%s, and %s is no member of a lost cluster", a, podName(s, r.Ordinal))
+		case lost && stays && d.Verdict != decide.Act && r.ClusterID == r.LostCluster && !guarded(s, d):
+			return fmt.Sprintf("%s runs beside the cluster that was made of its own", podName(s, r.Ordinal))
+		}
+	}
+	return ""
+}
+
+// guarded reports whether nothing is done to the cluster, or only what outlasts that.
+func guarded(s decide.State, d decide.Decision) bool {
+	_, renews := d.Action.(decide.RenewCertificates)
+	return renews || s.Declared.Suspended || s.Declared.Orphaned != "" || len(s.Declared.Problems) > 0 ||
+		s.Declared.Replicas < 1 || s.Declared.Replicas > decide.MaxOrdinals || s.LockHolder != "" ||
+		len(s.Objects.Foreign) > 0 || len(s.Objects.Relabelled) > 0 || d.Rule == "ForeignObjects"
 }
 
 func stopsChangedJob(s decide.State, d decide.Decision) string {

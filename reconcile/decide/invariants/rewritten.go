@@ -13,7 +13,7 @@ func fieldsAsApplied(s decide.State, d decide.Decision) string {
 		}
 		switch d.Action.(type) {
 		case decide.ApplyObjects, decide.Bootstrap, decide.Declare, decide.RenewCertificates, decide.Seal,
-			decide.StopPods, decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery:
+			decide.StopPods, decide.StopReplicas, decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery:
 			return ""
 		}
 		return "acts although " + f.Object + ": " + f.Field + " is rewritten"

@@ -1,0 +1,59 @@
+package decide
+
+// lostClusterRuns stops members of a lost cluster that run, or would start, beside the one that was made of it. With an
+// older record, their files are back, and enough of them are that cluster again: clients would be led to both.
+func lostClusterRuns(s State) (Decision, bool) {
+	slots, lost := s.runsOfLost()
+	if slots == 0 {
+		return Decision{}, false
+	}
+	return act(StopReplicas{slots, lost}, "the volumes of %s are left of cluster %s, of which cluster %s was made: keep "+
+		"them, and stop the pods; if the record was put back, put back the newer one in ConfigMap %s-members",
+		Enumerate(s.replicaNames(func(r Replica) bool { return slots.Has(r.Ordinal) })), lost, s.madeOf(lost), s.Name)
+}
+
+// runsOfLost are the slots with a pod on a volume that is left of a lost cluster. Either the record is that of the lost
+// cluster, so that the pod has a file to start with, or its member runs. Whom the new cluster lists is one of its
+// members, whatever a mark says.
+func (s State) runsOfLost() (slots Ordinals, lost ID) {
+	listed := s.listed()
+	for _, r := range s.replicasInOrder() {
+		mark := r.LostCluster
+		if !hasVolume(r) || !hasPodThatStays(r) || mark == 0 || lost != 0 && mark != lost || s.madeOf(mark) == 0 {
+			continue
+		}
+		if _, inUse := listed[r.Ordinal]; inUse && s.Membership.Known && s.Membership.ClusterID != mark {
+			continue
+		}
+		_, recorded := s.Record.Member(r.Ordinal)
+		starts := recorded && (s.Record.ClusterID == mark || s.Record.ClusterID == 0)
+		gone, _ := s.Record.removed(r.Ordinal)
+		kept := gone.LostCluster == mark && gone.VolumeUID == r.VolumeUID
+		if r.ClusterID == mark || r.ClusterID == 0 && (starts || kept && isReady(r)) {
+			slots, lost = slots.With(r.Ordinal), mark
+		}
+	}
+	return slots, lost
+}
+
+// madeOf is the cluster that was made of a lost one, by the status or by etcd; zero if none is known.
+func (s State) madeOf(lost ID) ID {
+	for _, id := range []ID{s.ReportedClusterID, s.Membership.ClusterID} {
+		if id != 0 && id != lost {
+			return id
+		}
+	}
+	if s.Record.Supersedes(lost) {
+		return s.Record.ClusterID
+	}
+	return 0
+}
+
+// StoppedRecord is the record after action a: the slots have no file to start with, and what is on their volumes is kept.
+func StoppedRecord(s State, a StopReplicas) Record {
+	r := s.Record
+	for _, ordinal := range a.Ordinals.List() {
+		r = r.keeping(s.Replica(ordinal), a.LostCluster)
+	}
+	return r
+}
