@@ -182,7 +182,8 @@ func (w *World) setStatefulSet(next statefulSet) {
 		for _, m := range r.members {
 			restored := !r.formed && w.record.Restoring() // it is filled, and has never run
 			lost := w.announced(id)
-			givenUp := r.leader == 0 &&
+			made := w.record.Recovering() && r.recoveredFrom != 0 && r.leader == 0 // by the Job, and has not served
+			givenUp := made || r.leader == 0 &&
 				(w.Declared.Recovery.ClusterID == lost || w.volumes[m.ordinal].lostCluster == lost)
 			if m.ordinal >= next.replicas && !restored && !w.wasSplit(id) && !w.isNobodys(r) && !w.isLost(id) &&
 				!givenUp && w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == decide.Running {

@@ -1,0 +1,79 @@
+package simulate_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+// memoryOfTests is how many ticks a world of a test remembers.
+const memoryOfTests = 100
+
+// restoredVersions returns copies of a world in which an object was restored to an earlier version, each state once.
+func restoredVersions(t *testing.T, w *simulate.World) map[string]*simulate.World {
+	t.Helper()
+	versions, known := map[string]*simulate.World{}, map[string]bool{}
+	for _, object := range []string{"EtcdCluster a", "ConfigMap a-members", "StatefulSet a"} {
+		for ticks := range memoryOfTests {
+			restored := w.Clone()
+			restored.RestoreObject(object, ticks+1)
+			state, err := json.Marshal(restored.Observe())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !known[string(state)] {
+				known[string(state)] = true
+				versions[fmt.Sprintf("%s of %d ticks ago", object, ticks+1)] = restored
+			}
+		}
+	}
+	return versions
+}
+
+// TestObjectRestoredDuringRecovery: whichever object is restored to whichever earlier version, in any phase of a
+// recovery, the lost cluster does not run beside the new one, no void order is carried out, and passes come to an end.
+func TestObjectRestoredDuringRecovery(t *testing.T) {
+	orders := map[string]decide.RecoveryOrder{
+		"of a member": {Ordinal: 2, Lost: 0b011, Digest: "d", Word: "w"},
+		"of a backup": {Ordinal: 0, Lost: 0b111, Digest: "d", Word: "w", Backup: "tuesday"},
+	}
+	for name, order := range orders {
+		if testing.Short() && order.Backup != "" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			w := simulate.New("a", decidetest.Declared(3), 0)
+			w.Remember(memoryOfTests)
+			form(t, w)
+			order.ClusterID, order.OldVolumes = w.Observe().Record.ClusterID, decide.Retain
+			w.NodeDown(0, true)
+			w.NodeDown(1, true)
+			for phase := range 14 {
+				switch phase {
+				case 2:
+					w.Declared.Recovery = order
+				case 4:
+					w.ForceDelete(0)
+					w.ForceDelete(1)
+					w.NodeDown(0, false)
+					w.NodeDown(1, false)
+				}
+				for what, restored := range restoredVersions(t, w) {
+					if phase < 4 {
+						restored.NodeDown(0, false)
+						restored.NodeDown(1, false)
+					}
+					for _, wrong := range checkEnd(restored, patienceOfTests) {
+						t.Errorf("phase %d, %s: %s", phase, what, wrong)
+					}
+				}
+				w.Pass(simulate.NoCrash)
+				w.Tick()
+			}
+		})
+	}
+}
