@@ -1,7 +1,11 @@
 package decide
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+
+	"quorate.dev/quorate/etcdversion"
 )
 
 // restartBroken gives a member that does not run the newest declaration, whatever else is the
@@ -20,7 +24,7 @@ func restartBroken(s State) (Decision, bool) {
 		if !recorded || !s.broken(r) || !s.outlastsPatience(r) || s.lacksBackup() {
 			continue
 		}
-		if s.newPodsAsDeclared() && (s.mayMoveTo() || s.anyReplica(s.onTrial)) {
+		if s.newPodsAsDeclared() && s.mayRestart(r) && (s.mayMoveTo() || s.anyReplica(s.onTrial)) {
 			return s.moveOne(r)
 		}
 		if s.WantsOtherPods() && (s.mayRoll() || s.stepBegun()) {
@@ -128,6 +132,32 @@ func (s State) describeHeldBack() string {
 	}
 	return "; what git declares now does not run either, so the others are not moved to it; " +
 		"if the declaration is the reason, take it back in git; a pod that is deleted by hand is made as declared"
+}
+
+// describeNotMoved says why members that do not run keep the version of etcd that their pods were created with; empty
+// if none does.
+func (s State) describeNotMoved() string {
+	target, err := etcdversion.Parse(s.Declared.Version)
+	for _, r := range s.replicasInOrder() {
+		_, recorded := s.Record.Member(r.Ordinal)
+		if !recorded || !s.broken(r) || err != nil {
+			continue
+		}
+		refusal, prepared := s.judgeVersion()
+		switch {
+		case s.newPodsAsDeclared() && !s.mayRestart(r):
+			return fmt.Sprintf("; %s is not restarted with etcd %s: %s", s.ReplicaName(r.Ordinal), target,
+				cmp.Or(s.skips(r, target), "its data is not prepared for that version"))
+		case !s.WantsOtherPods() || s.stepBegun():
+			continue
+		case refusal != "":
+			return fmt.Sprintf("; etcd %s is not rolled out: %s", target, refusal)
+		case !prepared && !s.knowsData(target.MajorMinor()):
+			return fmt.Sprintf("; etcd %s is not rolled out while a member does not respond; to restart it with what "+
+				"git declares beside the version, declare a %s", target, minorOf(s.Objects.RunsVersion))
+		}
+	}
+	return ""
 }
 
 // failsAsDeclared reports whether a pod that was made as declared does not come up; where its

@@ -161,7 +161,8 @@ func quorumLost(s State) (Decision, bool) {
 	if s.mayRecover(voters) && kept == "" {
 		return wait(recheck, "%s", message)
 	}
-	return block("%s%s%s%s%s%s", message, s.wayOutOfChecks(), s.describeHeldBack(), kept, s.wayOutOfNodes(),
+	return block("%s%s%s%s%s%s%s", message, s.wayOutOfChecks(), s.describeHeldBack(), s.describeNotMoved(), kept,
+		s.wayOutOfNodes(),
 		s.describeHindered())
 }
 
@@ -197,8 +198,8 @@ func membershipUnknown(s State) (Decision, bool) {
 	case s.recorded() && !s.quorumMayRecover() && !s.awaitsUnready():
 		return block("etcd gives no member list%s, and its members do not come up: "+
 			"%s; if their data is lost, delete the custom resource and the volumes to bootstrap "+
-			"the cluster again%s%s%s%s", s.why(), s.describeReplicas(), s.describeHeldBack(), s.wayOutOfMarks(),
-			s.wayOutOfNodes(), s.describeHindered())
+			"the cluster again%s%s%s%s%s", s.why(), s.describeReplicas(), s.describeHeldBack(), s.describeNotMoved(),
+			s.wayOutOfMarks(), s.wayOutOfNodes(), s.describeHindered())
 	}
 	return wait(recheck, "etcd gives no member list%s; nothing is changed until it does: %s%s", s.why(),
 		s.describeReplicas(), s.describeUnproven())

@@ -273,6 +273,28 @@ var wrongs = []wrong{
 		w.Replicas[1].PodCrashes = 3
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 
+	{"unresponsive members count", "a rollout skips a patch of one", func(w *world) {
+		w.Declared.Version, w.Objects.RunsVersion, w.Replicas[1].PodVersion = "3.6.16", "3.5.35", "3.5.25"
+		allRun(w, "3.5.35")
+		silent(1)(w)
+	}, acts(decide.StartRollout{Version: "3.6.16", SpecHash: theHash})},
+	{"unresponsive members count", "a rollout to the next minor version beside one", func(w *world) {
+		w.Declared.Version = "3.7.3"
+		silent(1)(w)
+	}, acts(decide.StartRollout{Version: "3.7.3", SpecHash: theHash})},
+	{"unresponsive members count", "a rollout to the previous minor version beside one", func(w *world) {
+		w.Declared.Version, w.Membership.Downgrade = "3.5.35", "3.5"
+		silent(1)(w)
+	}, acts(decide.StartRollout{Version: "3.5.35", SpecHash: theHash})},
+	{"unresponsive members count", "a restart skips a patch", func(w *world) { w.Replicas[1].PodVersion = "3.5.25"; silent(1)(w) },
+		acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"unresponsive members count", "a restart skips a minor version", func(w *world) { w.Replicas[1].PodVersion = "3.4.30"; silent(1)(w) },
+		acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"unresponsive members count", "a restart goes back, and nothing is prepared", func(w *world) {
+		w.Declared.Version, w.Objects.RunsVersion = "3.5.35", "3.5.35"
+		silent(1)(w)
+	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+
 	{"leadership is transferred first", "removes it", nil, acts(decide.RemoveMember{ID: 0xa0, Name: "a-0"})},
 	{"leadership is transferred first", "restarts it", nil, acts(decide.RestartReplica{Ordinal: 0, PodUID: "p0"})},
 	{"leadership is transferred first", "from a follower", nil, acts(decide.MoveLeader{From: 0xa1, To: 0xa2})},

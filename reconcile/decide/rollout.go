@@ -53,7 +53,7 @@ func downgrade(s State) (Decision, bool) {
 	target, under := minorOf(s.Declared.Version), s.Membership.Downgrade
 	refusal, prepared := s.judgeVersion()
 	switch {
-	case !s.rolls() || refusal != "" || prepared || s.lacksBackup() || s.heldByAlarm() != "":
+	case !s.rolls() || refusal != "" || prepared || s.lacksBackup() || s.heldByAlarm() != "" || !s.knowsData(target):
 		return Decision{}, false
 	case s.upgrades():
 		return wait(recheckSettling, "%s", s.describeRestoring())

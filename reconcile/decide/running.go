@@ -19,8 +19,8 @@ func applyObjects(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	if refusal, _ := s.judgeVersion(); !s.hasStatefulSet() && !s.mayRoll() {
-		return block("the StatefulSet is gone, and must not come back with etcd %s: %s", s.Declared.Version,
-			cmp.Or(refusal, "what runs is not prepared for it; declare the version that runs"))
+		return block("the StatefulSet is gone, and must not come back with etcd %s: %s%s", s.Declared.Version,
+			cmp.Or(refusal, "what runs is not prepared for it"), s.versionToReturnWith())
 	}
 	if !s.hasStatefulSet() && s.lacksBackup() {
 		return s.statefulSetAfterBackup()
@@ -34,6 +34,16 @@ func applyObjects(s State) (Decision, bool) {
 			s.describeRemains(), sentence(s.Objects.Drift))
 	}
 	return act(ApplyObjects{}, "%s", sentence(facts))
+}
+
+// versionToReturnWith says which version brings back a cluster whose StatefulSet is gone: a minor version is changed
+// only while members respond.
+func (s State) versionToReturnWith() string {
+	runs := s.running()
+	if len(runs) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; to bring it back, declare etcd %s, and change the version once all members respond", runs[0])
 }
 
 // silentOrdinals are those of the recorded members that etcd lists and that do not answer; none
@@ -95,8 +105,8 @@ func memberFailing(s State) (Decision, bool) {
 			if d, waits := s.upgradeAfterBackup(); waits {
 				return d, true
 			}
-			return block("%s%s%s%s%s%s", s.describeMembers(), s.describeClosed(), s.describeStoppedRollout(),
-				s.wayOutOfNode(ordinal), s.wayOutOfNewcomer(ordinal), s.wayOutOfData(ordinal))
+			return block("%s%s%s%s%s%s%s", s.describeMembers(), s.describeClosed(), s.describeStoppedRollout(),
+				s.describeNotMoved(), s.wayOutOfNode(ordinal), s.wayOutOfNewcomer(ordinal), s.wayOutOfData(ordinal))
 		}
 	}
 	return s.neverReady()
@@ -132,8 +142,8 @@ func waitForMembers(s State) (Decision, bool) {
 	if !s.Membership.Known || len(s.unsettled()) == 0 {
 		return Decision{}, false
 	}
-	d, _ := wait(s.untilSettled(), "%s answer; %s%s", s.describeQuorum(), strings.Join(s.unsettled(), "; "),
-		s.describeClosed())
+	d, _ := wait(s.untilSettled(), "%s answer; %s%s%s", s.describeQuorum(), strings.Join(s.unsettled(), "; "),
+		s.describeClosed(), s.describeNotMoved())
 	d.waitsFor = strings.Join(s.unwell(), ",")
 	return d, true
 }

@@ -86,6 +86,9 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 	if err != nil {
 		return fmt.Sprintf("version %q cannot be read", s.Declared.Version), false
 	}
+	if refusal := s.refusedByUnresponsive(target); refusal != "" {
+		return refusal, false
+	}
 	if unreadable := s.unreadable(); unreadable != "" {
 		return s.judgeUnread(unreadable, target)
 	}
@@ -101,7 +104,10 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 		return fmt.Sprintf("etcd %s runs, and goes back one minor version at a time: declare a %s first", newest,
 			newest.MajorMinor().Next(-1)), false
 	case steps(oldest, target) == 1:
-		return departure(oldest, target), readsLog(target.MajorMinor(), s.Record.LogVersion) && s.restored()
+		if why := departure(oldest, target); why != "" {
+			return fmt.Sprintf("etcd %s runs, and %s", oldest, why), false
+		}
+		return "", readsLog(target.MajorMinor(), s.Record.LogVersion) && s.restored() && s.knowsData(target.MajorMinor())
 	case steps(oldest, target) < 0 && s.Record.JoinedTogether && !target.AtLeast(withMaxLearners):
 		return fmt.Sprintf("two members have joined this cluster at once, and etcd %s cannot follow a log that says "+
 			"so: declare a %s or newer", target, withMaxLearners.MajorMinor()), false
@@ -141,6 +147,19 @@ func (s State) mayRoll() bool {
 	return refusal == "" && prepared
 }
 
+// mayRestart reports whether a pod that does not run etcd may be restarted with the declared version: the version that
+// it was created with allows it, and etcd has prepared its data for an older minor version.
+func (s State) mayRestart(r Replica) bool {
+	from, err := etcdversion.Parse(r.PodVersion)
+	target, errTarget := etcdversion.Parse(s.Declared.Version)
+	if err != nil || errTarget != nil || !s.Formed() {
+		return true // nothing is known to have run
+	}
+	runs := s.Running()
+	goesBack := steps(from, target) < 0 && s.Membership.Known && len(runs) > 0 && steps(runs[0], target) < 0
+	return s.skips(r, target) == "" && (!goesBack || s.Membership.Downgrade == target.MajorMinor().String())
+}
+
 // stepBegun reports whether new pods get the declared minor version already: whoever began that has
 // judged it.
 func (s State) stepBegun() bool {
@@ -153,12 +172,11 @@ func departure(from, target etcdversion.Version) string {
 	if from.AtLeast(known.least) {
 		return ""
 	}
-	return fmt.Sprintf("etcd %s runs, and %s can be reached from %s at least%s: declare that first", from, target,
-		known.least, known.better)
+	return fmt.Sprintf("%s can be reached from %s at least%s: declare that first", target, known.least, known.better)
 }
 
 // preparedFor reports whether etcd has been told to go back to that minor version and has written
-// all its data for it.
+// all its data for it. The data of a member that does not respond may still be written for a newer version.
 func (s State) preparedFor(target etcdversion.MajorMinor) bool {
 	minor := target.String()
 	for _, m := range s.Membership.Members {
@@ -166,5 +184,61 @@ func (s State) preparedFor(target etcdversion.MajorMinor) bool {
 			return false
 		}
 	}
-	return s.Membership.Downgrade == minor
+	return s.Membership.Downgrade == minor && s.knowsData(target)
+}
+
+// unresponsive are the replicas of members that may have data and do not respond: members that etcd lists as started
+// or, while it gives no list, members recorded as sealed. Without a record, every replica counts.
+func (s State) unresponsive() []Replica {
+	var list []Replica
+	members := s.listed()
+	for _, r := range s.replicasInOrder() {
+		m, listed := members[r.Ordinal]
+		recorded, _ := s.Record.Member(r.Ordinal)
+		hasRun := listed && m.Started
+		if !s.Membership.Known {
+			hasRun = hasRun || recorded.Mode == Sealed || !s.recorded() && s.Formed()
+		}
+		if hasRun && !m.Answers && !s.volumeLost(r.Ordinal) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// knowsData reports whether the version that the data of every member is written for is known before a minor version
+// is changed: each member responds, unless pods have been created with that minor version already.
+func (s State) knowsData(target etcdversion.MajorMinor) bool {
+	return len(s.unresponsive()) == 0 ||
+		s.anyReplica(func(r Replica) bool { return r.Pod != PodAbsent && minorOf(r.PodVersion) == target })
+}
+
+// refusedByUnresponsive says which member that does not respond the declared version cannot be rolled to; empty if
+// there is none. The version that its pod was created with counts as running.
+func (s State) refusedByUnresponsive(target etcdversion.Version) string {
+	for _, r := range s.unresponsive() {
+		if refusal := s.skips(r, target); refusal != "" {
+			return refusal
+		}
+	}
+	return ""
+}
+
+// skips says why a member that does not respond must not be restarted with the declared version, judging by the
+// version that its pod was created with; empty if that version allows it or is not known. A version newer than what
+// the others run says nothing: the pod's data is that of the others.
+func (s State) skips(r Replica, target etcdversion.Version) string {
+	from, err := etcdversion.Parse(r.PodVersion)
+	if err != nil {
+		return ""
+	}
+	what := fmt.Sprintf("%s does not respond, and its pod was created with etcd %s", s.ReplicaName(r.Ordinal), from)
+	switch n := steps(from, target); {
+	case n > 1:
+		return fmt.Sprintf("%s: a minor version must not be skipped on the way to %s; declare a %s first", what, target,
+			from.MajorMinor().Next(1))
+	case n == 1 && departure(from, target) != "":
+		return fmt.Sprintf("%s; %s", what, departure(from, target))
+	}
+	return ""
 }

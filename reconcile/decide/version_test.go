@@ -48,6 +48,11 @@ func silence(ordinals ...int) func(*State) {
 	return func(s *State) { s.down(PodFailing, time.Second, ordinals...) }
 }
 
+// createdWith has a pod created with that version.
+func createdWith(ordinal int, version string) func(*State) {
+	return func(s *State) { s.Replicas[ordinal].PodVersion = version }
+}
+
 func versions(texts ...string) (list []etcdversion.Version) {
 	for _, text := range texts {
 		list = append(list, etcdversion.Must(text))
@@ -131,11 +136,23 @@ func TestJudgeVersion(t *testing.T) {
 		"one down, not asked for":                            {both(declares("3.5.35"), stores("", "3.5", "3.5", "3.5")), ""},
 		"one down, one has not written":                      {both(declares("3.5.35"), stores("3.5", "3.5", "3.6", "3.5")), ""},
 		"one down, prepared":                                 {both(declares("3.5.35"), stores("3.5", "3.5", "3.5", "3.5")), prepared},
-		"one down, one is silent":                            {both(declares("3.5.35"), stores("3.5", "3.5", "3.5", "3.6"), silence(2)), prepared},
-		"two down":                                           {declares("3.4.0"), "goes back one"},
-		"two down for one of them":                           {both(declares("3.5.35"), runs("3.7.3", "3.6.16", "3.6.16")), "goes back one"},
-		"back, while one still runs the old":                 {runs("3.7.3", "3.6.16", "3.6.16"), prepared},
-		"one up of two, prepared the day before":             {both(declares("3.7.3"), runs("3.6.16", "3.7.3", "3.7.3"), stores("", "3.6", "3.6", "3.6")), prepared},
+		"one down, one is silent":                            {both(declares("3.5.35"), stores("3.5", "3.5", "3.5", "3.6"), silence(2)), ""},
+		"one down, one does not respond and was moved already": {both(declares("3.5.35"), stores("3.5", "3.5", "3.5", "3.6"), silence(2),
+			createdWith(2, "3.5.35")), prepared},
+		"one up, one does not respond":                                        {both(declares("3.7.3"), silence(2)), ""},
+		"a patch, one does not respond":                                       {both(declares("3.6.99"), silence(2)), prepared},
+		"from 3.5.25, which does not respond":                                 {both(silence(2), createdWith(2, "3.5.25")), tooOld},
+		"from 3.5.26, which does not respond":                                 {both(silence(2), createdWith(2, "3.5.26")), prepared},
+		"two up for one that does not respond":                                {both(declares("3.7.3"), runs("3.6.16", "3.7.3", "3.7.3"), silence(2), createdWith(2, "3.5.35")), skips},
+		"back from what never ran":                                            {both(silence(2), createdWith(2, "3.9.0")), prepared},
+		"from 3.5.25, which is lost with its volume":                          {both(silence(2), createdWith(2, "3.5.25"), func(s *State) { s.Replicas[2].VolumeUID = "" }), prepared},
+		"from 3.5.25, which never joined":                                     {both(silence(2), createdWith(2, "3.5.25"), func(s *State) { s.Membership.Members[2].Started = false }), prepared},
+		"from 3.5.25, none responds, and the status is newer":                 {both(silence(0, 1, 2), createdWith(2, "3.5.25"), func(s *State) { s.ReportedVersion = "3.6.16"; s.Membership = Membership{} }), tooOld},
+		"from 3.5.25, which does not respond, beside one that cannot be read": {both(runs("main", "3.6.16", "3.6.16"), silence(2), createdWith(2, "3.5.25")), tooOld},
+		"two down":                               {declares("3.4.0"), "goes back one"},
+		"two down for one of them":               {both(declares("3.5.35"), runs("3.7.3", "3.6.16", "3.6.16")), "goes back one"},
+		"back, while one still runs the old":     {runs("3.7.3", "3.6.16", "3.6.16"), prepared},
+		"one up of two, prepared the day before": {both(declares("3.7.3"), runs("3.6.16", "3.7.3", "3.7.3"), stores("", "3.6", "3.6", "3.6")), prepared},
 	} {
 		s := after(3, c.change)
 		refusal, _ := s.judgeVersion()

@@ -199,6 +199,7 @@ func (w *World) restart(a decide.RestartReplica) []write {
 		served := r.serves() && !w.isNobodys(r)
 		outdated := p.version != w.Declared.Version || p.hash != w.Declared.SpecHash
 		alone := served && len(r.voters()) < 3 && len(r.up) == len(r.members) && outdated
+		w.judgeRestart(a.Ordinal)
 		w.KillPod(a.Ordinal)
 		if served && !alone && !r.serves() {
 			w.violate("%s is restarted, and with it goes the quorum", w.replicaName(a.Ordinal))

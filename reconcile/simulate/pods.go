@@ -47,6 +47,7 @@ type data struct {
 	member  decide.ID
 	index   uint64 // of the last entry of the log
 	version int    // of the cluster, as a minor number
+	ran     string // the version of etcd that last served on it
 	storage int    // the version that it is written for
 	wrote   int    // the oldest version that wrote what is in the log; zero for an empty log
 	corrupt bool

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // minorOf is the minor number of a version of etcd 3, or of a minor version; zero if it cannot be read.
@@ -53,7 +54,7 @@ func (w *World) settleVersion(r *raft) {
 	}
 	for _, m := range r.members {
 		if v := w.volumes[m.ordinal]; r.isUp(m.id) {
-			v.data.version = r.version
+			v.data.version, v.data.ran = r.version, w.pods[m.ordinal].version
 			w.volumes[m.ordinal] = v
 		}
 	}
@@ -106,6 +107,7 @@ func (w *World) refusesVersion(n int, d data, p pod) string {
 		w.violate("%s runs etcd %s, which cannot follow a log in which two members join at once", w.replicaName(n),
 			p.version)
 	}
+	w.judgePatch(n, d, p)
 	switch {
 	case d.version == 0:
 		return ""
@@ -118,4 +120,25 @@ func (w *World) refusesVersion(n int, d data, p pod) string {
 		w.violate("%s runs etcd %s on data of %s", w.replicaName(n), p.version, minorText(d.version))
 	}
 	return ""
+}
+
+// judgeRestart notes that a pod is restarted with an older etcd than its data was written for, and was not made for that
+// before.
+func (w *World) judgeRestart(n int) {
+	d, p := w.volumes[n].data, w.pods[n]
+	file, _ := w.record.Member(n)
+	if file.Mode == decide.Sealed && minorOf(w.set.version) < d.version && minorOf(p.version) >= d.version {
+		w.violate("%s is restarted with etcd %s on data of %s", w.replicaName(n), w.set.version, minorText(d.version))
+	}
+}
+
+// leavesFrom are the oldest patches whose data the next minor version may read, by minor number.
+var leavesFrom = map[int]etcdversion.Version{5: etcdversion.Must("3.5.26"), 6: etcdversion.Must("3.6.11")}
+
+// judgePatch notes that a minor version starts on data that no patch has used which it may follow.
+func (w *World) judgePatch(n int, d data, p pod) {
+	before, err := etcdversion.Parse(d.ran)
+	if err == nil && minorOf(p.version) == before.Minor+1 && !before.AtLeast(leavesFrom[before.Minor]) {
+		w.violate("%s runs etcd %s on data of %s: a patch is skipped", w.replicaName(n), p.version, d.ran)
+	}
 }

@@ -1,6 +1,9 @@
 package invariants
 
 import (
+	"fmt"
+	"regexp"
+	"strconv"
 	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
@@ -13,6 +16,107 @@ var rolloutInvariants = []invariant{
 	{Invariant{"left to the kubelet",
 		"The pod of a voter that has failed for a moment only is not restarted while quorum depends on it."},
 		leftToTheKubelet},
+	{Invariant{"unresponsive members count",
+		"No rollout changes the minor version while a member that may have data does not respond, unless pods have " +
+			"been created with that minor version; no member is restarted with a version that the version its pod was " +
+			"created with must not be followed by, nor with an older minor version that etcd has not prepared."},
+		unresponsiveCount},
+}
+
+// leavesFrom are the oldest patches from which the next minor version may be reached, by minor number.
+var leavesFrom = map[int]int{5: 26, 6: 11}
+
+func unresponsiveCount(s decide.State, d decide.Decision) string {
+	switch a := d.Action.(type) {
+	case decide.StartRollout:
+		return wrongForUnresponsive(s, a.Version)
+	case decide.RestartReplica:
+		r := replicaAt(s, a.Ordinal)
+		m, listed := memberAt(s, a.Ordinal)
+		if listed && m.Started && !m.Answers && !r.PodUnbound && !r.VolumeTerminating {
+			return wrongSuccessor(s, r, s.Objects.RunsVersion)
+		}
+	}
+	return ""
+}
+
+// wrongForUnresponsive says which member that does not respond a rollout leaves out of account. Where new pods get that
+// minor version already, it changes nothing.
+func wrongForUnresponsive(s decide.State, version string) string {
+	_, to, known := minorOf(version)
+	_, from, _ := minorOf(s.Objects.RunsVersion)
+	if begun := from == to; !known || begun || !s.Membership.Known {
+		return ""
+	}
+	begun := false
+	for _, r := range s.Replicas {
+		_, created, _ := minorOf(r.PodVersion)
+		begun = begun || r.Pod != decide.PodAbsent && created == to
+	}
+	for _, m := range s.Membership.Members {
+		ordinal, ours := slotOf(s, m)
+		r := replicaAt(s, ordinal)
+		recorded, _ := recordedAt(s.Record, ordinal)
+		lost := recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID
+		if !ours || m.Answers || !m.Started || lost || r.Pod == decide.PodAbsent && r.VolumeUID == "" {
+			continue
+		}
+		if what := wrongSuccessor(s, r, version); what != "" {
+			return what
+		}
+		if changes := runsOtherMinor(s, to); changes && !begun {
+			return "starts another minor version while " + podName(s, ordinal) + " does not respond"
+		}
+	}
+	return ""
+}
+
+// runsOtherMinor reports whether a member that responds runs another minor version.
+func runsOtherMinor(s decide.State, minor int) bool {
+	for _, m := range s.Membership.Members {
+		if _, runs, known := minorOf(m.Version); m.Answers && known && runs != minor {
+			return true
+		}
+	}
+	return false
+}
+
+// wrongSuccessor says why a version must not follow the one that a pod was created with.
+func wrongSuccessor(s decide.State, r decide.Replica, version string) string {
+	_, from, known := minorOf(r.PodVersion)
+	_, to, toKnown := minorOf(version)
+	patch := 0
+	if found := patchOf.FindStringSubmatch(r.PodVersion); found != nil {
+		patch, _ = strconv.Atoi(found[1])
+	}
+	switch {
+	case !known || !toKnown:
+		return ""
+	case to > from+1:
+		return fmt.Sprintf("%s skips a minor version from %s to %s", podName(s, r.Ordinal), r.PodVersion, version)
+	case to == from+1 && patch < leavesFrom[from]:
+		return fmt.Sprintf("%s skips a patch from %s to %s", podName(s, r.Ordinal), r.PodVersion, version)
+	case to < from && s.Membership.Known && s.Membership.Downgrade != fmt.Sprintf("3.%d", to) && allNewer(s, to):
+		return fmt.Sprintf("%s goes back from %s to %s, and nothing is prepared for that", podName(s, r.Ordinal),
+			r.PodVersion, version)
+	}
+	return ""
+}
+
+// patchOf finds the patch in a version.
+var patchOf = regexp.MustCompile(`^\d+\.\d+\.(\d+)`)
+
+// allNewer reports whether members respond, and all of them run a newer minor version.
+func allNewer(s decide.State, minor int) bool {
+	one := false
+	for _, m := range s.Membership.Members {
+		_, runs, known := minorOf(m.Version)
+		if m.Answers && known && runs <= minor {
+			return false
+		}
+		one = one || m.Answers && known
+	}
+	return one
 }
 
 // intoWhatRuns: a member that does not run now may come back by itself where it is; where others
