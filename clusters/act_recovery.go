@@ -106,8 +106,9 @@ func (c *cluster) mark(ctx context.Context, r decide.Replica, lost decide.ID) er
 	if lost != 0 {
 		text = lost.String()
 	}
-	return c.kube().AnnotateClaim(ctx, c.target.Cluster.Namespace, objects.VolumeClaimName(c.state.Name, r.Ordinal),
-		r.VolumeUID, objects.AnnotationLostCluster, text)
+	_, err := c.kube().AnnotateClaim(ctx, c.target.Cluster.Namespace, objects.VolumeClaimName(c.state.Name, r.Ordinal),
+		r.VolumeUID, map[string]string{objects.AnnotationLostCluster: text})
+	return err
 }
 
 // volumesBack names a claim that is there by now, and was not when it was decided that nobody else is left

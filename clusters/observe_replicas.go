@@ -40,7 +40,7 @@ func (c *cluster) replicas() []decide.Replica {
 			r := slot(ordinal)
 			r.VolumeUID, r.VolumeTerminating = string(claim.UID), claim.DeletionTimestamp != nil
 			r.VolumeToken = objects.ReadMetadata(claim.Annotations).Token
-			r.LostCluster = objects.LostCluster(claim.Annotations)
+			r.LostCluster, r.LastUse = objects.LostCluster(claim.Annotations), objects.LastUse(claim.Annotations)
 		}
 	}
 	list := make([]decide.Replica, 0, len(slots))

@@ -37,7 +37,7 @@ func (c *cluster) Report(
 	entry.State.Objects.Rewritten = c.rewritten // as they are after what this pass has applied
 	next := status.New(custom, c.target, entry, source)
 	events := status.Events(custom, next, c.target, entry, c.live.holder.Host, now)
-	var failures []error
+	failures := []error{c.annotateClaims(ctx)}
 	written, round := true, c.live.options.Round
 	if status.WorthWriting(custom.Status, next) &&
 		!(status.MovesRevision(custom.Status, next) && now.Sub(kube.Told(custom)) < round) {

@@ -10,24 +10,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AnnotateClaim gives an annotation to the volume claim with that UID, or takes it off if value is empty. It is
-// ErrConflict if there is no such claim any more.
-func (c *Client) AnnotateClaim(ctx context.Context, namespace, name, uid, key, value string) error {
-	annotations := map[string]any{key: value}
-	if value == "" {
-		annotations[key] = nil
+// AnnotateClaim gives annotations to the volume claim with that UID, and takes those off whose value is empty. It
+// returns the annotations that the claim has then. The error is ErrConflict if there is no such claim any more.
+func (c *Client) AnnotateClaim(
+	ctx context.Context, namespace, name, uid string, values map[string]string,
+) (map[string]string, error) {
+	annotations := map[string]any{}
+	for key, value := range values {
+		annotations[key] = value
+		if value == "" {
+			annotations[key] = nil
+		}
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid, "annotations": annotations}})
 	if err != nil {
-		return fmt.Errorf("annotate PersistentVolumeClaim %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("annotate PersistentVolumeClaim %s/%s: %w", namespace, name, err)
 	}
-	_, err = c.typed.CoreV1().PersistentVolumeClaims(namespace).
+	claim, err := c.typed.CoreV1().PersistentVolumeClaims(namespace).
 		Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Manager})
 	if apierrors.IsNotFound(err) {
 		err = ErrConflict
 	}
 	if err != nil {
-		return fmt.Errorf("annotate PersistentVolumeClaim %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("annotate PersistentVolumeClaim %s/%s: %w", namespace, name, err)
 	}
-	return nil
+	return claim.Annotations, nil
 }

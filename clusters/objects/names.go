@@ -33,8 +33,14 @@ const (
 	AnnotationToken = "etcd.quorate.dev/token"
 	// AnnotationSpecHash, on pods and their template, is the SpecHash that the pod is made from.
 	AnnotationSpecHash = "etcd.quorate.dev/spec-hash"
-	// AnnotationVersion, on pods and their template, is the version of etcd that the pod runs.
+	// AnnotationVersion, on pods and their template, is the version of etcd that the pod runs; on volume claims, the
+	// version that last ran on the volume.
 	AnnotationVersion = "etcd.quorate.dev/version"
+	// AnnotationClusterID, on volume claims, is the ID of the cluster whose member last ran on the volume.
+	AnnotationClusterID = "etcd.quorate.dev/cluster-id"
+	// AnnotationStorageVersion, on volume claims, is the minor version that the data is written for; etcd 3.5 does not
+	// say it.
+	AnnotationStorageVersion = "etcd.quorate.dev/storage-version"
 )
 
 const (

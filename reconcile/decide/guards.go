@@ -182,6 +182,19 @@ func (s State) mayRecover(voters []Member) bool {
 	return recoverable >= Quorum(len(voters))
 }
 
+// whatToDoWithVolumes says what to do where members do not come up: only volumes on which etcd has found no data may be
+// deleted.
+func (s State) whatToDoWithVolumes() string {
+	for _, m := range s.Record.Members {
+		if r := s.Replica(m.Ordinal); !r.NoData || s.volumeLost(m.Ordinal) {
+			return "keep the volumes, since their data may be good: the logs of the pods say why etcd ends; if no member can " +
+				"be brought back, declare spec.recovery"
+		}
+	}
+	return "etcd finds no data on any volume: if none has ever been there, delete the custom resource and the volumes to " +
+		"bootstrap the cluster again"
+}
+
 func membershipUnknown(s State) (Decision, bool) {
 	switch {
 	case s.Membership.Known || !s.Formed():
@@ -197,9 +210,8 @@ func membershipUnknown(s State) (Decision, bool) {
 			"restore it from a backup, or delete its custom resource to bootstrap it again", s.describeSigns())
 	case s.recorded() && !s.quorumMayRecover() && !s.awaitsUnready():
 		return block("etcd gives no member list%s, and its members do not come up: "+
-			"%s; if their data is lost, delete the custom resource and the volumes to bootstrap "+
-			"the cluster again%s%s%s%s%s", s.why(), s.describeReplicas(), s.describeHeldBack(), s.describeNotMoved(),
-			s.wayOutOfMarks(), s.wayOutOfNodes(), s.describeHindered())
+			"%s; %s%s%s%s%s%s", s.why(), s.describeReplicas(), s.whatToDoWithVolumes(), s.describeHeldBack(),
+			s.describeNotMoved(), s.wayOutOfMarks(), s.wayOutOfNodes(), s.describeHindered())
 	}
 	return wait(recheck, "etcd gives no member list%s; nothing is changed until it does: %s%s", s.why(),
 		s.describeReplicas(), s.describeUnproven())

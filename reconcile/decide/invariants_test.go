@@ -294,6 +294,20 @@ var wrongs = []wrong{
 		w.Declared.Version, w.Objects.RunsVersion = "3.5.35", "3.5.35"
 		silent(1)(w)
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"unresponsive members count", "a restart runs an older version on data of a newer one", func(w *world) {
+		w.Replicas[1].LastUse = decide.LastUse{Version: "3.7.3", StorageVersion: "3.7"}
+		silent(1)(w)
+	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"unresponsive members count", "a rollout skips a patch of a volume", func(w *world) {
+		w.Declared.Version, w.Objects.RunsVersion, w.Replicas[1].LastUse.Version = "3.6.16", "3.5.35", "3.5.25"
+		allRun(w, "3.5.35")
+		silent(1)(w)
+	}, acts(decide.StartRollout{Version: "3.6.16", SpecHash: theHash})},
+	{"unresponsive members count", "a StatefulSet runs an older version on data of a newer one", func(w *world) {
+		w.Replicas[1].LastUse = decide.LastUse{Version: "3.7.3", StorageVersion: "3.7"}
+		w.Objects = decide.Objects{}
+		unknown(w)
+	}, acts(decide.ApplyObjects{})},
 
 	{"leadership is transferred first", "removes it", nil, acts(decide.RemoveMember{ID: 0xa0, Name: "a-0"})},
 	{"leadership is transferred first", "restarts it", nil, acts(decide.RestartReplica{Ordinal: 0, PodUID: "p0"})},

@@ -67,6 +67,8 @@ type Replica struct {
 	// LostCluster is the ID of the cluster that the claim is marked to be left of, since a new one was made of
 	// another member's data; zero if it is not marked.
 	LostCluster ID `json:"lostCluster,omitempty"`
+	// LastUse is what the annotations of the claim say of the etcd that last ran on the volume; zero if they say nothing.
+	LastUse LastUse `json:"lastUse,omitzero"`
 	// Stranded says why no pod can ever use the volume again, such as that its node is gone; empty
 	// if that is not known.
 	Stranded string `json:"stranded,omitempty"`

@@ -43,7 +43,13 @@ func (s State) versionToReturnWith() string {
 	if len(runs) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; to bring it back, declare etcd %s, and change the version once all members respond", runs[0])
+	version := runs[0]
+	for _, v := range runs {
+		if v.MajorMinor() == version.MajorMinor() {
+			version = v
+		}
+	}
+	return fmt.Sprintf("; to bring it back, declare etcd %s, and change the version once all members respond", version)
 }
 
 // silentOrdinals are those of the recorded members that etcd lists and that do not answer; none

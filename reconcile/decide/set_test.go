@@ -199,6 +199,8 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 		}
 	case "token":
 		r.VolumeToken = text
+	case "used":
+		r.LastUse.Version, r.LastUse.StorageVersion, _ = strings.Cut(decidetest.Text(text), "/")
 	case "lost":
 		r.LostCluster, err = decidetest.ID(text)
 	case "cluster":

@@ -35,11 +35,7 @@ func (s State) Running() []etcdversion.Version {
 		if !m.Answers {
 			continue
 		}
-		v, err := etcdversion.ParseRunning(m.Version)
-		if ordinal, ours := s.OrdinalOf(m); err != nil && ours {
-			v, err = etcdversion.Parse(s.Replica(ordinal).PodVersion)
-		}
-		if err == nil {
+		if v, err := s.runs(m); err == nil {
 			list = append(list, v)
 		}
 	}
@@ -47,8 +43,18 @@ func (s State) Running() []etcdversion.Version {
 	return list
 }
 
+// runs is the version that a member runs that responds: the one that its pod was made with if its word cannot be read.
+func (s State) runs(m Member) (etcdversion.Version, error) {
+	v, err := etcdversion.ParseRunning(m.Version)
+	if ordinal, ours := s.OrdinalOf(m); err != nil && ours {
+		v, err = etcdversion.Parse(s.Replica(ordinal).PodVersion)
+	}
+	return v, err
+}
+
 // running are the versions that members run, ascending: what members say while any answers, else
-// the one in the status, and only where that is lost those that pods were made with. What was
+// the one in the status, and only where that is lost those that pods were made with or, without pods, that claims say
+// last used the volumes. What was
 // declared and never ran counts for nothing (hard case H101), nor does a status from before members
 // ran what cannot be read.
 func (s State) running() []etcdversion.Version {
@@ -60,7 +66,7 @@ func (s State) running() []etcdversion.Version {
 	}
 	var list []etcdversion.Version
 	for _, r := range s.Replicas {
-		if v, err := etcdversion.Parse(r.PodVersion); err == nil && s.Formed() {
+		if v, err := r.lastVersion(); err == nil && s.Formed() {
 			list = append(list, v)
 		}
 	}
@@ -93,7 +99,8 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 		return s.judgeUnread(unreadable, target)
 	}
 	if len(runs) == 0 {
-		return "", true // nothing is known to have run
+		unknown := s.lastVersionUnknown()
+		return unknown, unknown == "" // nothing is known to have run
 	}
 	oldest, newest := runs[0], runs[len(runs)-1]
 	switch {
@@ -210,11 +217,13 @@ func (s State) unresponsive() []Replica {
 // is changed: each member responds, unless pods have been created with that minor version already.
 func (s State) knowsData(target etcdversion.MajorMinor) bool {
 	return len(s.unresponsive()) == 0 ||
-		s.anyReplica(func(r Replica) bool { return r.Pod != PodAbsent && minorOf(r.PodVersion) == target })
+		s.anyReplica(func(r Replica) bool {
+			return minorOf(r.PodVersion) == target || minorOf(r.LastUse.Version) == target
+		})
 }
 
 // refusedByUnresponsive says which member that does not respond the declared version cannot be rolled to; empty if
-// there is none. The version that its pod was created with counts as running.
+// there is none. The version that its pod was created with counts as running, and so does the one that its claim says.
 func (s State) refusedByUnresponsive(target etcdversion.Version) string {
 	for _, r := range s.unresponsive() {
 		if refusal := s.skips(r, target); refusal != "" {
@@ -225,20 +234,29 @@ func (s State) refusedByUnresponsive(target etcdversion.Version) string {
 }
 
 // skips says why a member that does not respond must not be restarted with the declared version, judging by the
-// version that its pod was created with; empty if that version allows it or is not known. A version newer than what
-// the others run says nothing: the pod's data is that of the others.
+// version that its pod was created with and by what its claim says; empty if they allow it or say nothing. A pod
+// created with a newer version than the others run says nothing: its data is that of the others.
 func (s State) skips(r Replica, target etcdversion.Version) string {
-	from, err := etcdversion.Parse(r.PodVersion)
-	if err != nil {
-		return ""
+	name := s.ReplicaName(r.Ordinal) + " does not respond, and its "
+	if storage := minorOf(r.LastUse.StorageVersion); hasVolume(r) && r.LastUse.StorageVersion != "" &&
+		target.MajorMinor().Compare(storage) < 0 {
+		return fmt.Sprintf("%sdata was last written for etcd %s: declare a %[2]s", name, storage)
 	}
-	what := fmt.Sprintf("%s does not respond, and its pod was created with etcd %s", s.ReplicaName(r.Ordinal), from)
-	switch n := steps(from, target); {
-	case n > 1:
-		return fmt.Sprintf("%s: a minor version must not be skipped on the way to %s; declare a %s first", what, target,
-			from.MajorMinor().Next(1))
-	case n == 1 && departure(from, target) != "":
-		return fmt.Sprintf("%s; %s", what, departure(from, target))
+	for _, last := range []struct{ what, version string }{
+		{"pod was created with etcd ", r.PodVersion}, {"volume was last used by etcd ", r.LastUse.Version},
+	} {
+		from, err := etcdversion.Parse(last.version)
+		if err != nil {
+			continue
+		}
+		what := name + last.what + last.version
+		switch n := steps(from, target); {
+		case n > 1:
+			return fmt.Sprintf("%s: a minor version must not be skipped on the way to %s; declare a %s first", what,
+				target, from.MajorMinor().Next(1))
+		case n == 1 && departure(from, target) != "":
+			return fmt.Sprintf("%s; %s", what, departure(from, target))
+		}
 	}
 	return ""
 }

@@ -148,7 +148,7 @@ func (w *World) fromReplica(s decide.State, r decide.Replica) {
 	if r.VolumeUID != "" {
 		w.volumes[r.Ordinal] = volume{
 			uid: r.VolumeUID, token: r.VolumeToken, terminating: r.VolumeTerminating, stranded: r.Stranded,
-			strandedAt: r.StrandedSince, lostCluster: r.LostCluster, data: w.fromData(s, r),
+			strandedAt: r.StrandedSince, lostCluster: r.LostCluster, lastUse: r.LastUse, data: w.fromData(s, r),
 		}
 		w.set.token = cmp.Or(w.set.token, r.VolumeToken)
 	}

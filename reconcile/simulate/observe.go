@@ -58,6 +58,7 @@ func (w *World) replica(n int) decide.Replica {
 	r := decide.Replica{
 		Ordinal: n, Pod: decide.PodAbsent, Stranded: v.stranded,
 		VolumeUID: v.uid, VolumeToken: v.token, VolumeTerminating: v.terminating, LostCluster: v.lostCluster,
+		LastUse: v.lastUse,
 	}
 	if r.Stranded != "" && w.exists(w.customResource()) {
 		r.StrandedSince = w.status.stranded[n]

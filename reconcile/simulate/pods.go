@@ -38,6 +38,7 @@ type volume struct {
 	unlisted    bool      // a label by which claims are listed was changed
 	disowned    bool      // the label that says whose it is was taken off
 	lostCluster decide.ID // that it is marked to be left of
+	lastUse     decide.LastUse
 	data        data
 }
 

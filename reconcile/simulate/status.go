@@ -40,7 +40,17 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	w.judgeVoid(s)
 	isNews := !next.equal(w.status)
 	w.status = next
+	w.annotateClaims(s)
 	return isNews
+}
+
+// annotateClaims has the claims say which etcd uses their volumes, as far as the pass has seen it.
+func (w *World) annotateClaims(s decide.State) {
+	for _, r := range s.OutdatedUses() {
+		if v := w.volumes[r.Ordinal]; v.uid == r.VolumeUID && !w.stuck.annotations {
+			w.changeVolume(r.Ordinal, func(v *volume) { v.lastUse = r.LastUse })
+		}
+	}
 }
 
 // equal compares all but the actions in a row: a pass that acts has other news as well.

@@ -1,5 +1,7 @@
 package simulate
 
+import "quorate.dev/quorate/reconcile/decide"
+
 // stuck is what goes wrong around the cluster and does not end by itself.
 type stuck struct {
 	quota     bool         // no pod can be created
@@ -7,6 +9,8 @@ type stuck struct {
 	loyal     bool         // no leader hands over
 	zombie    map[int]bool // members that believe in another list
 	forbidden bool         // nobody may reach etcd through the API server
+	// annotations: the API server keeps no annotation of a claim, as an admission policy may have it.
+	annotations bool
 }
 
 // RefusePods makes the API server refuse every new pod, as a quota does, or ends that.
@@ -23,6 +27,14 @@ func (w *World) Mislead(n int, misled bool) { w.stuck.zombie = with(w.stuck.zomb
 
 // Forbid takes the right to reach pods away from whoever observes them, or gives it back.
 func (w *World) Forbid(forbid bool) { w.stuck.forbidden, w.cut = forbid, forbid }
+
+// DropAnnotations takes the annotations off all claims and has the API server keep no new ones, or ends that.
+func (w *World) DropAnnotations(drop bool) {
+	w.stuck.annotations = drop
+	for n := range w.volumes {
+		w.changeVolume(n, func(v *volume) { v.lastUse = decide.LastUse{} })
+	}
+}
 
 // with returns a copy of the set with that ordinal in it or not.
 func with(set map[int]bool, n int, in bool) map[int]bool {

@@ -52,7 +52,7 @@
 // Something is different: a replica, its entry in the record, its member, the MiB of its database and of its quota;
 // what is known of etcd, the record, the status, the objects, the CA, its certificates.
 //
-//	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9|terminating|none token=t9 lost=c1 mode=Founding|Joining|Restoring|Sealed|none
+//	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9|terminating|none token=t9 lost=c1 used=3.6.16/3.6 mode=Founding|Joining|Restoring|Sealed|none
 //	set a-1 pod=Starting started=20s
 //	set a-1 pod=Terminating going=1m
 //	set a-1 pod=Absent refused=(exceeded quota)
@@ -120,7 +120,7 @@
 //	fault refuse-recoveries delete-recovery
 //	fault put-ca put-back-ca wear-certificates
 //	fault rewrite=(StatefulSet a) rewrite-unsafely=(StatefulSet a) stop-rewriting
-//	fault cut-network mend-network heal refuse-pods keep-claims refuse-handover forbid
+//	fault cut-network mend-network heal refuse-pods keep-claims refuse-handover forbid drop-annotations keep-annotations
 //
 // Somebody does something with kubectl or etcdctl: any of the above, or one of these.
 //

@@ -213,6 +213,9 @@ func describeMore(s decide.State, r decide.Replica) string {
 	if r.LostCluster != 0 {
 		words = append(words, "left of "+r.LostCluster.String())
 	}
+	if use := r.LastUse; r.Pod == decide.PodAbsent && use.Version != "" {
+		words = append(words, "used="+strings.TrimSuffix(use.Version+"/"+use.StorageVersion, "/"))
+	}
 	if r.Pod != decide.PodAbsent && r.PodSpecHash != "" &&
 		(r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash) {
 		words = append(words, fmt.Sprintf("made=%s/%s", r.PodVersion, r.PodSpecHash))

@@ -19,7 +19,8 @@ var rolloutInvariants = []invariant{
 	{Invariant{"unresponsive members count",
 		"No rollout changes the minor version while a member that may have data does not respond, unless pods have " +
 			"been created with that minor version; no member is restarted with a version that the version its pod was " +
-			"created with must not be followed by, nor with an older minor version that etcd has not prepared."},
+			"created with must not be followed by, nor with an older minor version that etcd has not prepared. What the claim " +
+			"of a member says of the version that last used it counts as well, also where only volumes are left."},
 		unresponsiveCount},
 }
 
@@ -28,14 +29,53 @@ var leavesFrom = map[int]int{5: 26, 6: 11}
 
 func unresponsiveCount(s decide.State, d decide.Decision) string {
 	switch a := d.Action.(type) {
+	case decide.ApplyObjects:
+		return wrongForVolumes(s)
 	case decide.StartRollout:
 		return wrongForUnresponsive(s, a.Version)
 	case decide.RestartReplica:
 		r := replicaAt(s, a.Ordinal)
 		m, listed := memberAt(s, a.Ordinal)
 		if listed && m.Started && !m.Answers && !r.PodUnbound && !r.VolumeTerminating {
+			if what := wrongUse(s, r, s.Objects.RunsVersion); what != "" {
+				return what
+			}
 			return wrongSuccessor(s, r, s.Objects.RunsVersion)
 		}
+	}
+	return ""
+}
+
+// wrongForVolumes says which volume a StatefulSet that is made again would give to a version that must not use it.
+func wrongForVolumes(s decide.State) string {
+	if s.Objects.RunsVersion != "" || s.Objects.RunsReplicas > 0 || s.Declared.Lifecycle != decide.Running ||
+		s.Membership.Known {
+		return ""
+	}
+	for _, r := range s.Replicas {
+		file, _ := recordedAt(s.Record, r.Ordinal)
+		mayStart := file.Mode == decide.Sealed || len(s.Record.Members) == 0
+		if !mayStart || r.VolumeUID == "" || r.LostCluster != 0 || file.VolumeUID != "" && file.VolumeUID != r.VolumeUID {
+			continue
+		}
+		if what := wrongUse(s, r, s.Declared.Version); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
+// wrongUse says why a version must not use a volume, by what its claim says.
+func wrongUse(s decide.State, r decide.Replica, version string) string {
+	_, storage, known := minorOf(r.LastUse.StorageVersion)
+	_, to, toKnown := minorOf(version)
+	if known && toKnown && to < storage {
+		return fmt.Sprintf("%s runs %s on data of %s", podName(s, r.Ordinal), version, r.LastUse.StorageVersion)
+	}
+	last := r
+	last.PodVersion = r.LastUse.Version
+	if _, from, _ := minorOf(last.PodVersion); toKnown && to > from {
+		return wrongSuccessor(s, last, version)
 	}
 	return ""
 }
@@ -62,6 +102,9 @@ func wrongForUnresponsive(s decide.State, version string) string {
 			continue
 		}
 		if what := wrongSuccessor(s, r, version); what != "" {
+			return what
+		}
+		if what := wrongUse(s, r, version); what != "" {
 			return what
 		}
 		if changes := runsOtherMinor(s, to); changes && !begun {

@@ -1,0 +1,30 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
+)
+
+// annotateClaims has the claims say which etcd uses their volumes, as far as this pass has seen it. It is part of
+// reporting, as the status is: where it fails, nothing else waits for it.
+func (c *cluster) annotateClaims(ctx context.Context) error {
+	var failures []error
+	for _, r := range c.state.OutdatedUses() {
+		name, wanted := objects.VolumeClaimName(c.state.Name, r.Ordinal), objects.LastUseAnnotations(r.LastUse)
+		kept, err := c.kube().AnnotateClaim(ctx, c.target.Cluster.Namespace, name, r.VolumeUID, wanted)
+		switch {
+		case kube.IsConflict(err): // the claim is another one by now
+		case err != nil:
+			failures = append(failures, err)
+		case objects.LastUse(kept) != r.LastUse:
+			failures = append(failures, fmt.Errorf("annotate PersistentVolumeClaim %s: the API server did not keep %s, %s and "+
+				"%s; find out which admission policy or webhook removes them", name, objects.AnnotationClusterID,
+				objects.AnnotationVersion, objects.AnnotationStorageVersion))
+		}
+	}
+	return errors.Join(failures...)
+}

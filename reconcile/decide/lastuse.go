@@ -1,0 +1,73 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/etcdversion"
+)
+
+// LastUse is what the annotations of a volume claim say of the etcd that last ran on the volume. They outlive the
+// record, the status and the pods.
+type LastUse struct {
+	ClusterID ID `json:"clusterID,omitempty"`
+	// Version of etcd, and the minor version that its data was written for, as far as etcd says.
+	Version        string `json:"version,omitempty"`
+	StorageVersion string `json:"storageVersion,omitempty"`
+}
+
+// OutdatedUses returns the replicas whose claims do not say what is seen now, each with what its claim is to say. Only a
+// member that responds, and that is recorded with this volume, is known to run on it.
+func (s State) OutdatedUses() []Replica {
+	left := s.Declared.Orphaned != "" || s.Declared.Suspended || s.LockHolder != ""
+	if left || !s.Membership.Known || s.Membership.ClusterID != s.Record.ClusterID {
+		return nil
+	}
+	var outdated []Replica
+	for ordinal, m := range s.listed() {
+		r := s.Replica(ordinal)
+		recorded, _ := s.Record.Member(ordinal)
+		if !m.Answers || recorded.Mode != Sealed || recorded.ID != m.ID || !hasVolume(r) ||
+			recorded.VolumeUID != r.VolumeUID || r.VolumeTerminating || r.LostCluster != 0 {
+			continue
+		}
+		use := LastUse{ClusterID: s.Record.ClusterID, StorageVersion: m.StorageVersion}
+		if v, err := s.runs(m); err == nil {
+			use.Version = v.String()
+		}
+		if use != r.LastUse {
+			r.LastUse = use
+			outdated = append(outdated, r)
+		}
+	}
+	slices.SortFunc(outdated, func(a, b Replica) int { return a.Ordinal - b.Ordinal })
+	return outdated
+}
+
+// lastVersion is the version of etcd that last ran on a replica, as far as its pod or else its claim says.
+func (r Replica) lastVersion() (etcdversion.Version, error) {
+	if v, err := etcdversion.Parse(r.PodVersion); err == nil {
+		return v, nil
+	}
+	return etcdversion.Parse(r.LastUse.Version)
+}
+
+// lastVersionUnknown says that nothing tells which version of etcd last used the volumes of a cluster that nothing else
+// is left of; empty if something does, or there is no volume.
+func (s State) lastVersionUnknown() string {
+	if s.hasStatefulSet() || s.anyReplica(hasPod) || !s.toRun() || !s.Formed() || s.Record.Restoring() || s.Record.Recovering() || s.isBeingRestored() {
+		return ""
+	}
+	var names, claims []string
+	for _, r := range s.replicasInOrder() {
+		if hasVolume(r) && r.LostCluster == 0 {
+			names, claims = append(names, s.ReplicaName(r.Ordinal)), append(claims, "data-"+s.ReplicaName(r.Ordinal))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("nothing says which version of etcd last used the volumes of %s; annotate them with it: "+
+		"kubectl annotate pvc %s etcd.quorate.dev/version=VERSION", Enumerate(names), strings.Join(claims, " "))
+}

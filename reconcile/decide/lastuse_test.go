@@ -1,0 +1,84 @@
+package decide
+
+import "testing"
+
+// TestClaimsOfKnownMembersAreAnnotated: a claim is annotated only while a member is known to run on it.
+func TestClaimsOfKnownMembersAreAnnotated(t *testing.T) {
+	id := healthy(3).Record.ClusterID
+	use := func(ordinal int, version, storage string) func(*State) {
+		return func(s *State) { s.Replicas[ordinal].LastUse = LastUse{id, version, storage} }
+	}
+	current := both(use(0, "3.6.16", ""), use(1, "3.6.16", ""), use(2, "3.6.16", ""))
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   int // claims
+	}{
+		"none is annotated":                {nil, 3},
+		"all are":                          {current, 0},
+		"one runs another version":         {both(current, runs("3.6.16", "3.7.3", "3.6.16")), 1},
+		"one has migrated its data":        {both(current, stores("", "3.6", "", "")), 1},
+		"one is of another cluster":        {both(current, func(s *State) { s.Replicas[1].LastUse.ClusterID++ }), 1},
+		"a version cannot be read":         {runs("main", "main", "main"), 3},
+		"one does not respond":             {silence(2), 2},
+		"none gives a list":                {func(s *State) { s.Membership.Known = false }, 0},
+		"the list is of another cluster":   {func(s *State) { s.Membership.ClusterID++ }, 0},
+		"one is not sealed":                {func(s *State) { s.Record.Members[1].Mode = Joining }, 2},
+		"another member is recorded":       {func(s *State) { s.Record.Members[1].ID++ }, 2},
+		"another volume is recorded":       {func(s *State) { s.Record.Members[1].VolumeUID = "v9" }, 2},
+		"one has no volume":                {func(s *State) { s.Replicas[1].VolumeUID = "" }, 2},
+		"one claim is being deleted":       {func(s *State) { s.Replicas[1].VolumeTerminating = true }, 2},
+		"one is left of a lost cluster":    {func(s *State) { s.Replicas[1].LostCluster = 1 }, 2},
+		"git does not declare the cluster": {func(s *State) { s.Declared.Orphaned = "x" }, 0},
+		"it is suspended":                  {func(s *State) { s.Declared.Suspended = true }, 0},
+		"another pass holds the lease":     {func(s *State) { s.LockHolder = "x" }, 0},
+	} {
+		s := after(3, c.change)
+		outdated := s.OutdatedUses()
+		if len(outdated) != c.want {
+			t.Errorf("%s: %d claims, want %d", what, len(outdated), c.want)
+		}
+		for _, r := range outdated {
+			m := s.Membership.byName(s.ReplicaName(r.Ordinal))
+			if want, _ := s.runs(m); r.LastUse != (LastUse{id, want.String(), m.StorageVersion}) {
+				t.Errorf("%s: %+v", what, r.LastUse)
+			}
+		}
+	}
+}
+
+// TestVersionsOfVolumesCount: what claims say of the last use counts as the versions of pods do.
+func TestVersionsOfVolumesCount(t *testing.T) {
+	used := func(version, storage string) func(*State) {
+		return func(s *State) { s.Replicas[2].LastUse = LastUse{1, version, storage} }
+	}
+	alone := func(s *State) {
+		s.Record, s.Membership, s.Objects = Record{}, Membership{}, Objects{}
+		s.ReportedVersion, s.ReportedClusterID = "", 0
+		for i := range s.Replicas {
+			s.Replicas[i] = Replica{Ordinal: i, Pod: PodAbsent, VolumeUID: s.Replicas[i].VolumeUID, LastUse: s.Replicas[i].LastUse}
+		}
+	}
+	for what, c := range map[string]struct {
+		change  func(*State)
+		refused bool
+	}{
+		"one does not respond, and has used 3.5.25":   {both(used("3.5.25", ""), silence(2)), true},
+		"one does not respond, and has used 3.5.26":   {both(used("3.5.26", ""), silence(2)), false},
+		"one does not respond, and has data of 3.7":   {both(used("3.7.3", "3.7"), silence(2)), true},
+		"one responds, whatever its claim says":       {used("3.5.25", "3.7"), false},
+		"volumes alone, used by the declared version": {both(used("3.6.16", "3.6"), alone), false},
+		"volumes alone, used by a newer version":      {both(used("3.7.3", "3.7"), alone), true},
+		"volumes alone, used by an older version":     {both(used("3.5.35", ""), alone, declares("3.7.3")), true},
+		"volumes alone, and none says what used it":   {alone, true},
+		"volumes alone, and none is to run":           {both(alone, func(s *State) { s.Declared.Lifecycle = Stopped }), false},
+		"volumes alone, left of a cluster that is lost": {both(alone, func(s *State) {
+			for i := range s.Replicas {
+				s.Replicas[i].LostCluster = 1
+			}
+		}), false},
+	} {
+		if refusal, _ := after(3, c.change).judgeVersion(); (refusal != "") != c.refused {
+			t.Errorf("%s: %q", what, refusal)
+		}
+	}
+}
