@@ -87,6 +87,10 @@ func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is being deleted", name), nil
 		case claim == nil && recorded.VolumeUID != "" && r.Pod != decide.PodPending:
 			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is gone, and its volume goes with the pod", name), nil
+		case claim != nil && string(claim.GetUID()) != r.VolumeUID && recorded.VolumeUID != "" && !podGoes &&
+			r.Pod != decide.PodPending:
+			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is another one than the pod uses, whose volume goes "+
+				"with the pod", name), nil
 		}
 	}
 	return "", nil

@@ -209,6 +209,9 @@ func (c *cluster) gather(ctx context.Context) error {
 	if err := c.findUnbound(ctx); err != nil {
 		return err
 	}
+	if err := c.findReplaced(ctx); err != nil {
+		return err
+	}
 	c.findStranded(ctx)
 	c.findRefused(ctx)
 	c.askEtcd(ctx)

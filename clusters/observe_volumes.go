@@ -10,6 +10,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/podstate"
 	"quorate.dev/quorate/clusters/status"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
@@ -124,6 +125,30 @@ func homeOf(term corev1.NodeSelectorTerm) []string {
 		if slices.Contains(nodeKeys, name) && label.Operator == corev1.NodeSelectorOpIn {
 			return label.Values
 		}
+	}
+	return nil
+}
+
+// findReplaced finds claims that were created under running pods, after the claims that these pods use had been deleted.
+// Such a claim says nothing about the volume with the member's data, so the replica is left without one. The claim
+// counts once the pod is gone.
+func (c *cluster) findReplaced(ctx context.Context) error {
+	for i := range c.state.Replicas {
+		r := &c.state.Replicas[i]
+		pod, claim := c.own.Pod(objects.PodName(c.state.Name, r.Ordinal)),
+			c.own.Claim(objects.VolumeClaimName(c.state.Name, r.Ordinal))
+		if pod == nil || claim == nil || podstate.RunsOn(pod, claim) {
+			continue
+		}
+		// The claim may have been listed before it was bound, and the pod after it.
+		now, err := c.kube().Look(ctx, "PersistentVolumeClaim", claim.Namespace, claim.Name)
+		if err != nil {
+			return err
+		}
+		if found, is := now.(*corev1.PersistentVolumeClaim); is && podstate.RunsOn(pod, found) {
+			continue
+		}
+		r.VolumeUID, r.VolumeToken, r.VolumeTerminating, r.LostCluster, r.LastUse = "", "", false, 0, decide.LastUse{}
 	}
 	return nil
 }

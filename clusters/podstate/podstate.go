@@ -99,6 +99,20 @@ func containerPhase(c corev1.ContainerStatus) (decide.PodPhase, string) {
 	return "", ""
 }
 
+// RunsOn reports whether etcd in a pod may run on the volume of a claim. A pod mounts the volumes that its claims have when
+// it gets its node, and keeps them until it ends. Once etcd has started, a claim that has no volume yet, or that was
+// created after the pod got its node, is another one of the same name. Both times are the API server's.
+func RunsOn(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
+	etcd := etcdStatus(pod)
+	started := etcd.State.Running != nil || etcd.State.Terminated != nil || etcd.LastTerminationState.Terminated != nil
+	scheduled := condition(pod, corev1.PodScheduled)
+	if !started || scheduled == nil || scheduled.Status != corev1.ConditionTrue {
+		return true
+	}
+	younger := claim.CreationTimestamp.After(scheduled.LastTransitionTime.Time)
+	return claim.Status.Phase != corev1.ClaimPending && !younger
+}
+
 // Crashes is how often etcd in this pod has ended, if it has last ended by itself with an error.
 func Crashes(pod *corev1.Pod) int {
 	c, _ := lastCrash(pod)

@@ -28,8 +28,15 @@ func (s State) volumeGoes(m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
 	going := hasVolume(r) && r.VolumeTerminating && !s.volumeLost(ordinal)
-	gone := !hasVolume(r) && s.volumeLost(ordinal) && m.Answers
+	gone := m.Answers && s.claimGone(ordinal)
 	return ours && m.Started && (going || gone)
+}
+
+// claimGone reports whether a slot has no claim although a member was sealed on a volume in it. If the claim was gone
+// before that, the member is on record without a volume.
+func (s State) claimGone(ordinal int) bool {
+	recorded, _ := s.Record.Member(ordinal)
+	return !hasVolume(s.Replica(ordinal)) && (recorded.VolumeUID != "" || recorded.ID != 0)
 }
 
 // safe reports whether a voter has its data on a volume that stays, as far as anybody knows.

@@ -75,7 +75,7 @@ func (s State) drift() []string { return slices.Concat(s.Objects.Drift, s.Backup
 // keepsGoingVolume reports whether a pod keeps a volume that is being deleted, or whose claim is
 // gone already: it goes with the pod.
 func (s State) keepsGoingVolume(r Replica) bool {
-	gone := !hasVolume(r) && s.volumeLost(r.Ordinal) && r.Pod != PodPending
+	gone := s.claimGone(r.Ordinal) && r.Pod != PodPending
 	return hasPodThatStays(r) && (r.holdsTerminating() || gone)
 }
 

@@ -160,9 +160,11 @@ func cleanUp(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// holdsGoingVolume reports whether a volume is being deleted and the pod keeps it from going.
+// holdsGoingVolume reports whether a pod keeps a volume from going that is being deleted, or whose claim is gone. A pod
+// that is pending gets a new claim by itself.
 func (r Replica) holdsGoingVolume() bool {
-	return r.holdsTerminating() && r.PodUID != ""
+	claimGone := !hasVolume(r) && hasPodThatStays(r) && r.Pod != PodPending
+	return (r.holdsTerminating() || claimGone) && r.PodUID != ""
 }
 
 // allNamed reports whether it is known of each member which slot it is in, or that it is in none.

@@ -58,7 +58,8 @@ type Replica struct {
 	// The scheduler looks at such a pod no more, so neither will ever get the other.
 	PodUnbound bool `json:"podUnbound,omitempty"`
 
-	// VolumeUID is the UID of the claim; empty if there is none.
+	// VolumeUID is the UID of the claim; empty if there is none, or if it was created under a running
+	// pod: etcd still runs on the volume of the claim before it.
 	VolumeUID string `json:"volumeUID,omitempty"`
 	// VolumeToken is the cluster token that the claim was made for.
 	VolumeToken string `json:"volumeToken,omitempty"`

@@ -58,6 +58,15 @@ func (w *World) ReplaceClaim(n int) {
 	}
 }
 
+// RecreateClaim takes away the claim of an ordinal, and another one is created under its name, while etcd runs on the
+// volume of the first one. That volume goes with the pod.
+func (w *World) RecreateClaim(n int) {
+	if p, v := w.pods[n], w.volumes[n]; p.up && v.uid != "" {
+		v.detached, v.terminating = true, true
+		w.volumes[n] = v
+	}
+}
+
 // DeleteVolume deletes the claim of an ordinal. It stays until no pod uses it.
 func (w *World) DeleteVolume(n int) {
 	if v, there := w.volumes[n]; there {

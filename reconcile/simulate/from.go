@@ -152,6 +152,10 @@ func (w *World) fromReplica(s decide.State, r decide.Replica) {
 		}
 		w.set.token = cmp.Or(w.set.token, r.VolumeToken)
 	}
+	if claimGone(s, r) {
+		w.volumes[r.Ordinal] = volume{uid: w.next("v"), token: s.Record.Token, terminating: true, detached: true,
+			data: w.fromData(s, r)}
+	}
 	d := w.volumes[r.Ordinal].data
 	runs := r.Pod == decide.PodReady || r.ClusterID != 0 || !w.isOpen(w.rafts[d.cluster], d.member)
 	if hasData := d.member != 0; r.Pod != decide.PodAbsent {
@@ -164,13 +168,22 @@ func (w *World) fromReplica(s decide.State, r decide.Replica) {
 	}
 }
 
+// claimGone reports whether a pod keeps a volume whose claim is gone.
+func claimGone(s decide.State, r decide.Replica) bool {
+	recorded, _ := s.Record.Member(r.Ordinal)
+	sealed := recorded.VolumeUID != "" || recorded.ID != 0
+	runs := r.Pod == decide.PodReady || r.ClusterID != 0 && r.Pod != decide.PodTerminating
+	return r.VolumeUID == "" && (r.Pod == decide.PodFailing || sealed && runs)
+}
+
 // fromData is what the volume of a replica seems to hold: the data of the member in its slot, or of
 // one that is gone.
 func (w *World) fromData(s decide.State, r decide.Replica) data {
 	id := cmp.Or(r.ClusterID, idOf(s))
 	cluster := w.rafts[id]
 	recorded, _ := s.Record.Member(r.Ordinal)
-	lost := recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID
+	runs := claimGone(s, r) && r.Pod != decide.PodFailing
+	lost := recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID && !runs
 	if cluster == nil || lost {
 		return data{}
 	}
@@ -196,6 +209,11 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 	for _, seen := range s.Membership.Members {
 		if seen.ID == m.id && seen.Answers {
 			d.index, d.storage, d.variant = seen.Applied, minorOf(seen.StorageVersion), int(seen.Hash.Sum)
+		}
+	}
+	for _, seen := range s.Membership.Members {
+		if m.learner && seen.Leader { // it has no hash, and the leader's data
+			d.variant = int(seen.Hash.Sum)
 		}
 	}
 	return d

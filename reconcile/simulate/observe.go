@@ -63,7 +63,7 @@ func (w *World) replica(n int) decide.Replica {
 	if r.Stranded != "" && w.exists(w.customResource()) {
 		r.StrandedSince = w.status.stranded[n]
 	}
-	if (v.unlisted || v.disowned) && !w.lookedUp(n) {
+	if v.detached || (v.unlisted || v.disowned) && !w.lookedUp(n) {
 		r = decide.Replica{Ordinal: n, Pod: decide.PodAbsent}
 	}
 	p, there := w.pods[n]

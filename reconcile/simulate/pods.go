@@ -39,6 +39,7 @@ type volume struct {
 	disowned    bool      // the label that says whose it is was taken off
 	lostCluster decide.ID // that it is marked to be left of
 	lastUse     decide.LastUse
+	detached    bool // its claim is gone, or is another one by now; it goes with its pod
 	data        data
 }
 
@@ -97,7 +98,8 @@ func (w *World) runStatefulSet() {
 // does not use it yet.
 func (w *World) releaseVolume(n int) {
 	v := w.volumes[n]
-	if _, used := w.pods[n]; v.terminating && !w.stuck.finalizer && (!used || v.stranded != "") {
+	_, used := w.pods[n]
+	if v.detached && !used || v.terminating && !w.stuck.finalizer && (!used || v.stranded != "") {
 		w.forgive(n)
 		delete(w.volumes, n)
 	}

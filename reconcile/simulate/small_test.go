@@ -92,6 +92,7 @@ func faultsOfReplica(n int) []incident {
 		{name: "lose volume", do: func(w *simulate.World) { w.LoseVolume(n) }},
 		{name: "replace claim", do: func(w *simulate.World) { w.ReplaceClaim(n) }},
 		{name: "delete claim", do: func(w *simulate.World) { w.DeleteVolume(n) }},
+		{name: "recreate claim", do: func(w *simulate.World) { w.RecreateClaim(n) }},
 		{name: "strand", do: func(w *simulate.World) { w.Strand(n) }},
 		{name: "corrupt", do: func(w *simulate.World) { w.Corrupt(n) }},
 		{"hang", func(w *simulate.World) { w.Hang(n, true); w.Declared.ReplaceAfter = time.Minute }, func(w *simulate.World) { w.Hang(n, false) }},

@@ -26,7 +26,7 @@ func copiesKept(s decide.State, d decide.Decision) string {
 	case decide.RestartReplica:
 		r := replicaAt(s, a.Ordinal)
 		m, listed := memberAt(s, a.Ordinal)
-		gone := m.Answers && r.VolumeUID == "" && otherVolume(s, r)
+		gone := m.Answers && withoutClaim(s, r)
 		if listed && m.Started && (gone || r.VolumeTerminating && r.VolumeUID != "" && !otherVolume(s, r)) {
 			return fmt.Sprintf("restarts %s: its volume, which is being deleted, goes with the pod",
 				podName(s, a.Ordinal))
@@ -41,7 +41,7 @@ func stopsOnGoingVolume(s decide.State) string {
 	for _, r := range s.Replicas {
 		running := r.Pod != decide.PodAbsent && r.Pod != decide.PodTerminating
 		goes := r.VolumeTerminating && r.VolumeUID != "" ||
-			r.VolumeUID == "" && otherVolume(s, r) && r.Pod != decide.PodPending
+			withoutClaim(s, r) && r.Pod != decide.PodPending
 		spared := s.Declared.Lifecycle == decide.Running && saidLost(s, r.Ordinal) ||
 			s.Declared.Lifecycle == decide.Deleted && s.Declared.Retention == decide.Delete
 		if running && goes && !spared {
@@ -104,7 +104,13 @@ func pod(s decide.State, m decide.Member) decide.PodPhase {
 func doomedVolume(s decide.State, m decide.Member) bool {
 	ordinal, _ := slotOf(s, m)
 	r := replicaAt(s, ordinal)
-	return r.VolumeTerminating || r.VolumeUID == "" && otherVolume(s, r)
+	return r.VolumeTerminating || withoutClaim(s, r)
+}
+
+// withoutClaim: there is no claim in the slot of a member that was sealed, be it that it was gone by then.
+func withoutClaim(s decide.State, r decide.Replica) bool {
+	recorded, _ := recordedAt(s.Record, r.Ordinal)
+	return r.VolumeUID == "" && (recorded.VolumeUID != "" || recorded.ID != 0)
 }
 
 // wrongData: most voters hold other data; or it has said itself, again and again, that it differs

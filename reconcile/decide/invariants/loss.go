@@ -14,8 +14,8 @@ func lossIsSeen(s decide.State, a decide.RemoveMember, m decide.Member) bool {
 		return volume == "" && doubted(s)
 	case decide.VolumeGoing:
 		recorded, _ := recordedAt(s.Record, ordinal)
-		gone := r.VolumeUID == "" && recorded.VolumeUID == volume && m.Answers
-		return volume != "" && (r.VolumeUID == volume && r.VolumeTerminating || gone)
+		gone := withoutClaim(s, r) && recorded.VolumeUID == volume && m.Answers
+		return gone || volume != "" && r.VolumeUID == volume && r.VolumeTerminating
 	case decide.VolumeStranded:
 		return volume != "" && r.VolumeUID == volume && r.Stranded != "" && !m.Answers
 	case decide.Silence:
