@@ -189,6 +189,8 @@ func (c *cluster) gather(ctx context.Context) error {
 	c.state.Objects.Terminating, c.state.Objects.Remaining = c.terminating(), c.remaining()
 	c.readRecord()
 	c.readTemplate()
+	c.state.FoundingID = objects.FoundingID(c.buildable, c.state.Record)
+	c.state.FoundingID = objects.FoundingID(c.buildable, c.state.Record)
 	c.checkRecovery()
 	c.findBackups()
 	if c.state.Record.Supersedes(c.state.ReportedClusterID) {

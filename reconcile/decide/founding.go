@@ -113,7 +113,8 @@ func (s State) untilFormation() time.Duration {
 
 func seal(s State) (Decision, bool) {
 	id := s.Membership.ClusterID
-	if !s.Membership.Known || id == 0 || s.Record.ClusterID != 0 && s.Record.ClusterID != id || !s.runsRestored() {
+	another := s.Record.ClusterID != 0 && s.Record.ClusterID != id || s.foundingID() != 0 && s.foundingID() != id
+	if !s.Membership.Known || id == 0 || another || !s.runsRestored() {
 		return Decision{}, false
 	}
 	set := s.sealable()

@@ -70,7 +70,28 @@ func clusterIDMismatch(s State) (Decision, bool) {
 	if len(others) == 0 {
 		return Decision{}, false
 	}
-	return block("%s %s, but %s", claims[0].who, claims[0].id, strings.Join(others, ", "))
+	return block("%s %s, but %s%s", claims[0].who, claims[0].id, strings.Join(others, ", "), s.describeOldData())
+}
+
+// describeOldData says which members started on data of another cluster while this one was being founded, and what can
+// be done about that. It is empty if none has.
+func (s State) describeOldData() string {
+	var volumes []string
+	for _, r := range s.replicasInOrder() {
+		if id := s.foundingID(); id != 0 && r.ClusterID != 0 && r.ClusterID != id {
+			volumes = append(volumes, s.ReplicaName(r.Ordinal))
+		}
+	}
+	if len(volumes) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("; %s started on data that was on the volumes before this cluster was founded: keep these volumes; "+
+		"to found a new cluster, declare it under another name, on volumes without data", Enumerate(volumes))
+	if len(volumes) == len(s.Record.Members) {
+		text += fmt.Sprintf("; to run the cluster of that data under this name, delete record.yaml from ConfigMap %s-members",
+			s.Name)
+	}
+	return text
 }
 
 type claim struct {
@@ -83,6 +104,7 @@ func (s State) clusterIDs() []claim {
 	all := []claim{
 		{"the cluster on record is", s.Record.ClusterID},
 		{"the status of the custom resource says", s.ReportedClusterID},
+		{"the cluster that is being founded is", s.foundingID()},
 		{"etcd's member list is that of cluster", s.Membership.ClusterID},
 	}
 	for _, r := range s.replicasInOrder() {
@@ -95,6 +117,15 @@ func (s State) clusterIDs() []claim {
 		}
 	}
 	return known
+}
+
+// foundingID is the ID that the cluster will have if it is being founded, as far as that is known. Any other ID comes
+// from data that was on the volumes before.
+func (s State) foundingID() ID {
+	if !s.founding() {
+		return 0
+	}
+	return s.FoundingID
 }
 
 func terminating(s State) (Decision, bool) {

@@ -44,7 +44,8 @@ var rules = []rule{
 	{Rule{"Suspended", "spec.suspend is set: look, report, touch nothing."}, suspended},
 	{Rule{"LostClusterRuns", "Members of a lost cluster run, or would start, beside the one that was made of it. Stop them; " +
 		"keep their volumes."}, lostClusterRuns},
-	{Rule{"ClusterIDMismatch", "Not all say the same cluster ID: touch nothing."}, clusterIDMismatch},
+	{Rule{"ClusterIDMismatch", "Not all say the same cluster ID, or members that are to found the cluster have formed another one: " +
+		"touch nothing."}, clusterIDMismatch},
 	{Rule{"MembersMissing", "etcd's list has lost half or more of the voters on record, and nobody has said so: " +
 		"touch nothing, keep every volume."}, membersMissing},
 	{Rule{"Seal", "A member has started: from now on it starts on its data or not at all."}, seal},

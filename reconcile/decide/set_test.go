@@ -80,6 +80,8 @@ func (w *world) setOne(target, key, text string) (err error) {
 		var member decide.ID
 		member, err = decidetest.ID(text)
 		w.Record.Confirmed = []decide.ID{member}
+	case "record founds":
+		w.FoundingID, err = decidetest.ID(text)
 	case "record token":
 		w.Record.Token = text
 	case "status cluster":

@@ -36,6 +36,9 @@ type State struct {
 	Declared Declared `json:"declared"`
 	// Record is what earlier passes wrote down in the cluster.
 	Record Record `json:"record"`
+	// FoundingID is the cluster ID that etcd derives from the token and the founding members on record.
+	// Zero if no member on record may found the cluster, or if it is not known.
+	FoundingID ID `json:"foundingID,omitempty"`
 	// ReportedClusterID is the cluster ID in the status of the custom resource; zero if there is
 	// none, or if the record supersedes it. It gets there from a record, so that a record without one
 	// is older than the status.

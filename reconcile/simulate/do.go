@@ -84,6 +84,9 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 // seal writes the record, and then leads clients to the members if none of them may found the
 // cluster any more.
 func (w *World) seal(record decide.Record) []write {
+	if r := w.rafts[record.ClusterID]; r != nil && r.old {
+		w.violate("cluster %s is sealed, whose data was on the volumes before", record.ClusterID)
+	}
 	writes := []write{w.apply(w.configMap(), record)}
 	if w.exists(w.clientService()) && !w.objects[w.clientService()].leads && !record.Closed() {
 		writes = append(writes, w.apply(w.clientService(), record))

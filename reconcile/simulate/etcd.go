@@ -58,9 +58,9 @@ func (w *World) startOnData(n int, d data, p pod) string {
 // keeps a member from starting twice before it is sealed.
 func (w *World) startFounding(n int) (data, string) {
 	founders := w.founders()
-	d := data{cluster: hash(w.record.Token, len(founders)), member: hash(w.record.Token, 1000+n)}
+	d := data{cluster: w.foundingID(), member: hash(w.record.Token, 1000+n)}
 	for id, other := range w.rafts {
-		if w.announced(id) != d.cluster && other.formed && w.hasData(id) {
+		if w.announced(id) != d.cluster && other.formed && w.hasData(id) && !other.old {
 			w.violate("%s founds cluster %s, and %s has formed", w.replicaName(n), d.cluster, id)
 		}
 	}
@@ -84,6 +84,14 @@ func (w *World) startFounding(n int) (data, string) {
 		r.excused = true
 	}
 	return d, ""
+}
+
+// foundingID is the ID of the cluster that the members on record found. It follows from their files.
+func (w *World) foundingID() decide.ID {
+	if w.record.Token == w.founds.token && w.founds.id != 0 {
+		return w.founds.id
+	}
+	return hash(w.record.Token, len(w.founders()))
 }
 
 // peersRun reports whether a member that starts reaches one that runs and can tell it who has

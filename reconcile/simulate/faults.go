@@ -126,6 +126,30 @@ func (w *World) forgive(n int) {
 	}
 }
 
+// LeaveOldData has the next volume of an ordinal hold data of another cluster of that name, as a volume of NFS or of
+// local-path does that is handed out again.
+func (w *World) LeaveOldData(n int) {
+	id := hash("old", 0)
+	if w.rafts[id] == nil {
+		w.rafts[id] = &raft{old: true, formed: true}
+	}
+	if r := w.rafts[id]; r.byOrdinal(n) == nil {
+		r.members = append(r.members, member{id: hash("old", 1000+n), ordinal: n, named: true, ran: true, started: true})
+		w.oldData[n] = true
+	}
+}
+
+// dataBefore is what a new volume of an ordinal holds.
+func (w *World) dataBefore(n int) data {
+	if !w.oldData[n] {
+		return data{}
+	}
+	delete(w.oldData, n)
+	minor := minorOf(w.set.version)
+	return data{cluster: hash("old", 0), member: hash("old", 1000+n), index: 1, version: minor, storage: minor,
+		wrote: minor}
+}
+
 // Delete deletes an object. What the custom resource owns goes with the next tick.
 func (w *World) Delete(name string) {
 	delete(w.objects, name)

@@ -18,6 +18,7 @@ func From(s decide.State, seed uint64) *World {
 	w.status.clusterID, w.status.version, w.status.waited = s.ReportedClusterID, s.ReportedVersion, s.Waited
 	w.status.repeated, w.status.void = s.Repeated, s.ReportedVoidRecovery
 	w.record = s.Record
+	w.founds.token, w.founds.id = s.Record.Token, s.FoundingID
 	w.cut = !s.Membership.Known && anyReady(s)
 	w.fromObjects(s.Objects)
 	if s.Objects.RunsVersion+s.Objects.RunsHash != "" {

@@ -32,6 +32,7 @@ func (w *World) observe(says decide.Membership) decide.State {
 		s.Record = w.record
 		s.Record.Members, s.Record.Removed = slices.Clone(w.record.Members), slices.Clone(w.record.Removed)
 	}
+	s.FoundingID = w.seenFounding(s.Record)
 	for _, n := range w.ordinals() {
 		if r := w.replica(n); r.VolumeUID != "" || r.Pod != decide.PodAbsent {
 			s.Replicas = append(s.Replicas, r)
@@ -43,6 +44,18 @@ func (w *World) observe(says decide.Membership) decide.State {
 	s.CA, s.Certificates = w.seenCA(s), w.seenCertificates()
 	s.Objects = w.compare(s)
 	return s
+}
+
+// seenFounding is the ID that a cluster of that record is founded with; zero if it is not one of founding.
+func (w *World) seenFounding(r decide.Record) decide.ID {
+	if len(r.Members) == 0 || slices.ContainsFunc(r.Members,
+		func(m decide.RecordedMember) bool { return m.Mode != decide.Founding }) {
+		return 0
+	}
+	if r.Token == w.founds.token {
+		return w.founds.id
+	}
+	return w.foundingID()
 }
 
 // reported is the cluster ID in the status, unless the record supersedes it.

@@ -132,7 +132,7 @@ func (r *path) ticks(args []datadriven.CmdArg) error {
 
 func (r *path) fault(key, value string) error {
 	byOrdinal := map[string]func(int){
-		"kill-pod": r.KillPod, "force-delete": r.ForceDelete, "crash": r.Crash, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume, "replace-claim": r.ReplaceClaim, "recreate-claim": r.RecreateClaim, "strand": r.Strand, "corrupt": r.Corrupt, "differ": r.Differ,
+		"kill-pod": r.KillPod, "force-delete": r.ForceDelete, "crash": r.Crash, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume, "replace-claim": r.ReplaceClaim, "recreate-claim": r.RecreateClaim, "old-data": r.LeaveOldData, "strand": r.Strand, "corrupt": r.Corrupt, "differ": r.Differ,
 		"node-down": func(n int) { r.NodeDown(n, true) }, "node-up": func(n int) { r.NodeDown(n, false) },
 		"hang": func(n int) { r.Hang(n, true) }, "unhang": func(n int) { r.Hang(n, false) },
 		"mute": func(n int) { r.Mute(n, true) }, "unmute": func(n int) { r.Mute(n, false) },

@@ -110,7 +110,7 @@ func (w *World) makeReplica(n int) {
 		return
 	}
 	if _, there := w.volumes[n]; !there {
-		w.volumes[n] = volume{uid: w.next("v"), token: w.set.token}
+		w.volumes[n] = volume{uid: w.next("v"), token: w.set.token, data: w.dataBefore(n)}
 	}
 	if _, there := w.pods[n]; !there && !w.stuck.quota {
 		w.pods[n] = pod{uid: w.next("p"), version: w.set.version, hash: w.set.hash, quota: w.set.quota,

@@ -31,6 +31,8 @@ type raft struct {
 	splitAt                        uint64
 	// recoveredFrom is the lost cluster that it was made of.
 	recoveredFrom decide.ID
+	// old: its data was on the volumes before the cluster was founded.
+	old bool
 	// joinedTogether: two learners have been listed at once.
 	joinedTogether bool
 	// open: clients have been led to it.

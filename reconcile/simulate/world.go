@@ -62,8 +62,14 @@ type World struct {
 	dbSize          int64  // of the database of every member, in bytes
 	voided          string // the Word of an order to recover that a pass found beside a quorum
 	foundedWith     int    // members
-	letGo           bool   // the StatefulSet was deleted without its pods
-	putBack         bool   // the record was put back by hand, and no pass could know better yet
+	// founds is the ID that the cluster on record is founded with, by the state that the world was made from.
+	founds struct {
+		token string
+		id    decide.ID
+	}
+	oldData map[int]bool // the next volume of an ordinal holds data of another cluster
+	letGo   bool         // the StatefulSet was deleted without its pods
+	putBack bool         // the record was put back by hand, and no pass could know better yet
 
 	// Together: a cluster is founded so that two members may join at once.
 	Together bool
@@ -98,6 +104,7 @@ func New(name string, declared decide.Declared, seed uint64) *World {
 		slow:         map[int]bool{},
 		apart:        map[int]bool{},
 		unready:      map[int]bool{},
+		oldData:      map[int]bool{},
 	}
 }
 
@@ -111,6 +118,7 @@ func (w *World) Clone() *World {
 	c.rewriting = w.rewriting.clone()
 	c.down, c.mute, c.slow = maps.Clone(w.down), maps.Clone(w.mute), maps.Clone(w.slow)
 	c.apart, c.unready = maps.Clone(w.apart), maps.Clone(w.unready)
+	c.oldData = maps.Clone(w.oldData)
 	c.past = slices.Clone(w.past)
 	c.backups.jobs = slices.Clone(w.backups.jobs)
 	if w.restores != nil {

@@ -1,11 +1,11 @@
 package fleet
 
 import (
+	"crypto/sha1" //nolint:gosec // see hash
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"errors"
-	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 	"sync"
@@ -108,14 +108,21 @@ func (e *etcd) stop(pod types.NamespacedName, uid types.UID) {
 	delete(e.hosts, host(p.config.Client))
 }
 
-// found makes a cluster of those that a configuration names.
+// found makes a cluster of those that a configuration names. The IDs follow from it as those of etcd do.
 func found(c configuration) *cluster {
-	made := &cluster{revision: 1, volumes: map[types.UID]uint64{}, ready: map[uint64]bool{},
-		id: hash(c.Token, c.InitialCluster)}
+	made := &cluster{revision: 1, volumes: map[types.UID]uint64{}, ready: map[uint64]bool{}}
+	var ids []uint64
 	for _, entry := range strings.Split(c.InitialCluster, ",") {
 		_, peer, _ := strings.Cut(entry, "=")
-		made.members = append(made.members, &pb.Member{ID: hash(c.Token, peer), PeerURLs: []string{peer}})
+		made.members = append(made.members, &pb.Member{ID: hash(peer, c.Token), PeerURLs: []string{peer}})
+		ids = append(ids, hash(peer, c.Token))
 	}
+	slices.Sort(ids)
+	var all []byte
+	for _, id := range ids {
+		all = binary.BigEndian.AppendUint64(all, id)
+	}
+	made.id = hash(string(all))
 	return made
 }
 
@@ -141,11 +148,8 @@ func (c *cluster) leader() uint64 {
 }
 
 func hash(words ...string) uint64 {
-	h := fnv.New64a()
-	for _, word := range words {
-		fmt.Fprintf(h, "%s\n", word)
-	}
-	return h.Sum64()
+	sum := sha1.Sum([]byte(strings.Join(words, ""))) //nolint:gosec // etcd derives its IDs so
+	return binary.BigEndian.Uint64(sum[:8])
 }
 
 // host is that of a URL.

@@ -28,6 +28,9 @@ func Table(s decide.State) string {
 	}
 	line("record", "token=%s cluster=%s%s", orNone(s.Record.Token), idOrNone(s.Record.ClusterID),
 		describeRemoved(s, s.Record))
+	if s.FoundingID != 0 {
+		line("", "founds cluster %s", s.FoundingID)
+	}
 	templateLine(s, line)
 	if a := s.CA; a.Secret != "" || s.Record.CA != "" {
 		line("ca", "record=%s secret=%s mounted=%s proven=%s", orNone(s.Record.CA), orNone(a.Secret),

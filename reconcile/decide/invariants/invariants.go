@@ -172,6 +172,8 @@ func guardsHold(s decide.State, d decide.Decision) string {
 		return ""
 	case cluster(s) == ambiguous:
 		return "acts between two cluster IDs"
+	case foundsAnother(s):
+		return "acts on a cluster that is not the one that its members were to found"
 	case len(s.Objects.Irreplaceable) > 0 && !seals && d.Action != decide.Action(decide.StopPods{}):
 		return "acts without the CA"
 	case len(s.Objects.Terminating) > 0 && !seals:
@@ -200,6 +202,20 @@ func cluster(s decide.State) decide.ID {
 		}
 	}
 	return one
+}
+
+// foundsAnother reports whether all members on record are founding ones, and the cluster that they have formed has
+// another ID than follows from the record.
+func foundsAnother(s decide.State) bool {
+	if s.FoundingID == 0 || s.Record.ClusterID != 0 || s.ReportedClusterID != 0 || len(s.Record.Members) == 0 {
+		return false
+	}
+	for _, m := range s.Record.Members {
+		if m.Mode != decide.Founding {
+			return false
+		}
+	}
+	return cluster(s) != 0 && cluster(s) != s.FoundingID
 }
 
 func neverFoundedTwice(s decide.State, d decide.Decision) string {

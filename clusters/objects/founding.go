@@ -1,0 +1,40 @@
+package objects
+
+import (
+	"cmp"
+	"crypto/sha1" //nolint:gosec // etcd derives its IDs so
+	"encoding/binary"
+	"slices"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// FoundingID returns the cluster ID that etcd derives from the token and the peer URLs in the files of founding members
+// (etcd: membership.NewClusterFromURLsMap). A member that started on data reports the ID of that data instead. It is zero
+// if the record is not one of founding.
+func FoundingID(c *v1alpha1.EtcdCluster, r decide.Record) decide.ID {
+	in := Input{Cluster: c, Record: r}
+	var members []uint64
+	for _, m := range r.Members {
+		if m.Mode != decide.Founding {
+			return 0
+		}
+		members = append(members, idOf([]byte(PeerURL(c, m.Ordinal)+clusterToken(in))))
+	}
+	if len(members) == 0 {
+		return 0
+	}
+	slices.SortFunc(members, cmp.Compare[uint64])
+	var all []byte
+	for _, id := range members {
+		all = binary.BigEndian.AppendUint64(all, id)
+	}
+	return decide.ID(idOf(all))
+}
+
+// idOf is the beginning of a hash.
+func idOf(text []byte) uint64 {
+	sum := sha1.Sum(text) //nolint:gosec // see above
+	return binary.BigEndian.Uint64(sum[:8])
+}
