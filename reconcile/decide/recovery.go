@@ -158,7 +158,8 @@ func (s State) withoutReady() State {
 
 // hinderedByOthers says who may have data that the survivor, or the backup, lacks. A claim that is not
 // the one on record counts: somebody may have bound it to the volume that there was. So does one whose mark
-// alone says whose it is. Every claim is marked once a recovery was begun, so that a mark says nothing of one that the
+// alone says whose it is, or whose the record does not know: it may have been restored from before the member joined. Every
+// claim is marked once a recovery was begun, so that a mark says nothing of one that the
 // record says more of: that it is of a member that was joining, or of one that was gone before.
 func (s State) hinderedByOthers() string {
 	order := s.Declared.Recovery
@@ -167,7 +168,7 @@ func (s State) hinderedByOthers() string {
 		gone, known := s.Record.removed(r.Ordinal)
 		goneBefore := known && !gone.Kept() && gone.VolumeUID == r.VolumeUID
 		lostMember := recorded && m.Mode != Joining ||
-			!recorded && !goneBefore && r.LostCluster == order.ClusterID
+			!recorded && !goneBefore && (r.LostCluster == 0 || r.LostCluster == order.ClusterID)
 		return lostMember && hasVolume(r) && !order.Lost.Has(r.Ordinal) &&
 			(r.Ordinal != order.Ordinal || order.Backup != "")
 	})

@@ -183,8 +183,8 @@ func notGivenUp(s decide.State) string {
 		goneBefore := slices.ContainsFunc(s.Record.Removed, func(gone decide.RemovedMember) bool {
 			return gone.Ordinal == r.Ordinal && gone.VolumeUID == r.VolumeUID && gone.LostCluster == 0
 		})
-		marked := r.VolumeUID != "" && r.LostCluster != 0 && r.LostCluster == s.Declared.Recovery.ClusterID
-		if marked && !recorded && !goneBefore && r.Ordinal != s.Declared.Recovery.Ordinal && !saidLost(s, r.Ordinal) {
+		mayBe := r.VolumeUID != "" && (r.LostCluster == 0 || r.LostCluster == s.Declared.Recovery.ClusterID)
+		if mayBe && !recorded && !goneBefore && r.Ordinal != s.Declared.Recovery.Ordinal && !saidLost(s, r.Ordinal) {
 			return "nobody says that what " + podName(s, r.Ordinal) + " has of that cluster is lost"
 		}
 	}
