@@ -143,6 +143,9 @@ func (s State) isBeingRestored() bool {
 // what it was before the cluster formed: then this is the cluster.
 func (s State) besideRestore() string {
 	var facts []string
+	if len(s.Record.Members) > 1 {
+		facts = append(facts, "the record has other members")
+	}
 	for _, r := range s.replicasInOrder() {
 		switch name := s.ReplicaName(r.Ordinal); {
 		case hasPod(r):

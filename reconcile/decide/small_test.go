@@ -636,5 +636,5 @@ func (all *tally) compare(t *testing.T) {
 // contradict each other, long waits.
 var outOfReach = []string{"Block AlarmRaised", "Act AlarmRaised", "Block Stop", "Wait RollOneMember", "Wait ScaleUp", "Wait ScaleDown", "Block ApplyObjects", "Wait PrepareUpgrade",
 	"Block WaitForMembers", "Block ScaleUp", "Block ScaleDown", "Block LockedElsewhere", "Act DataInDoubt", "Block ReplaceMember",
-	"Act CALost", "Act CAChanged", "Wait ApplyObjects",
+	"Act CALost", "Act CAChanged", "Wait ApplyObjects", "Act LostClusterRuns",
 }
