@@ -105,9 +105,9 @@ func (s State) hindersRecovery() string {
 	case order.Backup != "" && !recorded:
 		return fmt.Sprintf("%s is not on record as a member", survivor)
 	case order.Backup != "":
-	case !recorded || m.Mode != Sealed || m.VolumeUID == "":
+	case !recorded || m.Mode != Sealed || !hasVolume(s.Replica(order.Ordinal)):
 		return fmt.Sprintf("%s is not on record as a member with data", survivor)
-	case s.volumeLost(order.Ordinal):
+	case s.volumeLost(order.Ordinal): // it is not known after the record was lost: the Job checks whose data it is
 		return fmt.Sprintf("the volume of %s is not the one that it had", survivor)
 	case order.Lost.Has(order.Ordinal):
 		return fmt.Sprintf("%s is said to be lost itself", survivor)

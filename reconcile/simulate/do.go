@@ -177,13 +177,19 @@ func (w *World) startRollout(a decide.StartRollout) []write {
 	}}}
 }
 
-// deleteObjects deletes what is left of a cluster, the record last, and keeps the custom resource.
+// deleteObjects deletes what is left of a cluster, its Jobs first and the record last, and keeps the custom resource.
 func (w *World) deleteObjects() []write {
 	if w.Declared.Lifecycle != decide.Deleted || len(w.pods) > 0 {
 		w.violate("the objects of a cluster are deleted that runs, or shall run")
 	}
 	w.judgeLastBackup(w.record.ClusterID != 0, false)
 	var writes []write
+	if w.restores != nil {
+		writes = append(writes, write{"delete " + w.restoreName(), w.DeleteRestore})
+	}
+	if w.recovers != nil {
+		writes = append(writes, write{"delete " + w.recoveryName(), w.DeleteRecovery})
+	}
 	for _, name := range slices.Backward(w.remaining()) {
 		writes = append(writes, write{"delete " + name, func() { w.Delete(name) }})
 	}

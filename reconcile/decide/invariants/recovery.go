@@ -152,7 +152,8 @@ func notOrdered(s decide.State) string {
 	case !recorded:
 		return "it is no member that is on record"
 	case ordersBackup(s):
-	case survivor.Mode != decide.Sealed || survivor.VolumeUID == "" || survivor.VolumeUID != r.VolumeUID:
+	case survivor.Mode != decide.Sealed || r.VolumeUID == "",
+		survivor.VolumeUID != "" && survivor.VolumeUID != r.VolumeUID:
 		return "the volume of the member that is left is not the one on record"
 	case saidLost(s, order.Ordinal):
 		return "the member that is left is said to be lost"
