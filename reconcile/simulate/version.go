@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 
 	"quorate.dev/quorate/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
@@ -123,9 +124,15 @@ func (w *World) refusesVersion(n int, d data, p pod) string {
 }
 
 // judgeRestart notes that a pod is restarted with an older etcd than its data was written for, and was not made for that
-// before.
+// before. A member that runs the older etcd shows that the cluster has taken it: that of a cluster that was still being
+// founded when git changed the version.
 func (w *World) judgeRestart(n int) {
 	d, p := w.volumes[n].data, w.pods[n]
+	if r := w.rafts[d.cluster]; r != nil && slices.ContainsFunc(r.members, func(m member) bool {
+		return r.isUp(m.id) && minorOf(w.pods[m.ordinal].version) < d.version
+	}) {
+		return
+	}
 	file, _ := w.record.Member(n)
 	if file.Mode == decide.Sealed && minorOf(w.set.version) < d.version && minorOf(p.version) >= d.version {
 		w.violate("%s is restarted with etcd %s on data of %s", w.replicaName(n), w.set.version, minorText(d.version))
