@@ -78,19 +78,35 @@ func lostClusterStaysStopped(s decide.State, d decide.Decision) string {
 	for _, r := range s.Replicas {
 		other := func(id decide.ID) bool { return id != 0 && id != r.LostCluster }
 		made := other(s.ReportedClusterID) || other(s.Membership.ClusterID) ||
-			other(s.Record.ClusterID) && s.Record.Supersedes(r.LostCluster)
+			other(s.Record.ClusterID) && replaced(s.Record, r.LostCluster)
 		_, listed := memberAt(s, r.Ordinal)
 		member := listed && s.Membership.Known && s.Membership.ClusterID != r.LostCluster
 		lost := r.LostCluster != 0 && r.VolumeUID != "" && made && !member
 		stays := r.Pod != decide.PodAbsent && r.Pod != decide.PodTerminating
 		switch {
-		case stops && a.Ordinals.Has(r.Ordinal) && (!lost || r.LostCluster != a.LostCluster || other(r.ClusterID)):
+		case stops && a.Ordinals&(1<<uint(r.Ordinal)) != 0 && (!lost || r.LostCluster != a.LostCluster || other(r.ClusterID)):
 			return fmt.Sprintf("%s, and %s is no member of a lost cluster", a, podName(s, r.Ordinal))
 		case lost && stays && d.Verdict != decide.Act && r.ClusterID == r.LostCluster && !guarded(s, d):
 			return fmt.Sprintf("%s runs beside the cluster that was made of its own", podName(s, r.Ordinal))
 		}
 	}
 	return ""
+}
+
+// replaced reports whether the record is that of the cluster that was made in place of the lost one.
+func replaced(record decide.Record, lost decide.ID) bool {
+	if lost == 0 || record.ClusterID == 0 {
+		return false
+	}
+	if record.Recovery.ClusterID == lost {
+		return true
+	}
+	for _, gone := range record.Removed {
+		if gone.LostCluster == lost {
+			return true
+		}
+	}
+	return false
 }
 
 // guarded reports whether nothing is done to the cluster, or only what outlasts that.
