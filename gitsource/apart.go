@@ -12,12 +12,11 @@ import (
 	"quorate.dev/quorate/gitsource/refs"
 )
 
-// childName is what the process that fetches is called instead of the name of the program.
+// childName is the process name of the fetcher, used in place of the program's name.
 const childName = "quorate-fetch"
 
-// fetchApart does as fetchHere does, in a process of its own that has nothing of this one but the
-// options: not the token of the run, and no credentials but those for this source. What it reads of
-// the files is taken apart in yet another process.
+// fetchApart does the work of fetchHere in a separate process, the fetcher. The fetcher receives only the options: not
+// the run's token, and only the credentials of this source. The files that it reads are parsed in yet another process.
 func fetchApart(ctx context.Context, o Options, unless refs.Revision) (refs.Revision, Desired, error) {
 	c := conversation{ctx: ctx, options: o}
 	last, err := c.run(job{Options: o, Unless: unless})
@@ -33,7 +32,7 @@ func fetchApart(ctx context.Context, o Options, unless refs.Revision) (refs.Revi
 	return *last.Found, c.reading.desired, nil
 }
 
-// hasRead reports whether what the process has found is what was asked for, and what was read.
+// hasRead reports whether the revision that the fetcher found is the requested one, and the one that was read.
 func (c *conversation) hasRead(found refs.Revision) bool {
 	if c.reading == nil || c.reading.err != nil || found.Name != c.reading.desired.Revision.Name {
 		return false
@@ -41,23 +40,23 @@ func (c *conversation) hasRead(found refs.Revision) bool {
 	return c.believable(found) && c.meant(found)
 }
 
-// descendsApart does as descendsHere does, in a process of its own.
+// descendsApart does the work of descendsHere in a separate process.
 func descendsApart(ctx context.Context, o Options, newer, older string) (bool, error) {
 	c := conversation{ctx: ctx, options: o}
 	last, err := c.run(job{Options: o, Newer: newer, Older: older})
 	return err == nil && last.Descends, err
 }
 
-// conversation is one with the process that fetches.
+// conversation is an exchange of messages with the fetcher.
 type conversation struct {
 	ctx     context.Context
 	options Options
-	// reading is that of the revision that was opened last, if there is one.
+	// reading is the reading of the revision opened last, or nil.
 	reading *reading
 	last    message
 }
 
-// run does a job, and returns what was said last.
+// run runs a job and returns the last message.
 func (c *conversation) run(j job) (last message, err error) {
 	var stop context.CancelFunc
 	c.ctx, stop = context.WithCancel(c.ctx)
@@ -87,7 +86,7 @@ func (c *conversation) run(j job) (last message, err error) {
 	}
 }
 
-// hear answers the process. It is done at the last message.
+// hear handles a message from the fetcher and returns the reply. It reports true for the last message.
 func (c *conversation) hear(line []byte) (any, bool, error) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
@@ -114,7 +113,7 @@ func (c *conversation) hear(line []byte) (any, bool, error) {
 	}
 }
 
-// next is what is asked of the process next.
+// next returns the next question for the fetcher.
 func (c *conversation) next() (any, bool, error) {
 	select {
 	case q := <-c.reading.questions:
@@ -127,14 +126,13 @@ func (c *conversation) next() (any, bool, error) {
 	}
 }
 
-// reading is the files of one revision being read. The process that has them answers one question
-// after the other.
+// reading reads the files of one revision. The fetcher, which has the files, answers one question at a time.
 type reading struct {
 	questions chan manifests.Question
 	answers   chan manifests.Answer
-	// asked says that there is a question without an answer.
+	// asked is set while a question is unanswered.
 	asked bool
-	// ended is closed when desired and err say what was read.
+	// ended is closed once desired and err are set.
 	ended   chan struct{}
 	desired Desired
 	err     error
@@ -164,7 +162,7 @@ func (r *reading) ask(ctx context.Context, q manifests.Question) manifests.Answe
 	}
 }
 
-// answer hands an answer over, unless nothing was asked.
+// answer delivers an answer. It returns false if no question was pending.
 func (r *reading) answer(a manifests.Answer) bool {
 	if !r.asked {
 		return false

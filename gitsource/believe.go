@@ -10,12 +10,11 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// maxNameBytes of a reference, and of who signed.
+// maxNameBytes is the maximum length of a reference name and of a signer's name.
 const maxNameBytes = 4 << 10
 
-// believe holds the process that fetches to what a source can be found to be. Whoever has taken it
-// over can show files and commits of their own, as the server can, and say that they are signed;
-// but it is what was asked for by its name, and it is text.
+// believe checks what the fetcher has opened. A compromised fetcher can present arbitrary files and commits, as the
+// server can, and claim that they are signed. But the revision must match the requested name, and must be valid text.
 func (c *conversation) believe(r refs.Revision) error {
 	if c.reading != nil {
 		select {
@@ -25,7 +24,7 @@ func (c *conversation) believe(r refs.Revision) error {
 		}
 	}
 	signer := r.Signer
-	r.Signer, r.Committed = "", 0 // it may say any time: nothing depends on it
+	r.Signer, r.Committed = "", 0 // any time is accepted: nothing depends on it
 	switch {
 	case !c.believable(r), !c.meant(r):
 		return fmt.Errorf("believe the process that fetches: what it has opened is not the %s", c.options.Selector)
@@ -35,12 +34,12 @@ func (c *conversation) believe(r refs.Revision) error {
 	return nil
 }
 
-// meant says whether a revision is the commit that was asked for, where one is.
+// meant reports whether r is the requested commit, if a commit was requested.
 func (c *conversation) meant(r refs.Revision) bool {
 	return c.options.Selector.Commit == "" || r.Commit == c.options.Selector.Commit
 }
 
-// believable says whether the source may have such a revision.
+// believable reports whether r is a possible revision of the source.
 func (c *conversation) believable(r refs.Revision) bool {
 	o := c.options
 	if r == (refs.Revision{}) { // a directory

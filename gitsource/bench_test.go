@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/gitsource/gittest"
 )
 
-// fleet commits so many clusters, a file each.
+// fleet commits the given number of clusters, each in its own file.
 func (r *repository) fleet(clusters int) {
 	r.T.Helper()
 	for i := range clusters {
@@ -21,9 +21,9 @@ func (r *repository) fleet(clusters int) {
 	r.Commit()
 }
 
-// BenchmarkUnchanged reads what was read before: in the same process, in another one with a cache,
-// and as often from the start. A clone is the measure for them. "canned" is a server that does
-// nothing but answer; "git" is git's own, which starts a process for each request.
+// BenchmarkUnchanged reads an unchanged source: in the same process, in a new process with a cache, and from scratch. A
+// clone serves as the baseline. "canned" is a server with a fixed response; "git" is git's own server, which starts a
+// process for each request.
 func BenchmarkUnchanged(b *testing.B) {
 	r := newRepository(b)
 	r.fleet(100)

@@ -10,11 +10,11 @@ import (
 	"quorate.dev/quorate/gitsource/manifests/confined"
 )
 
-// limitsFor bounds the process that fetches by what an honest one takes at most.
+// limitsFor limits the fetcher to the resources that an honest one needs.
 func limitsFor(o Options) confined.Limits {
 	l := confined.Limits{
 		Memory: cmp.Or(o.Memory, memoryFor(o)),
-		// Until its time is over, on all of them.
+		// Enough to use every processor until the timeout.
 		CPU:       cmp.Or(o.Timeout, FetchTimeout) * time.Duration(runtime.NumCPU()),
 		LineBytes: maxLine(o),
 	}
@@ -24,13 +24,12 @@ func limitsFor(o Options) confined.Limits {
 	return l
 }
 
-// memoryFor is far over what the limits let a source take, where nobody says how much memory there
-// is: several times the largest objects and the references, half a kibibyte for each object, and
-// for a local repository its index.
+// memoryFor is the default memory limit, far above what the source limits allow: several times the largest objects and
+// the references, half a kibibyte for each object, and the index of a local repository.
 func memoryFor(o Options) int64 {
 	t := o.Transfer.OrDefault()
 	return 2<<30 + 16*t.Pack.ObjectBytes + 8*t.RefsBytes + 16*o.fileBytes() + 512*int64(t.Pack.Objects)
 }
 
-// maxLine bounds a message: a file as base64, or the entries of a directory.
+// maxLine returns the maximum size of a message: a file in base64, or a directory listing.
 func maxLine(o Options) int { return int(manifests.ListBytes(o.fileBytes()) + 256<<10) }

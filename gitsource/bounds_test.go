@@ -20,7 +20,7 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// answers is what a server says of the newest commit: its list of references and its pack.
+// answers holds a server's responses for the newest commit: its reference list and its pack.
 type answers struct{ list, pack []byte }
 
 func (r *repository) answers() answers {
@@ -53,7 +53,7 @@ func (t teeWriter) Write(p []byte) (int, error) {
 	return t.ResponseWriter.Write(p)
 }
 
-// serveAnswers serves a list of references and a pack as the functions write them.
+// serveAnswers serves a reference list and a pack, each written by a function.
 func serveAnswers(t testing.TB, list, pack func(io.Writer, context.Context)) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -68,7 +68,7 @@ func serveAnswers(t testing.TB, list, pack func(io.Writer, context.Context)) str
 	return server.URL + "/x.git"
 }
 
-// flushed sends what is written at once.
+// flushed flushes after every write.
 type flushed struct{ http.ResponseWriter }
 
 func (f flushed) Write(p []byte) (int, error) {
@@ -81,7 +81,7 @@ func whole(body []byte) func(io.Writer, context.Context) {
 	return func(w io.Writer, _ context.Context) { _, _ = w.Write(body) }
 }
 
-// stalled writes a part, and then nothing until nobody listens.
+// stalled writes part of the body, and then nothing until the client disconnects.
 func stalled(body []byte) func(io.Writer, context.Context) {
 	return func(w io.Writer, ctx context.Context) {
 		_, _ = w.Write(body)
@@ -89,7 +89,7 @@ func stalled(body []byte) func(io.Writer, context.Context) {
 	}
 }
 
-// slowly writes a byte at a time, ever slower than the deadline allows.
+// slowly writes one byte at a time, too slowly to finish before the deadline.
 func slowly(body []byte) func(io.Writer, context.Context) {
 	return func(w io.Writer, ctx context.Context) {
 		for i := range body {
@@ -105,7 +105,7 @@ func slowly(body []byte) func(io.Writer, context.Context) {
 	}
 }
 
-// endless writes a start, and then the same again and again.
+// endless writes start, and then repeats again forever.
 func endless(start, again []byte) func(io.Writer, context.Context) {
 	return func(w io.Writer, ctx context.Context) {
 		for _, err := w.Write(start); err == nil && ctx.Err() == nil; {
@@ -161,7 +161,7 @@ func TestServersThatNeverEnd(t *testing.T) {
 	}
 }
 
-// What looks at no context is left behind.
+// A function that ignores its context is abandoned.
 func TestWhatHangsIsLeftBehind(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
@@ -192,8 +192,8 @@ func TestLimitsOnPacks(t *testing.T) {
 	wantClusters(t, fetched(t, new(Reader), Options{Location: location, Transfer: remote.Limits{Pack: pack.Limits{Objects: 4, ObjectBytes: 1 << 10}}}), "a")
 }
 
-// A file that is too large to be read does not cross the network where the server can leave it out,
-// and is the same problem where it cannot.
+// A file over the size limit is not transferred if the server can filter it out. The resulting problem is the same if
+// the server cannot.
 func TestLargeFilesAreLeftOut(t *testing.T) {
 	r := newRepository(t)
 	noise := make([]byte, 3<<20)
@@ -217,7 +217,7 @@ func TestLargeFilesAreLeftOut(t *testing.T) {
 	}
 }
 
-// References that mean no good: none is a path, none is printed.
+// Hostile reference names are neither used as paths nor printed.
 func TestHostileReferences(t *testing.T) {
 	r := newRepository(t)
 	commit := r.Declare("a")
@@ -244,7 +244,7 @@ func TestHostileReferences(t *testing.T) {
 	}
 }
 
-// manyReferences is the list of a server with so many branches.
+// manyReferences returns the reference list of a server with n additional branches.
 func manyReferences(commit string, n int) []byte {
 	var list bytes.Buffer
 	line := func(format string, args ...any) {
@@ -271,7 +271,7 @@ func TestManyReferences(t *testing.T) {
 	wantError(t, Options{Location: location, Transfer: remote.Limits{RefsBytes: 4 << 20}}, ErrSource, "raise --max-refs-bytes")
 }
 
-// Directories that hold the same one again and again have no end: 10 to the power of 40 here.
+// Directories that repeatedly contain the same subdirectory never end in practice: 10 to the power of 40 here.
 func TestDirectoriesWithoutEnd(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")

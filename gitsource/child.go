@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"time"
 
-	// Before it serves, for images without certificate authorities of their own.
+	// Imported before serving starts, for images without CA certificates.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"quorate.dev/quorate/gitsource/cache"
@@ -18,24 +18,23 @@ import (
 
 func init() { confined.ServeReaching(childName, prepare, serve) }
 
-// prepare reads what the process may not read later, wherever it is, and makes the directory of the
-// cache.
+// prepare reads the files that the fetcher needs but cannot read once it is confined, and creates the cache directory.
 func prepare(work json.RawMessage) {
 	var j job
 	if json.Unmarshal(work, &j) != nil {
-		return // serve says so
+		return // serve reports it
 	}
 	_ = time.Local.String()
 	if !isRemote(j.Options.Location) {
 		return
 	}
-	_, _ = x509.SystemCertPool() // it is read once
+	_, _ = x509.SystemCertPool() // it is loaded only once
 	if j.Options.CacheDir != "" {
-		_, _ = cache.Open(j.Options.CacheDir) // what is wrong with it is said when it is needed
+		_, _ = cache.Open(j.Options.CacheDir) // errors are reported when the cache is used
 	}
 }
 
-// serve is the child.
+// serve runs in the fetcher.
 func serve(parent *confined.Parent, work json.RawMessage) {
 	last, err := do(parent, work)
 	if err != nil {
@@ -49,7 +48,7 @@ func do(parent *confined.Parent, work json.RawMessage) (message, error) {
 	if err := json.Unmarshal(work, &j); err != nil {
 		return message{}, err
 	}
-	ctx := context.Background() // the parent ends the process when it is time
+	ctx := context.Background() // the parent ends the process on timeout
 	if j.Older != "" {
 		descends, err := descendsHere(ctx, j.Options, j.Newer, j.Older)
 		return message{Descends: descends}, err
@@ -58,7 +57,7 @@ func do(parent *confined.Parent, work json.RawMessage) (message, error) {
 	return message{Found: &found}, err
 }
 
-// answering has the parent read the files of a revision.
+// answering returns a filesReader that lets the parent read the files of a revision.
 func answering(parent *confined.Parent) filesReader {
 	return func(_ context.Context, o Options, files fs.FS, r refs.Revision) (Desired, error) {
 		answer := manifests.Answers(files, o.Limits)

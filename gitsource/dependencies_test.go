@@ -8,8 +8,8 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// fixed are the versions of what reads git and YAML that have no advisory known against them, with
-// the last ones that asked for it.
+// fixed lists the minimum versions of the dependencies that read git and YAML: those without known advisories, with the
+// latest advisories that required them.
 var fixed = map[string]string{
 	"github.com/go-git/go-git/v5":           "v5.19.2", // CVE-2026-71556, CVE-2026-71557; before: 2026-45022, 2026-45570, 2026-45571, 2026-41506, 2026-34165, 2026-33762, 2026-25934, 2025-21613, 2025-21614, 2023-49568, 2023-49569
 	"github.com/go-git/go-billy/v5":         "v5.9.0",  // CVE-2026-44740, CVE-2026-44973
@@ -20,8 +20,8 @@ var fixed = map[string]string{
 	"go.yaml.in/yaml/v3":                    "v3.0.1",  // CVE-2022-28948
 }
 
-// What is linked in is at the versions that fix what is known. "make vuln" asks the database for
-// what has become known since.
+// The linked dependencies are at versions that fix all known advisories. "make vuln" checks the database for newer
+// ones.
 func TestDependenciesAreFixed(t *testing.T) {
 	content, err := os.ReadFile("../go.mod")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// grow adds so many commits to main, each with a file of so many bytes, and returns them.
+// grow adds commits to main, each with a file of the given size, and returns them.
 func (r *repository) grow(commits, bytes int) []string {
 	r.T.Helper()
 	var input strings.Builder
@@ -78,7 +78,7 @@ func TestDescends(t *testing.T) {
 	}
 }
 
-// No more history is asked for than is needed.
+// Only as much history is requested as is needed.
 func TestDescendsStepByStep(t *testing.T) {
 	r := newRepository(t)
 	root := r.Declare("a")
@@ -98,7 +98,7 @@ func TestDescendsStepByStep(t *testing.T) {
 	}
 }
 
-// What cannot be told is not guessed.
+// If descent cannot be determined, an error is returned instead of a guess.
 func TestDescentThatCannotBeTold(t *testing.T) {
 	r := newRepository(t)
 	root := r.Declare("a")

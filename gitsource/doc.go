@@ -1,13 +1,13 @@
-// Package gitsource reads what git declares: it asks a server for its references (remote), picks a
-// revision by its name (refs), and, if that is not the one read before, fetches it (remote, pack)
-// or finds it kept (cache), checks who signed it (signature), shows its files without a worktree
-// (gittree), and decodes the EtcdClusters in them (manifests). It also tells whether a revision
-// descends from another (history).
+// Package gitsource reads the declarations in a source. It asks a server for its references (remote) and selects a
+// revision by name (refs). If the revision is not the one read before, it fetches the objects (remote, pack) or loads
+// them from the cache (cache), verifies the signature (signature), presents the files without a worktree (gittree), and
+// decodes the EtcdClusters in them (manifests). It also determines whether one revision descends from another
+// (history).
 //
-// All of that but decoding is done in a process of its own (child.go), which has the options for
-// that source and nothing else of this one. Decoding is done in another, which asks for files; this
-// process is between them, and believes neither more than a source may say (apart.go, believe.go).
+// All of this except decoding runs in a separate process, the fetcher (child.go), which receives only the options for
+// its source. Decoding runs in another process, which asks for files. The main process sits between the two and checks
+// everything that they report (apart.go, believe.go).
 //
-// What is wrong with the content is data. An error means that the source could not be read; then
-// nothing at all is known of what is declared.
+// Problems with the content are returned as data. An error means that the source could not be read; nothing is then
+// known about what it declares.
 package gitsource

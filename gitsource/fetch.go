@@ -21,19 +21,18 @@ import (
 )
 
 var (
-	// ErrSource is matched by errors that say that a source cannot be read: it is
-	// unreachable, or it lacks the branch, the path or anything at all. What was
-	// declared before still holds.
+	// ErrSource is matched by errors that report that a source cannot be read: it is unreachable, or the branch, the
+	// path or all content is missing. The previous declarations still apply.
 	ErrSource = errors.New("the source cannot be read")
-	// ErrOptions is matched by errors that say that no source can be read with these Options.
+	// ErrOptions is matched by errors that report invalid Options: no source can be read with them.
 	ErrOptions = errors.New("the options for the source are not valid")
 )
 
-// MissingPathError says that a revision has no such path. It goes by what the source has answered, whatever the process
-// says that takes its files apart.
+// MissingPathError reports that a path does not exist in a revision. It is based on the source's answers, not on the
+// process that parses the files.
 type MissingPathError struct {
 	Revision refs.Revision
-	// Path that is not there: the one to read, or one above it.
+	// Path is the missing path: the one to read, or a parent of it.
 	Path string
 }
 
@@ -44,30 +43,29 @@ func (e MissingPathError) Error() string {
 	return fmt.Sprintf("there is no %s in %s", e.Path, e.Revision)
 }
 
-// FetchTimeout bounds a Fetch, besides its context, where the options give no other time.
+// FetchTimeout limits a Fetch, in addition to its context, if the options set no timeout.
 const FetchTimeout = 2 * time.Minute
 
-// Desired is what a source declares.
+// Desired is the content of a source: its revision and declarations.
 type Desired struct {
 	Revision refs.Revision
 	manifests.Declarations
 }
 
-// Fetch reads what a source declares. Its errors match ErrSource or ErrOptions.
+// Fetch reads the declarations of a source. Its errors match ErrSource or ErrOptions.
 func Fetch(ctx context.Context, o Options) (Desired, error) { return new(Reader).Fetch(ctx, o) }
 
-// Reader reads a source again and again. Where its references still name the commit that was read
-// last, neither objects are fetched nor declarations read. The zero Reader is ready; one source has
-// one Reader.
+// Reader reads one source repeatedly. While the references still name the commit that was read last, it neither fetches
+// objects nor reads declarations. The zero Reader is ready to use.
 type Reader struct {
 	mu sync.Mutex
-	// last is what was read last, with the options for it.
+	// last is the result of the last read, and options are the options used for it.
 	last    Desired
 	options Options
 	found   refs.Revision
 }
 
-// Fetch does as the function of that name does. What it returns is the caller's.
+// Fetch reads the source like the function Fetch. The caller owns the result.
 func (r *Reader) Fetch(ctx context.Context, o Options) (Desired, error) {
 	o, err := o.normalized()
 	if err != nil {
@@ -89,8 +87,8 @@ func (r *Reader) Fetch(ctx context.Context, o Options) (Desired, error) {
 	})
 }
 
-// fetchHere finds the revision that is meant, and reads it in this process unless it is that one,
-// with that name and hash.
+// fetchHere finds the selected revision and reads it in this process. If it equals unless, in name and hash, it is not
+// read.
 func fetchHere(ctx context.Context, o Options, unless refs.Revision, read filesReader) (refs.Revision, Desired, error) {
 	source, err := open(ctx, o)
 	if err != nil {
@@ -108,8 +106,7 @@ func fetchHere(ctx context.Context, o Options, unless refs.Revision, read filesR
 	return found, desired, err
 }
 
-// known returns what was read last, if it was read in the same way, and what was found to read
-// then.
+// known returns the result of the last read and the revision found then, if the options were the same.
 func (r *Reader) known(o Options) (Desired, refs.Revision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +123,7 @@ func (r *Reader) remember(o Options, found refs.Revision, d Desired) Desired {
 	return d.Clone()
 }
 
-// Clone shares nothing with it that a caller may change.
+// Clone returns a copy that shares no mutable data with d.
 func (d Desired) Clone() Desired {
 	d.Problems = slices.Clone(d.Problems)
 	d.Clusters = slices.Clone(d.Clusters)
@@ -138,11 +135,11 @@ func (d Desired) Clone() Desired {
 	return d
 }
 
-// toEnd is how long what is out of time has to stop its processes and to remove their files.
+// toEnd is the time allowed after a timeout to stop processes and remove files.
 const toEnd = time.Second
 
-// within calls what is to be done, and returns when it has ended, or soon after the time is over,
-// whichever comes first: it may hang where no context is looked at.
+// within calls do and returns when it ends or shortly after the timeout, whichever comes first. do may hang in code
+// that does not check its context.
 func within[T any](ctx context.Context, o Options, do func(context.Context) (T, error)) (T, error) {
 	timeout := cmp.Or(o.Timeout, FetchTimeout)
 	tooLong := fmt.Errorf("it took longer than %s; --fetch-timeout allows more: %w", timeout, context.DeadlineExceeded)
@@ -165,7 +162,7 @@ func within[T any](ctx context.Context, o Options, do func(context.Context) (T, 
 	select {
 	case r := <-results:
 		if r.panicked != nil {
-			panic(r.panicked) // where the caller can recover from it
+			panic(r.panicked) // in the caller's goroutine, which can recover from it
 		}
 		if r.err == nil || ctx.Err() == nil {
 			return r.value, r.err
@@ -180,9 +177,8 @@ func within[T any](ctx context.Context, o Options, do func(context.Context) (T, 
 	return none, sourceError(context.Cause(ctx), "read %s", o.Location)
 }
 
-// Descends says whether what was read, which newer tells, descends from the commit older of the
-// same source, or is that commit. What cannot be told within the limits is an error; its errors
-// match ErrSource or ErrOptions.
+// Descends reports whether the revision newer descends from the commit older of the same source, or is that commit. If
+// this cannot be determined within the limits, it returns an error. Its errors match ErrSource or ErrOptions.
 func Descends(ctx context.Context, o Options, newer refs.Revision, older string) (bool, error) {
 	o, err := o.normalized()
 	if err != nil {
@@ -195,7 +191,7 @@ func Descends(ctx context.Context, o Options, newer refs.Revision, older string)
 	return within(ctx, o, func(ctx context.Context) (bool, error) { return descendsApart(ctx, o, newer.Commit, older) })
 }
 
-// descendsHere tells it in this process.
+// descendsHere does the work of Descends in this process.
 func descendsHere(ctx context.Context, o Options, newer, older string) (bool, error) {
 	source, err := open(ctx, o)
 	if err != nil {
@@ -209,11 +205,11 @@ func descendsHere(ctx context.Context, o Options, newer, older string) (bool, er
 	return descends, nil
 }
 
-// source is an open directory, local repository or remote one.
+// source is an open directory, local repository or remote repository.
 type source interface {
-	// find returns the revision that is meant. Its Commit may be the hash of a tag object.
+	// find returns the selected revision. Its Commit may be the hash of a tag object.
 	find(refs.Selector) (refs.Revision, error)
-	// read reads a revision by what reads its files.
+	// read reads a revision with the given filesReader.
 	read(context.Context, Options, refs.Revision, filesReader) (Desired, error)
 	descends(ctx context.Context, newer, older plumbing.Hash) (bool, error)
 	close()
@@ -226,15 +222,15 @@ func open(ctx context.Context, o Options) (source, error) {
 	return openLocal(o)
 }
 
-// filesReader reads what the files of a revision declare.
+// filesReader reads the declarations in the files of a revision.
 type filesReader = func(context.Context, Options, fs.FS, refs.Revision) (Desired, error)
 
-// readFiles reads them in this process, as far as files are read there at all.
+// readFiles reads the files from this process; the parsing itself may run in another one.
 func readFiles(ctx context.Context, o Options, files fs.FS, r refs.Revision) (Desired, error) {
 	return readFrom(ctx, o, manifests.Answers(files, o.Limits), r)
 }
 
-// readFrom reads what files declare that tell tells of.
+// readFrom reads the declarations in the files that tell describes.
 func readFrom(
 	ctx context.Context, o Options, tell func(manifests.Question) manifests.Answer, r refs.Revision,
 ) (Desired, error) {
@@ -249,7 +245,7 @@ func readFrom(
 	return Desired{Revision: r, Declarations: declared}, nil
 }
 
-// readCommit reads what a revision declares whose hash names a commit or a tag of one.
+// readCommit reads the declarations of a revision. r.Commit is the hash of a commit, or of a tag of a commit.
 func readCommit(
 	ctx context.Context, o Options, store storer.EncodedObjectStorer, r refs.Revision, read filesReader,
 ) (Desired, error) {
@@ -272,8 +268,8 @@ func whyIncomplete(store storer.EncodedObjectStorer) string {
 	return ""
 }
 
-// openCommit gives the files of a revision whose hash names a commit or a tag of one, if it is
-// signed as o asks.
+// openCommit returns the files of a revision if it is signed as o requires. r.Commit is the hash of a commit, or of a
+// tag of a commit.
 func openCommit(store storer.EncodedObjectStorer, r refs.Revision, o Options) (gittree.Tree, refs.Revision, error) {
 	tree, opened, err := o.Verify.open(store, r)
 	if errors.Is(err, plumbing.ErrObjectNotFound) {

@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/gitsource/refs"
 )
 
-// repository is a real one, made with git.
+// repository is a real repository, created with git.
 type repository struct{ *gittest.Repository }
 
 func newRepository(t testing.TB, args ...string) *repository {
@@ -103,7 +103,7 @@ func TestMissingRevisions(t *testing.T) {
 	}
 }
 
-// A path that is missing is told from whatever else is wrong, with the revision that lacks it, and which part of it.
+// A missing path is distinguished from other errors. The error names the revision and the missing part of the path.
 func TestMissingPath(t *testing.T) {
 	r, _ := revisions(t)
 	head := r.Git("rev-parse", "HEAD")
@@ -186,7 +186,7 @@ func TestRepositoriesOfAllSorts(t *testing.T) {
 	}
 }
 
-// What is committed counts; the worktree does not.
+// Committed files are read; the worktree is not.
 func TestWorktreeIsNotRead(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("committed")
@@ -245,7 +245,7 @@ func TestContextIsHonoured(t *testing.T) {
 	}
 }
 
-// A panic while a source is read reaches whoever waits for it, who can recover from it.
+// A panic while reading a source reaches the caller, which can recover from it.
 func TestWithinPanics(t *testing.T) {
 	defer func() {
 		if p := recover(); p != "parser" {

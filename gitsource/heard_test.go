@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// What the process that fetches says takes no more memory in this one than a few times its length,
-// whatever it is, and its length is bounded.
+// Messages from the fetcher are limited in length, and decoding one takes at most a few times its length in memory,
+// whatever it contains.
 func TestWhatIsHeardIsBounded(t *testing.T) {
 	o := Options{
 		Location: "https://git.example.com/x.git",

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/gitsource/refs"
 )
 
-// layouts are the ways in which git keeps a repository on a disk. Each makes one from r, which declares the cluster a,
-// and returns where it is.
+// layouts are the layouts in which git stores a repository. Each function creates one from r, which declares the
+// cluster a, and returns its location.
 var layouts = map[string]func(t *testing.T, r *repository) string{
 	"bare":                 cloned("--bare"),
 	"mirror":               cloned("--mirror"),
@@ -151,7 +151,7 @@ func linked() func(*testing.T, *repository) string {
 	}
 }
 
-// makeRelative does what git worktree add --relative-paths does, since git 2.48.
+// makeRelative imitates git worktree add --relative-paths, which exists since git 2.48.
 func makeRelative(t *testing.T, main, worktree string) {
 	t.Helper()
 	dot := filepath.Join(main, ".git", "worktrees", filepath.Base(worktree))
@@ -189,7 +189,7 @@ func TestRepositoryLayouts(t *testing.T) {
 	}
 }
 
-// What cannot be read is an error of the source that names the cause, and never a problem of a file.
+// Unreadable repositories are reported as an error of the source that names the cause, never as a problem of a file.
 func TestRepositoryLayoutsRefused(t *testing.T) {
 	alternates := func(dir string) string { return filepath.Join(dir, ".git", "objects", "info", "alternates") }
 	for name, c := range map[string]struct {
@@ -255,7 +255,7 @@ func TestRepositoryLayoutsRefused(t *testing.T) {
 		}, "apps", "/objects is not the objects directory of a git repository"},
 		"borrowing in a circle": {func(t *testing.T, r *repository) string {
 			dir, other := cloned("--shared")(t, r), cloned("--bare")(t, r)
-			in(t, other).Git("repack", "-a", "-d", "-q") // so that nothing is there
+			in(t, other).Git("repack", "-a", "-d", "-q") // so that removing the packs below leaves it empty
 			gittest.MustWrite(t, filepath.Join(other, "objects", "info", "alternates"), dir+"/.git/objects\n"+other+"/objects\n")
 			gittest.MustWrite(t, alternates(dir), dir+"/.git/objects\n"+other+"/objects\n")
 			packs, err := filepath.Glob(filepath.Join(other, "objects", "pack", "*"))
@@ -350,7 +350,7 @@ func TestRepositoryLayoutsRefused(t *testing.T) {
 	}
 }
 
-// Files that other programs leave below refs are not references, and do not keep the others from being read.
+// Files that other programs leave below refs are not references, and do not prevent reading the others.
 func TestStrayReferencesAreIgnored(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/gitsource/manifests/confined/confinedtest"
 )
 
-// wantNothingLeft says what is left of temporary files.
+// wantNothingLeft reports temporary files that are left in dir.
 func wantNothingLeft(t *testing.T, dir, after string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -22,8 +22,7 @@ func wantNothingLeft(t *testing.T, dir, after string) {
 	}
 }
 
-// However reading a source ends, nothing is left of it once it has: no process, and none of its
-// files.
+// However reading a source ends, it leaves neither processes nor files behind.
 func TestNothingIsLeftBehind(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, what := range []string{"fail=x", "fill", "show", "show=large"} {
@@ -45,8 +44,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// A directory that its owner may not read is removed all the same. Root may read any, so that
-// another user tries.
+// A directory that its owner cannot read is removed as well. Root can read every directory, so the test runs as another
+// user.
 func TestNothingUnreadableIsLeftBehind(t *testing.T) {
 	if os.Getenv("QUORATE_TEST_LEAVES") != "" {
 		leave(t)

@@ -16,13 +16,13 @@ import (
 	"quorate.dev/quorate/gitsource/refs"
 )
 
-// localRepository is read in place.
+// localRepository is a local repository, read in place.
 type localRepository struct {
 	*local.Repository
 	list refs.List
 }
 
-// openLocal opens a repository in place, or else a directory.
+// openLocal opens a local repository in place, or a directory that is not a repository.
 func openLocal(o Options) (source, error) {
 	info, err := os.Stat(o.Location)
 	if err != nil {
@@ -57,7 +57,7 @@ func (l localRepository) read(ctx context.Context, o Options, r refs.Revision, r
 	return readCommit(ctx, o, l, r, read)
 }
 
-// maxCommits of the history of a local repository are looked at.
+// maxCommits is the maximum number of commits of a local repository's history that are read.
 const maxCommits = 1_000_000
 
 func (l localRepository) descends(ctx context.Context, newer, older plumbing.Hash) (bool, error) {
@@ -75,8 +75,8 @@ func (l localRepository) descends(ctx context.Context, newer, older plumbing.Has
 	return descends, nil
 }
 
-// checkLocal says, without reading what is in a directory, that nothing can be selected in it
-// because it is no repository.
+// checkLocal returns an error if the selector cannot apply because the directory is not a repository. It does not read
+// the directory's content.
 func checkLocal(o Options) error {
 	if isRemote(o.Location) || o.Selector == (refs.Selector{}) {
 		return nil
@@ -91,11 +91,11 @@ func checkLocal(o Options) error {
 	return nil
 }
 
-// directory is no repository: it has no revisions.
+// directory is a directory that is not a repository, and so has no revisions.
 type directory struct{ *os.Root }
 
 func openDirectory(o Options) (source, error) {
-	// CheckLocal says it first, unless there is something that looks like a repository.
+	// checkLocal catches this first, unless something in the directory looks like a repository.
 	if o.Selector != (refs.Selector{}) {
 		return nil, sourceErrorf("%s is no repository: it has neither branches nor tags nor commits", o.Location)
 	}
@@ -110,7 +110,7 @@ func openDirectory(o Options) (source, error) {
 	return directory{root}, nil
 }
 
-// openError says why the location cannot be opened, and names it once.
+// openError returns why the location cannot be opened, and names the location only once.
 func openError(o Options, err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
@@ -123,7 +123,7 @@ func openError(o Options, err error) error {
 	return sourceError(err, "open %s", o.Location)
 }
 
-// hostFirst is a location that begins like a URL without its scheme, as browsers show it.
+// hostFirst matches a location that begins like a URL without a scheme, as browsers show URLs.
 var hostFirst = regexp.MustCompile(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]+)?/`)
 
 func (d directory) close() { d.Close() }

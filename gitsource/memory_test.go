@@ -23,8 +23,8 @@ const (
 	childClones = "QUORATE_TEST_CLONES"
 )
 
-// TestMain reads or clones instead of testing if it is a child that is asked to, and prints how
-// much memory that took at most.
+// TestMain runs the tests or, in a child process, reads or clones a repository as requested and prints the peak memory
+// use.
 func TestMain(m *testing.M) {
 	if location := os.Getenv(childReads); location != "" {
 		o, err := Options{Location: location}.normalized()
@@ -56,7 +56,7 @@ func printPeak(err error) int {
 	return 0
 }
 
-// peakOf returns how many MiB a child process takes at most to read or to clone.
+// peakOf returns the peak memory, in MiB, of a child process that reads or clones.
 func peakOf(t testing.TB, what, location string) int {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -73,7 +73,7 @@ func peakOf(t testing.TB, what, location string) int {
 	return kibibytes >> 10
 }
 
-// addNoise adds commits with files that cannot be compressed, other ones in each.
+// addNoise adds commits with incompressible files, different in each commit.
 func (r *repository) addNoise(commits, files, bytes int) {
 	r.T.Helper()
 	r.Git("config", "core.compression", "0")
@@ -100,7 +100,7 @@ func (r *repository) addNoise(commits, files, bytes int) {
 	}
 }
 
-// What is beside the path does not have to fit into memory.
+// Files outside the path do not have to fit into memory.
 func TestMemoryIsBounded(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("there is no /proc")
@@ -112,7 +112,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	r.Declare("a")
 	r.addNoise(1, 8, 4<<20)
 	location := r.Serve()
-	const bound = 72 // MiB, with those that the process itself takes
+	const bound = 72 // MiB, including those of the process itself
 	ours, naive := peakOf(t, childReads, location), peakOf(t, childClones, location)
 	t.Logf("32 MiB of files: %d MiB, and %d MiB if they are kept in memory", ours, naive)
 	if ours > bound || naive <= bound {
@@ -120,8 +120,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkMemory tells the memory for a repository of a gibibyte: a half in the newest commit, the
-// other in its history.
+// BenchmarkMemory measures the memory used for a repository of one gibibyte: half in the newest commit, half in its
+// history.
 func BenchmarkMemory(b *testing.B) {
 	r := newRepository(b)
 	r.Declare("a")

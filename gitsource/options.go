@@ -16,43 +16,40 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// Options say what to read and how.
+// Options specify what to read and how.
 type Options struct {
-	// Location is the URL of a smart HTTP(S) or ssh server, user@host:path for the latter,
-	// the path of a local repository, bare or not, or the path of a local directory that is
-	// no repository. Of a local repository, what is committed is read, not the worktree.
+	// Location is the URL of a smart HTTP(S) or ssh server (for ssh, also user@host:path), the path of a local
+	// repository, bare or not, or the path of a local directory that is not a repository. From a local repository,
+	// committed files are read, not the worktree.
 	Location string
 	refs.Selector
-	// Auth is for repositories that are not public.
+	// Auth holds the credentials for private repositories.
 	Auth remote.Auth
-	// Proxy is the URL of the proxy to reach a server through, instead of those that the
-	// environment names.
+	// Proxy is the URL of the proxy to use instead of those set in the environment.
 	Proxy string
-	// Transfer bounds what a server may send.
+	// Transfer limits what a server may send.
 	Transfer remote.Limits
-	// Timeout of reading the source once, from connecting to the last declaration; FetchTimeout if
-	// it is zero.
+	// Timeout limits one read of the source, from connecting to the last declaration. The default is FetchTimeout.
 	Timeout time.Duration
-	// CacheDir keeps the objects of what was read last from a server, for other processes and later
-	// ones. Nothing is kept if it is empty.
+	// CacheDir stores the objects last read from a server, for other processes and later runs. If it is empty, nothing
+	// is stored.
 	CacheDir string
-	// Memory, in bytes, is what the process that fetches may take, besides what the program takes
-	// itself; if it is zero, it is far over what the limits let it take.
+	// Memory is the number of bytes that the fetcher may use in addition to the program itself. The default is far
+	// above what the limits allow it to use.
 	Memory int64
-	// Verify says what must be signed, and by whom.
+	// Verify specifies what must be signed, and with which keys.
 	Verify Verification
 	manifests.Options
 }
 
-// Check returns what is wrong with the options themselves, before anything is read. It matches
-// ErrOptions.
+// Check validates the options before anything is read. Its error matches ErrOptions.
 func (o Options) Check() error {
 	_, err := o.normalized()
 	return err
 }
 
-// isRemote says whether a location is one of a server. What is there as a file or a directory is
-// local, though its name has a colon in it.
+// isRemote reports whether a location is on a server. An existing file or directory is local even if its name contains
+// a colon.
 func isRemote(location string) bool {
 	if strings.Contains(location, "://") {
 		return true
@@ -61,7 +58,7 @@ func isRemote(location string) bool {
 	return err != nil && remote.IsAddress(location)
 }
 
-// repository is the one on a server, and has no URL if it is local.
+// repository returns the remote repository of the options. Its URL is empty if the location is local.
 func (o Options) repository() remote.Repository {
 	limits := o.Transfer
 	limits.Pack.FileBytes = o.fileBytes()
@@ -76,8 +73,7 @@ func (o Options) fileBytes() int64 {
 	return cmp.Or(o.Limits.FileBytes, manifests.DefaultLimits.FileBytes)
 }
 
-// normalized checks the options as far as they can be checked without the source, and
-// spells them in one way.
+// normalized validates the options as far as possible without the source, and returns them in canonical form.
 func (o Options) normalized() (Options, error) {
 	if o.Location == "" {
 		return o, optionsErrorf("no source is given: " +
@@ -106,8 +102,8 @@ func (o Options) normalized() (Options, error) {
 	return o, nil
 }
 
-// notText is the name of a field that holds text which is not UTF-8, in v or below it; empty if
-// there is none. Such text would arrive as other text at the process that fetches.
+// notText returns the name of a field, v or below it, that holds text that is not UTF-8, or "". Such text would reach
+// the fetcher changed.
 func notText(v reflect.Value, name string) string {
 	switch v.Kind() { //nolint:exhaustive // others hold no text
 	case reflect.String:
@@ -126,10 +122,10 @@ func notText(v reflect.Value, name string) string {
 	return ""
 }
 
-// notTextAmong is that for a list of texts, or a map.
+// notTextAmong is notText for the elements of a slice or map.
 func notTextAmong(v reflect.Value, name string) string {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
-		return "" // bytes arrive as they are
+		return "" // bytes are sent unchanged
 	}
 	for key, value := range v.Seq2() {
 		if found := cmp.Or(notText(key, name), notText(value, name)); found != "" {

@@ -35,7 +35,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// What is no UTF-8 would reach the process that fetches as something else, so it is refused before.
+// Text that is not UTF-8 would reach the fetcher changed, so it is rejected before.
 func TestOptionsAreText(t *testing.T) {
 	const url = "https://git.example.com/x.git"
 	for want, o := range map[string]Options{

@@ -15,8 +15,7 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// fetchElsewhere fetches in a process of its own, with its own environment, and returns what it
-// finds there.
+// fetchElsewhere fetches in a separate process with its own environment, and returns the result.
 func fetchElsewhere(t *testing.T, o Options, environment ...string) string {
 	t.Helper()
 	encoded, err := json.Marshal(o)
@@ -34,7 +33,7 @@ func fetchElsewhere(t *testing.T, o Options, environment ...string) string {
 	return found
 }
 
-// TestFetchHere is what fetchElsewhere runs; by itself it does nothing.
+// TestFetchHere is run by fetchElsewhere; on its own, it does nothing.
 func TestFetchHere(t *testing.T) {
 	encoded := os.Getenv("QUORATE_TEST_OPTIONS")
 	if encoded == "" {
@@ -73,8 +72,8 @@ func TestProxiesOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// No program is run, no agent asked, and nothing in the home directory is read, whatever invites to
-// it.
+// Fetching never runs a program, contacts an agent or reads the home directory, even if the configuration invites it
+// to.
 func TestNoProgramIsRun(t *testing.T) {
 	keys := gittest.SSHKeys(t)
 	r := newRepository(t)
@@ -123,7 +122,7 @@ func TestNoProgramIsRun(t *testing.T) {
 			t.Errorf("%s: found %s", o.Location, found)
 		}
 	}
-	// What only the home directory knows is not known.
+	// A host key that is known only in the home directory is not used.
 	if found := fetchElsewhere(t, Options{Location: host.URL(path), Auth: gittest.SSHAuth(t, keys, "person", "")}, environment...); !strings.Contains(found, "ask those who run it") {
 		t.Errorf("found %s", found)
 	}
@@ -135,7 +134,7 @@ func TestNoProgramIsRun(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("programs were run: %v, %v", left, err)
 	}
-	// And the trap works.
+	// Check that the trap works.
 	cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "git"))
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)

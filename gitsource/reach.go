@@ -11,12 +11,12 @@ import (
 	"quorate.dev/quorate/gitsource/manifests/confined"
 )
 
-// resolving are the files that say where hosts are.
+// resolving lists the files used for host name resolution.
 var resolving = []string{"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/services"}
 
-// reachFor is what the process that fetches needs: the files of a local source, or the network,
-// what tells hosts apart, and where it keeps what was sent. The environment is what is left of this
-// process's. What was made for it is removed by the function.
+// reachFor returns what the fetcher may access: the files of a local source, or the network, the files that identify
+// hosts and the directory that stores received data. It also returns the fetcher's environment, filtered from this
+// process's, and a function that removes anything created for it.
 func reachFor(o Options, environment []string) (confined.Reach, []string, func() error) {
 	environment = slices.DeleteFunc(slices.Clone(environment),
 		func(variable string) bool { return !slices.Contains(passed, nameOf(variable)) })
@@ -31,9 +31,9 @@ func reachFor(o Options, environment []string) (confined.Reach, []string, func()
 		r.Write = []string{o.CacheDir}
 		return r, environment, nothing
 	}
-	dir, err := os.MkdirTemp("", "quorate-*") // the temporary directory itself may hold what is others'
+	dir, err := os.MkdirTemp("", "quorate-*") // the temporary directory itself may hold other users' files
 	if err != nil {
-		// What is sent is kept in memory, or the error is said when it is too much for that.
+		// Received data is kept in memory instead; if it is too large for that, an error reports it.
 		return r, environment, nothing
 	}
 	r.Write = []string{dir}
@@ -43,23 +43,22 @@ func reachFor(o Options, environment []string) (confined.Reach, []string, func()
 
 func nothing() error { return nil }
 
-// removeAll removes a directory, also if what is in it may not be read: whoever has taken over the
-// process that wrote there may have made it so.
+// removeAll removes a directory even if its content is not readable, as a compromised fetcher could arrange.
 func removeAll(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
 	}
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, _ error) error {
 		if entry != nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700) // RemoveAll says what is wrong
+			_ = os.Chmod(path, 0o700) // RemoveAll reports errors
 		}
 		return nil
 	})
 	return os.RemoveAll(dir)
 }
 
-// passed are the variables of the environment that the process has: proxies, the authorities of the
-// system, and settings of Go itself.
+// passed lists the environment variables that the fetcher receives: proxies, the system's certificate authorities, and
+// settings of Go itself.
 var passed = []string{
 	"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"TMPDIR", "TZ", "GODEBUG",
@@ -70,11 +69,11 @@ func nameOf(variable string) string {
 	return name
 }
 
-// partsOf returns the directories of a local source: its own, and those that git keeps elsewhere for it.
+// partsOf returns the directories of a local source: its own, and those that git stores elsewhere for it.
 func partsOf(location string) []string {
 	layout, err := local.Find(location)
 	if err != nil {
-		return []string{location} // the process that fetches reports why
+		return []string{location} // the fetcher reports why
 	}
 	return append([]string{location}, layout.Dirs()...)
 }

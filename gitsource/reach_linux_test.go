@@ -23,8 +23,7 @@ import (
 
 const thiefName = "quorate-test-thief"
 
-// The thief has what the process that fetches has, and tries what code tries that has taken it
-// over.
+// The thief is confined like the fetcher, and tries what a compromised fetcher would try.
 func init() {
 	confined.ServeReaching(thiefName, func(json.RawMessage) {}, func(parent *confined.Parent, task json.RawMessage) {
 		var s scene
@@ -35,15 +34,15 @@ func init() {
 	})
 }
 
-// scene is what there is to reach for.
+// scene lists the thief's targets.
 type scene struct {
-	// Files are read, and files are made in Dirs.
+	// Files are read; in Dirs, files are created.
 	Files, Dirs []string
 	// Victim is another process of the same user.
 	Victim int
 }
 
-// had lists what could be had.
+// had returns the targets that the thief could access.
 func (s scene) had() []string {
 	had := []string{}
 	try := func(what string, attempt func() error) {
@@ -111,7 +110,7 @@ func closing(fd int, err error) error {
 	return unix.Close(fd)
 }
 
-// stolen is what a process can have that reads the source.
+// stolen returns what a process that reads the source can access.
 func stolen(t *testing.T, o Options, s scene) (had []string) {
 	t.Helper()
 	t.Setenv("QUORATE_GIT_PASSWORD", secret)
@@ -129,7 +128,7 @@ func stolen(t *testing.T, o Options, s scene) (had []string) {
 	return had
 }
 
-// TestSteal is what the next test runs as another process.
+// TestSteal is run by the next test in a separate process.
 func TestSteal(t *testing.T) {
 	var s scene
 	if json.Unmarshal([]byte(os.Getenv("QUORATE_TEST_SCENE")), &s) != nil {
@@ -138,9 +137,8 @@ func TestSteal(t *testing.T) {
 	fmt.Fprintf(os.Stdout, "{{%s}}", strings.Join(s.had(), "\n"))
 }
 
-// Whoever takes over the process that fetches has what belongs to its own source, and nothing else:
-// not the token of the run, its kubeconfig, the credentials of others, nor the memory of any
-// process.
+// A compromised fetcher can access only its own source: not the run's token, its kubeconfig, other credentials or the
+// memory of any process.
 func TestWhatTheFetcherReaches(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string {
@@ -195,7 +193,7 @@ func TestWhatTheFetcherReaches(t *testing.T) {
 			}
 		})
 	}
-	// Without the confinement all of that can be had.
+	// Without confinement, all of it is accessible.
 	encoded, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +208,7 @@ func TestWhatTheFetcherReaches(t *testing.T) {
 	}
 }
 
-// lying makes a directory whose .git names another.
+// lying creates a directory with a .git file that names another directory.
 func lying(t *testing.T, named string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -218,8 +216,7 @@ func lying(t *testing.T, named string) string {
 	return dir
 }
 
-// lyingCommon makes what git has for a worktree, and names another directory for what all have in
-// common.
+// lyingCommon creates a git directory of a linked worktree with a commondir that names another directory.
 func lyingCommon(t *testing.T, named string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -240,7 +237,7 @@ func lyingBorrower(t *testing.T, named string) string {
 	return r.Dir
 }
 
-// What the process that fetches says it has opened is what was asked for.
+// A revision that the fetcher opens must be the requested one.
 func TestWhatTheFetcherIsBelieved(t *testing.T) {
 	hash := strings.Repeat("a", 40)
 	revision := func(name, signer string) refs.Revision {
@@ -293,7 +290,7 @@ func TestWhatTheFetcherIsBelieved(t *testing.T) {
 	}
 }
 
-// A .git that is a link does not give what it leads to.
+// A .git that is a link does not give access to its target.
 func TestLinkedGit(t *testing.T) {
 	if version, err := landlock.LandlockGetABIVersion(); err != nil || version < 1 {
 		t.Skipf("the kernel has no Landlock: %v", err)

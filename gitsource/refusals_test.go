@@ -29,14 +29,14 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what is, instead of comparing it with what was wanted")
 
-// refusals are the exact texts of errors, by what was tried.
+// refusals holds the exact error texts by what was attempted.
 type refusals struct {
 	t     *testing.T
 	texts map[string]string
 	names []string
 }
 
-// call gives something that differs from run to run a name.
+// call replaces a value that differs between runs by a name.
 func (r *refusals) call(value, name string) { r.names = append(r.names, value, name) }
 
 func (r *refusals) add(name string, is error, o Options) {
@@ -64,7 +64,7 @@ func (r *refusals) addError(name string, is, err error) {
 	})
 }
 
-// TestRefusals compares what people are told with testdata/gitsource-remote/refusals.txt.
+// TestRefusals compares the error messages with testdata/gitsource-remote/refusals.txt.
 func TestRefusals(t *testing.T) {
 	r := &refusals{t: t, texts: map[string]string{}}
 	r.addLocations()
@@ -164,7 +164,7 @@ func (r *refusals) addHTTP() {
 	r.addError("http: timeout", ErrSource, err)
 }
 
-// closed is an address where nobody listens.
+// closed returns an address on which no process listens.
 func closed(t *testing.T) string {
 	t.Helper()
 	l := gittest.Listen(t)
@@ -231,7 +231,7 @@ func (r *refusals) addProxies() {
 	}
 }
 
-// socksRefusals come from a proxy that wants a password.
+// socksRefusals adds the refusals of a proxy that requires a password.
 func (r *refusals) socksRefusals() {
 	o := Options{Location: "https://git.example.com/x.git", Proxy: "socks5://" + gittest.NewSOCKS(r.t, closed(r.t))}
 	r.add("proxy by SOCKS wants credentials, https", ErrSource, o)
@@ -372,7 +372,7 @@ func (r *refusals) addSSH() {
 	r.add("ssh: passphrase wrong", ErrOptions, Options{Location: "git@git.example.com:x.git", Auth: locked})
 }
 
-// addHostile is about a server that says something and hangs up.
+// addHostile adds the refusal of a server that sends some bytes and hangs up.
 func (r *refusals) addHostile(keys, name, says string) {
 	l := gittest.Listen(r.t)
 	go func() {

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// remoteRepository is a server that has shown its references.
+// remoteRepository is a server whose references have been read.
 type remoteRepository struct{ *remote.Session }
 
 func openRemote(ctx context.Context, o Options) (source, error) {
@@ -31,7 +31,7 @@ func (r remoteRepository) descends(ctx context.Context, newer, older plumbing.Ha
 	return r.Descends(ctx, newer, older)
 }
 
-// read reads a revision from the cache, or else fetches it.
+// read reads a revision from the cache, or fetches it.
 func (r remoteRepository) read(
 	ctx context.Context, o Options, revision refs.Revision, read filesReader,
 ) (Desired, error) {
@@ -53,7 +53,7 @@ func (r remoteRepository) read(
 	return r.fetch(ctx, o, revision, read, func(needed *cache.Objects) error { return directory.Store(key, needed) })
 }
 
-// fetch fetches a revision, and hands over the objects that were needed.
+// fetch fetches a revision and passes the objects that it needed to keep.
 func (r remoteRepository) fetch(
 	ctx context.Context, o Options, revision refs.Revision, read filesReader, keep func(*cache.Objects) error,
 ) (Desired, error) {

@@ -20,12 +20,12 @@ import (
 	"quorate.dev/quorate/gitsource/refs"
 )
 
-// takenOverAs says in the environment of the process that fetches what it does once it is taken
-// over: no_proxy is one of few variables that it has.
+// takenOverAs is a prefix in the fetcher's environment that makes it act as if compromised, in the way that follows. It
+// is passed in no_proxy, one of the few variables that the fetcher receives.
 const takenOverAs = "taken-over:"
 
-// Package variables are initialized before init functions run, so this takes the place of the real
-// process where the environment says so. It is confined just as the real one is.
+// Package variables are initialized before init functions run, so this replaces the real fetcher if the environment
+// requests it. It is confined exactly as the real one is.
 var _ = func() bool {
 	what, is := strings.CutPrefix(os.Getenv("no_proxy"), takenOverAs)
 	if is {
@@ -39,7 +39,7 @@ var _ = func() bool {
 	return is
 }()
 
-// hostile is a process that somebody has taken over.
+// hostile is a compromised fetcher.
 type hostile struct {
 	parent     *confined.Parent
 	job        job
@@ -47,13 +47,13 @@ type hostile struct {
 	at, commit string
 }
 
-// takeOver has the processes do that which are started during the test.
+// takeOver makes the fetchers started during the test act as compromised.
 func takeOver(t *testing.T, what string) {
 	t.Helper()
 	t.Setenv("no_proxy", takenOverAs+what)
 }
 
-// elsewhere is a source on a server that is not asked anything.
+// elsewhere is a source on a server that is never contacted.
 var elsewhere = Options{Location: "https://git.example.com/x.git", Timeout: 20 * time.Second}
 
 func (h hostile) does() map[string]func() message {
@@ -69,7 +69,7 @@ func (h hostile) does() map[string]func() message {
 	}
 }
 
-// show shows one file, whatever the source was to be.
+// show presents one file, regardless of the source.
 func (h hostile) show() message {
 	content := gittest.ClusterNamed("forged")
 	if h.argument == "large" {
@@ -100,7 +100,7 @@ func (h hostile) show() message {
 
 func failed(text string) message { return message{Failed: &failure{Text: text}} }
 
-// takeMemory takes a gibibyte.
+// takeMemory allocates one gibibyte.
 func (h hostile) takeMemory() message {
 	page, err := unix.Mmap(-1, 0, 1<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -112,7 +112,7 @@ func (h hostile) takeMemory() message {
 	return failed("has a gibibyte")
 }
 
-// fill writes one file until that is refused, and makes its directory hard to remove.
+// fill writes to a file beyond the size limit, and makes its directory hard to remove.
 func (h hostile) fill() message {
 	dir := os.Getenv("TMPDIR")
 	_ = unix.Mkdir(filepath.Join(dir, "closed"), 0)
@@ -133,7 +133,7 @@ func spin() {
 	}
 }
 
-// change tries to change the mode and the times of files, which need not be opened for that.
+// change tries to change the mode and times of files, which does not require opening them.
 func (h hostile) change() message {
 	for name := range strings.SplitSeq(h.argument, ";") {
 		_ = unix.Fchmodat(unix.AT_FDCWD, name, 0o666, 0)
@@ -156,8 +156,7 @@ func (h hostile) readOthers() message {
 	return failed("refused")
 }
 
-// A process that is taken over takes no more of the machine than its part: memory, the size of a
-// file, processor time.
+// A compromised fetcher cannot exceed its share of memory, file size and processor time.
 func TestTakenOverTakesItsPart(t *testing.T) {
 	o := elsewhere
 	o.Memory = 64 << 20
@@ -169,8 +168,8 @@ func TestTakenOverTakesItsPart(t *testing.T) {
 	}
 }
 
-// Landlock does not govern the mode and the times of files: the filter is what keeps a process from
-// changing those of others, whatever it may read.
+// Landlock does not govern the mode and times of files. The seccomp filter prevents the fetcher from changing them,
+// even for files that it may read.
 func TestTakenOverChangesNoFiles(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "source")
@@ -200,8 +199,7 @@ func TestTakenOverChangesNoFiles(t *testing.T) {
 	}
 }
 
-// The words of a process that is taken over are about the source that it was to read, and decide
-// nothing.
+// Error messages of a compromised fetcher are always attributed to its source, and decide nothing.
 func TestWordsOfTheTakenOver(t *testing.T) {
 	about := "the source cannot be read: read https://git.example.com/x.git: "
 	for said, want := range map[string]string{
@@ -234,8 +232,7 @@ func TestWordsOfTheTakenOver(t *testing.T) {
 	}
 }
 
-// A process that is taken over is not believed another commit than was asked for, nor a file larger
-// than one may be.
+// A compromised fetcher cannot present a commit that was not requested, or a file over the size limit.
 func TestTakenOverIsNotBelieved(t *testing.T) {
 	takeOver(t, "show")
 	o := elsewhere

@@ -20,8 +20,8 @@ import (
 	"quorate.dev/quorate/gitsource/refs"
 )
 
-// Symbolic links and submodules are not followed: below the path they are problems, and the
-// path itself does not lead through them.
+// Symbolic links and submodules are not followed. Below the path they are reported as problems, and the path itself
+// cannot lead through them.
 func TestLinksAreNotFollowed(t *testing.T) {
 	r := newRepository(t)
 	r.Write("secret/a.yaml", gittest.ClusterNamed("secret"))
@@ -61,7 +61,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	wantError(t, Options{Location: plain, Options: manifests.Options{Path: "link"}}, ErrSource, "link is a symbolic link, not a directory")
 }
 
-// A kustomization does not see through links either.
+// Kustomizations cannot follow links either.
 func TestKustomizeFollowsNoLinks(t *testing.T) {
 	r := newRepository(t)
 	r.Write("apps/kustomization.yaml", "resources: [a.yaml, dir]\n")
@@ -98,13 +98,13 @@ func TestTreeIsAFileSystem(t *testing.T) {
 	}
 }
 
-// unusual are names that git can store, and that a file system, a terminal or a report may not take.
+// unusual are names that git can store but that a file system, a terminal or a report may not accept.
 var unusual = []string{
 	"..", ".", "a/b", "/etc", `a\b`, "a\nb", "Icon\r", "\x1b[31m", "caf\xe9", "\xff", ".git", ".GIT", "git~1", "GIT~1", ".git. ",
 	".git::$INDEX_ALLOCATION", "a\u200cb", strings.Repeat("long", 2000),
 }
 
-// withEntries commits the root, or the directory in it, with more entries, and returns the commit.
+// withEntries commits the root, or its directory dir, with additional entries, and returns the commit.
 func (r *repository) withEntries(t *testing.T, dir string, added ...gitobject.TreeEntry) string {
 	t.Helper()
 	repo := mustOpen(t, r.Dir)
@@ -186,7 +186,7 @@ func TestUnusualNames(t *testing.T) {
 	}
 }
 
-// The same goes for a directory that is not a repository.
+// Unusual names in a directory that is not a repository are treated the same way.
 func TestUnusualNamesInADirectory(t *testing.T) {
 	dir := t.TempDir()
 	gittest.MustWrite(t, filepath.Join(dir, "a.yaml"), gittest.ClusterNamed("a"))

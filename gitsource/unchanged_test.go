@@ -17,10 +17,10 @@ import (
 	"quorate.dev/quorate/gitsource/refs"
 )
 
-// traffic is what a server was asked for.
+// traffic counts requests to a server and bytes sent.
 type traffic struct{ lists, packs, bytes atomic.Int64 }
 
-// counted serves the repository and counts what it is asked for.
+// counted serves the repository and counts the requests.
 func (r *repository) counted() (string, *traffic) {
 	r.T.Helper()
 	seen, git := &traffic{}, r.Handler()
@@ -103,7 +103,7 @@ func TestWhatIsReadAgain(t *testing.T) {
 	wantClusters(t, fetched(t, reader, Options{Location: location}), "b")
 	seen.want(t, 3, 3)
 
-	dir := t.TempDir() // it has no commit: nothing tells that it is unchanged
+	dir := t.TempDir() // without a commit, nothing shows that it is unchanged
 	for _, name := range []string{"a", "b"} {
 		if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(gittest.ClusterNamed(name)), 0o600); err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestWhatIsReadAgain(t *testing.T) {
 	}
 }
 
-// An error is not remembered, and makes nothing be forgotten.
+// An error is not remembered, and does not discard what was read before.
 func TestUnreachableBetweenPasses(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")
@@ -192,7 +192,7 @@ func read(t *testing.T, name string) string {
 	return string(content)
 }
 
-// What is not as it was written is fetched again, and replaced.
+// A cache entry that was changed is fetched again and replaced.
 func TestChangedCache(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")
@@ -233,7 +233,7 @@ func TestChangedCache(t *testing.T) {
 	}
 }
 
-// cacheDir is a directory that nobody else can write to, whatever the umask is.
+// cacheDir returns a path whose directory is not writable by other users, regardless of the umask.
 func cacheDir(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "cache")
@@ -256,7 +256,7 @@ func TestCacheThatCannotBeUsed(t *testing.T) {
 	wantError(t, o, ErrSource, "open the cache: "+o.CacheDir+" can be written by others (mode drwxrwxrwx); name a directory in it that is not there yet, such as "+o.CacheDir+"/quorate")
 }
 
-// Several processes may use one cache at once.
+// Several processes may use one cache at the same time.
 func TestCacheIsShared(t *testing.T) {
 	r := newRepository(t)
 	commits := []string{r.Declare("a"), r.Declare("b")}
@@ -283,7 +283,7 @@ func TestCacheIsShared(t *testing.T) {
 	}
 }
 
-// A tag of a tag of a commit is kept as well.
+// A tag of a tag of a commit is cached as well.
 func TestCacheOfTags(t *testing.T) {
 	r, _ := revisions(t)
 	location, seen := r.counted()

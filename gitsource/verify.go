@@ -16,15 +16,14 @@ import (
 	"quorate.dev/quorate/gitsource/signature"
 )
 
-// Verification says what of a revision must be signed, and with which keys. The zero value asks for
-// nothing.
+// Verification specifies what must be signed in a revision, and with which keys. The zero value requires nothing.
 type Verification struct {
-	// Mode is signature.Commit, if there are keys and it is empty.
+	// Mode defaults to signature.Commit if there are keys.
 	Mode signature.Mode
 	Keys signature.Keys
 }
 
-// normalized checks that what is selected can be verified.
+// normalized checks that the selected revision can be verified.
 func (v Verification) normalized(s refs.Selector) (Verification, error) {
 	if v.Mode == "" && !v.Keys.Empty() {
 		v.Mode = signature.Commit
@@ -39,8 +38,8 @@ func (v Verification) normalized(s refs.Selector) (Verification, error) {
 	return v, nil
 }
 
-// open gives the files of a revision whose hash names a commit or a tag of one, and that commit and
-// its signer.
+// open returns the files of a revision, and the revision with its commit and signer. r.Commit is the hash of a commit,
+// or of a tag of a commit.
 func (v Verification) open(store storer.EncodedObjectStorer, r refs.Revision) (gittree.Tree, refs.Revision, error) {
 	var err error
 	if v.Mode != "" {
@@ -54,8 +53,7 @@ func (v Verification) open(store storer.EncodedObjectStorer, r refs.Revision) (g
 	return tree, r, err
 }
 
-// verify returns the revision with its commit and its signer. It is an error unless what must be
-// signed is.
+// verify returns the revision with its commit and signer, or an error if a required signature is missing or invalid.
 func (v Verification) verify(store storer.EncodedObjectStorer, r refs.Revision, now time.Time) (refs.Revision, error) {
 	if v.Keys.Empty() {
 		return r, errors.New("there are no keys to verify signatures with")
@@ -90,7 +88,7 @@ func (v Verification) verify(store storer.EncodedObjectStorer, r refs.Revision, 
 	return r, nil
 }
 
-// verifyTag returns the commit that a tag object is of, and who signed it, where it must be signed.
+// verifyTag returns the commit that a tag object names, and the signer if tags must be signed.
 func (v Verification) verifyTag(raw []byte, name string, now time.Time) (signers []string, commit string, err error) {
 	if v.Mode.OfTag() {
 		signer, err := v.Keys.Tag(raw, name, now)
@@ -103,7 +101,7 @@ func (v Verification) verifyTag(raw []byte, name string, now time.Time) (signers
 	return signers, commit, err
 }
 
-// rawObject reads an object as git stores it.
+// rawObject returns an object as git stores it.
 func rawObject(store storer.EncodedObjectStorer, hash string) (plumbing.ObjectType, []byte, error) {
 	object, err := store.EncodedObject(plumbing.AnyObject, plumbing.NewHash(hash))
 	if err != nil {
@@ -122,12 +120,12 @@ func contentOf(object plumbing.EncodedObject) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// hashedObjects gives out only objects that have the hash they are asked for by. A signature is
-// over the hash of a tree and not over its files: they are signed as far as the hashes are true. Of
-// what a server sends they are; what lies in a local repository is taken at its word otherwise.
+// hashedObjects returns only objects whose content matches the requested hash. A signature covers the hash of a tree,
+// not its files, so it is only as reliable as the hashes. Objects from a server are checked on arrival; without this
+// check, objects in a local repository would be trusted as they are.
 type hashedObjects struct{ storer.EncodedObjectStorer }
 
-// EncodedObject returns an object, and an error if its content is not what its hash says.
+// EncodedObject returns an object, or an error if its content does not match its hash.
 func (h hashedObjects) EncodedObject(kind plumbing.ObjectType, hash plumbing.Hash) (plumbing.EncodedObject, error) {
 	stored, err := h.EncodedObjectStorer.EncodedObject(kind, hash)
 	if err != nil {

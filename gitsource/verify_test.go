@@ -21,8 +21,8 @@ import (
 	"quorate.dev/quorate/gitsource/signature"
 )
 
-// signer signs as git does with an SSH key, without ssh-keygen. What ssh-keygen and gpg themselves
-// make is tested in gitsource/signature.
+// signer signs as git does with an SSH key, but without ssh-keygen. Signatures by the real ssh-keygen and gpg are
+// tested in gitsource/signature.
 type signer struct{ ssh.Signer }
 
 func newSigner(t testing.TB, seed byte) signer {
@@ -43,7 +43,7 @@ func (s signer) armored(t testing.TB, payload string) string {
 	return string(sshsig.Armor(signature))
 }
 
-// keys are its public key, as a mounted Secret.
+// keys returns its public key, as loaded from a mounted Secret.
 func (s signer) keys(t testing.TB) signature.Keys {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "a.sshpub")
@@ -57,7 +57,7 @@ func (s signer) keys(t testing.TB) signature.Keys {
 	return keys
 }
 
-// object stores an object as it is, and returns its hash.
+// object stores raw as an object without checks, and returns its hash.
 func (r *repository) object(kind, raw string) string {
 	r.T.Helper()
 	cmd := exec.CommandContext(r.T.Context(), "git", "hash-object", "-t", kind, "-w", "--stdin", "--literally")
@@ -69,7 +69,7 @@ func (r *repository) object(kind, raw string) string {
 	return strings.TrimSpace(string(hash))
 }
 
-// raw returns an object as it is.
+// raw returns the raw content of an object.
 func (r *repository) raw(kind, name string) string {
 	r.T.Helper()
 	cmd := exec.CommandContext(r.T.Context(), "git", "cat-file", kind, name)
@@ -92,7 +92,7 @@ func (r *repository) declareSigned(s signer, name string) string {
 	return commit
 }
 
-// tagSigned makes a signed tag of what name names.
+// tagSigned creates a signed tag for name.
 func (r *repository) tagSigned(s signer, tag, kind, name string) string {
 	r.T.Helper()
 	raw := fmt.Sprintf("object %s\ntype %s\ntag %s\ntagger a <a@example.com> 1 +0000\n\nx\n", r.Git("rev-parse", name), kind, tag)
@@ -101,8 +101,8 @@ func (r *repository) tagSigned(s signer, tag, kind, name string) string {
 	return hash
 }
 
-// signedRevisions is a repository with signed and unsigned revisions. The cluster in each is named
-// after how to get at it.
+// signedRevisions returns a repository with signed and unsigned revisions. The cluster in each is named after how it is
+// signed.
 func signedRevisions(t testing.TB) (r *repository, trusted, stranger signer) {
 	t.Helper()
 	r, trusted, stranger = newRepository(t), newSigner(t, 1), newSigner(t, 2)
@@ -196,8 +196,7 @@ func TestNothingInADirectoryIsSigned(t *testing.T) {
 	wantError(t, Options{Location: t.TempDir(), Verify: Verification{Keys: newSigner(t, 1).keys(t)}}, ErrSource, "is no repository: nothing in it is signed")
 }
 
-// A tag that somebody trusted signed holds whatever hash it names: a commit, or what is no commit
-// at all.
+// The target of a tag with a trusted signature is still checked: it must be a commit, whatever the tag claims.
 func TestSignedTagOfSomethingElse(t *testing.T) {
 	r, trusted := newRepository(t), newSigner(t, 1)
 	r.Declare("a")
@@ -205,7 +204,7 @@ func TestSignedTagOfSomethingElse(t *testing.T) {
 	wantError(t, Options{Location: r.Dir, Selector: refs.Selector{Tag: "tree"}, Verify: Verification{Mode: signature.Tag, Keys: trusted.keys(t)}}, ErrSource, "is a tree, not a commit")
 }
 
-// The files of a local repository are signed as far as its objects are what their hashes say.
+// A signature on a local repository covers its files only if the objects match their hashes.
 func TestObjectsAreWhatTheirHashesSay(t *testing.T) {
 	r, trusted := newRepository(t), newSigner(t, 1)
 	commit := r.declareSigned(trusted, "signed")
@@ -244,8 +243,8 @@ func TestObjectsAreWhatTheirHashesSay(t *testing.T) {
 	}
 }
 
-// wantForged wants either an error or a problem that names the object: a file that cannot be read
-// is a problem of the source.
+// wantForged requires an error or a problem that names the object, because an unreadable file is a problem of the
+// source.
 func wantForged(t testing.TB, o Options, hash string) {
 	t.Helper()
 	desired, err := Fetch(t.Context(), o)
@@ -275,7 +274,7 @@ func deflated(t testing.TB, kind, content string) []byte {
 	return b.Bytes()
 }
 
-// A commit that is asked for by its hash is that commit: a tag has a hash of its own.
+// A commit hash selects only a commit, not a tag: tags have their own hashes.
 func TestCommitIsNoTag(t *testing.T) {
 	r := newRepository(t)
 	commit := r.Declare("a")

@@ -12,45 +12,43 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// job is what the process is to do: to read a source, or, with an older commit, to tell whether the
-// newer one descends from it.
+// job is a task for the fetcher: to read a source or, if Older is set, to determine whether Newer descends from Older.
 type job struct {
 	Options Options
-	// Unless is what is known already.
+	// Unless is the revision that is already known.
 	Unless       refs.Revision
 	Newer, Older string `json:",omitempty"`
 }
 
-// message is what the process says: that it has opened a revision, whose files are then asked for,
-// or else an answer about them; or, as the last thing, an error, or what it has found. Decoding it
-// takes memory by its length, whoever has written it.
+// message is sent by the fetcher. It reports an opened revision, whose files can then be requested, or answers a
+// question about them. The last message reports an error or the result. Decoding a message takes memory in proportion
+// to its length, even if a compromised fetcher wrote it.
 type message struct {
 	Opened *refs.Revision    `json:",omitempty"`
 	Answer *manifests.Answer `json:",omitempty"`
 	Failed *failure          `json:",omitempty"`
-	// Found is the revision that was found, and Descends whether one descends from the other.
+	// Found is the revision that was found. Descends is the answer to a descent job.
 	Found    *refs.Revision `json:",omitempty"`
 	Descends bool           `json:",omitempty"`
 }
 
-// question is what it is asked then, or how the reading has ended.
+// question is the reply to a message: the next question, or how the reading ended.
 type question struct {
 	manifests.Question
 	Ended, Failed bool `json:",omitempty"`
 }
 
-// failure is an error as one process tells it to another. Kinds says of each of kinds whether it is
-// one.
+// failure is an error sent from one process to another. Kinds holds, for each of kinds, whether the error matches it.
 type failure struct {
 	Text  string
 	Kinds [len(kinds)]bool
 }
 
-// kinds are what errors of the other process are told apart by. That options are not valid is not
-// among them: this process finds that by itself.
+// kinds are the errors that are recognized across processes. ErrOptions is not one of them: this process checks the
+// options itself.
 var kinds = [...]error{context.DeadlineExceeded, history.ErrCutOff, history.ErrGone, errReading}
 
-// errReading says that the files of a revision could not be read. What asks for them knows why.
+// errReading is returned in the fetcher if the files of a revision could not be read. The parent knows the cause.
 var errReading = errors.New("its files could not be read")
 
 func failureOf(err error) *failure {
@@ -61,14 +59,14 @@ func failureOf(err error) *failure {
 	return f
 }
 
-// is says whether it is one of that kind.
+// is reports whether the failure matches kind.
 func (f *failure) is(kind error) bool { return f.Kinds[slices.Index(kinds[:], kind)] }
 
-// maxWords is how many bytes of an error of the process are told.
+// maxWords is the maximum number of bytes kept of an error message from the fetcher.
 const maxWords = 1 << 10
 
-// told is an error of the process that fetches. Somebody who has taken it over chooses the words,
-// but neither which source they are about nor what follows from them.
+// told converts a failure of the fetcher to an error. A compromised fetcher chooses the words, but not the source that
+// they are about or what follows from them.
 func (c *conversation) told(f *failure) error {
 	words := f.Text
 	if len(words) > maxWords {
@@ -86,7 +84,7 @@ func (c *conversation) told(f *failure) error {
 	return e
 }
 
-// toldError has what the other process says as its words.
+// toldError is an error with the fetcher's words.
 type toldError struct {
 	words string
 	kinds []error
@@ -96,7 +94,7 @@ func (e *toldError) Error() string { return ErrSource.Error() + ": " + e.words }
 
 func (e *toldError) Unwrap() []error { return e.kinds }
 
-// aboutSource says whether the first that words name is the source.
+// aboutSource reports whether words begin by naming the source.
 func aboutSource(words, location string) bool {
 	for _, done := range []string{"", "fetch ", "open ", "open the repository ", "find what to read in ",
 		"read the references of "} {

@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// TestNothingIsLostOnTheWay: whatever the process that fetches is told, it hears.
+// TestNothingIsLostOnTheWay checks that every field of a job reaches the fetcher.
 func TestNothingIsLostOnTheWay(t *testing.T) {
 	var said, heard job
 	count := 0
@@ -31,7 +31,7 @@ func TestNothingIsLostOnTheWay(t *testing.T) {
 	}
 }
 
-// fill sets everything in a value to what is not its zero.
+// fill sets every field of a value to a non-zero value.
 func fill(v reflect.Value, path string, seen func(path string, kind reflect.Kind), t *testing.T) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -63,8 +63,7 @@ func fill(v reflect.Value, path string, seen func(path string, kind reflect.Kind
 	seen(path, v.Kind())
 }
 
-// TestConfinedTransports: with all that keeps the process that fetches from reaching out, it reaches
-// the server in each way that there is.
+// TestConfinedTransports checks that a confined fetcher can reach the server over every supported transport.
 func TestConfinedTransports(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
@@ -83,7 +82,7 @@ func TestConfinedTransports(t *testing.T) {
 	}
 }
 
-// byHashedName shows a key that takes a passphrase to a server whose name is hashed.
+// byHashedName uses a key with a passphrase and a server with a hashed name in known_hosts.
 func byHashedName(t *testing.T, r *gittest.Repository) Options {
 	keys := gittest.SSHKeys(t)
 	server := r.ServeSSH(keys, gittest.HostKeys(keys, "host")...)
@@ -94,7 +93,7 @@ func byHashedName(t *testing.T, r *gittest.Repository) Options {
 	return Options{Location: server.URL(filepath.Join(r.Dir, ".git")), Auth: auth}
 }
 
-// byCertificate shows a certificate, and trusts nobody but the CA that it is given.
+// byCertificate uses a client certificate, and trusts only the given CA.
 func byCertificate(t *testing.T, r *gittest.Repository) Options {
 	authority := gittest.NewAuthority(t)
 	server := authority.Serve(r.Handler(), tls.RequireAndVerifyClientCert, gittest.Day, "127.0.0.1")
@@ -104,7 +103,7 @@ func byCertificate(t *testing.T, r *gittest.Repository) Options {
 	}}
 }
 
-// byApp has a token made for itself.
+// byApp requests a token as a GitHub App.
 func byApp(t *testing.T, r *gittest.Repository) Options {
 	hub, authority, git := gittest.NewGitHub(t), gittest.NewAuthority(t), r.Handler()
 	api := authority.Serve(hub, tls.NoClientCert, gittest.Day, "127.0.0.1")
@@ -120,7 +119,7 @@ func byApp(t *testing.T, r *gittest.Repository) Options {
 	return Options{Location: server.URL + "/owner/fleet.git", Auth: remote.Auth{CABundle: authority.PEM(), GitHubApp: hub.App(api.URL)}}
 }
 
-// bySOCKS goes through a proxy that looks the name up.
+// bySOCKS connects through a proxy that resolves the name.
 func bySOCKS(t *testing.T, r *gittest.Repository) Options {
 	authority := gittest.NewAuthority(t)
 	server := authority.Serve(r.Handler(), tls.NoClientCert, gittest.Day, "git.example.com")
