@@ -1,6 +1,5 @@
-// Package cache keeps the git objects of what was read last, so that they need not cross the
-// network again. It is no source of its own: whoever reads from it has learnt from the server which
-// commit to read, and what does not hash to its name is an error.
+// Package cache stores the git objects of the last read, so that unchanged repositories are not fetched again. It is
+// never authoritative: the server always names the commit, and every object is checked against its hash.
 package cache
 
 import (
@@ -21,23 +20,23 @@ import (
 )
 
 const (
-	// maxBytes of all entries.
+	// maxBytes is the maximum size of all entries together.
 	maxBytes = 1 << 30
-	// MaxEntryBytes of one entry: what is read of one source is bounded to less.
+	// MaxEntryBytes is the maximum size of one entry. The limits for reading one source are below it.
 	MaxEntryBytes = 256 << 20
-	// maxEntries are of as many sources. Those that were not used for the longest time go first.
+	// maxEntries is the maximum number of entries, one per source. The least recently used are removed first.
 	maxEntries = 1000
-	// abandoned is how old a file is that some process has begun to write and never ended.
+	// abandoned is the age at which an unfinished file counts as abandoned by the process that began to write it.
 	abandoned = time.Hour
 
 	suffix = ".objects"
 )
 
-// Directory holds an entry for each source. Any number of processes may use it at once.
+// Directory holds an entry for each source. Any number of processes may use it at the same time.
 type Directory struct{ path string }
 
-// Open opens a directory, or makes it. The error says why it cannot be used: others than this user
-// could change what is in it, for example.
+// Open opens a directory, creating it if necessary. It returns an error if the directory cannot be used, for example
+// because other users could change its content.
 func Open(path string) (Directory, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return Directory{}, fmt.Errorf("open the cache: %w", err)
@@ -53,15 +52,14 @@ func Open(path string) (Directory, error) {
 	return Directory{path}, nil
 }
 
-// entry is the file of what key names: a source and what is read of it.
+// entry returns the file for key, which names a source and the selected revision and path.
 func (d Directory) entry(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return filepath.Join(d.path, hex.EncodeToString(sum[:16])+suffix)
 }
 
-// Load returns the objects of an entry, each checked against its name. There are none if there is
-// no such entry, or if it is not as this user has written it: the server is asked again then, and
-// the entry replaced.
+// Load returns the objects of an entry, each checked against its name. It returns no objects if the entry is missing or
+// is not as this user wrote it; the objects are then fetched again and the entry is replaced.
 func (d Directory) Load(key string) *Objects {
 	content, err := readFile(d.entry(key))
 	if err != nil {
@@ -74,8 +72,8 @@ func (d Directory) Load(key string) *Objects {
 	return objects
 }
 
-// readFile reads a file of this user, and neither follows links nor waits for the other end of a
-// pipe.
+// readFile reads a file that only this user can write. It does not follow links and does not wait for the other end of
+// a pipe.
 func readFile(name string) ([]byte, error) {
 	file, err := os.OpenFile(name, os.O_RDONLY|inPlace, 0)
 	if err != nil {
@@ -94,7 +92,7 @@ func readFile(name string) ([]byte, error) {
 
 var errTampered = errors.New("it is not as this user has written it")
 
-// Store replaces an entry, in one step, and removes what is old.
+// Store replaces an entry atomically, and removes old entries.
 func (d Directory) Store(key string, objects *Objects) error {
 	file, err := os.CreateTemp(d.path, ".*"+suffix)
 	if err != nil {
@@ -112,7 +110,7 @@ func (d Directory) Store(key string, objects *Objects) error {
 	return nil
 }
 
-// replace puts a file in the place of what is there, which may be an empty directory too.
+// replace moves a file to the path old, which may also be an empty directory.
 func replace(name, old string) error {
 	if info, err := os.Lstat(old); err == nil && info.IsDir() {
 		if err := os.Remove(old); err != nil {
@@ -128,12 +126,12 @@ func write(file *os.File, objects *Objects) error {
 	return cmp.Or(err, w.Flush(), file.Sync(), file.Close())
 }
 
-// Touch notes that an entry was used: its first byte is written again. Whoever reads the cache may
-// not set the times of files, as that takes a right to all files of the user.
+// Touch marks an entry as used by rewriting its first byte. The process that reads the cache may not set file times,
+// because that requires a right to all files of the user.
 func (d Directory) Touch(key string) {
 	file, err := os.OpenFile(d.entry(key), os.O_RDWR|inPlace, 0)
 	if err != nil {
-		return // the entry is removed earlier, no more
+		return // at worst, the entry is removed earlier
 	}
 	defer file.Close()
 	first := make([]byte, 1)
@@ -142,7 +140,7 @@ func (d Directory) Touch(key string) {
 	}
 }
 
-// removeOld keeps the entries that were used last, as many as there is room for.
+// removeOld removes old entries, keeping the most recently used ones within the limits.
 func (d Directory) removeOld() error {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
@@ -152,7 +150,7 @@ func (d Directory) removeOld() error {
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || !info.Mode().IsRegular() || !strings.HasSuffix(e.Name(), suffix) {
-			continue // another process has removed it, or it is not the cache's
+			continue // another process has removed it, or it does not belong to the cache
 		}
 		files = append(files, info)
 	}

@@ -27,8 +27,8 @@ func objectsOf(contents ...string) *Objects {
 	return objects
 }
 
-// Whichever byte of an entry is another, and wherever it ends: no object is there that does not
-// hash to its name.
+// Whichever byte of an entry changes, and wherever the entry is cut off, every object that is returned still hashes to
+// its name.
 func TestEveryByteCounts(t *testing.T) {
 	d, err := Open(filepath.Join(t.TempDir(), "cache"))
 	if err != nil {
@@ -78,8 +78,7 @@ func TestMissedIsTold(t *testing.T) {
 	}
 }
 
-// What was not used for the longest time goes, and what was never ended. What is not the cache's
-// stays.
+// The least recently used entries and abandoned files are removed. Files that do not belong to the cache are kept.
 func TestOldEntriesAreRemoved(t *testing.T) {
 	d, err := Open(filepath.Join(t.TempDir(), "cache"))
 	if err != nil {
@@ -112,7 +111,7 @@ func TestOldEntriesAreRemoved(t *testing.T) {
 			t.Errorf("%s: %v, want it there: %v", name, err, want)
 		}
 	}
-	age(second, 0) // as Touch does of an entry
+	age(second, 0) // as Touch does
 	if err := d.Store("y", objectsOf("y")); err != nil {
 		t.Fatal(err)
 	}
@@ -136,13 +135,13 @@ func TestEntryIsNobodyElses(t *testing.T) {
 	}
 }
 
-// An entry that was used is younger then, and as it was.
+// Touching an entry renews its time and keeps its content.
 func TestTouch(t *testing.T) {
 	d, err := Open(filepath.Join(t.TempDir(), "cache"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Touch("x") // there is none
+	d.Touch("x") // the entry does not exist yet
 	if err := d.Store("x", objectsOf("x")); err != nil {
 		t.Fatal(err)
 	}

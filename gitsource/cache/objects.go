@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/gitsource/pack"
 )
 
-// Objects of git, in memory.
+// Objects holds git objects in memory.
 type Objects struct {
 	pack.ReadOnly
 	mu     sync.Mutex
@@ -26,8 +26,7 @@ var _ storer.EncodedObjectStorer = (*Objects)(nil)
 
 func newObjects() *Objects { return &Objects{byHash: map[plumbing.Hash]plumbing.EncodedObject{}} }
 
-// Missed says whether an object was asked for that is not there: what was read is not what the
-// commit holds.
+// Missed reports whether a requested object was missing, so that the files that were read may be incomplete.
 func (o *Objects) Missed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,7 +54,7 @@ func (o *Objects) EncodedObjectSize(hash plumbing.Hash) (int64, error) {
 	return object.Size(), nil
 }
 
-// HasEncodedObject returns plumbing.ErrObjectNotFound where the object is not there.
+// HasEncodedObject returns plumbing.ErrObjectNotFound if the object is missing.
 func (o *Objects) HasEncodedObject(hash plumbing.Hash) error {
 	_, err := o.EncodedObject(plumbing.AnyObject, hash)
 	return err
@@ -67,13 +66,13 @@ func (o *Objects) add(object plumbing.EncodedObject) {
 	o.byHash[object.Hash()] = object
 }
 
-// Recorder gives the objects of a store, and remembers those that were read.
+// Recorder reads from a store and records the objects that were read.
 type Recorder struct {
 	storer.EncodedObjectStorer
 	Read *Objects
 }
 
-// Record begins to remember what is read from a store.
+// Record returns a Recorder for a store.
 func Record(store storer.EncodedObjectStorer) Recorder { return Recorder{store, newObjects()} }
 
 // EncodedObject returns an object of the store.
@@ -85,7 +84,7 @@ func (r Recorder) EncodedObject(kind plumbing.ObjectType, hash plumbing.Hash) (p
 	return object, err
 }
 
-// encode writes what git cat-file --batch does: name, type and size, and the content after them.
+// encode writes the format of git cat-file --batch: a line with name, type and size, then the content.
 func (o *Objects) encode(w io.Writer) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,7 +108,7 @@ func (o *Objects) encode(w io.Writer) error {
 	return nil
 }
 
-// decode reads what encode writes, and checks each object against its name.
+// decode reads the output of encode, and checks each object against its name.
 func decode(content *bytes.Reader) (*Objects, error) {
 	objects := newObjects()
 	r := bufio.NewReader(content)
@@ -127,7 +126,7 @@ func decode(content *bytes.Reader) (*Objects, error) {
 
 var errGarbled = errors.New("it is garbled, or ends early")
 
-// decodeObject reads one object of no more than limit bytes. Its error is io.EOF at the end.
+// decodeObject reads one object of at most limit bytes. It returns io.EOF at the end.
 func decodeObject(r *bufio.Reader, limit int64) (plumbing.EncodedObject, error) {
 	line, err := r.ReadString('\n')
 	if err == io.EOF && line == "" {

@@ -6,5 +6,5 @@ import "io/fs"
 
 const inPlace = 0
 
-// changeable is not known there.
+// changeable cannot check owners on this platform.
 func changeable(fs.FileInfo) string { return "" }

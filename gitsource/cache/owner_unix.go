@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// inPlace opens what is there: no target of a link, and a pipe without a writer at once.
+// inPlace opens a file without following links, and without waiting if it is a pipe without a writer.
 const inPlace = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// changeable says who else than this user, and root, can change a file or what is in a directory;
-// empty if nobody can.
+// changeable returns why users other than this one and root can change a file or a directory's content, or "" if they
+// cannot.
 func changeable(info fs.FileInfo) string {
 	status, ok := info.Sys().(*syscall.Stat_t)
 	switch {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// What is in the place of an entry and was not put there by us is as good as nothing, and gives way
-// to the next entry. None of it is followed, waited for or read to its end.
+// A tampered file in place of an entry is treated as missing, and the next entry replaces it. It is not followed,
+// waited for or read to its end.
 func TestTamperedEntries(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	d, err := Open(dir)
@@ -71,7 +71,7 @@ func read(t *testing.T, name string) []byte {
 	return content
 }
 
-// A directory in which others can put and remove entries is no place for them.
+// A directory in which other users can create or remove entries is rejected.
 func TestDirectoryOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		mode  os.FileMode
@@ -89,7 +89,7 @@ func TestDirectoryOfOthers(t *testing.T) {
 		}
 		if c.owner != os.Geteuid() {
 			if os.Geteuid() != 0 {
-				continue // to give it away takes root
+				continue // changing the owner requires root
 			}
 			if err := os.Chown(dir, c.owner, -1); err != nil {
 				t.Fatal(err)
