@@ -1,5 +1,4 @@
-// Package cgroup tells how much memory this process may use, with all that it starts: what the
-// container that it runs in is given.
+// Package cgroup determines how much memory this process and its children may use, as limited for its container.
 package cgroup
 
 import (
@@ -9,12 +8,11 @@ import (
 	"strings"
 )
 
-// unlimited is what version 1 says, rounded to pages, where there is no limit.
+// unlimited is the smallest value that counts as no limit. Version 1 reports a huge number, rounded to pages.
 const unlimited = 1 << 60
 
-// MemoryLimit is the least memory limit, in bytes, of the control group that this process is in and
-// of those around it, of version 2 or 1. It is 0 if there is none, or none that can be read. root
-// is the file system of the machine.
+// MemoryLimit returns the lowest memory limit, in bytes, of this process's control group and its parents, in version 2
+// or 1. It returns 0 if no limit is set or readable. root is the machine's file system.
 func MemoryLimit(root fs.FS) (bytes int64) {
 	for _, g := range groups(root) {
 		for dir := g.dir; ; dir = path.Dir(dir) {
@@ -30,11 +28,11 @@ func MemoryLimit(root fs.FS) (bytes int64) {
 	return bytes
 }
 
-// group is where the memory limits of a control group are: dir below a mount.
+// group locates the memory limits of a control group: file in dir and its parents, below mount.
 type group struct{ mount, dir, file string }
 
-// groups are those that the process is in, by each version. Inside a container, dir can be as the
-// machine outside calls it, and then only what is around it is found, which is the container's own.
+// groups returns the control groups of this process, for each version. Inside a container, dir may be the path as seen
+// on the host. Only its parents are then found, up to the root, which is the container's own group.
 func groups(root fs.FS) []group {
 	content, _ := fs.ReadFile(root, "proc/self/cgroup")
 	var found []group
@@ -60,6 +58,6 @@ func limitIn(root fs.FS, name string) (int64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	limit, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64) // "max" is none
+	limit, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64) // "max" means no limit
 	return limit, err == nil && limit > 0 && limit < unlimited
 }
