@@ -1,5 +1,5 @@
-// Package credentials reads what shows us to a git server: from a directory, as a mounted Secret
-// makes it, or from the environment. It never reads a home directory.
+// Package credentials reads the credentials for a git server from a directory, such as a mounted Secret, or from the
+// environment. It never reads a home directory.
 package credentials
 
 import (
@@ -15,14 +15,14 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// Variables of the environment.
+// Environment variables.
 const (
 	UsernameVariable = "QUORATE_GIT_USERNAME"
 	PasswordVariable = "QUORATE_GIT_PASSWORD"
 	TokenVariable    = "QUORATE_GIT_TOKEN"
 )
 
-// The files of the directory. Others in it are none of our business.
+// Files in the directory. Other files are ignored.
 const (
 	username                = "username"
 	password                = "password"
@@ -41,10 +41,10 @@ const (
 	proxyPassword           = "proxyPassword"
 )
 
-// maxFile is what a file of the directory may hold, in bytes: as much as a Secret.
+// maxFile is the maximum size of a file in the directory, in bytes: the size limit of a Secret.
 const maxFile = 1 << 20
 
-// Files are the names of the files that are read of a directory.
+// Files returns the names of the files that are read from a directory.
 func Files() []string {
 	return []string{
 		username, password, bearerToken, caBundle, clientCertificate, clientKey, identity, passphrase, knownHosts,
@@ -52,9 +52,9 @@ func Files() []string {
 	}
 }
 
-// Read reads a directory as a mounted Secret makes it: one file for each part, all of them
-// optional. Whether they make sense together is for gitsource.Options.Check. Its errors tell of all
-// files that cannot be read, and match gitsource.ErrOptions.
+// Read reads a directory in the form of a mounted Secret: one file for each part, all of them optional.
+// gitsource.Options.Check checks whether they are consistent. The error lists all unreadable files and matches
+// gitsource.ErrOptions.
 func Read(dir string) (remote.Auth, error) {
 	parts := map[string]string{}
 	var problems []string
@@ -127,8 +127,7 @@ func auth(dir string, parts map[string]string) remote.Auth {
 	return a
 }
 
-// FromEnvironment takes a username and a password, or a token, from the variables of the
-// environment, which lookup gives: os.Getenv, most of the time.
+// FromEnvironment returns a username and password, or a token, from environment variables. lookup is usually os.Getenv.
 func FromEnvironment(lookup func(string) string) remote.Auth {
 	word := func(name string) string { return strings.TrimSpace(lookup(name)) }
 	return remote.Auth{Username: word(UsernameVariable), Password: word(PasswordVariable),
