@@ -18,19 +18,18 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// GitHub is the part of GitHub's API that gives out tokens, with a server of git that takes the
-// last of them.
+// GitHub fakes the part of GitHub's API that issues tokens.
 type GitHub struct {
 	Key    *rsa.PrivateKey
 	Status int
 	Header http.Header
 	Given  atomic.Int32
 	Body   string
-	// Asked is what the last token was asked to be good for.
+	// Asked is the last token request.
 	Asked any
 }
 
-// NewGitHub has one app, with a key of its own.
+// NewGitHub returns a GitHub with one app, with a new key.
 func NewGitHub(t testing.TB) *GitHub {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -40,7 +39,7 @@ func NewGitHub(t testing.TB) *GitHub {
 	return &GitHub{Key: key}
 }
 
-// App is the one that it knows.
+// App returns the only app.
 func (g *GitHub) App(base string) remote.GitHubApp {
 	return remote.GitHubApp{ID: "12", InstallationID: "34", BaseURL: base + "/api/v3",
 		PrivateKey: pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(g.Key)})}
@@ -77,7 +76,7 @@ func (g *GitHub) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		Secret, g.Given.Add(1))
 }
 
-// believes checks what an app says of itself as GitHub does.
+// believes checks an app's claims as GitHub does.
 func (g *GitHub) believes(claim string) error {
 	var claims jwt.RegisteredClaims
 	_, err := jwt.ParseWithClaims(claim, &claims, func(*jwt.Token) (any, error) { return g.Key.Public(), nil },

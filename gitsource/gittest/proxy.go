@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// Proxy is one for HTTP, which leads any host to where it is told.
+// Proxy is an HTTP proxy that connects every host to one address.
 type Proxy struct {
 	*httptest.Server
 	Asked atomic.Int32
-	// Password that it wants; Status that it refuses with.
+	// Password is the password that it requires. Status is the status with which it refuses requests.
 	Password string
 	Status   int
 	to       string
 }
 
-// NewProxy leads to an address.
+// NewProxy starts a proxy that connects to the address to.
 func NewProxy(t testing.TB, to string) *Proxy {
 	t.Helper()
 	p := &Proxy{to: to}
@@ -67,7 +67,7 @@ func pipe(here, there net.Conn, buffered *bufio.Reader) {
 	<-done
 }
 
-// NewSOCKS is a proxy by SOCKS 5, which wants a password and leads any host to where it is told.
+// NewSOCKS starts a SOCKS 5 proxy that requires a password and connects every host to the address to.
 func NewSOCKS(t testing.TB, to string) (address string) {
 	t.Helper()
 	l := Listen(t)

@@ -1,5 +1,5 @@
-// Package gittest makes repositories and servers of git, and what stands before them: ssh, TLS,
-// proxies, GitHub. It is for tests alone.
+// Package gittest creates git repositories and servers, and what they are reached through: ssh, TLS, proxies, GitHub.
+// It is only for tests.
 package gittest
 
 import (
@@ -13,16 +13,16 @@ import (
 	"testing"
 )
 
-// Secret is the password of everything here. No error and no log may tell it.
+// Secret is the password used throughout this package. Errors and logs must not contain it.
 const Secret = "hunter2-and-more"
 
-// Repository is a real one, made with git.
+// Repository is a real repository, created with git.
 type Repository struct {
 	T   testing.TB
 	Dir string
 }
 
-// NewRepository makes one without a commit, by git init with these arguments.
+// NewRepository creates a repository without commits, with git init and these arguments.
 func NewRepository(t testing.TB, args ...string) *Repository {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -33,7 +33,7 @@ func NewRepository(t testing.TB, args ...string) *Repository {
 	return r
 }
 
-// Git runs a command of git and returns what it prints.
+// Git runs a git command and returns its output.
 func (r *Repository) Git(args ...string) string {
 	r.T.Helper()
 	cmd := exec.CommandContext(r.T.Context(), "git", args...)
@@ -74,15 +74,14 @@ func (r *Repository) Write(name, content string) {
 	}
 }
 
-// Declare writes and commits the cluster of that name, alone in the tree, and returns the
-// commit.
+// Declare writes the cluster of that name, commits it as the only one in the tree, and returns the commit.
 func (r *Repository) Declare(name string) string {
 	r.T.Helper()
 	r.Write("cluster.yaml", ClusterNamed(name))
 	return r.Commit()
 }
 
-// Commit commits the worktree as it is, and returns the commit.
+// Commit commits the whole worktree and returns the commit.
 func (r *Repository) Commit() string {
 	r.T.Helper()
 	r.Git("add", "--all")
@@ -90,13 +89,13 @@ func (r *Repository) Commit() string {
 	return r.Git("rev-parse", "HEAD")
 }
 
-// ClusterNamed declares a cluster.
+// ClusterNamed returns the declaration of a cluster.
 func ClusterNamed(name string) string {
 	return "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata:\n  name: " + name +
 		"\nspec:\n  version: 3.6.5\n"
 }
 
-// Handler is git's own smart HTTP server.
+// Handler returns git's own smart HTTP server.
 func (r *Repository) Handler() http.Handler {
 	return &cgi.Handler{
 		Path: filepath.Join(r.Git("--exec-path"), "git-http-backend"),
@@ -112,8 +111,7 @@ func (r *Repository) Serve() string {
 	return server.URL + "/.git"
 }
 
-// Revisions is a repository with a revision of every sort. The cluster in each is named after
-// how to get at it.
+// Revisions returns a repository with a revision of every kind. The cluster in each is named after the revision.
 func Revisions(t *testing.T) (r *Repository, commits map[string]string) {
 	t.Helper()
 	r = NewRepository(t)

@@ -18,8 +18,8 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// Program finds a program in PATH, beside the other servers of the system, or where the tools of
-// the tests are. CI has them all.
+// Program finds a program in PATH, in /usr/sbin, or in the directory of the test tools. In CI, every program must be
+// installed.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	for _, dir := range []string{"", "/usr/sbin/", os.Getenv("QUORATE_TOOLS") + "/"} {
@@ -34,8 +34,7 @@ func Program(t testing.TB, name string) string {
 	return ""
 }
 
-// SSHServer is OpenSSH's own, with git's own behind it. It serves each connection by a process of
-// its own, which the test starts.
+// SSHServer is OpenSSH's sshd in front of git's own server. The test starts a process for each connection.
 type SSHServer struct {
 	T        testing.TB
 	Listener net.Listener
@@ -60,8 +59,8 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// SSHKeys makes keys by ssh-keygen: of a host, of a person, and those named, of the kind that the
-// name ends in, or else ed25519. The host lets in whoever is named person.
+// SSHKeys creates keys with ssh-keygen: host, person and those named. The suffix of a name is the kind of its key; the
+// default is ed25519. The host accepts keys with names that begin with person.
 func SSHKeys(t testing.TB, names ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -73,7 +72,7 @@ func SSHKeys(t testing.TB, names ...string) (dir string) {
 		}
 		args := []string{"-q", "-t", kind, "-N", "", "-C", name, "-f", filepath.Join(dir, name)}
 		if kind == "rsa" {
-			args = append(args, "-b", "2048") // those with more take long to find
+			args = append(args, "-b", "2048") // larger keys take long to generate
 		}
 		Keygen(t, args...)
 		if strings.HasPrefix(name, "person") {
@@ -93,7 +92,7 @@ func Keygen(t testing.TB, args ...string) {
 	}
 }
 
-// MustRead returns what is in a file.
+// MustRead returns the content of a file.
 func MustRead(t testing.TB, file string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -112,14 +111,14 @@ func MustWrite(t testing.TB, file, content string) string {
 	return file
 }
 
-// ServeSSH serves what is in the directory of the repository. Keys and certificates of the host are
-// those given.
+// ServeSSH serves the repository over ssh, with its parent directory as the working directory. settings are lines of
+// sshd_config, such as the host keys.
 func (r *Repository) ServeSSH(keys string, settings ...string) *SSHServer {
 	t := r.T
 	t.Helper()
 	sshd := Program(t, "sshd")
 	if os.Getuid() == 0 {
-		// Sshd wants it, and the unit that makes it does not run here.
+		// Sshd requires this directory, and the unit that creates it does not run here.
 		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +173,7 @@ func (s *SSHServer) serve(sshd, config string, connection *net.TCPConn) {
 	}
 }
 
-// Listen listens on loopback, until the test ends.
+// Listen listens on loopback until the test ends.
 func Listen(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -185,7 +184,7 @@ func Listen(t testing.TB) net.Listener {
 	return l
 }
 
-// HostKeys are settings of sshd.
+// HostKeys returns the sshd settings for host keys.
 func HostKeys(keys string, names ...string) []string {
 	var settings []string
 	for _, name := range names {
@@ -194,15 +193,15 @@ func HostKeys(keys string, names ...string) []string {
 	return settings
 }
 
-// Address is where it listens.
+// Address returns the server's address.
 func (s *SSHServer) Address() string { return s.Listener.Addr().String() }
 
-// URL of a path there.
+// URL returns the URL of a path on the server.
 func (s *SSHServer) URL(path string) string {
 	return "ssh://" + Whoami(s.T) + "@" + s.Address() + path
 }
 
-// Whoami is the name of the user that runs the test.
+// Whoami returns the name of the user that runs the test.
 func Whoami(t testing.TB) string {
 	t.Helper()
 	me, err := user.Current()
@@ -212,7 +211,7 @@ func Whoami(t testing.TB) string {
 	return me.Username
 }
 
-// KnownHosts is a line of known_hosts for a server at that address.
+// KnownHosts returns known_hosts lines for a server at that address.
 func KnownHosts(t testing.TB, keys, address string, names ...string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)
@@ -229,7 +228,7 @@ func KnownHosts(t testing.TB, keys, address string, names ...string) string {
 	return lines.String()
 }
 
-// SSHAuth shows one key, and trusts what the lines say.
+// SSHAuth uses one key, and trusts the given known_hosts lines.
 func SSHAuth(t testing.TB, keys, identity, lines string) remote.Auth {
 	t.Helper()
 	return remote.Auth{
@@ -238,8 +237,8 @@ func SSHAuth(t testing.TB, keys, identity, lines string) remote.Auth {
 	}
 }
 
-// ServeFakeSSH is an ssh server that lets anyone in and answers every command with what a function
-// does, which returns the status that it ends with.
+// ServeFakeSSH starts an ssh server that accepts every client and passes every command to answer, which returns the
+// exit status.
 func ServeFakeSSH(t testing.TB, keys string, answer func(ssh.Channel) uint32) (address string) {
 	t.Helper()
 	key, err := ssh.ParsePrivateKey(MustRead(t, filepath.Join(keys, "host")))

@@ -18,20 +18,20 @@ import (
 	"time"
 )
 
-// Day is how long most certificates hold.
+// Day is the lifetime of most certificates.
 const Day = 24 * time.Hour
 
-// Quiet logs nothing: what servers say of clients that tests make is no news.
+// Quiet discards logs: server messages about test clients are not useful.
 var Quiet = log.New(io.Discard, "", 0)
 
-// Authority certifies servers and people for TLS.
+// Authority is a CA that issues TLS certificates for servers and clients.
 type Authority struct {
 	t           testing.TB
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-// NewAuthority makes one that holds for two days.
+// NewAuthority creates a CA that is valid for two days.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t}
@@ -65,7 +65,7 @@ func (a *Authority) make(template *x509.Certificate) (*x509.Certificate, *ecdsa.
 	return certificate, key
 }
 
-// Pair certifies for names, until a time from now.
+// Pair issues a certificate for names that expires after a duration.
 func (a *Authority) Pair(holds time.Duration, names ...string) (certificate, key []byte) {
 	a.t.Helper()
 	template := &x509.Certificate{
@@ -89,7 +89,7 @@ func (a *Authority) Pair(holds time.Duration, names ...string) (certificate, key
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// PEM is its own certificate.
+// PEM returns the CA's own certificate.
 func (a *Authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
 }
@@ -100,8 +100,7 @@ func (a *Authority) pool() *x509.CertPool {
 	return pool
 }
 
-// Serve serves over TLS with a certificate for names that holds for a time. It may ask people for
-// certificates.
+// Serve serves over TLS with a certificate for names that expires after a duration. It may request client certificates.
 func (a *Authority) Serve(
 	handler http.Handler, people tls.ClientAuthType, holds time.Duration, names ...string,
 ) *httptest.Server {
