@@ -1,5 +1,5 @@
-// Package gittree shows the files of one commit as a file system, read straight from git's objects:
-// there is no worktree, no symbolic link is followed and no submodule entered.
+// Package gittree presents the files of one commit as a file system, read directly from git objects. There is no
+// worktree, and symbolic links and submodules are not followed.
 package gittree
 
 import (
@@ -22,16 +22,16 @@ import (
 	"quorate.dev/quorate/gitsource/pack"
 )
 
-// Commit is what is said of a commit.
+// Commit describes a commit.
 type Commit struct {
 	Hash plumbing.Hash
-	// Committed is when it was committed, as it says itself, in seconds since 1970; 0 if it names no such time before
-	// the year 10000.
+	// Committed is the commit time recorded in the commit, in seconds since 1970. It is 0 if the time is not between
+	// 1970 and the year 10000.
 	Committed int64
 }
 
-// Open gives the files of the commit that hash names, itself or as a tag of it, and that commit. The error matches
-// plumbing.ErrObjectNotFound if the store has no such object.
+// Open returns the files of a commit, and the commit. hash names the commit, or a tag of it. The error matches
+// plumbing.ErrObjectNotFound if the store lacks the object.
 func Open(store storer.EncodedObjectStorer, hash plumbing.Hash) (Tree, Commit, error) {
 	commit, err := peel(store, hash)
 	if err != nil {
@@ -40,7 +40,7 @@ func Open(store storer.EncodedObjectStorer, hash plumbing.Hash) (Tree, Commit, e
 	return newTree(store, commit.TreeHash), Commit{commit.Hash, whenCommitted(commit)}, nil
 }
 
-// whenCommitted is when a commit says that it was committed. Whoever makes a commit can have it say anything.
+// whenCommitted returns the commit time recorded in a commit. The author of a commit can set any time.
 func whenCommitted(commit *gitobject.Commit) int64 {
 	const year10000 = 253402300800
 	if at := commit.Committer.When.Unix(); at > 0 && at < year10000 {
@@ -49,7 +49,7 @@ func whenCommitted(commit *gitobject.Commit) int64 {
 	return 0
 }
 
-// peel follows tags of tags to their commit.
+// peel follows tags, and tags of tags, to the commit.
 func peel(store storer.EncodedObjectStorer, hash plumbing.Hash) (*gitobject.Commit, error) {
 	const maxTags = 10
 	for range maxTags + 1 {
@@ -68,8 +68,7 @@ func peel(store storer.EncodedObjectStorer, hash plumbing.Hash) (*gitobject.Comm
 	return nil, fmt.Errorf("the tag is of a tag of a tag, more than %d deep", maxTags)
 }
 
-// Tree is the files of one commit. Symbolic links are not followed and submodules not
-// entered; ReadDir shows them for what they are.
+// Tree is the file tree of one commit. Symbolic links and submodules are not followed; ReadDir lists them as such.
 type Tree struct{ root entry }
 
 var _ fs.ReadLinkFS = Tree{}
@@ -79,19 +78,19 @@ func newTree(store storer.EncodedObjectStorer, root plumbing.Hash) Tree {
 	return Tree{root: entry{objects: shared, path: ".", name: ".", hash: root, mode: filemode.Dir}}
 }
 
-// objects keeps the trees that were read: paths are looked up part by part.
+// objects caches the trees that were read, because paths are looked up part by part.
 type objects struct {
 	store storer.EncodedObjectStorer
 	mu    sync.Mutex
 	trees map[plumbing.Hash][]gitobject.TreeEntry
-	// shown are the entries that were given out, each as often as it was: directories that hold the
-	// same ones again and again have no end.
+	// shown counts the entries returned so far, repeats included: directories that repeatedly contain the same
+	// subdirectory never end.
 	shown, maxShown int
-	// missing is the first object that the store turned out to lack.
+	// missing reports the first object that the store turned out to lack.
 	missing error
 }
 
-// maxShown is far over what any path holds that declares clusters.
+// maxShown is far above the number of entries in any path that declares clusters.
 const maxShown = 100_000
 
 // Open opens a file or a directory.
@@ -113,7 +112,7 @@ func (g Tree) Open(name string) (fs.File, error) {
 	return &file{entry: found, Reader: bytes.NewReader(content)}, nil
 }
 
-// Stat tells what name is without reading its content.
+// Stat describes a file without reading its content.
 func (g Tree) Stat(name string) (fs.FileInfo, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrInvalid}
@@ -125,10 +124,10 @@ func (g Tree) Stat(name string) (fs.FileInfo, error) {
 	return found, nil
 }
 
-// Lstat is Stat: nothing is followed.
+// Lstat is the same as Stat: links are not followed.
 func (g Tree) Lstat(name string) (fs.FileInfo, error) { return g.Stat(name) }
 
-// ReadLink reads no link: nothing is followed.
+// ReadLink always fails: links are not followed.
 func (g Tree) ReadLink(name string) (string, error) {
 	return "", &fs.PathError{Op: "readlink", Path: name, Err: errors.ErrUnsupported}
 }
@@ -156,11 +155,11 @@ func (g Tree) find(name string) (entry, error) {
 	return found, nil
 }
 
-// entry is one entry of a tree: a fs.FileInfo and a fs.DirEntry.
+// entry is an entry of a tree. It implements fs.FileInfo and fs.DirEntry.
 type entry struct {
 	objects *objects
 	path    string
-	// name is as git stores it. Entries whose name cannot be a part of a path are listed, and cannot be opened.
+	// name is as stored in git. Entries whose names cannot be part of a path are listed, but cannot be opened.
 	name string
 	hash plumbing.Hash
 	mode filemode.FileMode
@@ -187,8 +186,8 @@ func (e entry) Mode() fs.FileMode {
 	}
 }
 
-// Size is that of the content; 0 if it is unknown, and as large as can be if the content is left
-// out because of its size.
+// Size returns the size of the content. It is 0 if unknown, and the maximum if the content was left out because of its
+// size.
 func (e entry) Size() int64 {
 	if e.IsDir() {
 		return 0
@@ -221,14 +220,14 @@ func (e entry) content() ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// maxTreeBytes of one directory: a hundred thousand entries.
+// maxTreeBytes is the maximum size of one directory: a hundred thousand entries.
 const maxTreeBytes = 4 << 20
 
 func (e entry) child(t gitobject.TreeEntry) entry {
 	return entry{objects: e.objects, path: e.below(t.Name), name: t.Name, hash: t.Hash, mode: t.Mode}
 }
 
-// below is the path of an entry of a directory, whatever its name is.
+// below returns the path of an entry of a directory, even if its name is unusual.
 func (e entry) below(name string) string { return strings.TrimPrefix(e.path+"/"+name, "./") }
 
 // list returns the entries of a directory, by name.
@@ -255,15 +254,15 @@ func (e entry) list() ([]gitobject.TreeEntry, error) {
 	return tree.Entries, nil
 }
 
-// Missing returns an error that names the first file or directory whose content was requested and that the store lacks,
-// or nil. What was read then is not what the commit holds.
+// Missing returns an error that names the first requested file or directory that the store lacks, or nil. If it is not
+// nil, the files that were read do not match the commit.
 func (g Tree) Missing() error {
 	g.root.objects.mu.Lock()
 	defer g.root.objects.mu.Unlock()
 	return g.root.objects.missing
 }
 
-// noteMissing remembers that the store lacks the object of the entry, if that is why it cannot be read.
+// noteMissing records that the store lacks the object of the entry, if that is why it cannot be read.
 func (e entry) noteMissing(err error) error {
 	lacks := errors.Is(err, plumbing.ErrObjectNotFound) &&
 		errors.Is(e.objects.store.HasEncodedObject(e.hash), plumbing.ErrObjectNotFound)
@@ -293,7 +292,7 @@ func (d *directory) Read([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "read", Path: d.path, Err: errors.New("is a directory")}
 }
 
-// ReadDir returns the next n entries, or all that are left if n is not positive.
+// ReadDir returns the next n entries, or all remaining entries if n is not positive.
 func (d *directory) ReadDir(n int) ([]fs.DirEntry, error) {
 	listed, err := d.list()
 	if err != nil {
@@ -318,7 +317,7 @@ func (d *directory) ReadDir(n int) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// show counts entries, and says whether they may be given out.
+// show counts entries and reports whether they may be returned.
 func (o *objects) show(entries int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -33,7 +33,7 @@ func line(mode, name string, hash plumbing.Hash) string {
 	return mode + " " + name + "\x00" + string(hash[:])
 }
 
-// A tree that git does not write is refused with its path.
+// A tree that git would not write is rejected with its path.
 func TestHostileTrees(t *testing.T) {
 	store := memory.NewStorage()
 	blob := put(t, store, plumbing.BlobObject, "x")
@@ -81,7 +81,7 @@ func TestWhatIsNoFile(t *testing.T) {
 	}
 }
 
-// A directory may be nested deeper than any stack should be, and hold the same one many times.
+// A directory may be nested deeper than any stack, and contain the same directory many times.
 func TestDeepTrees(t *testing.T) {
 	store := memory.NewStorage()
 	hash := put(t, store, plumbing.TreeObject, line("100644", "file", put(t, store, plumbing.BlobObject, "x")))
@@ -111,7 +111,7 @@ func TestDeepTrees(t *testing.T) {
 	}
 }
 
-// tooLarge is a store that leaves files out.
+// tooLarge is a store that leaves out files because of their size.
 type tooLarge struct{ *memory.Storage }
 
 func (tooLarge) EncodedObjectSize(plumbing.Hash) (int64, error) { return 0, pack.ErrTooLarge }
@@ -125,7 +125,7 @@ func TestSizeOfWhatIsLeftOut(t *testing.T) {
 	}
 }
 
-// What a commit says of its time is taken if it can be one.
+// A commit's time is used if it is plausible.
 func TestCommitted(t *testing.T) {
 	store := memory.NewStorage()
 	tree := put(t, store, plumbing.TreeObject, "").String()
@@ -165,7 +165,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// Whatever a tree holds, it is a directory, or an error.
+// Every tree is either a valid directory or an error.
 func FuzzTree(f *testing.F) {
 	hash := plumbing.Hash{1}
 	f.Add([]byte(line("100644", "a.yaml", hash) + line("40000", "b", hash)))
