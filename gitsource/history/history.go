@@ -1,4 +1,4 @@
-// Package history tells whether one commit comes after another.
+// Package history determines whether one commit descends from another.
 package history
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// ErrCutOff is matched by errors that say that the history ends before it answers: the repository
-// is a shallow clone, or not all was fetched.
+// ErrCutOff is matched by errors that report that the history ends too early to decide: the repository is a shallow
+// clone, or not everything was fetched.
 var ErrCutOff = errors.New("the history is cut off")
 
-// ErrGone is matched by errors that say that the newer commit is not there at all.
+// ErrGone is matched by errors that report that the newer commit does not exist.
 var ErrGone = errors.New("it is not there")
 
-// Descends says whether the commit newer descends from the commit older, or is that commit. Shallow
-// are the commits whose parents are left out. It looks at no more than limit commits. What cannot
-// be told is an error.
+// Descends reports whether the commit newer descends from the commit older, or is that commit. shallow lists the
+// commits whose parents are missing. It reads about limit commits at most. If descent cannot be determined, it returns
+// an error.
 func Descends(
 	ctx context.Context, store storer.EncodedObjectStorer, shallow []plumbing.Hash, newer,
 	older plumbing.Hash, limit int,
@@ -62,7 +62,7 @@ func Descends(
 	return false, nil
 }
 
-// unread is why a commit could not be read.
+// unread returns why a commit could not be read.
 func unread(hash plumbing.Hash, newer bool, err error) error {
 	if newer && errors.Is(err, plumbing.ErrObjectNotFound) {
 		err = ErrGone
