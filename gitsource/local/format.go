@@ -20,7 +20,7 @@ var harmless = []string{
 	"noop", "noop-v1", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig",
 }
 
-// format is what a repository's config specifies about how it is stored. Git takes it from no other file.
+// format is the storage format specified in a repository's config. Git reads it from no other file.
 type format struct {
 	version    string
 	extensions map[string]string
@@ -43,7 +43,7 @@ func (l Layout) checkFormat() error {
 			"and git refs migrate --ref-format=files converts them", strconv.Quote(value))
 	}
 	if f.version == "0" {
-		return nil // as git does, ignore what it does not know
+		return nil // like git, ignore unknown extensions
 	}
 	var unknown []string
 	for name := range f.extensions {

@@ -1,5 +1,5 @@
-// Package local reads git repositories on this machine in place, in each layout that git gives them: bare, with
-// worktrees, and with objects that are borrowed from other repositories. It runs no program and writes nothing.
+// Package local reads git repositories on this machine in place, in every layout that git uses: bare, with worktrees,
+// and with objects borrowed from other repositories. It runs no programs and writes nothing.
 package local
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// ErrNotRepository is returned for a directory that is neither a git directory nor has one.
+// ErrNotRepository is returned for a directory that is not a git directory and does not contain one.
 var ErrNotRepository = errors.New("not a git repository")
 
 const (
@@ -31,13 +31,12 @@ type Layout struct {
 	Dir, Common string
 	// Objects are the directories of objects: its own, then those of the repositories that it borrows from.
 	Objects []string
-	// Unread tells why objects are not borrowed as objects/info/alternates specifies.
+	// Unread lists why objects are not borrowed as objects/info/alternates specifies.
 	Unread []string
 }
 
-// Find returns the layout of the repository at location, which is a git directory or the directory that holds .git.
-// Only directories that look like git's are part of it: anyone who can write to location must not be able to name
-// others.
+// Find returns the layout of the repository at location, which is a git directory or the directory that holds .git. It
+// includes only directories that look like git's, so that write access to location is not enough to name others.
 func Find(location string) (Layout, error) {
 	location, err := filepath.Abs(location)
 	if err != nil {
@@ -124,7 +123,7 @@ func objectDir(path string) (string, error) {
 	return resolved, nil
 }
 
-// borrow adds the directories that objects/info/alternates names, and those that these name in turn.
+// borrow adds the directories that objects/info/alternates names, and those that they name in turn.
 func (l *Layout) borrow() {
 	for i := 0; i < len(l.Objects); i++ {
 		file := filepath.Join(l.Objects[i], "info", "alternates")
@@ -149,7 +148,7 @@ func (l *Layout) borrow() {
 	}
 }
 
-// alternates returns the paths in a file of that name.
+// alternates returns the paths in an alternates file.
 func alternates(file string) ([]string, error) {
 	content, err := readFile(file, maxAlternatesBytes)
 	if errors.Is(err, os.ErrNotExist) {

@@ -30,7 +30,7 @@ type Repository struct {
 
 var _ storer.EncodedObjectStorer = (*Repository)(nil)
 
-// Open returns the repository with that layout, or why it is not supported.
+// Open returns the repository with that layout, or an error if it is not supported.
 func Open(l Layout) (*Repository, error) {
 	if err := l.checkFormat(); err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func Open(l Layout) (*Repository, error) {
 	return r, nil
 }
 
-// validReferences is a git directory without the files below refs that are not references. Git takes no notice of
-// them either: they are its own lock files, or left there by file managers.
+// validReferences is a git directory without those files below refs that are not references. Git ignores them too: they
+// are its own lock files, or left by file managers.
 type validReferences struct{ billy.Filesystem }
 
 // ReadDir lists a directory.
@@ -69,7 +69,7 @@ func (v validReferences) ReadDir(path string) ([]os.FileInfo, error) {
 	return kept, err
 }
 
-// References lists what a server of that repository would list.
+// References lists the references that a server of the repository would list.
 func (r *Repository) References() (refs.List, error) {
 	list, all := refs.List{ByName: map[string]plumbing.Hash{}}, memory.ReferenceStorage{}
 	read, err := r.storage.IterReferences()
@@ -78,7 +78,7 @@ func (r *Repository) References() (refs.List, error) {
 	}
 	_ = read.ForEach(func(r *plumbing.Reference) error { return all.SetReference(r) }) // neither fails
 	for name := range all {
-		// One that cannot be resolved names a branch without commits, or itself.
+		// A reference that cannot be resolved names a branch without commits, or itself.
 		if resolved, err := storer.ResolveReference(all, name); err == nil {
 			list.ByName[name.String()] = resolved.Hash()
 		}
@@ -97,7 +97,7 @@ func (r *Repository) References() (refs.List, error) {
 // Shallow returns the commits whose parents a shallow clone leaves out.
 func (r *Repository) Shallow() ([]plumbing.Hash, error) { return r.storage.Shallow() }
 
-// with returns the directory of objects that has the object.
+// with returns the object directory that has the object.
 func (r *Repository) with(hash plumbing.Hash) (*filesystem.ObjectStorage, error) {
 	for _, objects := range r.objects {
 		if err := objects.HasEncodedObject(hash); !errors.Is(err, plumbing.ErrObjectNotFound) {
@@ -131,7 +131,8 @@ func (r *Repository) HasEncodedObject(hash plumbing.Hash) error {
 	return err
 }
 
-// WhyIncomplete tells why the repository may lack objects, and what to do about it. It is empty if nothing is known.
+// WhyIncomplete returns why the repository may lack objects, and what to do about it. It is empty if no reason is
+// known.
 func (r *Repository) WhyIncomplete() string {
 	switch {
 	case r.isPartial():
@@ -145,7 +146,7 @@ func (r *Repository) WhyIncomplete() string {
 	return ""
 }
 
-// isPartial reports whether some objects come from a server that promised to send the rest later.
+// isPartial reports whether the repository is a partial clone: its server promised to send missing objects later.
 func (r *Repository) isPartial() bool {
 	for _, dir := range r.layout.Objects {
 		listed, err := os.ReadDir(filepath.Join(dir, "pack"))
