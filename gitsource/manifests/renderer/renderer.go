@@ -1,6 +1,5 @@
-// Package renderer runs kustomize on files that it is shown. Neither memory nor time nor its stack
-// has a bound here: whoever renders what strangers write does it in a process of its own
-// (confined).
+// Package renderer runs kustomize on given files. It does not limit memory, time or stack: untrusted files must be
+// rendered in a separate process (confined).
 package renderer
 
 import (
@@ -15,48 +14,46 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// Files is what kustomize sees. Each name is asked for once at most.
+// Files are the files that kustomize sees. Each name is requested at most once.
 type Files interface {
-	// Look returns what an absolute path names. An error ends the rendering.
+	// Look returns the file or directory at an absolute path. An error ends the rendering.
 	Look(name string) (Entry, error)
 }
 
 // Entry is a file, a directory, or neither.
 type Entry struct {
 	IsFile, IsDir bool
-	// Content of the file.
+	// Content is the content of the file.
 	Content []byte
-	// Kustomizations are the names in the directory by which kustomize knows a kustomization.
+	// Kustomizations are the names in the directory that kustomize recognizes as a kustomization.
 	Kustomizations []string
 }
 
-// Limits of one rendering.
+// Limits are the limits of one rendering.
 type Limits struct {
-	// ObjectBytes bounds one object, as JSON.
+	// ObjectBytes limits one object, as JSON.
 	ObjectBytes int64
-	// Kustomizations that are built on one another, each as often as it is built on.
+	// Kustomizations limits how many kustomizations build on one another. Each counts as often as it is used.
 	Kustomizations int
 }
 
 // Object is one rendered object.
 type Object struct {
-	// JSON of the object; nil if it has none.
+	// JSON is the object as JSON, or nil if it cannot be converted.
 	JSON json.RawMessage
-	// Origin is the path of the file that the object comes from, relative to the rendered
-	// directory; empty if that is unknown.
+	// Origin is the path of the object's source file, relative to the rendered directory. It is empty if unknown.
 	Origin string
-	// Problem says why it has no JSON.
+	// Problem is why JSON is nil.
 	Problem string
 }
 
-// Refusal is an error that says why a kustomization was not rendered: it is wrong, or asks for too
-// much. It would be refused again.
+// Refusal is the reason why a kustomization was not rendered: it is invalid or exceeds a limit. Retrying does not help.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// Render renders the kustomization in the directory dir, and calls each for every object. The error
-// is a Refusal, that of files, or that of each.
+// Render renders the kustomization in the directory dir, and calls each for every object. The error is a Refusal, or an
+// error of files or of each.
 func Render(files Files, dir string, limits Limits, each func(Object) error) error {
 	rendered, err := Kustomize(&view{files: files, known: map[string]Entry{}, limits: limits}, dir)
 	var stopped given
@@ -79,10 +76,10 @@ func Render(files Files, dir string, limits Limits, each func(Object) error) err
 	return nil
 }
 
-// given is an error of ours that kustomize is left with.
+// given is an error from Quorate that passes through kustomize.
 type given struct{ error }
 
-// Kustomize renders. It survives a panic, and no stack overflow.
+// Kustomize renders the kustomization in dir. It recovers from panics, but a stack overflow ends the process.
 func Kustomize(files filesys.FileSystem, dir string) (rendered resmap.ResMap, err error) {
 	defer func() {
 		switch r := recover().(type) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// tree is the files that kustomize sees, by absolute name. To look at a name that has an error is
-// one.
+// tree holds the files that kustomize sees, by absolute name. Looking up a file with the content broken returns an
+// error.
 type tree map[string]string
 
 const broken = "an error"
@@ -52,7 +52,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// What is wrong with a kustomization, or too much, is a Refusal.
+// An invalid or excessive kustomization returns a Refusal.
 func TestRefusals(t *testing.T) {
 	small, few := roomy, roomy
 	small.ObjectBytes, few.Kustomizations = 50, 2
@@ -80,7 +80,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// An error of the files ends it, and so does one of the caller.
+// An error of the files ends the rendering, and so does an error of the caller.
 func TestRenderEnds(t *testing.T) {
 	files := tree{"/x/kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "/x/a.yaml": broken, "/x/b.yaml": configMap}
 	if objects, err := render(files, roomy); !errors.Is(err, errBroken) || len(objects) > 0 {

@@ -12,18 +12,18 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// view is the file system that kustomize sees: a read-only one.
+// view is the read-only file system that kustomize sees.
 type view struct {
 	files  Files
 	known  map[string]Entry
 	limits Limits
-	// kustomizations that have been read.
+	// kustomizations counts the kustomizations that have been read.
 	kustomizations int
 }
 
 var _ filesys.FileSystem = (*view)(nil)
 
-// look asks what a name is, unless it is known: it has been asked, or the kustomizations of its
+// look requests a name, unless the answer is known because it was requested before or because the kustomizations of its
 // directory are known.
 func (v *view) look(name string) Entry {
 	if e, ok := v.known[name]; ok {
@@ -35,7 +35,7 @@ func (v *view) look(name string) Entry {
 	}
 	e, err := v.files.Look(name)
 	if err != nil {
-		panic(given{err}) // kustomize would go on
+		panic(given{err}) // kustomize would continue after an error
 	}
 	v.known[name] = e
 	return e
@@ -65,10 +65,10 @@ func (v *view) countKustomization() {
 	}
 }
 
-// IsDir says whether name is a directory.
+// IsDir reports whether name is a directory.
 func (v *view) IsDir(name string) bool { return v.look(clean(name)).IsDir }
 
-// Exists says whether name is a file or a directory.
+// Exists reports whether name is a file or a directory.
 func (v *view) Exists(name string) bool {
 	e := v.look(clean(name))
 	return e.IsDir || e.IsFile
@@ -91,7 +91,7 @@ func clean(name string) string { return path.Clean("/" + filepath.ToSlash(name))
 
 var errReadOnly = errors.New("the source is read-only")
 
-// ReadDir, Glob, Walk and Open are asked for by commands of kustomize, not by a rendering.
+// ReadDir, Glob, Walk and Open are used by kustomize commands, not by a rendering.
 func (v *view) ReadDir(string) ([]string, error)     { return nil, errors.ErrUnsupported }
 func (v *view) Glob(string) ([]string, error)        { return nil, errors.ErrUnsupported }
 func (v *view) Walk(string, filepath.WalkFunc) error { return errors.ErrUnsupported }
