@@ -1,4 +1,4 @@
-// Package confinedtest helps tests that run the program they are in as another user.
+// Package confinedtest helps tests that run their own program as another user.
 package confinedtest
 
 import (
@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// ForEverybody is the path of a copy of this program that every user may run, in a directory of its
-// own that goes with the test.
+// ForEverybody returns the path of a copy of this program that every user may run, in a directory that is removed after
+// the test.
 func ForEverybody(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -2,5 +2,5 @@
 
 package confinedtest
 
-// RaceDetector is whether the tests run under the race detector, which takes memory of its own.
+// RaceDetector reports whether the tests run under the race detector, which needs additional memory.
 const RaceDetector = true
