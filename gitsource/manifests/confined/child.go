@@ -9,16 +9,15 @@ import (
 	"runtime"
 )
 
-// Serve makes every program that the caller is linked into, tests included, its own child: where
-// the process was started as the child of that name it does the task, and the process ends. It is
-// called when packages are initialized, so that nothing starts itself over and over.
+// Serve makes every program that links the caller, including tests, able to run as its own child. If the process was
+// started as the child of that name, Serve runs the task and exits. It is called during package initialization, so that
+// a child does not start itself recursively.
 func Serve(name string, do func(parent *Parent, task json.RawMessage)) {
 	serveAs(name, func(t task) error { return confine(t.Limits) }, do)
 }
 
-// ServeReaching does as Serve does for a child that reaches what the task names, and nothing else.
-// Before that holds it prepares what it can only then: with nothing but the task, which its parent
-// has made.
+// ServeReaching is like Serve, for a child that can access only what the task allows. prepare runs before the
+// confinement, for anything that is impossible afterwards. It receives only the task, which the parent created.
 func ServeReaching(name string, prepare func(task json.RawMessage), do func(parent *Parent, task json.RawMessage)) {
 	serveAs(name, func(t task) error {
 		prepare(t.Task)
@@ -33,11 +32,11 @@ func serveAs(name string, confine func(task) error, do func(parent *Parent, task
 	}
 }
 
-// serve does one task and returns the exit code.
+// serve runs one task and returns the exit code.
 func serve(in io.Reader, out io.Writer, confine func(task) error, do func(*Parent, json.RawMessage)) int {
 	stderr := os.Stderr
-	defer runtime.KeepAlive(stderr) // it stays open for the runtime's last words
-	os.Stdout, os.Stderr = nil, nil // libraries write there what they think of old fields
+	defer runtime.KeepAlive(stderr) // it stays open for the runtime's last messages
+	os.Stdout, os.Stderr = nil, nil // libraries print warnings about deprecated fields there
 	log.SetOutput(io.Discard)
 	answers := json.NewDecoder(in)
 	var t task
@@ -52,14 +51,13 @@ func serve(in io.Reader, out io.Writer, confine func(task) error, do func(*Paren
 	return 0
 }
 
-// Parent is the process that started this one, as this one sees it. It is for one goroutine.
+// Parent is the child's connection to its parent process. Use it from only one goroutine.
 type Parent struct {
 	out     io.Writer
 	answers chan json.RawMessage
 }
 
-// newParent reads answers at once as they come, so that the child ends with the parent, whatever it
-// is busy with.
+// newParent reads answers as soon as they arrive, so that the child ends with the parent even if it is busy.
 func newParent(in *json.Decoder, out io.Writer) *Parent {
 	p := &Parent{out: out, answers: make(chan json.RawMessage)}
 	go func() {
@@ -74,14 +72,14 @@ func newParent(in *json.Decoder, out io.Writer) *Parent {
 	return p
 }
 
-// Tell says something that has no answer.
+// Tell sends a message that has no answer.
 func (p *Parent) Tell(message any) {
 	if err := send(p.out, message); err != nil {
 		gone()
 	}
 }
 
-// Ask says something, and decodes the answer to it.
+// Ask sends a message and decodes its answer.
 func (p *Parent) Ask(question, answer any) {
 	p.Tell(question)
 	if err := json.Unmarshal(<-p.answers, answer); err != nil {
@@ -89,7 +87,7 @@ func (p *Parent) Ask(question, answer any) {
 	}
 }
 
-// gone ends the process: nobody is left to work for.
+// gone ends the process because its parent has ended.
 func gone() {
 	os.Exit(1) //nolint:forbidigo // whatever the process is busy with
 }

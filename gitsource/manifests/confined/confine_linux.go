@@ -13,23 +13,22 @@ import (
 	"time"
 )
 
-// self is the program that runs, even if its file has been replaced.
+// self returns the path of the running program, which works even if its file has been replaced.
 func self() (string, error) { return "/proc/self/exe", nil }
 
-// errNoFilter says that sources cannot be read safely on this machine, and so not at all.
+// errNoFilter is returned on machines on which sources cannot be read safely.
 var errNoFilter = fmt.Errorf(
 	"sources are read under a seccomp filter only, and this version has none for %s: run it on amd64, arm64, "+
 		"loong64, ppc64le or riscv64", runtime.GOARCH)
 
-// confine bounds what this process can still do: it can use memory and time up to the limits, and
-// talk through the pipes that it has. Each layer is there for the case that another has a hole;
-// without the filter of system calls nothing is done.
+// confine restricts this process: it can use memory and time up to the limits, and communicate over its existing pipes.
+// The layers back each other up in case one has a hole. Without the seccomp filter, nothing runs.
 func confine(l Limits) error {
 	if !filters {
 		return errNoFilter
 	}
 	debug.SetMaxStack(maxStack)
-	debug.SetGCPercent(200) // 1,000 clusters take a tenth more time than at 400, and 50 MiB less
+	debug.SetGCPercent(200) // at 200, 1,000 clusters take a tenth more time than at 400, and 50 MiB less
 	debug.SetMemoryLimit(l.Memory / 10 * 8)
 	debug.SetTraceback("none")
 	endAtSignal()
@@ -53,7 +52,7 @@ func confine(l Limits) error {
 	return nil
 }
 
-// bound sets the limits that the kernel keeps, to what is used and what is given, with so many open
+// bound sets the kernel's resource limits: l, with its memory added to the memory already used, and the number of open
 // files.
 func bound(l Limits, used, files uint64) error {
 	seconds := uint64(max(1, math.Ceil(l.CPU.Seconds())))
@@ -74,8 +73,8 @@ func bound(l Limits, used, files uint64) error {
 	return nil
 }
 
-// Bound has the kernel keep this process within so many bytes of memory beyond what it has, and so much processor
-// time, and write no core. It does nothing else of what confines a child: the process may use files.
+// Bound makes the kernel limit this process's memory, beyond what it uses now, and its processor time, and disables
+// core dumps. Unlike a confined child, the process may use files.
 func Bound(memory int64, cpu time.Duration) error {
 	used, err := dataBytes()
 	if err != nil {
@@ -93,7 +92,7 @@ func Bound(memory int64, cpu time.Duration) error {
 	return nil
 }
 
-// lower sets a limit, unless it is lower already.
+// lower sets a limit, unless it is already lower.
 func lower(resource int, soft, most uint64) error {
 	var now syscall.Rlimit
 	if err := syscall.Getrlimit(resource, &now); err != nil {
@@ -104,8 +103,8 @@ func lower(resource int, soft, most uint64) error {
 
 const maxStack = 16 << 20
 
-// endAtSignal ends the process once its processor time is used up. The runtime ignores that signal,
-// and what follows it says nothing.
+// endAtSignal ends the process when its processor time is used up. The runtime ignores SIGXCPU, and the signal that
+// follows at the hard limit leaves no message.
 func endAtSignal() {
 	overtime := make(chan os.Signal, 1)
 	signal.Notify(overtime, syscall.SIGXCPU)
@@ -115,7 +114,7 @@ func endAtSignal() {
 	}()
 }
 
-// dataBytes is what the process has of what RLIMIT_DATA bounds.
+// dataBytes returns the memory that counts toward RLIMIT_DATA.
 func dataBytes() (uint64, error) {
 	content, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -129,7 +128,7 @@ func dataBytes() (uint64, error) {
 	return pages * uint64(os.Getpagesize()), err
 }
 
-// peak is the most memory that a process that has ended has had, in bytes.
+// peak returns the peak memory of an ended process, in bytes.
 func peak(ended *os.ProcessState) int64 {
 	usage, ok := ended.SysUsage().(*syscall.Rusage)
 	if !ok {

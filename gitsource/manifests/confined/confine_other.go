@@ -10,8 +10,7 @@ import (
 
 func self() (string, error) { return os.Executable() }
 
-// confine bounds what it can on systems that nobody runs passes on: a rendering there ends at its
-// deadline.
+// confine limits what it can on systems that are not used for passes. There, a rendering ends at its deadline.
 func confine(l Limits) error {
 	debug.SetMaxStack(16 << 20)
 	debug.SetMemoryLimit(l.Memory)
@@ -19,19 +18,19 @@ func confine(l Limits) error {
 	return nil
 }
 
-// Bound bounds the memory there for the garbage collector alone.
+// Bound only limits the memory for the garbage collector on this platform.
 func Bound(memory int64, _ time.Duration) error {
 	debug.SetMemoryLimit(memory)
 	return nil
 }
 
-// confineTo bounds nothing there but the stack.
+// confineTo only limits the stack on this platform.
 func confineTo(_ Reach, l Limits) error { return confine(Limits{Memory: max(l.Memory, 1<<30)}) }
 
 func peak(*os.ProcessState) int64 { return 0 }
 
-// Landlock is part of Linux.
+// Landlock reports that Landlock is part of Linux.
 func Landlock() string { return "missing: it is part of Linux" }
 
-// Hide has no counterpart there.
+// Hide does nothing on this platform.
 func Hide() {}

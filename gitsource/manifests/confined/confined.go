@@ -1,11 +1,9 @@
-// Package confined runs a part of this program in a process of its own, a second run of the same
-// binary, so that whatever that part is given to work on, it has an end: the process has bounds on
-// its memory, its stack and its time, and is killed at a deadline. It opens no file and no socket,
-// starts no program and reaches no other process; what it needs it asks this process for. Nothing
-// of one task is left for the next.
+// Package confined runs part of this program in a separate process, a second run of the same binary, so that it ends
+// whatever its input is. The process has limits on memory, stack and time, and is killed at a deadline. It cannot open
+// files or sockets, start programs or reach other processes; it asks this process for what it needs. Nothing of one
+// task is left for the next.
 //
-// A part that cannot do without files or the network reaches what it is told, and nothing else: see
-// Reach.
+// A part that needs files or the network can access only what it is given: see Reach.
 package confined
 
 import (
@@ -22,32 +20,32 @@ import (
 	"quorate.dev/quorate/excerpt"
 )
 
-// Limits of one process.
+// Limits are the limits of one process.
 type Limits struct {
-	// Memory in bytes, beyond what the program takes itself, and CPU, of the process.
+	// Memory, in bytes, is allowed in addition to the program itself. CPU is the processor time of the process.
 	Memory int64
 	CPU    time.Duration
-	// LineBytes bounds one message of the child.
+	// LineBytes limits one message of the child.
 	LineBytes int
-	// FileBytes bounds one file that it writes.
+	// FileBytes limits one file that the child writes.
 	FileBytes int64
 }
 
-// Exceeded is an error that says which bound a task goes past, as in "takes more than 1m0s of
-// processor time", and which flag raises it. It would go past it again.
+// Exceeded is an error that names the limit that a task exceeds, as in "takes more than 1m0s of processor time", and
+// the flag that raises it. Retrying does not help.
 type Exceeded string
 
 func (e Exceeded) Error() string { return string(e) }
 
-// Run starts the child of that name, gives it the task, and calls hear for each line that it says,
-// until that is done. What hear returns is sent to the child, if it is not nil. The error is an
-// Exceeded, that of hear, that of the context, or says that the process could not be run.
+// Run starts the child of that name, sends it the task, and calls hear for each line from the child until hear returns
+// done. If the answer of hear is not nil, it is sent to the child. The error is an Exceeded, the error of hear or of
+// the context, or reports that the process could not be run.
 func Run(ctx context.Context, name string, work any, limits Limits, hear Hear) error {
 	return runChild(ctx, kind{name: name, environment: []string{}, dir: "/"}, work, limits, Reach{}, hear)
 }
 
-// RunReaching does as Run does for a child that ServeReaching makes. It has that environment, and
-// the working directory of this process.
+// RunReaching is like Run, for a child served by ServeReaching. The child has the given environment and the working
+// directory of this process.
 func RunReaching(
 	ctx context.Context, name string, work any, limits Limits, reach Reach, environment []string, hear Hear,
 ) error {
@@ -55,15 +53,15 @@ func RunReaching(
 		limits, reach, hear)
 }
 
-// Hear is told each line that a child says. What it returns is sent to the child, if it is not nil.
+// Hear handles a line from a child. If the answer is not nil, it is sent to the child.
 type Hear = func(line []byte) (answer any, done bool, err error)
 
-// kind is how a child is started.
+// kind specifies how to start a child.
 type kind struct {
 	name        string
 	environment []string
 	dir         string
-	// reaching is one of RunReaching, whose bounds other flags raise.
+	// reaching is set by RunReaching. Its limits are raised by different flags.
 	reaching bool
 }
 
@@ -80,7 +78,7 @@ func runChild(ctx context.Context, k kind, work any, limits Limits, reach Reach,
 	}
 	told := p.converse(task{Limits: limits, Reach: reach, Task: encoded}, hear)
 	if !errors.Is(told, errGone) {
-		stop() // whatever it is still busy with
+		stop() // it may still be busy
 	}
 	ended := p.command.Wait()
 	switch {
@@ -93,12 +91,12 @@ func runChild(ctx context.Context, k kind, work any, limits Limits, reach Reach,
 	}
 }
 
-// process is a child at work.
+// process is a running child.
 type process struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	out     io.Reader
-	// words are the first of the child's runtime when it gave up: nothing else writes there.
+	// words is the beginning of the runtime's output when the child crashed. Nothing else writes there.
 	words excerpt.Head
 }
 
@@ -120,11 +118,11 @@ func start(ctx context.Context, k kind) (*process, error) {
 	return p, p.command.Start()
 }
 
-// errGone says that the child ended before it was done.
+// errGone is returned if the child ended before it was done.
 var errGone = errors.New("the process has ended")
 
-// converse gives the child its task and answers what it asks, until it is done. It is errGone if
-// the child ended before.
+// converse sends the child its task and answers its questions until it is done. It returns errGone if the child ended
+// before.
 func (p *process) converse(t task, hear Hear) error {
 	defer p.in.Close()
 	if err := send(p.in, t); err != nil {
@@ -150,7 +148,7 @@ func (p *process) converse(t task, hear Hear) error {
 	return errGone
 }
 
-// explain says why a child ended that was not asked to.
+// explain returns why a child ended unexpectedly.
 func (p *process) explain(ended error, limits Limits, reaching bool) error {
 	words := p.words.String()
 	memory, processor := "--max-render-memory raises the limit", "--max-render-cpu raises the limit"
@@ -160,9 +158,9 @@ func (p *process) explain(ended error, limits Limits, reaching bool) error {
 	}
 	switch {
 	case strings.Contains(words, "out of memory"), strings.Contains(words, "cannot allocate memory"),
-		// A thread wants memory too.
+		// A thread needs memory, too.
 		strings.Contains(words, "newosproc"), strings.Contains(words, "pthread_create failed"),
-		// Where Go's runtime itself gets no memory, it may crash before it can say so.
+		// If Go's runtime itself cannot allocate memory, it may crash before reporting it.
 		strings.Contains(words, "SIGSEGV") && peak(p.command.ProcessState) > limits.Memory/2:
 		return Exceeded(fmt.Sprintf("takes more than %d MiB of memory; %s", limits.Memory>>20, memory))
 	case p.command.ProcessState.ExitCode() == exitOvertime:
@@ -174,7 +172,7 @@ func (p *process) explain(ended error, limits Limits, reaching bool) error {
 	}
 }
 
-// lastWords are the first of what the runtime had to say.
+// lastWords returns an error with the first line of the runtime's output.
 func (p *process) lastWords(ended error) error {
 	first, _, _ := strings.Cut(p.words.String(), "\n")
 	return fmt.Errorf("the process that reads in confinement ended before it was done (%w): %q", ended, first)

@@ -28,7 +28,7 @@ const testChild = "quorate-test-child"
 
 func init() { Serve(testChild, misbehave) }
 
-// misbehave does what the task names.
+// misbehave does what the task requests.
 func misbehave(parent *Parent, work json.RawMessage) {
 	var what string
 	if err := json.Unmarshal(work, &what); err != nil {
@@ -62,14 +62,14 @@ func misbehave(parent *Parent, work json.RawMessage) {
 	parent.Tell("done")
 }
 
-// takeMemory takes more and more memory.
+// takeMemory allocates memory without end.
 func takeMemory(all []byte) {
 	for {
 		all = append(all, bytes.Repeat([]byte("x"), len(all))...)
 	}
 }
 
-// takeTime takes processor time, and nothing else.
+// takeTime uses only processor time.
 func takeTime(work []byte) {
 	for i := 0; ; i++ {
 		work = work[:i%2]
@@ -85,7 +85,7 @@ func descend(path []byte) int {
 
 var roomy = Limits{Memory: 96 << 20, CPU: 10 * time.Second, LineBytes: 1 << 10}
 
-// run returns what a child that does what is named says.
+// run runs a child that does what is named, and returns its messages.
 func run(ctx context.Context, what string, limits Limits) (said []string, err error) {
 	err = Run(ctx, testChild, what, limits, func(line []byte) (any, bool, error) {
 		var words string
@@ -110,11 +110,11 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Everything that Go does by itself still works: threads, collection of garbage, timers,
-// preemption, deep stacks, chance.
+// Everything that the Go runtime does by itself still works: threads, garbage collection, timers, preemption, deep
+// stacks, randomness.
 func TestConfinedWork(t *testing.T) {
 	large := roomy
-	large.Memory = 1 << 30 // the race detector takes much
+	large.Memory = 1 << 30 // the race detector needs a lot
 	if said, err := run(t.Context(), "work", large); err != nil || len(said) != 1 {
 		t.Errorf("it said %q, error %v", said, err)
 	}
@@ -131,7 +131,7 @@ func workHard() {
 	var all sync.WaitGroup
 	for i := range 32 {
 		all.Go(func() {
-			runtime.LockOSThread() // a thread each, which ends with it
+			runtime.LockOSThread() // each has its own thread, which ends with it
 			timer := time.NewTimer(time.Duration(i) * time.Millisecond)
 			garbage := [][]byte{}
 			for n := 0; ; n++ {
@@ -149,10 +149,10 @@ func workHard() {
 	all.Wait()
 }
 
-// A bound that is gone past is told, with the flag that raises it.
+// An exceeded limit is reported with the flag that raises it.
 func TestBounds(t *testing.T) {
 	short := roomy
-	short.CPU = time.Nanosecond // a second, in fact
+	short.CPU = time.Nanosecond // rounded up to a second
 	for what, c := range map[string]struct {
 		limits Limits
 		want   string
@@ -177,7 +177,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The error of the caller ends it, and so does the context.
+// An error of the caller ends the process, and so does the context.
 func TestRunEnds(t *testing.T) {
 	enough := errors.New("enough")
 	if err := Run(t.Context(), testChild, "talk", roomy, func([]byte) (any, bool, error) { return nil, false, enough }); !errors.Is(err, enough) {
@@ -194,7 +194,7 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
-// A child outlives its parent by nothing, even if it is busy.
+// A child ends together with its parent, even if it is busy.
 func TestChildEndsWithItsParent(t *testing.T) {
 	p, err := start(t.Context(), kind{name: testChild})
 	if err != nil {
@@ -212,7 +212,7 @@ func TestChildEndsWithItsParent(t *testing.T) {
 	}
 }
 
-// A confined process reaches nothing: this test confines a child, which tries.
+// A confined process can reach nothing: this test confines a child, which tries.
 func TestConfinement(t *testing.T) {
 	if os.Getenv("QUORATE_TEST_CONFINED") != "" {
 		tryAll(os.Getenv("QUORATE_TEST_CONFINED"))
@@ -232,7 +232,7 @@ func TestConfinement(t *testing.T) {
 	}
 }
 
-// tryAll reaches for files, the network and programs, before and after it is confined.
+// tryAll tries to use files, the network and programs, before and after confinement.
 func tryAll(url string) {
 	file := filepath.Join(os.TempDir(), "quorate-test-confined")
 	defer os.Remove(file)

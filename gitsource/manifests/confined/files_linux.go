@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutFiles takes the right to open files and to reach ports, where the kernel has Landlock. The
-// filter refuses as much: this is for a kernel whose new system calls open what the old ones did.
-// Signals stay with the filter, as kernels before 6.15 take the threads of a process apart.
+// withoutFiles drops the rights to open files and to use ports, if the kernel has Landlock. The filter already refuses
+// both; this covers kernels with new system calls that do the same. Signals are left to the filter, because kernels
+// before 6.15 restrict signals between the threads of a process.
 func withoutFiles() error {
 	all := landlock.V11
 	return landlock.Config{HandledAccessFS: all.HandledAccessFS, HandledAccessNet: all.HandledAccessNet}.BestEffort().
 		Restrict()
 }
 
-// closeInherited closes what the parent itself was started with and did not mean to hand on.
+// closeInherited closes files that the parent inherited and did not intend to pass on.
 func closeInherited() error {
 	const descriptors = "/proc/self/fd"
 	entries, err := os.ReadDir(descriptors)
@@ -32,8 +32,8 @@ func closeInherited() error {
 		}
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 		if err != nil || flags&unix.FD_CLOEXEC != 0 {
-			// That directory, closed by now, or the runtime's own: what has passed from one program
-			// to the next has no such mark.
+			// The directory itself, which is already closed, or a file of the runtime: inherited files are not marked
+			// close-on-exec.
 			continue
 		}
 		if err := unix.Close(fd); err != nil {

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filing are the system calls, whatever their arguments, that open, read and write files. Which
-// files is for Landlock: calls that it does not govern, such as chmod and utimensat, are not among
-// them, but for those that tell size, mode and times of a file, which Go cannot do without. None of
-// them tells the kernel to send a signal, as fcntl and ioctl could.
+// filing are the system calls that open, read and write files, allowed with any arguments. Landlock decides which
+// files. Calls that it does not govern, such as chmod and utimensat, are excluded, except those that return the size,
+// mode and times of a file, which Go requires. None of them can make the kernel send a signal, as fcntl and ioctl
+// could.
 var filing = []uint32{
 	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_FSTAT, statAt, unix.SYS_STATX, unix.SYS_LSEEK, unix.SYS_PREAD64,
 	unix.SYS_PWRITE64, unix.SYS_READV,
@@ -24,15 +24,15 @@ var filing = []uint32{
 	unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_EPOLL_CREATE1, unix.SYS_EVENTFD2, unix.SYS_PPOLL, unix.SYS_DUP3,
 }
 
-// connecting are those that connect, and talk to who is connected. Neither waiting for connections
-// is among them nor handing over open files.
+// connecting are the system calls that connect and communicate. Accepting connections and passing open files are
+// excluded.
 var connecting = []uint32{
 	unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_SETSOCKOPT,
 	unix.SYS_GETSOCKOPT, unix.SYS_SENDTO,
 	unix.SYS_RECVFROM, unix.SYS_SENDMSG, unix.SYS_RECVMSG, unix.SYS_SHUTDOWN,
 }
 
-// reaching is the filter for a process of that ID that reads and writes files, and connects to
+// reaching returns the filter for the process pid that reads and writes files and, if network is set, connects to
 // others.
 func reaching(pid int, network bool) []bpf.Instruction {
 	calls := slices.Concat(filing, filingHere)
@@ -46,12 +46,12 @@ func reaching(pid int, network bool) []bpf.Instruction {
 	return computingAnd(pid, calls, decisions...)
 }
 
-// socketType is what of an argument of socket(2) is the type; the rest are flags.
+// socketType masks the type in an argument of socket(2). The remaining bits are flags.
 const socketType = 0xf
 
-// sockets decides which may be made: TCP, UDP, and the one of netlink that knows the names of
-// network interfaces. Those of other families reach other processes of the machine, others of
-// netlink what a kernel has there, and raw ones write headers of their own.
+// sockets decides which sockets may be created: TCP, UDP, and the netlink socket that returns the names of network
+// interfaces. Other families reach other processes of the machine, other netlink sockets reach other kernel subsystems,
+// and raw sockets write their own headers.
 var sockets = slices.Concat(
 	[]bpf.Instruction{argument(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_NETLINK, SkipFalse: 3}},
 	[]bpf.Instruction{argument(2), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.NETLINK_ROUTE, SkipTrue: 7}, allow},
@@ -63,7 +63,7 @@ var sockets = slices.Concat(
 	[]bpf.Instruction{refuse, allow},
 )
 
-// oneOf allows a call whose argument is one of these.
+// oneOf allows a call if its argument i is one of the values.
 func oneOf(i uint32, values ...uint32) []bpf.Instruction {
 	decision := []bpf.Instruction{argument(i)}
 	for _, value := range values {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Landlock says what there is of it here, for people: it is used as far as it goes, and nobody is
-// asked.
+// Landlock describes the support for Landlock on this machine, for display. Landlock is always used as far as it is
+// supported.
 func Landlock() string { return describeLandlock(access.LandlockGetABIVersion()) }
 
 func describeLandlock(version int, err error) string {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Why there is no Landlock is told apart, since each takes somebody else to change it.
+// The reasons for missing Landlock are distinguished, because different administrators must correct them.
 func TestLandlockIsDescribed(t *testing.T) {
 	for want, c := range map[string]struct {
 		version int

@@ -20,7 +20,7 @@ import (
 
 const testLayer = "QUORATE_TEST_LAYER"
 
-// TestLayer is what the other tests run in a process of its own, as what it does cannot be undone.
+// TestLayer is run by other tests in a separate process, because its effects cannot be undone.
 func TestLayer(t *testing.T) {
 	layer, ok := layers[os.Getenv(testLayer)]
 	if !ok {
@@ -64,7 +64,7 @@ var layers = map[string]func(t *testing.T) string{
 	},
 }
 
-// inner is what a layer says.
+// inner returns the output of a layer.
 func inner(out []byte) string {
 	_, rest, _ := strings.Cut(string(out), "{{")
 	text, _, ok := strings.Cut(rest, "}}")
@@ -74,7 +74,7 @@ func inner(out []byte) string {
 	return text
 }
 
-// inLayer runs one, as another user where that is not 0.
+// inLayer runs a layer in a separate process, as user uid unless it is 0.
 func inLayer(t *testing.T, layer string, uid uint32) string {
 	t.Helper()
 	program := os.Args[0]
@@ -93,7 +93,7 @@ func inLayer(t *testing.T, layer string, uid uint32) string {
 	return inner(out)
 }
 
-// Where the kernel takes no filter, nothing is done, and the error says what would help.
+// If the kernel does not accept the filter, nothing runs, and the error names the remedy.
 func TestNothingIsDoneWithoutTheFilter(t *testing.T) {
 	said := inLayer(t, "no filter", 0)
 	if !strings.HasPrefix(said, "[], ") || !strings.Contains(said, "CONFIG_SECCOMP_FILTER, and a container runtime whose own profile allows prctl(2) and seccomp(2)") {
@@ -101,7 +101,7 @@ func TestNothingIsDoneWithoutTheFilter(t *testing.T) {
 	}
 }
 
-// Landlock by itself refuses to open files, where there is any.
+// Landlock alone prevents opening files, if the kernel has it.
 func TestLandlock(t *testing.T) {
 	if version, err := landlock.LandlockGetABIVersion(); err != nil || version < 1 {
 		t.Skipf("the kernel has no Landlock: %v", err)
@@ -111,8 +111,7 @@ func TestLandlock(t *testing.T) {
 	}
 }
 
-// A process that is hidden can still start its children, as every user, and none of that user can
-// read its memory.
+// A hidden process can still start its children, as any user, and other processes of that user cannot read its memory.
 func TestHide(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("to run as another user takes root")
@@ -125,14 +124,14 @@ func TestHide(t *testing.T) {
 	}
 }
 
-// What this process was started with, and did not open itself, does not reach the child.
+// Files that this process inherited, rather than opened itself, do not reach the child.
 func TestInheritedFilesAreClosed(t *testing.T) {
 	file, err := os.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETFD, 0); err != nil { // as a program that knows nothing of it passes it on
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETFD, 0); err != nil { // as an unaware parent program would leave it
 		t.Fatal(err)
 	}
 	said, err := run(t.Context(), fmt.Sprintf("read in %d", file.Fd()), roomy)

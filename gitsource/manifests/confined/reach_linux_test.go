@@ -16,14 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reach is what code tries that has taken a process over, each with the system call itself, as such
-// code would.
+// reach makes the attempts of code that has taken over a process. Each uses the raw system call, as such code would.
 type reach struct {
-	// dir has the files "file" and "other" in it.
+	// dir contains the files "file" and "other".
 	dir string
 	// victim is another process of the same user.
 	victim int
-	// socket was open before.
+	// socket was opened before.
 	socket int
 }
 
@@ -71,7 +70,7 @@ func errnoOf(_, _ uintptr, errno unix.Errno) error {
 	return nil
 }
 
-// fork makes a process that ends at once.
+// fork creates a process that ends immediately.
 func fork() error {
 	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 {
@@ -93,10 +92,10 @@ func executable(then func([]byte) error, protection int) error {
 	return then(page)
 }
 
-// impossible tries everything and returns what did not end with any of these errors.
+// impossible makes all attempts and returns those that did not fail with one of these errors.
 func (r reach) impossible(want ...error) (otherwise []string) {
 	attempts := r.attempts()
-	for _, name := range slices.Sorted(maps.Keys(attempts)) { // bind comes before connect, which would do it too
+	for _, name := range slices.Sorted(maps.Keys(attempts)) { // bind comes before connect, which would bind too
 		if err := attempts[name](); !slices.Contains(want, err) {
 			otherwise = append(otherwise, fmt.Sprintf("%s: %v", name, err))
 		}
@@ -104,8 +103,8 @@ func (r reach) impossible(want ...error) (otherwise []string) {
 	return otherwise
 }
 
-// reachFrom is what the child that Run starts tries against its parent. Without the filter most of
-// it would be possible, and the process would be replaced by what execve starts.
+// reachFrom makes the attempts from the child against its parent. Without the filter, most would succeed, and execve
+// would replace the process.
 func reachFrom(dir string) string {
 	r := reach{dir: dir, victim: os.Getppid(), socket: 1}
 	otherwise := r.impossible(unix.EPERM)
@@ -119,7 +118,7 @@ func reachFrom(dir string) string {
 	return strings.Join(otherwise, "; ")
 }
 
-// readFrom reads from a file that is open, or not.
+// readFrom reads from a file descriptor, which may not be open.
 func readFrom(descriptor string) string {
 	fd, err := strconv.Atoi(descriptor)
 	if err != nil {
@@ -129,7 +128,7 @@ func readFrom(descriptor string) string {
 	return fmt.Sprint(err)
 }
 
-// sceneFor makes what there is to reach for.
+// sceneFor creates the targets of the attempts.
 func sceneFor(t *testing.T) reach {
 	t.Helper()
 	r := reach{dir: t.TempDir(), victim: os.Getpid()}
@@ -141,8 +140,8 @@ func sceneFor(t *testing.T) reach {
 	return r
 }
 
-// The child that Run starts can do nothing of all that: each is refused by the filter, whatever
-// else would refuse it too.
+// A child started by Run can do none of this: the filter refuses each attempt, even if something else would refuse it
+// too.
 func TestTheChildReachesNothing(t *testing.T) {
 	r := sceneFor(t)
 	said, err := run(t.Context(), "reach in "+r.dir, roomy)
@@ -155,8 +154,7 @@ func TestTheChildReachesNothing(t *testing.T) {
 	}
 }
 
-// A process does all of it before it is confined, and nothing after it, on a thread that was there
-// before.
+// A process can do everything before it is confined, and nothing afterwards, even on a thread that already existed.
 func TestConfinementIsWhatRefuses(t *testing.T) {
 	if dir := os.Getenv("QUORATE_TEST_REACH"); dir != "" {
 		t.Log(reachTwice(dir))
@@ -174,7 +172,7 @@ func TestConfinementIsWhatRefuses(t *testing.T) {
 	}
 }
 
-// reachTwice tries on one thread, before and after another one confines the process.
+// reachTwice makes the attempts on one thread, before and after another thread confines the process.
 func reachTwice(dir string) string {
 	victim := exec.Command("/proc/self/exe", "-test.run=^$")
 	stdin, err := victim.StdinPipe()

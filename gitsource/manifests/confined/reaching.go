@@ -1,12 +1,12 @@
 package confined
 
-// Reach is what a process can still do besides computing: it starts no program, sends no signal to
-// another process and reads nobody's memory.
+// Reach specifies what a process can do in addition to computing. It can never start programs, signal other processes
+// or read their memory.
 type Reach struct {
-	// Read are files, and directories with all that is below them, to read. Write are directories
-	// to make, change and remove files in as well. What is not there is left out. Where the kernel
-	// has no Landlock, every file of the user can be read and written.
+	// Read lists files, and directories with everything below them, that may be read. Write lists directories in which
+	// files may also be created, changed and removed. Missing paths are ignored. If the kernel has no Landlock, all
+	// files of the user can be read and written.
 	Read, Write []string
-	// Network is whether it may connect to others. Nobody ever connects to it.
+	// Network allows outgoing connections. Incoming connections are never allowed.
 	Network bool
 }

@@ -10,10 +10,10 @@ import (
 	access "github.com/landlock-lsm/go-landlock/landlock/syscall"
 )
 
-// openFiles and connections that a process has at once: each takes memory of the kernel.
+// openFiles is the maximum number of open files and connections: each takes kernel memory.
 const openFiles = 1024
 
-// confineTo bounds what this process can still do to what r says.
+// confineTo restricts this process to what r allows.
 func confineTo(r Reach, l Limits) error {
 	if !filters {
 		return errNoFilter
@@ -44,8 +44,7 @@ func confineTo(r Reach, l Limits) error {
 	return nil
 }
 
-// withFiles takes the right to all other files, and to wait for connections, where the kernel has
-// Landlock.
+// withFiles drops the rights to all other files, and to accept connections, if the kernel has Landlock.
 func withFiles(r Reach) error {
 	all := landlock.V11
 	rights := landlock.Config{HandledAccessFS: all.HandledAccessFS, HandledAccessNet: all.HandledAccessNet}

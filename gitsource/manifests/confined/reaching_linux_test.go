@@ -16,7 +16,7 @@ const testReacher = "quorate-test-reacher"
 
 func init() { ServeReaching(testReacher, func(json.RawMessage) {}, reachOut) }
 
-// reachOut does what the task names, in a process that reaches files and the network.
+// reachOut does what the task requests, in a process that may use files and the network.
 func reachOut(parent *Parent, work json.RawMessage) {
 	var what string
 	if err := json.Unmarshal(work, &what); err != nil {
@@ -32,7 +32,7 @@ func reachOut(parent *Parent, work json.RawMessage) {
 	}
 }
 
-// A process that reaches others has the bounds of any, and says which one it has gone past.
+// A process started by RunReaching has the same limits as any other, and reports which one it exceeded.
 func TestReachingIsBounded(t *testing.T) {
 	for what, want := range map[string]string{
 		"take memory": "takes more than 96 MiB of memory",
@@ -46,7 +46,7 @@ func TestReachingIsBounded(t *testing.T) {
 	}
 }
 
-// socketsMade are those that can be made.
+// socketsMade returns the kinds of sockets that can be created.
 func socketsMade() []string {
 	made := []string{}
 	try := func(name string, family, kind, protocol int) {
@@ -69,7 +69,7 @@ func socketsMade() []string {
 	return made
 }
 
-// Of sockets, a process has those that it connects by, and the one that knows the names of network
+// A process can create only the sockets for outgoing connections, and the one that returns the names of network
 // interfaces.
 func TestSockets(t *testing.T) {
 	for _, network := range []bool{true, false} {

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// computing are the system calls, whatever their arguments, of a Go program that computes and talks
-// through pipes it has: its scheduler, memory, clock, signals and end. None of them names a file,
-// an address or another process. The most frequent ones come first.
+// computing are the system calls of a Go program that only computes and uses its existing pipes, allowed with any
+// arguments: for the scheduler, memory, clock, signals and exit. None of them names a file, an address or another
+// process. The most frequent come first.
 var computing = []uint32{
 	unix.SYS_FUTEX, unix.SYS_READ, unix.SYS_WRITE, unix.SYS_MADVISE, unix.SYS_MUNMAP, unix.SYS_NANOSLEEP,
 	unix.SYS_CLOCK_NANOSLEEP,
@@ -25,20 +25,20 @@ var computing = []uint32{
 	unix.SYS_RESTART_SYSCALL,
 	unix.SYS_GETPID, unix.SYS_GETTID, unix.SYS_GETRANDOM, unix.SYS_CLOCK_GETTIME, unix.SYS_GETTIMEOFDAY,
 	unix.SYS_MINCORE,
-	unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, // of threads that a C library makes, under the race detector
+	unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, // for threads of a C library, under the race detector
 	unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
 }
 
-// argument is where a filter finds the lower half of an argument of a system call; the kernel reads
-// no more of those that are looked at here.
+// argument loads the lower half of an argument of a system call. For the arguments checked here, the kernel reads only
+// that half.
 func argument(i uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: 16 + 8*i, Size: 4} }
 
-// filters: there is a filter of system calls for this architecture. Each has its own numbers, and
-// on some the arguments are elsewhere.
+// filters reports that a filter exists for this architecture. System call numbers differ between architectures, and on
+// some the offsets of arguments do too.
 const filters = true
 
 const (
-	systemCall   = 0 // offset of its number
+	systemCall   = 0 // offset of the system call number
 	architecture = 4
 )
 
@@ -52,13 +52,12 @@ func fail(errno unix.Errno) bpf.Instruction {
 	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 }
 
-// onlyComputing is the filter for a process of that ID. What it does not name fails with EPERM
-// rather than to end the process: libraries look for files that they can do without, and a later Go
-// may try a call before it falls back on another.
+// onlyComputing returns the filter for the process pid. Other calls fail with EPERM instead of ending the process:
+// libraries look for optional files, and a later version of Go may try a call before falling back to another.
 func onlyComputing(pid int) []bpf.Instruction { return computingAnd(pid, nil) }
 
-// computingAnd is the filter for a process that computes, and may do these calls, whatever their
-// arguments, and what these decisions let through.
+// computingAnd returns the filter for a process that computes. It also allows these calls with any arguments, and
+// whatever the decisions allow.
 func computingAnd(pid int, calls []uint32, decisions ...[]bpf.Instruction) []bpf.Instruction {
 	const (
 		newThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM |
@@ -84,17 +83,17 @@ func computingAnd(pid int, calls []uint32, decisions ...[]bpf.Instruction) []bpf
 		when(unix.SYS_CLONE, argument(0),
 			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: everyFlag &^ newThread, SkipTrue: 2},
 			bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.CLONE_THREAD, SkipTrue: 1}, allow, refuse),
-		// Its flags are in memory, where a filter does not see them: clone is what is left.
+		// Its flags are in memory, where a filter cannot read them, so only clone is left.
 		when(unix.SYS_CLONE3, fail(unix.ENOSYS)),
 		[]bpf.Instruction{refuse})
 }
 
-// when decides on one system call. What it does ends with a return.
+// when applies instructions to one system call. They must end with a return.
 func when(number uint32, do ...bpf.Instruction) []bpf.Instruction {
 	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: uint8(len(do))}}, do...)
 }
 
-// install puts all threads of the process, and those to come, under a filter, for good.
+// install puts all current and future threads of the process under a filter, permanently.
 func install(filter []bpf.Instruction) error {
 	raw, err := bpf.Assemble(filter)
 	if err != nil {
@@ -104,7 +103,7 @@ func install(filter []bpf.Instruction) error {
 	for i, r := range raw {
 		program[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
-	runtime.LockOSThread() // no_new_privs is the thread's; the others have it from the filter
+	runtime.LockOSThread() // no_new_privs applies to this thread; the filter sets it on the others
 	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up new privileges with prctl(2): %w", err)

@@ -6,8 +6,8 @@ const auditArchitecture = unix.AUDIT_ARCH_LOONGARCH64
 
 var computingHere []uint32
 
-// statAt is called otherwise on other architectures.
+// statAt has a different name on other architectures.
 const statAt = unix.SYS_NEWFSTATAT
 
-// filingHere are those that newer architectures do not have.
+// filingHere are system calls that newer architectures lack.
 var filingHere []uint32

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// What the processes say to each other is a line of JSON each: this one the task and then the
-// answers, the child what it asks and tells.
+// The processes exchange JSON, one message per line. The parent sends the task and then the answers; the child sends
+// its questions and results.
 
 type task struct {
 	Limits Limits
