@@ -8,23 +8,23 @@ import (
 	"io/fs"
 )
 
-// Question is about one name in a source: what a directory lists, what kind of file a name is, or
-// what is in a file.
+// Question asks about one name in a source: the entries of a directory (List), the type of a file (Kind) or its content
+// (Read).
 type Question struct {
 	List, Kind, Read string `json:",omitempty"`
 }
 
-// Answer is the answer to a Question, as one process gives it to another.
+// Answer is the answer to a Question, sent from one process to another.
 type Answer struct {
 	Entries entries     `json:",omitempty"`
 	Kind    fs.FileMode `json:",omitempty"`
 	Content []byte      `json:",omitempty"`
 	Error   string      `json:",omitempty"`
-	// Missing says that there is nothing of that name.
+	// Missing is set if the name does not exist.
 	Missing bool `json:",omitempty"`
 }
 
-// Answers answers questions about a file system, within the limits on a file.
+// Answers returns a function that answers questions about a file system, within the limits on a file.
 func Answers(fsys fs.FS, l Limits) func(Question) Answer {
 	t := fsTree{fsys, l.orDefault().FileBytes}
 	return func(q Question) (a Answer) {
@@ -45,10 +45,10 @@ func Answers(fsys fs.FS, l Limits) func(Question) Answer {
 	}
 }
 
-// maxErrorBytes of an error about one name.
+// maxErrorBytes is the maximum length of an error about one name.
 const maxErrorBytes = 1 << 10
 
-// Check says what Answers would not answer within these limits.
+// Check returns an error unless Answers could have given this answer within the limits.
 func (a Answer) Check(l Limits) error {
 	bound := l.orDefault().FileBytes
 	switch {
@@ -63,13 +63,13 @@ func (a Answer) Check(l Limits) error {
 	return nil
 }
 
-// entries of one directory.
+// entries are the entries of one directory.
 type entries []entry
 
-// ListBytes bounds the list of one directory, by the bound on one file.
+// ListBytes returns the maximum size of one directory listing, given the limit on one file.
 func ListBytes(fileBytes int64) int64 { return max(2*fileBytes, 1<<20) }
 
-// bytes is what they take, about, as text and in memory.
+// bytes returns the approximate size of the entries, as text and in memory.
 func (all entries) bytes() int64 {
 	sum := int64(0)
 	for _, e := range all {
@@ -78,8 +78,8 @@ func (all entries) bytes() int64 {
 	return sum
 }
 
-// UnmarshalJSON takes no more memory than an honest process has them take: entries that name
-// nothing would take ten times as much as their text.
+// UnmarshalJSON limits memory use to that of an honest listing: without the check, entries without names could take ten
+// times the memory of their text.
 func (all *entries) UnmarshalJSON(text []byte) error {
 	least := len(`{"Name":"x","Type":0},`)
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 )
 
-// What an honest process answers within the limits is taken, and anything larger is not.
+// Answers of an honest process within the limits are accepted, and larger ones are rejected.
 func TestAnswersAreBounded(t *testing.T) {
 	const bytes = 1 << 10
 	limits := Limits{FileBytes: bytes}

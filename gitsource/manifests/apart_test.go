@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// stuck is a source whose first file is never read to its end, until it is let go.
+// stuck is a source with a first file that cannot be read to its end until release is closed.
 type stuck struct {
 	fstest.MapFS
 	name             string
@@ -27,7 +27,7 @@ func (s stuck) Open(name string) (fs.File, error) {
 	return s.MapFS.Open(name)
 }
 
-// However long one source takes, another is read meanwhile.
+// A source that takes long does not delay reading another one.
 func TestNoSourceHoldsAnother(t *testing.T) {
 	for kind, file := range map[string]string{"plain": "", "kustomized": "resources: [a.yaml]\n"} {
 		t.Run(kind, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestNoSourceHoldsAnother(t *testing.T) {
 	}
 }
 
-// Directives of YAML are refused where they stand, before anything counts them.
+// YAML directives are rejected with their position, before the nodes are counted.
 func TestDirectives(t *testing.T) {
 	for content, want := range map[string]string{
 		"%TAG ! tag:x,2000:\n---\n" + clusterNamed("a"):                                "a.yaml:1: ",
@@ -76,8 +76,8 @@ func TestDirectives(t *testing.T) {
 	}
 }
 
-// A kustomization can be wrong in thousands of places: a hundred are told, and each place is looked
-// for once at most.
+// A kustomization may have thousands of errors: at most a hundred are reported, and each reference is looked up at most
+// once.
 func TestManyBadReferences(t *testing.T) {
 	bad := "resources:\n" + numbered("- https://example.com/%d.yaml\n", 60_000)
 	start := time.Now()
@@ -93,8 +93,8 @@ func TestManyBadReferences(t *testing.T) {
 	}
 }
 
-// Of very many broken clusters each is named, and what is told of all of them is no more than a
-// person reads; what is left out is said.
+// With very many invalid clusters, each one is named, but the total number of problems stays readable. The report
+// states that some are left out.
 func TestManyBrokenClusters(t *testing.T) {
 	const clusters = 400
 	var content strings.Builder

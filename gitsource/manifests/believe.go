@@ -7,9 +7,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// believe takes in a cluster that the child has read. Whoever might have taken the child over is
-// held to what a source may declare: a cluster where it may, which is applied as that one and as
-// nothing else.
+// believe accepts a cluster from the child after checking it. Even a compromised child can only declare a cluster in an
+// allowed namespace, and the applied object must be that cluster.
 func (r *reading) believe(d Declared) error {
 	metadata, _ := d.Applied["metadata"].(map[string]any)
 	name := d.Cluster.Namespace + "/" + d.Cluster.Name
@@ -26,8 +25,7 @@ func (r *reading) believe(d Declared) error {
 	return nil
 }
 
-// believeProblem takes in a problem that it has found, of the source or of a cluster where the
-// source may declare one.
+// believeProblem accepts a problem from the child if it concerns the source or a cluster in an allowed namespace.
 func (r *reading) believeProblem(p Problem) error {
 	if namespace, _, ofCluster := strings.Cut(p.Cluster, "/"); ofCluster && !r.options.allows(namespace) {
 		return fmt.Errorf("believe the process that reads in confinement: it tells a problem of %s, where the source "+

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Should a source take the process over that reads it, that process still declares clusters where
-// the source may, and as one cluster each.
+// If a source compromises the process that reads it, that process can still only declare clusters in allowed
+// namespaces, each as a single cluster.
 func TestWhatIsBelieved(t *testing.T) {
 	object := func(namespace, name string) string {
 		return fmt.Sprintf(`{"apiVersion":"etcd.quorate.dev/v1alpha1","kind":"EtcdCluster","metadata":{"name":%q,"namespace":%q},"spec":{"version":"3.6.5"}}`, name, namespace)
@@ -35,7 +35,7 @@ func TestWhatIsBelieved(t *testing.T) {
 	}
 }
 
-// That there is no such path is what the source has answered, and no word of the process that reads it.
+// Only the source's answers decide whether a path is missing, not the process that reads it.
 func TestMissingIsNotTakenOnTrust(t *testing.T) {
 	there := map[string]bool{"clusters": true, "clusters/base": true}
 	for _, test := range []struct {
@@ -44,7 +44,7 @@ func TestMissingIsNotTakenOnTrust(t *testing.T) {
 		missing string
 	}{
 		{"clusters/base", []string{"clusters", "clusters/base"}, ""},
-		{"clusters/base", []string{"clusters/base", "components"}, ""}, // which a kustomization names
+		{"clusters/base", []string{"clusters/base", "components"}, ""}, // named by a kustomization
 		{"clusters/prod", []string{"clusters", "clusters/prod"}, "clusters/prod"},
 		{"apps/etcd", []string{"apps"}, "apps"},
 		{"clusters/prod", nil, ""},
@@ -74,7 +74,7 @@ func encoded(t *testing.T, m message) []byte {
 	return line
 }
 
-// What it says is wrong holds up clusters where the source may declare some, and no others.
+// Problems reported by the process can block only clusters in namespaces that are allowed.
 func TestWhichProblemsAreBelieved(t *testing.T) {
 	for cluster, believed := range map[string]bool{"": true, "dev/a": true, "prod/a": false} {
 		said, err := json.Marshal(message{Problem: &Problem{Message: "x", Cluster: cluster}})

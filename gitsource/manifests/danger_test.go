@@ -22,13 +22,12 @@ import (
 
 const bareEnv = "QUORATE_TEST_BARE_KUSTOMIZE"
 
-// A danger is a source that does harm to a process that renders it with kustomize as it comes,
-// however it restricts loading.
+// danger is a source that harms a process that renders it with unmodified kustomize, even if loading is restricted.
 type danger struct {
 	files map[string]string
-	// harm is a part of what the process says at its end.
+	// harm is part of the process's last output.
 	harm string
-	// want are parts of the one problem that Read makes of it.
+	// want is part of the one problem that Read returns.
 	want string
 }
 
@@ -77,8 +76,8 @@ const billionLaughs = `  a: &a [x,x,x,x,x,x,x,x,x,x]
   h: [*g,*g,*g,*g,*g,*g,*g,*g,*g,*g]
 `
 
-// What bare kustomize does with a source, and what becomes of it here. The bare one runs in a child
-// of this test, in little memory.
+// TestDangers compares what unmodified kustomize does with a source, and what Read does. Unmodified kustomize runs in a
+// child of this test, with little memory.
 func TestDangers(t *testing.T) {
 	if dir := os.Getenv(bareEnv); dir != "" {
 		renderBare(dir)
@@ -116,7 +115,7 @@ func TestDangers(t *testing.T) {
 	}
 }
 
-// sayBare returns what a child that renders the files with bare kustomize says until it ends.
+// sayBare runs a child that renders the files with unmodified kustomize, and returns its output.
 func sayBare(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -133,8 +132,8 @@ func sayBare(t *testing.T, files map[string]string) string {
 	return fmt.Sprintf("%s%v", out, err)
 }
 
-// renderBare renders from the disk, with kustomize's own restrictions on loading. That it has
-// little memory and stack is for the machine's sake.
+// renderBare renders from disk, with kustomize's own loading restrictions. Memory and stack are limited to protect the
+// machine.
 func renderBare(dir string) {
 	debug.SetMaxStack(16 << 20)
 	const memory = 128 << 20

@@ -16,19 +16,18 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// declaration is an object that says to be a cluster, on its way to be one or to be a
-// list of problems.
+// declaration is an object that claims to be a cluster. It becomes a cluster or a list of problems.
 type declaration struct {
 	object
-	// name is empty in part where the object does not say.
+	// name is partly empty if the object does not set both name and namespace.
 	name     types.NamespacedName
 	told     told
 	problems []Problem
-	// room is how many problems are told.
+	// room is the maximum number of problems to report.
 	room int
 }
 
-// declare decodes an object as a cluster. What is no cluster with a name is only in the problems.
+// declare decodes an object as a cluster. If the object is not a cluster with a name, only problems are returned.
 func (f *files) declare(o object) (declarations []*declaration, problems []Problem) {
 	if f.objects++; f.objects > f.limits.Objects {
 		return nil, []Problem{{File: o.file, Message: f.exceed("max-objects", "more than %d objects are declared",
@@ -46,7 +45,7 @@ func (f *files) declare(o object) (declarations []*declaration, problems []Probl
 	if d.name.Name == "" {
 		return nil, d.problems
 	}
-	// Without aliases, what is read is hardly larger as JSON.
+	// Without aliases, an object is hardly larger as JSON than as YAML.
 	if f.declared += int64(len(d.told.Applied)); f.declared > 2*f.limits.TotalBytes {
 		_ = f.exceed("max-total-bytes", "more than %s are declared", mebibytes(2*f.limits.TotalBytes))
 	}
@@ -54,18 +53,18 @@ func (f *files) declare(o object) (declarations []*declaration, problems []Probl
 	return []*declaration{d}, nil
 }
 
-// room is how many problems are told of the next object: fewer where much is wrong with others, and
-// one at least.
+// room returns how many problems to report for the next object. It is smaller if other objects have many problems, but
+// at least one.
 func (f *files) room() int { return max(1, min(maxProblems, allProblems-f.told)) }
 
-// release lets go of what was read: all that is still asked for is the line of the name.
+// release frees the decoded object. Only the line of the name is still needed.
 func (d *declaration) release() {
 	d.line = d.lineOf("metadata.name")
 	d.node, d.value = nil, nil
 }
 
-// shorten leaves out problems that there is no room for, and says so. Where there is room for as
-// many as are told of one cluster at all, that is seen to when they are in order.
+// shorten truncates the problems to the room left and marks the truncation. If the room is the full maxProblems,
+// presentable truncates them after sorting.
 func (d *declaration) shorten() {
 	if d.room < maxProblems && len(d.problems) > d.room {
 		d.problems = d.problems[:d.room]
@@ -73,7 +72,7 @@ func (d *declaration) shorten() {
 	}
 }
 
-// settle looks at all declarations together. A cluster with a problem is only in the problems.
+// settle checks all declarations together. A cluster with a problem is returned only in the problems.
 func settle(declarations []*declaration) (clusters []told, problems []Problem) {
 	checkNames(declarations)
 	slices.SortStableFunc(declarations, func(a, b *declaration) int {
@@ -88,8 +87,7 @@ func settle(declarations []*declaration) (clusters []told, problems []Problem) {
 	return clusters, problems
 }
 
-// declare decodes one object as a cluster, gathering all that is wrong with it, as far as there is
-// room for it.
+// declare decodes one object as a cluster and collects its problems, up to room.
 func (o Options) declare(from object, room int) *declaration {
 	d := &declaration{object: from, room: room}
 	switch {
@@ -107,7 +105,7 @@ func (o Options) declare(from object, room int) *declaration {
 	return d
 }
 
-// decode makes a cluster of an object.
+// decode validates an object and turns it into a cluster.
 func (d *declaration) decode(o Options) {
 	applied, ok := d.checkMetadata(o.Namespace)
 	if !ok {
@@ -139,7 +137,7 @@ func (d *declaration) decode(o Options) {
 	}
 }
 
-// finish makes the cluster of an object that is valid.
+// finish builds the cluster from a valid object.
 func (d *declaration) finish(applied, defaulted map[string]any) {
 	d.told = told{File: d.file, Line: d.line, Lines: d.lines()}
 	var cluster v1alpha1.EtcdCluster
@@ -161,7 +159,7 @@ func (d *declaration) finish(applied, defaulted map[string]any) {
 	d.told.Warnings = schema.Warnings(cluster.Spec)
 }
 
-// problem notes what is wrong with the field at path, unless more is known already than is told.
+// problem records a problem of the field at path, unless there are already more problems than will be reported.
 func (d *declaration) problem(path, format string, args ...any) {
 	if len(d.problems) > d.room {
 		return
@@ -173,8 +171,8 @@ func (d *declaration) problem(path, format string, args ...any) {
 	d.problems = append(d.problems, p)
 }
 
-// invalid words an error of the API server's validation. Its rules on the whole object have
-// no field, and can be about no field of metadata but the name.
+// invalid records an error of the API server's validation in readable words. Rules on the whole object name no field;
+// the only metadata field that they can concern is the name.
 func (d *declaration) invalid(err *field.Error) {
 	detail := strings.TrimPrefix(err.Detail, err.Field+" in body ")
 	if strings.HasPrefix(detail, quantityWanted) {
@@ -193,7 +191,7 @@ func (d *declaration) invalid(err *field.Error) {
 	}
 }
 
-// checkFields finds the fields that an EtcdCluster does not have.
+// checkFields reports unknown fields of an EtcdCluster.
 func (d *declaration) checkFields(value map[string]any) {
 	for _, path := range schema.UnknownFields(value) {
 		if len(d.problems) > d.room {
@@ -207,8 +205,8 @@ func (d *declaration) checkFields(value map[string]any) {
 	}
 }
 
-// nameUndecoded takes over the problems of an object that could not be decoded. If it tells its
-// name, it is known which cluster is broken.
+// nameUndecoded takes the problems of an object that could not be decoded. If the object has a name, the problems name
+// the cluster.
 func (d *declaration) nameUndecoded(namespace string) {
 	d.problems = d.object.problems[:min(len(d.object.problems), d.room+1)]
 	if d.node == nil || textAt(d.node, "kind") != v1alpha1.Kind || textAt(d.node, "metadata", "name") == "" {

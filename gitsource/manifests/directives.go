@@ -4,9 +4,8 @@ import (
 	"bytes"
 )
 
-// checkText says what is wrong with a text before anything parses it: directives, whose number the
-// parser cannot handle, and a document that would have too many nodes. What stands before can be
-// parsed.
+// checkText checks a text before it is parsed: it finds directives, which the parser cannot handle in large numbers,
+// and documents with too many nodes. It returns the part before the problem, which can be parsed.
 func (f *files) checkText(content []byte) (before []byte, wrong *finding) {
 	if i := directiveIn(content); i >= 0 {
 		return nil, &finding{lineAt(content, i),
@@ -21,7 +20,7 @@ func (f *files) checkText(content []byte) (before []byte, wrong *finding) {
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// directiveIn is where the first line starts with % and a letter; -1 if none does.
+// directiveIn returns the offset of the first line that starts with % and a letter, or -1.
 func directiveIn(content []byte) int {
 	for i := bytes.IndexByte(content, '%'); i >= 0; {
 		if startsLine(content[:i]) && i+1 < len(content) && isLetter(content[i+1]) {
@@ -36,11 +35,10 @@ func directiveIn(content []byte) int {
 	return -1
 }
 
-// lineBreaks are those of YAML 1.1, which the parser takes for breaks, and what may stand before
-// the first line.
+// lineBreaks are the line breaks of YAML 1.1, which the parser recognizes.
 var lineBreaks = [][]byte{[]byte("\n"), []byte("\r"), []byte("\u0085"), []byte("\u2028"), []byte("\u2029")}
 
-// startsLine says whether what follows is at the start of a line.
+// startsLine reports whether a line starts after before. A byte order mark may precede the first line.
 func startsLine(before []byte) bool {
 	if len(before) == 0 || string(before) == "\ufeff" {
 		return true

@@ -11,21 +11,20 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// files reads the files of one revision within bounds. Going past a bound on the whole is
-// remembered: what was read then is not all that is declared.
+// files reads the files of one revision within limits. If a limit on the whole source is exceeded, the error is kept,
+// because the declarations that were read are then incomplete.
 type files struct {
 	ctx     context.Context
 	tree    tree
 	options Options
 	limits  Limits
-	// rendering is told which kustomization is rendered.
+	// rendering is called with the kustomization that is being rendered.
 	rendering func(root string)
-	// kinds are what names are known to be.
+	// kinds caches the types of names.
 	kinds map[string]known
 
 	count, nodes, documents, objects int
-	// size of what was read, and declared of what is declared, in bytes. told is how many problems
-	// were found.
+	// size is the number of bytes read, declared the number of bytes declared, and told the number of problems found.
 	size, declared int64
 	told           int
 	exceeded       error
@@ -36,7 +35,7 @@ type known struct {
 	err  error
 }
 
-// kind is the type of what name names.
+// kind returns the type of the file called name.
 func (f *files) kind(name string) (fs.FileMode, error) {
 	k, ok := f.kinds[name]
 	if !ok {
@@ -67,7 +66,7 @@ func (f *files) read(name string) ([]byte, error) {
 	return content, nil
 }
 
-// list returns the entries of a directory, by name.
+// list returns the entries of a directory, sorted by name.
 func (f *files) list(dir string) ([]entry, error) {
 	if err := f.ctx.Err(); err != nil {
 		return nil, err
@@ -84,8 +83,8 @@ func (f *files) list(dir string) ([]entry, error) {
 	return entries, nil
 }
 
-// checkDirectory says why dir cannot be the directory to read. No part of its path may be
-// a symbolic link or a submodule: neither is followed.
+// checkDirectory returns an error if dir cannot be read as a directory. No part of its path may be a symbolic link or a
+// submodule: they are not followed.
 func (f *files) checkDirectory(dir string) error {
 	here := "."
 	for part := range strings.SplitSeq(dir, "/") {

@@ -35,8 +35,8 @@ func seeds(f *testing.F, add func(name string, content []byte)) {
 	}
 }
 
-// readFuzzed reads a tree in bounded time. What holds no kustomization is read in this process,
-// where the fuzzer sees which code runs.
+// readFuzzed reads a tree within a time limit. A tree without a kustomization is read in this process, so that the
+// fuzzer can measure coverage.
 func readFuzzed(t *testing.T, tree fstest.MapFS, o Options) Declarations {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -54,7 +54,7 @@ func readFuzzed(t *testing.T, tree fstest.MapFS, o Options) Declarations {
 	return read
 }
 
-// readHere does as Read does, but in this process.
+// readHere is like Read, but runs in this process.
 func readHere(ctx context.Context, tree fstest.MapFS, o Options) (read Declarations, err error) {
 	o = o.withDefaults()
 	clusters, problems, err := take(ctx, fsTree{tree, o.Limits.FileBytes}, o, func(string) {})
@@ -69,9 +69,9 @@ func readHere(ctx context.Context, tree fstest.MapFS, o Options) (read Declarati
 	return read, err
 }
 
-// Whatever a file holds: nothing panics, what comes out is either a valid cluster or a problem with
-// a place, and it comes out the same again. To ignore other kinds ignores no cluster, and only
-// namespaces that are allowed are declared in.
+// For any file content, decoding does not panic, and it returns only valid clusters and problems with a position. The
+// result is deterministic. Ignoring other kinds never ignores a cluster, and clusters are declared only in allowed
+// namespaces.
 func FuzzDecode(f *testing.F) {
 	seeds(f, func(name string, content []byte) {
 		if isManifest(name) {
@@ -96,8 +96,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Whatever a kustomization holds, and the file beside it: it ends, nothing panics but kustomize,
-// and nothing is fetched.
+// For any content of a kustomization and its resource, rendering ends, only kustomize itself may panic, and nothing is
+// fetched.
 func FuzzRender(f *testing.F) {
 	resource := []byte(clusterNamed("a"))
 	seeds(f, func(name string, content []byte) {
@@ -109,7 +109,7 @@ func FuzzRender(f *testing.F) {
 		tree := fstest.MapFS{"kustomization.yaml": {Data: kustomization}, "a.yaml": {Data: resource}}
 		for _, p := range readFuzzed(t, tree, Options{}).Problems {
 			if bytes.Contains([]byte(p.Message), []byte("panicked")) {
-				t.Log(p) // kustomize's own; it is a problem, and not the end
+				t.Log(p) // in kustomize itself; it is reported as a problem
 			}
 		}
 	})

@@ -17,10 +17,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what is, instead of comparing it with what was wanted")
 
-// Each archive in testdata/gitsource is a source, with what is declared in it as its last file,
-// "want". Its comment says what it shows; lines "path: DIR", "namespace: NAME", "allow: NAME NAME",
-// "ignore: other kinds" and "allow-image-repository: PATTERN;PATTERN" and the like in it are
-// options.
+// TestGolden reads each archive in testdata/gitsource as a source. Its last file, "want", is the expected result. Its
+// comment describes the case; lines such as "path: DIR", "namespace: NAME", "allow: NAME NAME", "ignore: other kinds"
+// and "allow-image-repository: PATTERN;PATTERN" are options.
 func TestGolden(t *testing.T) {
 	archives, err := filepath.Glob("../../testdata/gitsource/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -87,7 +86,7 @@ func optionsIn(t *testing.T, comment string) (o Options) {
 	return o
 }
 
-// show prints what Read returned, as a person reads it.
+// show formats the result of Read for reading.
 func show(desired Declarations, err error) string {
 	var b strings.Builder
 	if err != nil {

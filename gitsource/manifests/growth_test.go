@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// growing are sources that grow with n, in what a parser or what looks at its nodes might be slow
-// at.
+// growing are sources that grow with n in ways that could slow down a parser or the checks on its nodes.
 var growing = map[string]struct {
 	n     int
 	files func(n int) map[string]string
@@ -75,8 +74,8 @@ func numberedFiles(n int) map[string]string {
 	return files
 }
 
-// What is four times as much takes about four times as long, and never long: processor time is
-// measured, the child's too, and beside what an ordinary source takes in the same run.
+// A source four times as large takes about four times as long, and never very long. The test measures processor time,
+// including the child's, relative to an ordinary source in the same run.
 func TestTimeGrowsWithSize(t *testing.T) {
 	ordinary := min(timeOf(t, plain(clusters)(1)), timeOf(t, plain(clusters)(1)))
 	most := 100*ordinary + time.Second
@@ -86,7 +85,7 @@ func TestTimeGrowsWithSize(t *testing.T) {
 			four := timeOf(t, g.files(4*g.n))
 			t.Logf("%s, and %s for four times as much", once, four)
 			if four > 6*once+2*ordinary {
-				once, four = timeOf(t, g.files(g.n)), timeOf(t, g.files(4*g.n)) // a second look
+				once, four = timeOf(t, g.files(g.n)), timeOf(t, g.files(4*g.n)) // repeat the measurement once
 			}
 			if four > 6*once+2*ordinary || four > most {
 				t.Errorf("%s, and %s for four times as much; want six times as much at most, and %s", once, four, most)
@@ -97,7 +96,7 @@ func TestTimeGrowsWithSize(t *testing.T) {
 
 func clusters(n int) string { return numbered("---\n"+clusterNamed("a%d"), n) }
 
-// timeOf is the processor time of this process and its children for reading once.
+// timeOf returns the processor time that this process and its children need to read the files once.
 func timeOf(t *testing.T, files map[string]string) time.Duration {
 	t.Helper()
 	tree := treeOf(files)

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// wrongKind says why an object is no EtcdCluster; nothing if it is one.
+// wrongKind returns why an object is not an EtcdCluster, or "" if it is one.
 func wrongKind(value map[string]any) string {
 	apiVersion, _ := value["apiVersion"].(string)
 	kind, _ := value["kind"].(string)
@@ -42,7 +42,7 @@ func missing(apiVersion string) string {
 const encrypted = "is encrypted with SOPS, and nothing is decrypted here; " +
 	"an EtcdCluster holds no secret and is declared in the clear"
 
-// isEncrypted says whether SOPS wrote the object: it leaves its metadata in it.
+// isEncrypted reports whether SOPS wrote the object: SOPS leaves its metadata in it.
 func isEncrypted(value map[string]any) bool {
 	sops, ok := value["sops"].(map[string]any)
 	return ok && sops["mac"] != nil
@@ -59,8 +59,7 @@ func groupOf(apiVersion string) string {
 	return group
 }
 
-// isOfOtherKind says whether an object is for sure no EtcdCluster and holds none, whatever is wrong
-// with it otherwise.
+// isOfOtherKind reports whether an object certainly neither is nor contains an EtcdCluster, even if it has problems.
 func (o object) isOfOtherKind() bool {
 	if len(o.problems) > 0 {
 		return o.node != nil && isOther(onlyText(o.node, "apiVersion"), onlyText(o.node, "kind")) &&
@@ -71,13 +70,13 @@ func (o object) isOfOtherKind() bool {
 	return isOther(apiVersion, kind) && !(isList(o.value) && holdsCluster(o.value["items"]))
 }
 
-// isOther asks for more than another kind: what may be meant as an EtcdCluster is never ignored.
+// isOther does not only compare kinds: an object that may be meant as an EtcdCluster is never ignored.
 func isOther(apiVersion, kind string) bool {
 	return apiVersion != "" && kind != "" && !strings.HasPrefix(kind, "ENC[") &&
 		!strings.EqualFold(kind, v1alpha1.Kind) && !strings.EqualFold(groupOf(apiVersion), v1alpha1.GroupVersion.Group)
 }
 
-// holdsCluster says whether an item of a list, or of a list in it, may be meant as an EtcdCluster.
+// holdsCluster reports whether an item of a list, or of a nested list, may be meant as an EtcdCluster.
 func holdsCluster(items any) bool {
 	list, ok := items.([]any)
 	if !ok {
@@ -91,7 +90,7 @@ func holdsCluster(items any) bool {
 	return false
 }
 
-// onlyText is the text of a key that stands once in a mapping.
+// onlyText returns the text of a key that occurs exactly once in a mapping.
 func onlyText(n *yaml.Node, key string) string {
 	if n.Kind != yaml.MappingNode {
 		return ""

@@ -13,7 +13,7 @@ import (
 	kustomize "sigs.k8s.io/kustomize/api/types"
 )
 
-// check says why kustomize must not see a file.
+// check returns the problems for which kustomize must not read a file.
 func (k *kustomizeFS) check(name string, content []byte) []Problem {
 	isYAML := isManifest(name) || isKustomizationName(path.Base(name))
 	if problems := textProblem(name, content); isYAML && len(problems) > 0 {
@@ -35,8 +35,7 @@ func (k *kustomizeFS) check(name string, content []byte) []Problem {
 	return k.checkKustomization(name, content)
 }
 
-// checkInline checks the text in a document that may be YAML itself: kustomize decodes
-// patches that are written inline.
+// checkInline checks text values that may be YAML themselves, because kustomize decodes inline patches.
 func (k *kustomizeFS) checkInline(name string, document *yaml.Node) (problems []Problem) {
 	walkNodes(document, func(n *yaml.Node) {
 		if n.Kind != yaml.ScalarNode || !strings.Contains(n.Value, "&") || !strings.Contains(n.Value, "*") {
@@ -55,8 +54,8 @@ func (k *kustomizeFS) checkInline(name string, document *yaml.Node) (problems []
 	return problems
 }
 
-// checkKustomization reads a kustomization as kustomize does, and refuses what would leave
-// the source, run something, or change how later ones are rendered.
+// checkKustomization parses a kustomization as kustomize does, and reports anything that would leave the source, run a
+// program, or affect later renderings.
 func (k *kustomizeFS) checkKustomization(name string, content []byte) []Problem {
 	var kustomization kustomize.Kustomization
 	if err := kustomization.Unmarshal(content); err != nil {
@@ -85,8 +84,8 @@ func (k *kustomizeFS) checkKustomization(name string, content []byte) []Problem 
 	return problems
 }
 
-// restOf is a kustomization in dir reduced to its resources that may be read. Aliases have been
-// expanded within bounds, or it is empty.
+// restOf returns the kustomization in dir, reduced to its readable resources. It has no resources unless it is a single
+// document with aliases that expand within the limits.
 func (k *kustomizeFS) restOf(dir string, content []byte) []byte {
 	var kustomization kustomize.Kustomization
 	rest := []string{}
@@ -99,12 +98,12 @@ func (k *kustomizeFS) restOf(dir string, content []byte) []byte {
 	}
 	encoded, err := json.Marshal(map[string][]string{"resources": rest})
 	if err != nil {
-		panic(err) // lists of strings marshal
+		panic(err) // lists of strings can always be marshaled
 	}
 	return encoded
 }
 
-// isOneDocument says whether a text is one document of YAML whose aliases expand within bounds.
+// isOneDocument reports whether a text is a single YAML document with aliases that expand within the limits.
 func (k *kustomizeFS) isOneDocument(content []byte) bool {
 	documents := 0
 	for document, err := range k.files.documentsIn(content) {
@@ -118,7 +117,7 @@ func (k *kustomizeFS) isOneDocument(content []byte) bool {
 
 func unsupportedFields(k kustomize.Kustomization) (fields []string) {
 	given := map[string]bool{
-		"crds":         len(k.Crds) > 0, // their references may go in circles, and kustomize with them
+		"crds":         len(k.Crds) > 0, // their references may form a cycle, and kustomize would follow it forever
 		"openapi":      len(k.OpenAPI) > 0,
 		"helmCharts":   len(k.HelmCharts) > 0,
 		"helmGlobals":  k.HelmGlobals != nil,
@@ -134,7 +133,7 @@ func unsupportedFields(k kustomize.Kustomization) (fields []string) {
 	return fields
 }
 
-// referencesOf lists the files and directories that a kustomization names, by field.
+// referencesOf returns the files and directories that a kustomization names, by field.
 func referencesOf(k kustomize.Kustomization) map[string][]string {
 	references := map[string][]string{
 		"resources":      k.Resources,
@@ -153,7 +152,7 @@ func referencesOf(k kustomize.Kustomization) map[string][]string {
 		add("patchesJson6902", p.Path)
 	}
 	for _, p := range k.PatchesStrategicMerge { //nolint:staticcheck // deprecated, and kustomize follows it
-		// Kustomize takes for the patch itself what it cannot load.
+		// Kustomize treats a path that it cannot load as an inline patch.
 		if !strings.Contains(string(p), "\n") || strings.HasPrefix(string(p), "http") {
 			add("patchesStrategicMerge", string(p))
 		}
@@ -183,9 +182,8 @@ func addSources(add func(field, reference string), field string, sources kustomi
 	}
 }
 
-// refuseReference says why a reference is not to a file or directory of the source. What
-// kustomize might take for a URL or for a repository is refused even if there is a file of
-// that name.
+// refuseReference returns why a reference is not a file or directory of the source. Anything that kustomize might treat
+// as a URL or repository is refused, even if a file of that name exists.
 func (k *kustomizeFS) refuseReference(dir, reference string) string {
 	lower := strings.ToLower(reference)
 	switch {
@@ -200,7 +198,7 @@ func (k *kustomizeFS) refuseReference(dir, reference string) string {
 	return ""
 }
 
-// lineOfText is the first line that holds the text; 0 if none does.
+// lineOfText returns the first line that contains text, or 0.
 func lineOfText(content []byte, text string) int {
 	i := bytes.Index(content, []byte(text))
 	if i < 0 {

@@ -11,19 +11,19 @@ import (
 	"quorate.dev/quorate/gitsource/manifests/renderer"
 )
 
-// kustomizeFS shows kustomize the files of a source below repositoryRoot. All that kustomize reads
-// it has from Look, so that is where hostile files are stopped.
+// kustomizeFS presents the files of a source to kustomize, below repositoryRoot. Kustomize reads only through Look, so
+// hostile files are stopped there.
 type kustomizeFS struct {
 	files *files
-	// root is the kustomization that is rendered.
+	// root is the kustomization that is being rendered.
 	root string
-	// problems of the files that were asked for. Rendering fails if there are any.
+	// problems are those of the requested files. If there are any, rendering fails.
 	problems []Problem
 }
 
 var _ renderer.Files = (*kustomizeFS)(nil)
 
-// Look returns what is safe to work with. The error says that nothing more is read.
+// Look returns content that is safe for kustomize. An error ends the rendering.
 func (k *kustomizeFS) Look(name string) (renderer.Entry, error) {
 	if err := cmp.Or(k.files.ctx.Err(), k.files.exceeded); err != nil {
 		return renderer.Entry{}, err
@@ -39,9 +39,9 @@ func (k *kustomizeFS) Look(name string) (renderer.Entry, error) {
 	}
 }
 
-// read returns the content of a file. Of one that kustomize must not have it is what lets kustomize
-// go on, so that the problems of all files are found: nothing, or the kustomization without all
-// that it asks for but what may be read.
+// read returns the content of a file. For a file that kustomize must not read, it returns content that lets kustomize
+// continue, so that the problems of all files are found: nothing, or the kustomization reduced to its readable
+// resources.
 func (k *kustomizeFS) read(inner string) []byte {
 	content, problems := k.readChecked(inner)
 	if len(problems) == 0 && inner == k.root {
@@ -77,7 +77,7 @@ func (k *kustomizeFS) kustomizationsIn(dir string) (names []string) {
 	return names
 }
 
-// inner is the name in the source of what kustomize calls name.
+// inner returns the name in the source for a name used by kustomize.
 func (k *kustomizeFS) inner(name string) (inner string, ok bool) {
 	if name == repositoryRoot {
 		return ".", true

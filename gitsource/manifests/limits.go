@@ -6,32 +6,30 @@ import (
 	"time"
 )
 
-// Limits on what is read. One that is zero is that of DefaultLimits.
+// Limits limit what is read. A zero field means its value in DefaultLimits.
 type Limits struct {
-	// FileBytes of one file, of one document once its aliases are expanded, and of one rendered
-	// object; TotalBytes of all that is read, and of all that is rendered; Files that are read.
+	// FileBytes limits one file, one document with its aliases expanded, and one rendered object. TotalBytes limits
+	// everything that is read, and everything that is rendered. Files limits the number of files read.
 	FileBytes, TotalBytes int64
 	Files                 int
-	// Depth of directories below the path.
+	// Depth limits the depth of directories below the path.
 	Depth int
-	// Kustomizations that one rendering reads, each as often as it is a base of another.
+	// Kustomizations limits how many kustomizations one rendering reads. Each counts as often as it is used as a base.
 	Kustomizations int
-	// DocumentNodes of one YAML document once its aliases are expanded, and TotalNodes of all that
-	// are read. A node takes some hundred bytes.
+	// DocumentNodes limits the nodes of one YAML document with its aliases expanded, and TotalNodes those of all
+	// documents. A node takes a few hundred bytes.
 	DocumentNodes, TotalNodes int
-	// Nesting of one YAML document, and Keys of one mapping in it, each of which kustomize compares
-	// with all others.
+	// Nesting limits the depth of one YAML document, and Keys the keys of one mapping: kustomize compares each key with
+	// all others.
 	Nesting, Keys int
-	// Documents in all files, and Objects that come out of them.
+	// Documents limits the documents in all files, and Objects the resulting objects.
 	Documents, Objects int
-	// RenderMemory in bytes and RenderCPU are what the process may take that takes the files apart,
-	// beyond what the program takes itself.
+	// RenderMemory, in bytes, and RenderCPU limit the process that parses the files, in addition to the program itself.
 	RenderMemory int64
 	RenderCPU    time.Duration
 }
 
-// DefaultLimits are far over what an honest source needs. The API server takes no object over 1.5
-// MiB.
+// DefaultLimits are far above the needs of an honest source. The API server does not accept objects over 1.5 MiB.
 var DefaultLimits = Limits{
 	FileBytes: 2 << 20, TotalBytes: 16 << 20, Files: 10_000, Depth: 32, Kustomizations: 5000,
 	DocumentNodes: 100_000, TotalNodes: 2_000_000, Nesting: 64, Keys: 5000, Documents: 20_000, Objects: 10_000,
@@ -56,18 +54,18 @@ func (l Limits) orDefault() Limits {
 	}
 }
 
-// over words what is over a limit that concerns one file: what, and the flag that raises the limit.
+// over returns a message about an exceeded limit of one file, naming the flag that raises the limit.
 func over(flag, format string, args ...any) string {
 	return fmt.Sprintf(format, args...) + "; --" + flag + " raises the limit"
 }
 
-// exceed notes that a limit on the whole is exceeded: then nothing is known of what is declared.
+// exceed records that a limit on the whole source is exceeded: nothing is then known about the declarations.
 func (f *files) exceed(flag, format string, args ...any) error {
 	f.exceeded = fmt.Errorf(format+"; name a smaller path, or raise the limit with --%s", append(args, flag)...)
 	return f.exceeded
 }
 
-// mebibytes writes a number of bytes as people do.
+// mebibytes formats a number of bytes for reading.
 func mebibytes(bytes int64) string {
 	if bytes%(1<<20) == 0 {
 		return fmt.Sprintf("%d MiB", bytes>>20)

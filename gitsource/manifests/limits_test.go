@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Each limit is the end of something, says so, and names the flag that raises it.
+// Each limit is enforced, reported, and named with the flag that raises it.
 func TestLimits(t *testing.T) {
 	plain := map[string]string{"a.yaml": clusterNamed("a"), "b.yaml": clusterNamed("b"), "deep/c.yaml": clusterNamed("c")}
 	kustomized := map[string]string{"kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "a.yaml": clusterNamed("a"), "b.yaml": clusterNamed("b")}
@@ -17,7 +17,7 @@ func TestLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits Limits
 		files  map[string]string
-		// want is the error, or the problem and how many there are.
+		// want is the error or problem, and problems is the number of problems.
 		want     string
 		problems int
 	}{
@@ -65,7 +65,7 @@ func treeOf(files map[string]string) fstest.MapFS {
 	return tree
 }
 
-// Files as large as they may be that make a parser, or what looks at what it parsed, work hard.
+// The largest possible files that are slow to parse or to check.
 func TestHardWork(t *testing.T) {
 	const most = 2 << 20
 	cluster := clusterNamed("a") + "  unknown:\n"

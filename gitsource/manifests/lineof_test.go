@@ -11,7 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/policy"
 )
 
-// A field that is checked once a cluster is known has its line, as has one that is not there: that of the nearest above, or of the object.
+// LineOf returns the line of a field that is checked later. For a missing field, it returns the line of the nearest
+// parent or of the object.
 func TestLineOf(t *testing.T) {
 	tree := fstest.MapFS{"a.yaml": {Data: []byte(`apiVersion: etcd.quorate.dev/v1alpha1
 kind: EtcdCluster
@@ -42,7 +43,7 @@ spec:
 	}
 }
 
-// Of very many fields, not all lines are kept: they would take more than the cluster does.
+// With very many fields, not all lines are kept: they would take more space than the cluster.
 func TestFewLinesAreKept(t *testing.T) {
 	var options strings.Builder
 	for n := range 10_000 {

@@ -8,8 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// lineOf returns the line of the field that a path such as spec.tolerations[0].key names;
-// that of the nearest field above it if it is not there.
+// lineOf returns the line of the field at a path such as spec.tolerations[0].key, or of its nearest existing parent.
 func (o object) lineOf(path string) int {
 	if o.node == nil {
 		return o.line
@@ -18,15 +17,14 @@ func (o object) lineOf(path string) int {
 	return line
 }
 
-// checkedLater are the fields of spec below which something may be wrong that only shows when the objects of a cluster
-// are to be made.
+// checkedLater are the fields of spec below which problems may be found only when the objects of a cluster are built.
 var checkedLater = []string{"version", "etcd", "backup", "restore", "networkPolicy"}
 
-// mostPaths is how many bytes of paths are kept of a cluster for its lines.
+// mostPaths is the maximum total length, in bytes, of the paths kept for the lines of a cluster.
 const mostPaths = 32 << 10
 
-// lines are where the fields stand that are checked later, by their paths; not all of them if there are very many, or
-// an alias stands for them.
+// lines returns the lines of the fields that are checked later, by path. It is incomplete if there are very many fields
+// or if aliases are used.
 func (o object) lines() map[string]int {
 	lines, room := map[string]int{}, mostPaths
 	if o.node == nil {
@@ -41,7 +39,7 @@ func (o object) lines() map[string]int {
 	return lines
 }
 
-// note notes the line of a value and of what is in it, and returns how much room is left.
+// note records the line of a value and of everything in it, and returns the remaining room.
 func note(lines map[string]int, room int, path string, value *yaml.Node, line int) int {
 	if room -= len(path); room < 0 {
 		return room
@@ -59,8 +57,8 @@ func note(lines map[string]int, room int, path string, value *yaml.Node, line in
 	return room
 }
 
-// LineOf returns the line of the field that a path such as spec.backup.recipients[0] names; where that is not known,
-// that of the nearest field above it, or of the whole object.
+// LineOf returns the line of the field at a path such as spec.backup.recipients[0]. If that is unknown, it returns the
+// line of the nearest known parent or of the object.
 func (d Declared) LineOf(path string) int {
 	for path != "" {
 		if line, known := d.Lines[path]; known {
@@ -71,8 +69,8 @@ func (d Declared) LineOf(path string) int {
 	return d.Line
 }
 
-// writtenAt returns the value at a path as it is written in the file; empty if it is no number,
-// boolean or text, or stands in no file.
+// writtenAt returns the value at a path as written in the file. It is empty if the value is not a scalar or has no
+// place in a file.
 func (o object) writtenAt(path string) string {
 	if o.node == nil {
 		return ""
@@ -84,8 +82,7 @@ func (o object) writtenAt(path string) string {
 	return value.Value
 }
 
-// descend returns the value at the end of a path below n, nil if it is not there, and the line of
-// the nearest field.
+// descend returns the value at path below n, or nil if it does not exist, and the line of the nearest field.
 func descend(n *yaml.Node, path string, line int) (*yaml.Node, int) {
 	path = strings.TrimPrefix(path, ".")
 	switch {
@@ -104,7 +101,7 @@ func descend(n *yaml.Node, path string, line int) (*yaml.Node, int) {
 	return nil, line
 }
 
-// descendMapping takes the longest key that path starts with: keys may hold dots.
+// descendMapping follows the longest key that path starts with, because keys may contain dots.
 func descendMapping(n *yaml.Node, path string, line int) (*yaml.Node, int) {
 	best, rest := -1, ""
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -119,7 +116,7 @@ func descendMapping(n *yaml.Node, path string, line int) (*yaml.Node, int) {
 	return descend(n.Content[best+1], rest, n.Content[best].Line)
 }
 
-// cutKey cuts the key off the front of path, written as key or as [key].
+// cutKey removes the key, written as key or as [key], from the start of path.
 func cutKey(path, key string) (rest string, ok bool) {
 	if rest, ok = strings.CutPrefix(path, "["+key+"]"); ok {
 		return rest, true
@@ -133,7 +130,7 @@ func indexIn(digits string, length int) (int, bool) {
 	return i, err == nil && i >= 0 && i < length
 }
 
-// textAt returns the text at the end of a path of keys; none if there is no text.
+// textAt returns the text at a path of keys, or "".
 func textAt(n *yaml.Node, path ...string) string {
 	for _, key := range path {
 		if n = valueOf(n, key); n == nil {
@@ -146,7 +143,7 @@ func textAt(n *yaml.Node, path ...string) string {
 	return n.Value
 }
 
-// valueOf returns the value of a key of a mapping; nil if there is none.
+// valueOf returns the value of a key of a mapping, or nil.
 func valueOf(n *yaml.Node, key string) *yaml.Node {
 	if n.Kind != yaml.MappingNode {
 		return nil

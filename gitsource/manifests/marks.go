@@ -4,12 +4,11 @@ import (
 	"bytes"
 )
 
-// crowded looks for the first document with more marks than most, and returns where it starts, and
-// where the mark too many stands; -1 if there is none. Marks are the characters that begin values:
-// a document has as many nodes as marks at least. They are counted before the parser makes nodes,
-// each of which takes a hundred times as much memory. Marks in text count for nothing where it is
-// told by its start that it is text; what is taken for text by mistake costs memory of the child,
-// which has a bound of its own.
+// crowded finds the first document with more than most marks. It returns the offsets of the document and of the first
+// excess mark, or -1. Marks are the characters that begin values: a document has at least as many nodes as marks. They
+// are counted before parsing, because a parsed node takes a hundred times as much memory. Marks inside text are skipped
+// if the start of the text shows that it is text. Marks that are skipped by mistake cost only memory of the child,
+// which has its own limit.
 func crowded(content []byte, most int) (start, mark int) {
 	count := 0
 	for i := 0; i < len(content); i++ {
@@ -33,23 +32,23 @@ func crowded(content []byte, most int) (start, mark int) {
 	return -1, -1
 }
 
-// isBoundary says whether a line that ends a document starts here.
+// isBoundary reports whether a line that ends a document starts here.
 func isBoundary(content []byte) bool {
 	return (bytes.HasPrefix(content, []byte("---")) || bytes.HasPrefix(content, []byte("..."))) && isBlankAt(content, 3)
 }
 
-// endsKey says whether the colon at i can stand between a key and its value; that of a URL cannot.
+// endsKey reports whether the colon at i can separate a key and its value. The colon of a URL cannot.
 func endsKey(content []byte, i int) bool {
 	return isBlankAt(content, i+1) || bytes.IndexByte([]byte(",[]{}"), content[i+1]) >= 0 ||
 		i > 0 && bytes.IndexByte([]byte("\"']}"), content[i-1]) >= 0
 }
 
-// isBlankAt says whether there is a space or the end of a line, or nothing.
+// isBlankAt reports whether i is at a space, a tab, a line break or outside the content.
 func isBlankAt(content []byte, i int) bool {
 	return i < 0 || i >= len(content) || bytes.IndexByte([]byte(" \t\r\n"), content[i]) >= 0
 }
 
-// lineLength is that of the line that starts here, up to its end.
+// lineLength returns the length of the line that starts here, without its line break.
 func lineLength(content []byte) int {
 	if i := bytes.IndexByte(content, '\n'); i >= 0 {
 		return i
@@ -57,7 +56,7 @@ func lineLength(content []byte) int {
 	return len(content)
 }
 
-// quotedLength is that of the text in quotes that starts here.
+// quotedLength returns the length of the quoted text that starts here.
 func quotedLength(content []byte) int {
 	for i := 1; i < len(content); i++ {
 		switch {
@@ -70,8 +69,8 @@ func quotedLength(content []byte) int {
 	return len(content)
 }
 
-// blockLength is that of a block of text whose header starts at i: the lines that are indented more
-// than the line of the header. It is 1 if what is there is no header.
+// blockLength returns the length of the block of text with its header at i: the lines that are indented more than the
+// header's line. It returns 1 if there is no header at i.
 func blockLength(content []byte, i int) int {
 	end := i + lineLength(content[i:])
 	header, _, _ := bytes.Cut(content[i+1:end], []byte(" #"))
@@ -90,5 +89,5 @@ func blockLength(content []byte, i int) int {
 	return end - i
 }
 
-// indentation is the number of spaces that a line starts with.
+// indentation returns the number of spaces at the start of a line.
 func indentation(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " ")) }

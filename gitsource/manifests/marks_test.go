@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Marks are never more than nodes, so that nothing is refused that has room; in documents without
-// tricks they are hardly fewer than half.
+// There are never more marks than nodes, so nothing within the limits is rejected. In ordinary documents, there are
+// rarely fewer than half as many.
 func TestMarks(t *testing.T) {
 	for name, content := range map[string]string{
 		"cluster":         clusterNamed("a"),
@@ -41,7 +41,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// Of a file, what stands before the document with too many nodes is read.
+// The documents before the one with too many nodes are read.
 func TestCrowdedDocument(t *testing.T) {
 	content := clusterNamed("a") + "---\n" + strings.Repeat("x", 7) + ": [" + strings.Repeat("a,", 200_000) + "]\n---\n" + clusterNamed("b")
 	read, err := Read(t.Context(), treeOf(map[string]string{"a.yaml": content}), Options{})

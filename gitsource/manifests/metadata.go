@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// inGit are the fields of metadata that a person writes; the API server sets the others.
+// inGit are the metadata fields that users set; the API server sets the others.
 var inGit = []string{"name", "namespace", "labels", "annotations"}
 
-// checkMetadata names the cluster and returns the object as it is to be applied, with its
-// namespace. It is not ok if there is no name to go on with.
+// checkMetadata sets the cluster's name and returns the object to apply, with its namespace. ok is false if there is no
+// usable name.
 func (d *declaration) checkMetadata(namespace string) (applied map[string]any, ok bool) {
 	applied = runtime.DeepCopyJSON(d.value)
 	metadata, _ := applied["metadata"].(map[string]any)
@@ -37,7 +37,7 @@ func (d *declaration) checkMetadata(namespace string) (applied map[string]any, o
 	return applied, true
 }
 
-// checkTexts reports what is not text in the map of that key, and leaves it out of metadata.
+// checkTexts reports values that are not text in the map of that key, and removes them from metadata.
 func (d *declaration) checkTexts(path string, metadata map[string]any, key string) {
 	texts, isMap := metadata[key].(map[string]any)
 	if metadata[key] != nil && !isMap {
@@ -71,7 +71,7 @@ func (d *declaration) checkName(metadata map[string]any) bool {
 	return false
 }
 
-// isObjectMetaField says whether Kubernetes has that field in metadata.
+// isObjectMetaField reports whether name is a field of Kubernetes ObjectMeta.
 func isObjectMetaField(name string) bool {
 	for f := range reflect.TypeFor[metav1.ObjectMeta]().Fields() {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// checkNames refuses clusters that are declared twice, and those whose name is that of an
-// object of another cluster in the namespace. Declarations with other problems count too.
+// checkNames rejects clusters that are declared twice, and clusters named like an object of another cluster in the
+// namespace. Declarations with other problems count too.
 func checkNames(declarations []*declaration) {
 	declared := map[types.NamespacedName][]*declaration{}
 	for _, d := range declarations {
@@ -32,8 +32,8 @@ func checkNames(declarations []*declaration) {
 	}
 }
 
-// checkTwice refuses all declarations of one cluster if there are several: which of them
-// is meant cannot be known.
+// checkTwice rejects all declarations of a cluster that is declared more than once, because it is unknown which one is
+// intended.
 func checkTwice(same []*declaration) {
 	if len(same) < 2 {
 		return
@@ -57,10 +57,9 @@ func (d *declaration) place() string {
 	return d.file
 }
 
-// derivedName takes a name apart that may be one of an object of a cluster: its Services, its
-// ConfigMap and its Secrets, its CronJobs, the Jobs that restore and recover it, its pods and its
-// volume claims. The kind is not looked at: names that differ by their kind alone mislead people,
-// and DNS.
+// derivedName splits names that may belong to an object of a cluster: its Services, its ConfigMap and its Secrets, its
+// CronJobs, the Jobs that restore and recover it, its pods and its volume claims. The kind is ignored: names that
+// differ only by kind confuse users and DNS.
 var derivedName = regexp.MustCompile(
 	`^(.+)-(?:client|members|ca|peer-tls|server-tls|client-tls|quorate-tls|backup|drill|restore|recovery|[0-9]+)$`)
 

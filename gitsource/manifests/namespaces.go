@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// allows says whether clusters may be declared in a namespace.
+// allows reports whether clusters may be declared in a namespace.
 func (o Options) allows(namespace string) bool {
 	return len(o.AllowNamespaces) == 0 || slices.Contains(o.AllowNamespaces, namespace)
 }
 
-// refuseNamespace says of a declaration nothing but that it is not allowed. The problem is not that
-// of the cluster: who may not declare it may not hold it up either.
+// refuseNamespace reports only that the declaration is not allowed. The problem does not name the cluster: a source
+// that may not declare a cluster must not be able to block it.
 func (d *declaration) refuseNamespace(allowed []string) *declaration {
 	refused := &declaration{object: d.object, room: 1}
 	refused.problem("metadata.namespace",

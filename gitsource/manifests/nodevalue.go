@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// valueOfNode is what a node says, in types of Go. Its structure has been checked. The decoder of
-// the library would compare each key of a mapping with all others.
+// valueOfNode returns the Go value of a node. The structure of the node has been checked. The library's decoder would
+// compare each key of a mapping with all others.
 func valueOfNode(n *yaml.Node) (any, error) {
 	switch n.Kind {
 	case yaml.AliasNode:
@@ -51,7 +51,7 @@ func mapOfNode(n *yaml.Node) (map[string]any, error) {
 
 var errMerge = errors.New("what << merges is a mapping or a sequence of mappings")
 
-// mergeInto adds what << names to value: what is there already stays.
+// mergeInto adds the fields named by << to value, keeping existing ones.
 func mergeInto(value map[string]any, merged *yaml.Node) error {
 	if merged.Kind == yaml.AliasNode {
 		merged = merged.Alias

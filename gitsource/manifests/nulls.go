@@ -1,7 +1,6 @@
 package manifests
 
-// withoutNulls drops fields that are null, in place: in server-side apply they would mean
-// something else than leaving them out.
+// withoutNulls removes null fields in place. In server-side apply, null has a different meaning than a missing field.
 func withoutNulls(value map[string]any) map[string]any {
 	for key, v := range value {
 		switch v := v.(type) {

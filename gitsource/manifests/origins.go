@@ -12,18 +12,18 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// originAnnotation is where kustomize notes the file that an object comes from.
+// originAnnotation is the annotation in which kustomize records the source file of an object.
 const originAnnotation = "config.kubernetes.io/origin"
 
-// origins finds where rendered objects come from.
+// origins finds the source files of rendered objects.
 type origins struct {
 	files *files
-	// dir is what was rendered, and root the kustomization in it, for objects that do not tell.
+	// dir is the rendered directory, and root its kustomization, which stands in for unknown origins.
 	dir, root string
 	parsed    map[string][]place
 }
 
-// toObject makes an object of what kustomize rendered, with the place that it comes from.
+// toObject converts a rendered object, adding its place in the source.
 func (o *origins) toObject(r renderer.Object) object {
 	rendered := object{file: o.root}
 	var err error
@@ -46,7 +46,7 @@ func (o *origins) toObject(r renderer.Object) object {
 	return rendered
 }
 
-// fileOf is the file that an object comes from, relative to the source.
+// fileOf returns the source file of an object, relative to the root of the source.
 func (o *origins) fileOf(origin string) string {
 	file := path.Join(o.dir, origin)
 	if origin == "" || !fs.ValidPath(file) || !visible.IsPath(file) {
@@ -55,17 +55,17 @@ func (o *origins) fileOf(origin string) string {
 	return file
 }
 
-// place is where an object stands in a file.
+// place is the position of an object in a file.
 type place struct {
 	kind, name string
 	line       int
 }
 
-// maxPlaces is in how many objects of a file one is looked for whose name has changed.
+// maxPlaces is the maximum number of objects in a file for which lineOf searches.
 const maxPlaces = 1000
 
-// lineOf finds the object in its file by kind and name. Kustomize may have put something
-// before or after the name. It is 0 if there is none, or none that is it for sure.
+// lineOf finds an object in its file by kind and name. Kustomize may have added a prefix or suffix to the name. It
+// returns 0 if there is no match, or no unambiguous one.
 func (o *origins) lineOf(file, kind, name string) int {
 	places := o.placesIn(file)
 	if len(places) > maxPlaces {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// reportPeaks reports the most memory that this process and its children have had, in MiB.
+// reportPeaks reports the peak memory of this process and its children, in MiB.
 func reportPeaks(b *testing.B) {
 	b.Helper()
 	var children syscall.Rusage
@@ -18,7 +18,7 @@ func reportPeaks(b *testing.B) {
 	b.ReportMetric(float64(children.Maxrss)/1024, "MiB-child-peak")
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		return // another system
+		return // /proc is not available
 	}
 	_, after, _ := strings.Cut(string(status), "VmHWM:")
 	if peak, err := strconv.ParseFloat(strings.Fields(after)[0], 64); err == nil {

@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// checkPolicy adds the problems that the policy has with the object. Fields that cannot be decoded, and backups without
-// a store, have been reported already.
+// checkPolicy adds the policy's objections to the object. Fields that cannot be decoded, and backups without a store,
+// have been reported already.
 func (d *declaration) checkPolicy(p policy.Policy, defaulted map[string]any) {
 	if schema.CheckQuantities(defaulted) != nil {
 		return // reported already; decoding them takes minutes
@@ -36,7 +36,7 @@ func (d *declaration) checkPolicy(p policy.Policy, defaulted map[string]any) {
 	}
 }
 
-// isNoStore reports whether a destination names no store of any kind.
+// isNoStore reports whether a destination does not name a store of any kind.
 func isNoStore(d v1alpha1.BackupDestination) bool {
 	return d == v1alpha1.BackupDestination{SecretName: d.SecretName, ServiceAccountName: d.ServiceAccountName}
 }

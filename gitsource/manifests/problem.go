@@ -10,16 +10,16 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Problem is one thing that is wrong with what is declared.
+// Problem is one problem in a declaration.
 type Problem struct {
 	// File is relative to the root of the source.
 	File string
-	// Line in it; 0 if it is unknown.
+	// Line is the line in File, or 0 if unknown.
 	Line int
-	// Message says what is wrong and what would be right.
+	// Message states what is wrong and what would be correct.
 	Message string
-	// Cluster is namespace/name of the cluster that the problem is about, where that is
-	// known: it is declared, and broken.
+	// Cluster is the namespace/name of the cluster that the problem concerns, if known: the cluster is declared, but
+	// invalid.
 	Cluster string
 }
 
@@ -32,19 +32,19 @@ func (p Problem) String() string {
 }
 
 const (
-	// maxMessage is how many bytes of a message are told: parts of it come from the source.
+	// maxMessage is the maximum number of bytes of a message: parts of it come from the source.
 	maxMessage = 1000
-	// maxProblems is how many problems are told of one cluster, and of all that is no cluster.
+	// maxProblems is the maximum number of problems reported for one cluster, and for everything that is not a cluster.
 	maxProblems = 100
-	// allProblems is how many are told of all clusters, besides one of each.
+	// allProblems is the maximum number reported for all clusters, in addition to one for each.
 	allProblems = 1000
 )
 
-// andMore ends the last problem that is told where there are more.
+// andMore is appended to the last reported problem if there are more.
 const andMore = " (and there is more)"
 
-// presentable puts problems in their order, each once, and makes their text fit to print: parts of
-// it come from the source. No cluster that has problems is left out.
+// presentable sorts problems, removes duplicates, and makes their text safe to print, because parts of it come from the
+// source. Every cluster with problems is kept.
 func presentable(problems []Problem) []Problem {
 	for i, p := range problems {
 		problems[i].File, problems[i].Message, problems[i].Cluster = visible.Text(p.File),
@@ -57,7 +57,7 @@ func presentable(problems []Problem) []Problem {
 	return firstOfEach(slices.Compact(problems))
 }
 
-// firstOfEach keeps the first problems of each cluster, and says where there are more.
+// firstOfEach keeps the first problems of each cluster, and marks where problems are left out.
 func firstOfEach(problems []Problem) []Problem {
 	count := map[string]int{}
 	var kept []Problem
@@ -75,7 +75,7 @@ func firstOfEach(problems []Problem) []Problem {
 
 var variable = regexp.MustCompile(`\$\{[A-Za-z_]`)
 
-// hinted says that variables are none here, where one is refused.
+// hinted adds that variables are not substituted, if a message contains one.
 func hinted(message string) string {
 	if !variable.MatchString(message) {
 		return message
@@ -84,8 +84,7 @@ func hinted(message string) string {
 		"of a kustomization"
 }
 
-// shortened cuts a text that is too long in the middle: what was wrong stands at its start or at
-// its end.
+// shortened cuts a long text in the middle, because the cause is at its start or its end.
 func shortened(s string) string {
 	if len(s) <= maxMessage {
 		return s

@@ -13,15 +13,13 @@ import (
 	"quorate.dev/quorate/gitsource/manifests/confined"
 )
 
-// childName is what the process that takes sources apart is called instead of the name of the
-// program.
+// childName is the process name of the child that parses sources, used in place of the program's name.
 const childName = "quorate-render"
 
 func init() { confined.Serve(childName, serve) }
 
-// message is what the child says, one of: a question, which is answered by an answer; the
-// kustomization that it renders from now on; one thing that it has read; or why nothing was read.
-// With none of them it is the last.
+// message is sent by the child. It contains one of: a question, which the parent answers; the kustomization that it now
+// renders; a cluster or problem that it has read; or an error. An empty message is the last.
 type message struct {
 	Question
 	Rendering string   `json:",omitempty"`
@@ -30,7 +28,7 @@ type message struct {
 	Error     string   `json:",omitempty"`
 }
 
-// told is a declared cluster as one process tells it the other.
+// told is a declared cluster in the form sent from one process to another.
 type told struct {
 	// Cluster and Applied are as in Declared.
 	Cluster, Applied json.RawMessage
@@ -48,11 +46,11 @@ func (t told) declared() (Declared, error) {
 	return d, apijson.Unmarshal(t.Applied, &d.Applied)
 }
 
-// maxLine bounds a message of the child: the longest is a cluster, twice, each time as large as it
-// may be.
+// maxLine returns the maximum size of a message from the child. The longest message is a cluster, which is contained
+// twice.
 func maxLine(l Limits) int { return int(2*l.FileBytes) + 256<<10 }
 
-// serve is the child.
+// serve runs in the child.
 func serve(parent *confined.Parent, work json.RawMessage) {
 	var o Options
 	if err := json.Unmarshal(work, &o); err != nil {
@@ -74,7 +72,7 @@ func serve(parent *confined.Parent, work json.RawMessage) {
 	parent.Tell(message{})
 }
 
-// asked is the tree that the parent has.
+// asked is a tree that the parent reads on request.
 type asked struct{ parent *confined.Parent }
 
 func (t asked) ask(question Question) (a Answer, err error) {
@@ -103,21 +101,20 @@ func (t asked) read(name string) ([]byte, error) {
 	return a.Content, err
 }
 
-// reading is what the parent knows of a source that a child reads.
+// reading is the parent's state while a child reads a source.
 type reading struct {
 	ctx context.Context
-	// tell answers what is asked about the source.
+	// tell answers questions about the source.
 	tell    func(Question) Answer
 	options Options
-	// at is the file that the child has asked for last, or the kustomization that it renders, and
-	// doing what it does there.
+	// at is the file that the child requested last, or the kustomization that it renders. doing is what it does there.
 	at, doing string
-	// missing is which part of the path to read is known to be missing.
+	// missing is the part of the path that is known to be missing.
 	missing string
 	read    Declarations
 }
 
-// hear answers the child. It is done at the last message.
+// hear handles a message from the child and returns the reply. It reports true for the last message.
 func (r *reading) hear(line []byte) (any, bool, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, false, err
@@ -141,7 +138,7 @@ func (r *reading) hear(line []byte) (any, bool, error) {
 	case m.Problem != nil:
 		return nil, false, r.believeProblem(*m.Problem)
 	case r.missing != "":
-		return nil, true, MissingError{r.missing} // whatever the child says of it
+		return nil, true, MissingError{r.missing} // regardless of the child's last message
 	case m.Error != "":
 		return nil, true, errors.New(m.Error)
 	default:

@@ -1,10 +1,8 @@
-// Package manifests reads the EtcdClusters that files declare: plain YAML, or a kustomization,
-// decoded strictly.
+// Package manifests reads the EtcdClusters declared in files: plain YAML, or a kustomization, decoded strictly.
 //
-// What is wrong with the content is data: all Problems of all files at once, and the clusters
-// without problems beside them. The content is trusted for intent, not for safety: files are read
-// in memory, no symbolic link is followed, nothing is executed or fetched, and sizes are bounded.
-// All of it is taken apart in a process of its own (confined).
+// Problems with the content are returned as data: all Problems of all files, along with the valid clusters. The content
+// is trusted for intent, not for safety. Files are read into memory, symbolic links are not followed, nothing is
+// executed or fetched, and sizes are limited. All parsing happens in a separate process (confined).
 package manifests
 
 import (
@@ -22,66 +20,60 @@ import (
 	"quorate.dev/quorate/gitsource/manifests/confined"
 )
 
-// Options say what to read and how.
+// Options specify what to read and how.
 type Options struct {
-	// Path is the directory to read, relative to the root; the root if it is empty.
+	// Path is the directory to read, relative to the root. The default is the root.
 	Path string
-	// Namespace is that of objects that name none; "default" if it is empty.
+	// Namespace is the namespace of objects that do not set one. The default is "default".
 	Namespace string
-	// AllowNamespaces are those that clusters may be declared in; all if there are none.
+	// AllowNamespaces lists the namespaces in which clusters may be declared. If it is empty, all are allowed.
 	AllowNamespaces []string
-	// Policy is what they may ask of pods. What it does not limit is limited all the same where
-	// there are AllowNamespaces.
+	// Policy limits what clusters may request. If AllowNamespaces is set, defaults limit whatever Policy does not.
 	Policy policy.Policy
-	// IgnoreOtherKinds leaves objects out that are no EtcdClusters. Otherwise they are problems.
+	// IgnoreOtherKinds skips objects that are not EtcdClusters. Otherwise they are problems.
 	IgnoreOtherKinds bool
 	Limits           Limits
 }
 
-// Declarations is what the files of a source declare.
+// Declarations is the content of a source's files.
 type Declarations struct {
-	// Clusters without problems, by namespace and name.
+	// Clusters are the clusters without problems, sorted by namespace and name.
 	Clusters []Declared
-	// Problems of all files, by file and line. If there are any, Clusters may lack some
-	// that are declared: those that a Problem names, and, where a Problem names none,
-	// others.
+	// Problems are those of all files, sorted by file and line. If there are any, Clusters may lack declared clusters:
+	// those that a Problem names and, if a Problem names no cluster, others.
 	Problems []Problem
 }
 
-// Declared is one cluster as it is declared.
+// Declared is one declared cluster.
 type Declared struct {
-	// Cluster with its defaults, its namespace and its TypeMeta.
+	// Cluster has its defaults, namespace and TypeMeta set.
 	Cluster v1alpha1.EtcdCluster
-	// Applied is the object as it is written, without defaults, for server-side
-	// apply: apiVersion, kind, metadata (name, namespace, labels, annotations) and spec,
-	// in the types of JSON, integers as int64.
+	// Applied is the object as written, without defaults, for server-side apply: apiVersion, kind, metadata (name,
+	// namespace, labels, annotations) and spec, in JSON types, with integers as int64.
 	Applied map[string]any
-	// File is relative to the root of the source. Line is where the object starts in
-	// it; 0 if that is unknown.
+	// File is relative to the root of the source. Line is where the object starts in it, or 0 if unknown.
 	File string
 	Line int
-	// Lines are those of fields that are checked later, by their paths, as far as they are known.
+	// Lines are the known lines of the fields that are checked later, by path.
 	Lines map[string]int
-	// Warnings are about what is valid and may yet not be meant.
+	// Warnings concern valid settings that may not be intended.
 	Warnings []string
 }
 
-// MissingError says that there is nothing of that name, which is that of the directory to read or of one above it.
+// MissingError reports that the directory to read, or one of its parents, does not exist.
 type MissingError struct{ Name string }
 
 func (e MissingError) Error() string { return "there is no " + e.Name }
 
-// Read reads what the directory o.Path declares. With a kustomization at its root it is rendered;
-// otherwise each YAML and JSON file below it is read as it is. An error means that the directory
-// cannot be read, or that it is too much: then nothing is known of what is declared; MissingError, that
-// it is not there. It returns
-// when ctx ends. What is read is taken apart in a process of its own.
+// Read reads the declarations in the directory o.Path. If the directory contains a kustomization, it is rendered;
+// otherwise each YAML and JSON file below it is read as it is. An error means that the directory cannot be read or
+// exceeds a limit: nothing is then known about the declarations. MissingError means that it does not exist. Read
+// returns when ctx ends. The files are parsed in a separate process.
 func Read(ctx context.Context, fsys fs.FS, o Options) (Declarations, error) {
 	return ReadFrom(ctx, Answers(fsys, o.Limits), o)
 }
 
-// ReadFrom does as Read does with files that tell, which is asked one question after the other,
-// tells of.
+// ReadFrom is like Read, but reads the files through tell, which is asked one question at a time.
 func ReadFrom(ctx context.Context, tell func(Question) Answer, o Options) (Declarations, error) {
 	o = o.withDefaults()
 	r := reading{ctx: ctx, tell: tell, options: o, doing: "reading", at: o.Path}
@@ -103,8 +95,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// take reads in this process: the clusters without problems, by namespace and name, and all
-// problems. It says which kustomization it renders.
+// take reads in this process. It returns the clusters without problems, sorted by namespace and name, and all problems.
+// It calls rendering with the kustomization that it renders.
 func take(ctx context.Context, t tree, o Options, rendering func(root string)) ([]told, []Problem, error) {
 	if !fs.ValidPath(o.Path) {
 		return nil, nil, fmt.Errorf("the path %q leads out of the source", o.Path)
@@ -135,8 +127,8 @@ func (f *files) readDeclarations(
 	return declarations, problems, nil
 }
 
-// walk reads the files of a directory and those below it. Hidden files and directories
-// are left out: they configure tools.
+// walk reads the files of a directory and its subdirectories. Hidden files and directories are skipped: they configure
+// tools.
 func (f *files) walk(dir string, depth int) (declarations []*declaration, problems []Problem) {
 	entries, err := f.list(dir)
 	if err != nil {
@@ -192,7 +184,7 @@ func (f *files) visit(name string, kind fs.FileMode, depth int) ([]*declaration,
 	return f.parse(name, content)
 }
 
-// extensions are those of the files that are read.
+// extensions are the extensions of the files that are read.
 var extensions = []string{".yaml", ".yml", ".json"}
 
 func isManifest(name string) bool { return slices.Contains(extensions, path.Ext(name)) }

@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/gitsource/manifests/renderer"
 )
 
-// repositoryRoot is where kustomize sees the source.
+// repositoryRoot is the path at which kustomize sees the source.
 const repositoryRoot = "/repository"
 
 func isKustomizationName(name string) bool {
@@ -64,7 +64,7 @@ func (f *files) runKustomize(view *kustomizeFS, dir string) (rendered []renderer
 	return rendered, err
 }
 
-// withOrigins is a kustomization that asks for the origin of each object besides.
+// withOrigins returns a kustomization that also requests the origin of each object.
 func withOrigins(kustomization []byte) ([]byte, error) {
 	var fields map[string]any
 	if err := yaml.Unmarshal(kustomization, &fields); err != nil || len(fields) == 0 {
@@ -83,12 +83,11 @@ func (f *files) kustomizationIn(dir string) string {
 	return dir
 }
 
-// attempts is what kustomize says of taking a directory for a file first.
+// attempts matches what kustomize reports after first trying to read a directory as a file.
 var attempts = regexp.MustCompile(
 	`accumulating resources: accumulation err='accumulating resources from '[^']*': [^']*': `)
 
-// readable makes the paths in a message of kustomize's relative to the source, and leaves out
-// what is not the cause.
+// readable makes the paths in a kustomize message relative to the source, and removes parts that are not the cause.
 func readable(message string) string {
 	message = attempts.ReplaceAllString(message, "")
 	message = strings.NewReplacer(repositoryRoot+"/", "", repositoryRoot, ".").Replace(message)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Kustomizations within every limit on what is read that ask for more than there is. What they ask
-// for in vain is named, and the memory of this process is none of theirs.
+// Kustomizations that are within every limit on reading, but need excessive resources to render. The problem names the
+// cause, and the memory of this process does not grow.
 func TestKustomizationsThatGrow(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"replacements of what they replace": {"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + doublingReplacements(40)},
@@ -56,7 +56,7 @@ func doublingText(times int) string {
 	return b.String()
 }
 
-// What one source asks of kustomize is nothing to the next.
+// One source's kustomize settings do not affect the next source.
 func TestRenderingsAreApart(t *testing.T) {
 	other := treeOf(map[string]string{"kustomization.yaml": "resources: [a.yaml]\nnamePrefix: p-\n", "a.yaml": clusterNamed("a")})
 	alone := show(Read(t.Context(), other, Options{}))

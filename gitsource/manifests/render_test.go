@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 )
 
-// Each kustomization takes the next one twice: a few files ask for 2^20 clusters.
+// Each kustomization uses the next one twice: a few files request 2^20 clusters.
 func TestBasesThatMultiply(t *testing.T) {
 	tree := fstest.MapFS{"end/kustomization.yaml": {Data: []byte("resources: [a.yaml]\n")}, "end/a.yaml": {Data: []byte(clusterNamed("a"))}}
 	const levels = 20

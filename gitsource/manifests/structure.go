@@ -8,10 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// checkStructure says what is wrong with a document before anything decodes it: aliases
-// that contain themselves or expand beyond bounds, keys that stand twice or are no text,
-// values that JSON does not have. Timestamps, which JSON does not have either, become the
-// text that they are written as.
+// checkStructure checks a document before it is decoded. It reports aliases that contain themselves or expand beyond
+// the limits, keys that are duplicated or not text, and values that JSON does not support. Timestamps, which JSON does
+// not support either, become the text as written.
 func (f *files) checkStructure(file string, document *yaml.Node) []Problem {
 	if p := f.checkExpansion(document); p != nil {
 		return []Problem{{File: file, Line: p.line, Message: p.message}}
@@ -36,8 +35,7 @@ type finding struct {
 
 func (f *finding) Error() string { return f.message }
 
-// expansion counts the nodes of a document, and the bytes of their text, as they are once its
-// aliases are expanded.
+// expansion counts the nodes of a document, and the bytes of their text, with aliases expanded.
 type expansion struct {
 	limits Limits
 	nodes  int
@@ -83,7 +81,7 @@ func (e *expansion) visit(n *yaml.Node, depth int) *finding {
 	return nil
 }
 
-// walkNodes visits the nodes of a document as they stand, aliases unexpanded.
+// walkNodes visits the nodes of a document without expanding aliases.
 func walkNodes(n *yaml.Node, visit func(*yaml.Node)) {
 	visit(n)
 	for _, child := range n.Content {

@@ -5,7 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// textProblem says why a file that should be YAML is no text that can be; nothing if it can.
+// textProblem reports why content cannot be parsed as YAML text, such as an LFS pointer or UTF-16. It returns nil if it
+// can.
 func textProblem(file string, content []byte) []Problem {
 	switch {
 	case bytes.HasPrefix(content, []byte("version https://git-lfs.github.com/spec/")):
@@ -24,7 +25,7 @@ func textProblem(file string, content []byte) []Problem {
 	}
 }
 
-// invalidAt is where the first byte stands that is not UTF-8.
+// invalidAt returns the offset of the first byte that is not valid UTF-8.
 func invalidAt(content []byte) int {
 	for i := 0; i < len(content); {
 		r, size := utf8.DecodeRune(content[i:])
@@ -36,5 +37,5 @@ func invalidAt(content []byte) int {
 	return len(content)
 }
 
-// lineAt is the line of the byte at offset.
+// lineAt returns the line of the byte at offset.
 func lineAt(content []byte, offset int) int { return 1 + bytes.Count(content[:offset], []byte("\n")) }

@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// stringFields returns the paths of all fields of the definition that are text and have no list of words, as a path of
-// keys. An item of a list is -, and a key of a map x.
+// stringFields returns the paths, as lists of keys, of all text fields of the definition that are not enumerations. An
+// item of a list is -, and a key of a map is x.
 func stringFields(t *testing.T) (all [][]string) {
 	t.Helper()
 	var definition apiextensionsv1.CustomResourceDefinition
@@ -42,8 +42,7 @@ func stringFields(t *testing.T) (all [][]string) {
 		[]string{"metadata", "labels", "team.example.com/x"}, []string{"metadata", "annotations", "x"})
 }
 
-// declaring writes a cluster in which the field at path has the value, and returns the line of it and its path as it is
-// reported.
+// declaring returns a cluster in which the field at path has the value, and the field's line and path as reported.
 func declaring(path []string, value string) (text, reported string, line int) {
 	var b strings.Builder
 	b.WriteString("apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\n")
@@ -79,8 +78,7 @@ func declaring(path []string, value string) (text, reported string, line int) {
 	return b.String(), reported, strings.Count(b.String(), "\n")
 }
 
-// Every field that is text says so when YAML takes its value for something else: which field, in which line, and what
-// to do.
+// Every text field with a value that YAML reads as another type is reported: the field, the line, and what to do.
 func TestTextThatYAMLTakesForSomethingElse(t *testing.T) {
 	tree, want := fstest.MapFS{}, map[string]string{}
 	fields := stringFields(t)
@@ -90,7 +88,7 @@ func TestTextThatYAMLTakesForSomethingElse(t *testing.T) {
 	for i, path := range fields {
 		for value, kind := range map[string]string{"7": "a number", "1.5": "a number", "true": "a boolean", "~": "null"} {
 			if last := path[len(path)-1]; value == "~" && last != "-" && last != "x" && !strings.HasSuffix(last, "/x") {
-				continue // a field that is null is left out
+				continue // null fields are ignored
 			}
 			name := fmt.Sprintf("%d-%s.yaml", i, strings.NewReplacer(".", "", "~", "null").Replace(value))
 			text, reported, line := declaring(path, value)

@@ -11,26 +11,26 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// tree is the files of one revision.
+// tree is the file tree of one revision.
 type tree interface {
-	// list returns the entries of a directory, by name.
+	// list returns the entries of a directory, sorted by name.
 	list(dir string) ([]entry, error)
-	// kind is the type of what name names, which no symbolic link leads to. The error matches
-	// fs.ErrNotExist if there is nothing.
+	// kind returns the type of the file called name. The parents in its path must not be symbolic links. The error
+	// matches fs.ErrNotExist if it does not exist.
 	kind(name string) (fs.FileMode, error)
 	// read returns the content of a file.
 	read(name string) ([]byte, error)
 }
 
-// entry is what a directory holds.
+// entry is an entry of a directory.
 type entry struct {
 	Name string
 	Type fs.FileMode
-	// Unsupported is set if the entry cannot be read because of its name. Name is quoted then, and may be cut.
+	// Unsupported is set if the entry cannot be read because of its name. Name is then quoted, and may be cut.
 	Unsupported bool `json:",omitempty"`
 }
 
-// maxNameBytes is the maximum size of a name. No file system takes longer ones.
+// maxNameBytes is the maximum size of a name. File systems do not support longer names.
 const maxNameBytes = 4 << 10
 
 func entryNamed(name string, kind fs.FileMode) entry {
@@ -49,7 +49,7 @@ func (e entry) matters() bool {
 		slices.ContainsFunc(extensions, func(extension string) bool { return strings.Contains(e.Name, extension) })
 }
 
-// fsTree is the one of a file system, with at most so many bytes of a file.
+// fsTree is the tree of a file system. It reads at most the given number of bytes of a file.
 type fsTree struct {
 	fs    fs.FS
 	bytes int64

@@ -15,21 +15,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// object is one object as it is declared.
+// object is one declared object.
 type object struct {
-	// value is the object in the types of JSON; nil if it has problems.
+	// value is the object in JSON types, or nil if it has problems.
 	value map[string]any
 	file  string
 	line  int
-	// node is where the fields stand in file; nil for a rendered object, whose fields can
-	// come from several files.
+	// node is the position of the fields in file. It is nil for a rendered object, because its fields can come from
+	// several files.
 	node *yaml.Node
-	// problems are why it could not be decoded.
+	// problems are the reasons why it could not be decoded.
 	problems []Problem
 }
 
-// parse declares what all documents of a file say, YAML or JSON. What follows a syntax error is not
-// read.
+// parse returns the declarations in all documents of a YAML or JSON file. Nothing after a syntax error is read.
 func (f *files) parse(file string, content []byte) (declarations []*declaration, problems []Problem) {
 	if problems := textProblem(file, content); len(problems) > 0 {
 		return nil, problems
@@ -47,8 +46,8 @@ func (f *files) parse(file string, content []byte) (declarations []*declaration,
 	return declarations, problems
 }
 
-// documentsIn are the documents of a file one after the other, up to the first error: that it is no
-// YAML, or too much. One at a time is held in memory.
+// documentsIn yields the documents of a file in order, up to the first error: a syntax error or an exceeded limit. Only
+// one document is held in memory at a time.
 func (f *files) documentsIn(content []byte) iter.Seq2[*yaml.Node, error] {
 	return func(yield func(*yaml.Node, error) bool) {
 		content, wrong := f.checkText(content)
@@ -84,7 +83,7 @@ func (f *files) next(decoder *yaml.Decoder) (document *yaml.Node, err error) {
 	return document, nil
 }
 
-// rootOf is what a document holds; nil if it is empty.
+// rootOf returns the document's root node, or nil.
 func rootOf(document *yaml.Node) *yaml.Node {
 	if document.Kind != yaml.DocumentNode || len(document.Content) != 1 || document.Content[0].ShortTag() == "!!null" {
 		return nil
@@ -126,7 +125,7 @@ func (f *files) toObject(file string, root *yaml.Node) object {
 	return o
 }
 
-// normalize gives an object the types of JSON, as the API server's decoder does.
+// normalize converts an object to JSON types, as the API server's decoder does.
 func normalize(decoded any) (map[string]any, error) {
 	encoded, err := json.Marshal(decoded)
 	if err != nil {
