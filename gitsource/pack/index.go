@@ -18,22 +18,22 @@ type packed struct {
 	hash   plumbing.Hash
 	kind   plumbing.ObjectType
 	offset int64
-	// size of the content. For a delta it is that of what comes out.
+	// size is the size of the content. For a delta, it is the size of the result.
 	size int64
-	// base is the object that a delta is a difference from. deltas is the first of those that are
-	// differences from this one, and next the next with the same base. none stands for no object.
+	// base is the object that a delta modifies. deltas is the first delta that modifies this object, and next the next
+	// delta with the same base. none means no object.
 	base, deltas, next int32
-	// depth of the chain of deltas below it.
+	// depth is the length of the chain of deltas below it.
 	depth uint16
 }
 
 const none = -1
 
-// maxChain is how long git lets a chain of deltas become.
+// maxChain is the maximum length of a chain of deltas in git.
 const maxChain = 4095
 
-// scan reads the pack once from start to end, and tells the hash of each object that is no delta.
-// None is held in memory.
+// scan reads the pack once from start to end, and computes the hash of each object that is not a delta. Objects are not
+// kept in memory.
 func (s *Store) scan(ctx context.Context) error {
 	scanner := packfile.NewScanner(s.spool.reader(ctx))
 	_, count, err := scanner.Header()
@@ -79,7 +79,7 @@ func (s *Store) scanObject(scanner *packfile.Scanner) error {
 	}
 }
 
-// scanDelta only notes what a delta is a difference from.
+// scanDelta only records the base of a delta.
 func (s *Store) scanDelta(scanner *packfile.Scanner, header *packfile.ObjectHeader, delta packed) error {
 	var start prefix
 	if err := inflate(scanner, &start, header.Length); err != nil {
@@ -90,7 +90,7 @@ func (s *Store) scanDelta(scanner *packfile.Scanner, header *packfile.ObjectHead
 		return err
 	}
 	if header.Length > s.limits.ObjectBytes {
-		delta.size = math.MaxInt64 // it is not read, whatever comes out
+		delta.size = math.MaxInt64 // it is never read, whatever the size of the result
 	}
 	i := s.append(delta)
 	if header.Type == plumbing.REFDeltaObject {
@@ -117,7 +117,7 @@ func (s *Store) append(object packed) int32 {
 
 func (s *Store) add(object packed) { s.name(s.append(object), object.hash) }
 
-// name notes the hash of an object. Of two with the same content the first counts.
+// name records the hash of an object. Of two objects with the same content, the first is used.
 func (s *Store) name(i int32, hash plumbing.Hash) {
 	s.objects[i].hash = hash
 	if _, ok := s.byHash[hash]; !ok {
@@ -125,8 +125,8 @@ func (s *Store) name(i int32, hash plumbing.Hash) {
 	}
 }
 
-// resolve tells the hashes of the deltas, from bases to what is built on them. Those that are too
-// large are left out.
+// resolve computes the hashes of the deltas, bases before the deltas that modify them. Objects that are too large are
+// left out.
 func (s *Store) resolve(ctx context.Context) error {
 	var stack []int32
 	for i, object := range s.objects {
@@ -159,7 +159,8 @@ func (s *Store) resolve(ctx context.Context) error {
 	return nil
 }
 
-// deltasOf are the differences from an object, by its place or by its hash. They are given once.
+// deltasOf returns the deltas that modify an object, named by its offset or its hash. Those named by hash are returned
+// only once.
 func (s *Store) deltasOf(base int32) (deltas []int32) {
 	for i := s.objects[base].deltas; i != none; i = s.objects[i].next {
 		deltas = append(deltas, i)
@@ -188,7 +189,7 @@ func (s *Store) resolveDelta(delta, base int32) error {
 	return nil
 }
 
-// content puts an object together. The caller has looked at its size.
+// content reconstructs an object. The caller must have checked its size.
 func (s *Store) content(i int32) ([]byte, error) {
 	var chain []int32
 	content, cached := s.cache.Get(int64(i))
@@ -220,7 +221,7 @@ func (s *Store) content(i int32) ([]byte, error) {
 	return content, nil
 }
 
-// inflateAt reads what the pack has for an object: its content, or what differs.
+// inflateAt reads the pack's data for an object: its content, or a delta.
 func (s *Store) inflateAt(i int32) ([]byte, error) {
 	header, err := s.scanner.SeekObjectHeader(s.objects[i].offset)
 	if err != nil {
@@ -237,7 +238,7 @@ func (s *Store) inflateAt(i int32) ([]byte, error) {
 	return content, err
 }
 
-// spend counts what is inflated and put together while the pack is indexed.
+// spend counts the bytes that are inflated or reconstructed while the pack is indexed.
 func (s *Store) spend(bytes int64) error {
 	if s.left -= bytes; bytes < 0 || s.left < 0 {
 		return fmt.Errorf("the pack is larger than %s once it is inflated; "+
@@ -257,7 +258,7 @@ func inflate(scanner *packfile.Scanner, w io.Writer, length int64) error {
 	return nil
 }
 
-// buffer grows with what is written, not with what was promised.
+// buffer grows with the data written, not with the announced size.
 type buffer []byte
 
 func (b *buffer) Write(p []byte) (int, error) {
@@ -265,7 +266,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// prefix keeps the start of what is written.
+// prefix keeps the beginning of the data written.
 type prefix struct {
 	bytes [2 * binary.MaxVarintLen64]byte
 	n     int
@@ -276,7 +277,7 @@ func (p *prefix) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// resultSize reads the start of a delta: the size of its base, and that of what comes out.
+// resultSize reads the start of a delta, which holds the sizes of its base and of its result, and returns the latter.
 func (p *prefix) resultSize() (int64, error) {
 	_, n := binary.Uvarint(p.bytes[:p.n])
 	if n <= 0 {

@@ -6,23 +6,23 @@ import (
 	"fmt"
 )
 
-// Limits on what a pack may be made of. One that is zero is that of DefaultLimits.
+// Limits limit the objects of a pack. A zero field means its value in DefaultLimits.
 type Limits struct {
-	// Objects in the pack. One takes some hundred bytes of memory.
+	// Objects limits the number of objects. Each takes a few hundred bytes of memory.
 	Objects int
-	// InflatedBytes of all objects together. They are hashed, not kept.
+	// InflatedBytes limits the size of all objects together. They are hashed, but not kept.
 	InflatedBytes int64
-	// ObjectBytes of one object that is read, or that another is told as a difference from. A few
-	// of that size are held in memory at once.
+	// ObjectBytes limits the size of one object that is read or is the base of a delta. A few objects of that size are
+	// held in memory at the same time.
 	ObjectBytes int64
-	// FileBytes of one file that is read.
+	// FileBytes limits the size of one file that is read.
 	FileBytes int64
 }
 
-// DefaultLimits are far over what a repository that declares clusters needs.
+// DefaultLimits are far above the needs of a repository that declares clusters.
 var DefaultLimits = Limits{Objects: 500_000, InflatedBytes: 2 << 30, ObjectBytes: 32 << 20, FileBytes: 2 << 20}
 
-// OrDefault fills in what is zero.
+// OrDefault replaces zero fields with defaults.
 func (l Limits) OrDefault() Limits {
 	return Limits{
 		Objects:       cmp.Or(l.Objects, DefaultLimits.Objects),
@@ -32,20 +32,20 @@ func (l Limits) OrDefault() Limits {
 	}
 }
 
-// ErrTooLarge is matched by errors about an object that is not read because of its size. Others can
-// still be read.
+// ErrTooLarge is matched by errors about an object that is not read because of its size. Other objects can still be
+// read.
 var ErrTooLarge = errors.New("is too large")
 
 func tooLarge(bytes int64) error { return fmt.Errorf("%w: larger than %s", ErrTooLarge, Size(bytes)) }
 
-// ErrMalformed is matched by errors about a pack that git would not have made.
+// ErrMalformed is matched by errors about a pack that git would not have written.
 var ErrMalformed = errors.New("the pack is malformed")
 
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
 }
 
-// Size writes a number of bytes as people do.
+// Size formats a number of bytes for reading.
 func Size(bytes int64) string {
 	switch {
 	case bytes > 0 && bytes%(1<<20) == 0:

@@ -18,7 +18,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// packer writes packs of any sort.
+// packer writes arbitrary packs.
 type packer struct {
 	bytes.Buffer
 	objects uint32
@@ -67,7 +67,7 @@ func (p *packer) pack() []byte {
 	return append(pack, sum[:]...)
 }
 
-// deltaOf writes a delta: the sizes of the base and of what comes out, and what to do.
+// deltaOf returns a delta: the sizes of the base and the result, and the instructions.
 func deltaOf(base, result int, instructions string) string {
 	return string(binary.AppendUvarint(binary.AppendUvarint(nil, uint64(base)), uint64(result))) + instructions
 }
@@ -76,7 +76,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// Every object of a pack that git has made, with deltas of both sorts, is what git says it is.
+// Every object of a pack written by git, with both kinds of deltas, matches what git reports.
 func TestReadsWhatGitPacks(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
@@ -181,7 +181,7 @@ func hostile() map[string]struct {
 		"longer than declared":  {make(func(p *packer) { p.object(plumbing.BlobObject, 10, io.LimitReader(zeros{}, 2<<20)) }), "an object has not the size that it declares"},
 		"shorter than declared": {make(func(p *packer) { p.object(plumbing.BlobObject, 10, strings.NewReader("x")) }), "an object has not the size that it declares"},
 		"delta bomb": {make(func(p *packer) {
-			const size = 60_000 // of each of 30 results, copied from one base
+			const size = 60_000 // for each of 30 results, copied from one base
 			base := p.object(plumbing.BlobObject, size, io.LimitReader(zeros{}, size))
 			for i := range 30 {
 				base = p.delta(base, deltaOf(size, size, "\xb0\x5f\xea\x01"+string(rune('a'+i))))
@@ -216,7 +216,7 @@ func TestHostilePacks(t *testing.T) {
 	}
 }
 
-// Wherever a pack ends, and whichever bit of it is another, it is refused.
+// A pack that is cut off anywhere, or has any bit changed, is rejected.
 func TestEveryByteCounts(t *testing.T) {
 	p := new(packer)
 	p.delta(p.delta(p.blob("a base that is long enough"), deltaOf(26, 6, "\x06abcdef")), deltaOf(6, 3, "\x90\x03"))
@@ -286,14 +286,14 @@ func TestObjectsThatAreTooLarge(t *testing.T) {
 	}
 }
 
-// What does not fit into memory is in a file without a name, in the directory that was given.
+// A pack that does not fit into memory is in an unlinked file in the given directory.
 func TestSpool(t *testing.T) {
 	dir := t.TempDir()
 	p := new(packer)
 	noise := strings.Repeat("\x00", memoryBytes+1)
 	p.blob("before")
 	p.object(plumbing.BlobObject, len(noise), strings.NewReader(noise))
-	pack := append(p.pack(), noise...) // what follows a pack is not looked at
+	pack := append(p.pack(), noise...) // data after the pack is ignored
 	store, err := Read(t.Context(), bytes.NewReader(pack), Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -324,7 +324,7 @@ func TestContextEndsIt(t *testing.T) {
 	}
 }
 
-// Whatever bytes arrive, there are objects that hash to their names, or an error.
+// For any input, Read returns objects that hash to their names, or an error.
 func FuzzRead(f *testing.F) {
 	for _, c := range hostile() {
 		if len(c.pack) < 1<<10 {
@@ -335,7 +335,7 @@ func FuzzRead(f *testing.F) {
 	p.delta(p.blob("abc"), deltaOf(3, 3, "\x90\x03"))
 	f.Add(p.pack())
 	f.Fuzz(func(t *testing.T, pack []byte) {
-		if len(pack) > 20 { // with its checksum right more of it is looked at
+		if len(pack) > 20 { // with a correct checksum, more of the pack is processed
 			sum := sha1.Sum(pack[:len(pack)-20])
 			pack = append(bytes.Clone(pack[:len(pack)-20]), sum[:]...)
 		}

@@ -7,21 +7,22 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// ReadOnly is what a store of objects that are only read, by their names, answers to all else.
+// ReadOnly implements the object-store methods that a read-only store does not need. Writes and iteration return
+// errors.ErrUnsupported.
 type ReadOnly struct{}
 
-// NewEncodedObject makes an object in memory.
+// NewEncodedObject creates an object in memory.
 func (ReadOnly) NewEncodedObject() plumbing.EncodedObject { return &plumbing.MemoryObject{} }
 
-// SetEncodedObject is refused.
+// SetEncodedObject returns errors.ErrUnsupported.
 func (ReadOnly) SetEncodedObject(plumbing.EncodedObject) (plumbing.Hash, error) {
 	return plumbing.ZeroHash, errors.ErrUnsupported
 }
 
-// IterEncodedObjects is refused.
+// IterEncodedObjects returns errors.ErrUnsupported.
 func (ReadOnly) IterEncodedObjects(plumbing.ObjectType) (storer.EncodedObjectIter, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// AddAlternate is refused.
+// AddAlternate returns errors.ErrUnsupported.
 func (ReadOnly) AddAlternate(string) error { return errors.ErrUnsupported }

@@ -9,19 +9,19 @@ import (
 	"os"
 )
 
-// memoryBytes of a pack are kept in memory before a file is needed: most repositories that declare
-// clusters need none.
+// memoryBytes is the maximum size of a pack that is kept in memory. Larger packs need a file; most repositories that
+// declare clusters do not.
 const memoryBytes = 4 << 20
 
-// spool is a pack that can be read anywhere in it.
+// spool is a stored pack with random access.
 type spool struct {
 	io.ReaderAt
 	size int64
 	file *os.File
 }
 
-// newSpool reads r to its end. What does not fit into memory goes into a temporary file that has no
-// name any more.
+// newSpool reads r to its end. A pack that is too large for memory is written to a temporary file that has already been
+// unlinked.
 func newSpool(r io.Reader, dir string) (*spool, error) {
 	var start bytes.Buffer
 	size, err := io.CopyN(&start, r, memoryBytes)
@@ -48,7 +48,7 @@ func newSpool(r io.Reader, dir string) (*spool, error) {
 	return s, nil
 }
 
-// Close gives the disk space back.
+// Close frees the disk space.
 func (s *spool) Close() error {
 	if s.file == nil {
 		return nil
@@ -56,7 +56,7 @@ func (s *spool) Close() error {
 	return s.file.Close()
 }
 
-// reader reads the pack from its start until ctx ends.
+// reader returns a reader for the whole pack that fails once ctx ends.
 func (s *spool) reader(ctx context.Context) io.ReadSeeker {
 	return &untilDone{ctx, io.NewSectionReader(s.ReaderAt, 0, s.size)}
 }

@@ -1,6 +1,5 @@
-// Package pack reads single objects out of a pack that nobody vouches for. The pack is kept in a
-// file, never in memory as a whole; each object is known by the hash of what it holds; and sizes
-// and numbers are bounded.
+// Package pack reads single objects from an untrusted pack. A large pack is kept in a file, not in memory. Each object
+// is identified by the hash of its content, and sizes and counts are limited.
 package pack
 
 import (
@@ -17,23 +16,21 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// Options say how a pack is read.
+// Options specify how a pack is read.
 type Options struct {
 	Limits Limits
-	// Dir is where a pack that is too large for memory is kept while it is read; that for temporary
-	// files if it is empty.
+	// Dir is the directory for a pack that is too large for memory. The default is the directory for temporary files.
 	Dir string
-	// Filtered says that the server has left out files that are larger than Limits.FileBytes.
+	// Filtered is set if the server left out files larger than Limits.FileBytes.
 	Filtered bool
 }
 
-// Store gives the objects of a pack.
+// Store returns the objects of a pack.
 type Store struct {
 	ReadOnly
 	limits   Limits
 	filtered bool
-	// partial says that objects are missing because they, or what they are differences from, are
-	// too large.
+	// partial is set if objects are missing because they or their bases are too large.
 	partial bool
 
 	mu      sync.Mutex
@@ -43,14 +40,14 @@ type Store struct {
 	left    int64
 	objects []packed
 	byHash  map[plumbing.Hash]int32
-	// waiting are the deltas whose base is named by its hash: the first of each.
+	// waiting holds the first delta for each base that is named by hash and not yet known.
 	waiting map[plumbing.Hash]int32
 }
 
 var _ storer.EncodedObjectStorer = (*Store)(nil)
 
-// Read reads a pack to its end and finds the objects in it. Its errors match ErrMalformed, or say
-// which limit the pack goes past, or are those of r. Whoever reads a pack closes the Store.
+// Read reads a pack to its end and indexes its objects. Its errors match ErrMalformed, name the exceeded limit, or come
+// from r. The caller must close the Store.
 func Read(ctx context.Context, r io.Reader, o Options) (*Store, error) {
 	spooled, err := newSpool(r, o.Dir)
 	if err != nil {
@@ -71,11 +68,11 @@ func Read(ctx context.Context, r io.Reader, o Options) (*Store, error) {
 		s.Close()
 		return nil, explain(ctx, err)
 	}
-	s.left = math.MaxInt64 // whoever reads objects has bounds of their own
+	s.left = math.MaxInt64 // callers that read objects have their own limits
 	return s, nil
 }
 
-// explain tells a pack that ends early, or is no pack, from one that cannot be read.
+// explain replaces the errors of a pack that ends early or is not a pack.
 func explain(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -86,18 +83,18 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// Close gives back what the pack takes. Objects that were read stay.
+// Close frees the resources of the pack. Objects that were read remain valid.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.spool.Close()
 }
 
-// Len is the number of objects that can be read.
+// Len returns the number of objects that can be read.
 func (s *Store) Len() int { return len(s.byHash) }
 
-// EncodedObject returns an object. The error matches ErrTooLarge if it is there, or may be, and is
-// too large, and plumbing.ErrObjectNotFound if it is not there.
+// EncodedObject returns an object. The error matches ErrTooLarge if the object is too large, or may be missing for that
+// reason, and plumbing.ErrObjectNotFound if it does not exist.
 func (s *Store) EncodedObject(kind plumbing.ObjectType, hash plumbing.Hash) (plumbing.EncodedObject, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +151,7 @@ func (s *Store) EncodedObjectSize(hash plumbing.Hash) (int64, error) {
 	return s.objects[i].size, nil
 }
 
-// HasEncodedObject returns plumbing.ErrObjectNotFound where the pack lacks the object.
+// HasEncodedObject returns plumbing.ErrObjectNotFound if the pack lacks the object.
 func (s *Store) HasEncodedObject(hash plumbing.Hash) error {
 	if _, ok := s.byHash[hash]; !ok {
 		return plumbing.ErrObjectNotFound
