@@ -1,5 +1,5 @@
-// Package refs tells which commit of a repository is meant: by a branch, a tag, a range of versions
-// among the tags, a full name, a commit, or what HEAD names.
+// Package refs finds the commit of a repository that is selected by a branch, a tag, a range of versions among the
+// tags, a full reference name, a commit hash, or HEAD.
 package refs
 
 import (
@@ -12,27 +12,26 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Selector names a revision, by one of its fields at most. Without any, it is the one that HEAD
-// names.
+// Selector selects a revision with at most one of its fields. Without any, it selects HEAD.
 type Selector struct {
 	Branch string
 	Tag    string
-	// SemVer is a range of versions, such as ">=1.2.0 <2": the highest tag in it counts. Tags that
-	// are no versions do not; a leading v is no part of the version. Versions before a release,
-	// such as 1.3.0-rc.1, count only where the range names one.
+	// SemVer is a range of versions, such as ">=1.2.0 <2". It selects the highest tag in the range. Tags that are not
+	// versions are ignored, and a leading v is not part of the version. Pre-releases, such as 1.3.0-rc.1, match only if
+	// the range names one.
 	SemVer string
-	// Name in full, such as refs/pull/420/head.
+	// Name is a full reference name, such as refs/pull/420/head.
 	Name string
-	// Commit with all of its 40 hexadecimal digits.
+	// Commit is a hash with all 40 hexadecimal digits.
 	Commit string
-	// Short is the name of a tag, a branch, or a branch of a remote such as origin/main, whichever there is. If it
-	// may be several commits, it is none.
+	// Short is the name of a tag, a branch, or a remote branch such as origin/main. If it matches several commits, it
+	// selects none.
 	Short string
 }
 
 var sha1Hex = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
-// Normalized spells the selector in one way, or says why it can name no revision.
+// Normalized returns the selector in canonical form, or why it cannot select a revision.
 func (s Selector) Normalized() (Selector, error) {
 	s.Commit = strings.ToLower(s.Commit)
 	named := 0
@@ -63,7 +62,7 @@ func (s Selector) Normalized() (Selector, error) {
 	return s, nil
 }
 
-// String names what is selected.
+// String describes the selection.
 func (s Selector) String() string {
 	switch {
 	case s.Branch != "":
@@ -82,16 +81,16 @@ func (s Selector) String() string {
 	return "commit at HEAD"
 }
 
-// List is the references of a repository: hashes of commits, or of tag objects.
+// List is the list of references of a repository: hashes of commits or of tag objects.
 type List struct {
 	ByName map[string]plumbing.Hash
-	// Head is what HEAD names, and HeadName the branch, empty where it is detached or not told.
-	// Head is zero where HEAD names no commit.
+	// Head is the commit at HEAD, and HeadName its branch. HeadName is empty if HEAD is detached or the branch is
+	// unknown. Head is zero if HEAD does not name a commit.
 	Head     plumbing.Hash
 	HeadName plumbing.ReferenceName
 }
 
-// MissingError says that a repository has no such revision.
+// MissingError reports that a repository does not have the selected revision.
 type MissingError struct{ Selector }
 
 func (e MissingError) Error() string {
@@ -101,8 +100,8 @@ func (e MissingError) Error() string {
 	return fmt.Sprintf("there is no %s", e.Selector)
 }
 
-// Find returns the revision that the selector names. Its Commit may be the hash of a tag object. A
-// commit is not looked for: the list does not tell all. The error is a MissingError.
+// Find returns the selected revision. Its Commit may be the hash of a tag object. A selected commit is not searched
+// for, because the list is not complete. A missing revision returns a MissingError.
 func (l List) Find(s Selector) (Revision, error) {
 	switch {
 	case s.Commit != "":
@@ -123,8 +122,7 @@ func (l List) Find(s Selector) (Revision, error) {
 	return revisionOf(l.HeadName, l.Head), nil
 }
 
-// Admits says whether a revision can be what the selector has found in some repository, with
-// whatever hash.
+// Admits reports whether the selector can find a revision of that name in some repository, with any hash.
 func (s Selector) Admits(r Revision) bool {
 	if s.Commit != "" {
 		return r.Name == ""
@@ -151,7 +149,7 @@ func (l List) named(name plumbing.ReferenceName, s Selector) (Revision, error) {
 	return revisionOf(name, hash), nil
 }
 
-// short finds the one that a short name may be.
+// short finds the only reference that a short name can mean.
 func (l List) short(s Selector) (Revision, error) {
 	var found []plumbing.ReferenceName
 	for _, kind := range []string{"refs/tags/", "refs/heads/", "refs/remotes/"} {
@@ -170,8 +168,8 @@ func (l List) short(s Selector) (Revision, error) {
 	return Revision{}, fmt.Errorf("%q may be %s or %s; write one of them in full", s.Short, found[0], found[1])
 }
 
-// highest finds the tag of the highest version in the range. Of tags of one version, such as 1.2.0
-// and v1.2.0, it is the first by name.
+// highest finds the tag with the highest version in the range. Of several tags for one version, such as 1.2.0 and
+// v1.2.0, the first by name is used.
 func (l List) highest(s Selector) (Revision, error) {
 	within, err := semver.NewConstraint(s.SemVer)
 	if err != nil {

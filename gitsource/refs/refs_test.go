@@ -8,7 +8,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// list names each reference's hash after its place in names.
+// list gives each reference a hash based on its position in names.
 func list(names ...string) List {
 	l := List{ByName: map[string]plumbing.Hash{}}
 	for i, name := range names {
@@ -49,9 +49,9 @@ func TestFind(t *testing.T) {
 		{Selector{SemVer: "1.x"}, "v1.10.0", "refs/tags/v1.10.0"},
 		{Selector{SemVer: ">=1.2 <2"}, "v1.10.0", "refs/tags/v1.10.0"},
 		{Selector{SemVer: ">=1.2, <1.3 || >=1.5, <2"}, "v1.10.0", "refs/tags/v1.10.0"},
-		{Selector{SemVer: "<=1.2.0"}, "1.2.0", "refs/tags/1.2.0"}, // of two tags of one version the first by name
+		{Selector{SemVer: "<=1.2.0"}, "1.2.0", "refs/tags/1.2.0"}, // of two tags for one version, the first by name
 		{Selector{SemVer: "1.2.0"}, "1.2.0", "refs/tags/1.2.0"},
-		{Selector{SemVer: "*"}, "v2.0.0", "refs/tags/v2.0.0"}, // build metadata is no part of the order
+		{Selector{SemVer: "*"}, "v2.0.0", "refs/tags/v2.0.0"}, // build metadata does not affect the order
 		{Selector{SemVer: ">=1.3.0-rc.0 <1.4.0-0"}, "v1.3.0-rc.1", "refs/tags/v1.3.0-rc.1"},
 		{Selector{SemVer: ">=2-0"}, "v3.0.0-alpha", "refs/tags/v3.0.0-alpha"},
 	} {
@@ -89,7 +89,8 @@ func TestFindNothing(t *testing.T) {
 	}
 }
 
-// TestShort: a short name that may be several commits is none, and what is asked for by it is believed under one name.
+// TestShort checks that a short name that matches several commits is rejected, and that Admits accepts only revisions
+// that the short name can select.
 func TestShort(t *testing.T) {
 	l := list("refs/heads/a", "refs/tags/a", "refs/remotes/o/b", "refs/heads/o/b")
 	for short, want := range map[string]string{

@@ -1,21 +1,19 @@
 package refs
 
-// Revision is what was read.
+// Revision identifies what was read.
 type Revision struct {
-	// Name of the branch or of the tag, or of another reference in full; empty if a commit was
-	// asked for by its hash, or HEAD was detached.
+	// Name is the name of the branch or tag, or the full name of another reference. It is empty if a commit was
+	// selected by hash, or if HEAD is detached.
 	Name string
-	// Commit is its hash, 40 hexadecimal digits; empty for a directory that is no
-	// repository.
+	// Commit is the commit hash, 40 hexadecimal digits. It is empty for a directory that is not a repository.
 	Commit string
-	// Signer names who signed it, where signatures are verified.
+	// Signer names the signer if signatures are verified.
 	Signer string
-	// Committed is when it was committed, as it says itself, in seconds since 1970; 0 if that is not known.
+	// Committed is the commit time recorded in the commit, in seconds since 1970, or 0 if unknown.
 	Committed int64
 }
 
-// String returns the form that Flux uses: main@sha1:HASH or sha1:HASH; "directory" where
-// there is no repository.
+// String returns the form used by Flux: main@sha1:HASH or sha1:HASH. It returns "directory" if there is no repository.
 func (r Revision) String() string {
 	switch {
 	case r.Commit == "":
