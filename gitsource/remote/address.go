@@ -13,22 +13,21 @@ import (
 
 var (
 	hasScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
-	// scpForm is what git takes for ssh besides URLs: a colon before any slash, and before it a
-	// host, perhaps with a user and, in brackets, with a port.
+	// scpForm is the form of ssh addresses that git accepts in addition to URLs: a colon before any slash and, before
+	// the colon, a host, optionally with a user and, in brackets, with a port.
 	scpForm = regexp.MustCompile(`^(?:([^@/\\:\[\]]+)@)?([^@/\\:\[\]]+|\[[^@/\\\[\]]+\]):(.*)$`)
-	// sshName keeps names of users and hosts from being anything else.
+	// sshName restricts user and host names to safe characters.
 	sshName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 )
 
-// IsAddress says whether a location looks like one of a server: a URL, or what scp takes,
-// user@host:path.
+// IsAddress reports whether a location looks like an address on a server: a URL, or user@host:path as in scp.
 func IsAddress(location string) bool {
 	return hasScheme.MatchString(location) || scpForm.MatchString(location)
 }
 
-// ParseAddress understands the location of a repository on a server. What it returns has one of the
-// schemes https, http and ssh; the path of an ssh URL is what git-upload-pack is given. Its errors
-// never repeat a location that may hold a password.
+// ParseAddress parses the location of a repository on a server. The result has one of the schemes https, http and ssh;
+// the path of an ssh URL is the argument for git-upload-pack. Errors never repeat a location that may contain a
+// password.
 func ParseAddress(location string) (*url.URL, error) {
 	if !hasScheme.MatchString(location) {
 		return parseSCP(location)
@@ -41,7 +40,7 @@ func ParseAddress(location string) (*url.URL, error) {
 	case "https", "http":
 		return u, checkHTTP(u)
 	case "ssh":
-		if strings.HasPrefix(u.Path, "/~") { // as git does: the home of a user there
+		if strings.HasPrefix(u.Path, "/~") { // like git: a home directory on the server
 			u.Path = u.Path[1:]
 		}
 		return u, checkSSH(u)
@@ -64,7 +63,7 @@ func parseSCP(location string) (*url.URL, error) {
 			"https, ssh, http and local paths are supported", visible.Text(host))
 	}
 	if inside, bracketed := strings.CutPrefix(host, "["); bracketed && strings.Count(host, ":") == 1 {
-		host = strings.TrimSuffix(inside, "]") // git takes [host:port] there
+		host = strings.TrimSuffix(inside, "]") // git accepts [host:port] in this form
 	}
 	authority := host
 	if user != "" {
@@ -109,7 +108,7 @@ func checkSSH(u *url.URL) error {
 	return nil
 }
 
-// isAddress reports whether a host is an IP address.
+// isAddress reports whether host is an IP address.
 func isAddress(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil && visible.Is(host)

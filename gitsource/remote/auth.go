@@ -15,36 +15,31 @@ import (
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 )
 
-// Auth is how to show oneself to a server, and how to recognize it. It never prints its
-// secrets.
+// Auth specifies how to authenticate to a server, and how to verify the server. It never prints its secrets.
 type Auth struct {
-	// Username and Password for basic authentication. Hosts that take tokens take them as the
-	// password, with any username; it is "git" if none is given. For ssh, the username is that of
-	// the account there, if the URL names none.
+	// Username and Password are used for basic authentication. Hosts that issue tokens accept them as the password,
+	// with any username; the default is "git". For ssh, Username is the remote account if the URL does not name one.
 	Username, Password string
-	// BearerToken is sent instead of a username and a password.
+	// BearerToken is sent instead of a username and password.
 	BearerToken string
-	// GitHubApp gets a token of its own for each session, instead of a password.
+	// GitHubApp obtains a token for each session, instead of a password.
 	GitHubApp GitHubApp
-	// CABundle holds the certificate authorities, in PEM, that the server's certificate is
-	// checked against besides the system's.
+	// CABundle holds, in PEM, the certificate authorities that are trusted in addition to the system's.
 	CABundle []byte
-	// CAOnly has those checked against instead of the system's.
+	// CAOnly makes CABundle replace the system's authorities.
 	CAOnly bool
-	// ClientCertificate and ClientKey, in PEM, are shown to a TLS server that asks for them.
+	// ClientCertificate and ClientKey, in PEM, are presented to a TLS server that asks for them.
 	ClientCertificate, ClientKey []byte
-	// Identity is a private key for ssh, in the form of OpenSSH or in PEM, and Passphrase what it
-	// is encrypted with, if it is.
+	// Identity is a private key for ssh, in OpenSSH or PEM format. Passphrase decrypts it if it is encrypted.
 	Identity   []byte
 	Passphrase string
-	// KnownHosts is the path of a known_hosts file with the keys of ssh servers. Without it no ssh
-	// server is trusted.
+	// KnownHosts is the path of a known_hosts file with the keys of ssh servers. Without it, no ssh server is trusted.
 	KnownHosts string
-	// ProxyUsername and ProxyPassword are for the proxy.
+	// ProxyUsername and ProxyPassword are the credentials for the proxy.
 	ProxyUsername, ProxyPassword string
 }
 
-// String names what is given, not its value.
+// String returns the kind of credentials, not their value.
 func (a Auth) String() string {
 	switch {
 	case len(a.Identity) > 0:
@@ -62,13 +57,13 @@ func (a Auth) String() string {
 	}
 }
 
-// GoString keeps %#v from printing secrets.
+// GoString prevents %#v from printing secrets.
 func (a Auth) GoString() string { return fmt.Sprintf("remote.Auth{%s}", a) }
 
-// LogValue keeps logs from printing secrets.
+// LogValue prevents logs from printing secrets.
 func (a Auth) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
-// Given says whether there are credentials that would cross the network with each request.
+// Given reports whether there are credentials that would be sent over the network with each request.
 func (a Auth) Given() bool {
 	return a.Username != "" || a.Password != "" || a.BearerToken != "" || a.GitHubApp.given()
 }
@@ -84,7 +79,7 @@ func (a Auth) method() transport.AuthMethod {
 	}
 }
 
-// orGit is the user that most git hosts want, if no other is named.
+// orGit returns the given user or the one that most git hosts require.
 func orGit(user string) string {
 	if user == "" {
 		return "git"
@@ -92,8 +87,8 @@ func orGit(user string) string {
 	return user
 }
 
-// Check says all that is wrong with the credentials and the proxy, by themselves and for that URL,
-// before anything is asked. The URL is empty for a repository that is not on a server.
+// Check returns all problems of the credentials and the proxy, on their own and for the URL, without contacting the
+// server. The URL is empty for a local repository.
 func (r Repository) Check() error {
 	problems := append(r.Auth.problems(), r.proxyProblems()...)
 	if r.URL != "" {
@@ -109,7 +104,7 @@ func (r Repository) Check() error {
 	return errors.New(strings.Join(problems, "; "))
 }
 
-// address is the URL in parts, if the credentials may go there.
+// address returns the parsed URL if the credentials may be sent there.
 func (r Repository) address() (*url.URL, error) {
 	address, err := ParseAddress(r.URL)
 	if err != nil {
@@ -121,7 +116,7 @@ func (r Repository) address() (*url.URL, error) {
 	return address, nil
 }
 
-// problems are those of the credentials by themselves.
+// problems returns the problems of the credentials on their own.
 func (a Auth) problems() []string {
 	var problems []string
 	found := func(bad bool, problem string) {
@@ -147,7 +142,7 @@ func (a Auth) problems() []string {
 	return append(problems, a.keyProblems()...)
 }
 
-// keyProblems are those of keys and certificates. They never repeat what those hold.
+// keyProblems returns the problems of keys and certificates. It never repeats their content.
 func (a Auth) keyProblems() []string {
 	var problems []string
 	if len(a.CABundle) > 0 && !x509.NewCertPool().AppendCertsFromPEM(a.CABundle) {
@@ -176,7 +171,7 @@ func (a Auth) keyProblems() []string {
 	return problems
 }
 
-// problemsFor are those of good credentials for the wrong server.
+// problemsFor returns the problems of valid credentials that do not fit the server.
 func (a Auth) problemsFor(address *url.URL, proxy string) []string {
 	var problems []string
 	switch {
@@ -211,7 +206,7 @@ func (a Auth) problemsFor(address *url.URL, proxy string) []string {
 	return problems
 }
 
-// isLoopback says whether what is sent to that host leaves the machine.
+// isLoopback reports whether data sent to that host stays on this machine.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -220,7 +215,7 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// proxyProblems never repeat a URL that may hold a password.
+// proxyProblems never repeats a URL that may contain a password.
 func (r Repository) proxyProblems() []string {
 	if r.Proxy == "" {
 		return nil
@@ -239,13 +234,13 @@ func (r Repository) proxyProblems() []string {
 	return nil
 }
 
-// isHostAlone reports whether a URL names a host, and nothing on it.
+// isHostAlone reports whether a URL consists only of a scheme and a host.
 func isHostAlone(u *url.URL) bool {
 	hasPath := u.Path != "" && u.Path != "/"
 	return u.Host != "" && u.Opaque == "" && !hasPath && u.RawQuery == "" && u.Fragment == ""
 }
 
-// withProxyCredentials adds those of the proxy to its URL.
+// withProxyCredentials adds the proxy credentials to the proxy's URL.
 func (a Auth) withProxyCredentials(proxy *url.URL) *url.URL {
 	if proxy == nil || a.ProxyUsername == "" {
 		return proxy
@@ -255,7 +250,7 @@ func (a Auth) withProxyCredentials(proxy *url.URL) *url.URL {
 	return &with
 }
 
-// tlsConfig recognizes servers, and shows no certificate.
+// tlsConfig returns a configuration that verifies servers, without a client certificate.
 func (a Auth) tlsConfig() *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(bytes.TrimSpace(a.CABundle)) == 0 {

@@ -22,13 +22,13 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// told is an error that says already what a person can do.
+// told is an error that already tells the user what to do.
 type told struct{ error }
 
-// Unwrap gives what was told.
+// Unwrap returns the underlying error.
 func (t told) Unwrap() error { return t.error }
 
-// explain says what a person can do. It repeats nothing that the server wrote as it is.
+// explain converts an error to one that tells the user what to do. It does not repeat unsafe text from the server.
 func (s *Session) explain(ctx context.Context, err error) error {
 	at := s.repository.URL
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -37,7 +37,7 @@ func (s *Session) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("fetch %s: %w", at, ctx.Err())
 	}
-	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok { // it does not unwrap
+	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok { // it has no Unwrap method
 		err = unexpected.Err
 	}
 	if done, ok := errors.AsType[told](err); ok {
@@ -48,14 +48,14 @@ func (s *Session) explain(ctx context.Context, err error) error {
 			return fmt.Errorf("%s %s", at, text)
 		}
 	}
-	// The URL is in the message already; what failed is enough.
+	// The message already contains the URL; the cause is enough.
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err
 	}
 	return fmt.Errorf("fetch %s: %w", at, printable(err))
 }
 
-// explainGit says what git has found.
+// explainGit explains errors reported by git.
 func (s *Session) explainGit(err error) string {
 	auth, elsewhere := s.repository.Auth, s.elsewhere()
 	refused := errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, transport.ErrAuthorizationFailed)
@@ -89,7 +89,7 @@ func (s *Session) explainGit(err error) string {
 	return ""
 }
 
-// explainHTTP says what a status of HTTP means, or a redirect.
+// explainHTTP explains an HTTP status or a redirect.
 func explainHTTP(err error) string {
 	if strings.Contains(err.Error(), `http redirect: changes scheme from "https"`) {
 		return "redirects from https to http, which is not encrypted; that is not followed"
@@ -111,7 +111,7 @@ func explainHTTP(err error) string {
 	}
 }
 
-// explainReach says why a server is not reached, or not trusted.
+// explainReach explains why a server cannot be reached or is not trusted.
 func explainReach(err error) string {
 	if text := explainTLS(err); text != "" {
 		return text
@@ -119,7 +119,7 @@ func explainReach(err error) string {
 	return explainNetwork(err)
 }
 
-// explainTLS says why there is no trust.
+// explainTLS explains why a TLS connection is not trusted.
 func explainTLS(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return "shows a certificate that is signed by unknown authority; the certificate of that authority belongs " +
@@ -148,7 +148,7 @@ func explainTLS(err error) string {
 	return ""
 }
 
-// explainNetwork says why there is no connection.
+// explainNetwork explains why there is no connection.
 func explainNetwork(err error) string {
 	op, _ := errors.AsType[*net.OpError](err)
 	unresolved, noAddress := errors.AsType[*net.DNSError](err)
@@ -168,7 +168,7 @@ func explainNetwork(err error) string {
 	return ""
 }
 
-// printable keeps what a server wrote from reaching a terminal as it is.
+// printable makes text from a server safe to print.
 func printable(err error) error {
 	const most = 500
 	text := err.Error()

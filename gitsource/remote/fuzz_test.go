@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/gitsource/pack"
 )
 
-// saying is a session with a server that says something, whatever it is asked.
+// saying is a session with a server that always sends the same response.
 type saying struct {
 	list   *packp.AdvRefs
 	answer []byte
@@ -33,7 +33,7 @@ func (s saying) UploadPack(_ context.Context, request *packp.UploadPackRequest) 
 
 func (s saying) Close() error { return nil }
 
-// Whatever a server says, there is an answer, or an error that can be printed.
+// For any response of a server, fetching returns a result or a printable error.
 func FuzzFetch(f *testing.F) {
 	commit := strings.Repeat("a", 40)
 	line := commit + " HEAD\x00ofs-delta shallow side-band-64k symref=HEAD:refs/heads/main\n"

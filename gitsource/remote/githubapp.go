@@ -19,41 +19,41 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// GitHubApp is an installed app of GitHub, which gets a token for an hour whenever one is wanted.
-// It never prints its key.
+// GitHubApp is an installed GitHub App. It obtains a new token, valid for one hour, for each session. It never prints
+// its key.
 type GitHubApp struct {
-	// ID is the app's own, a number, or its client ID.
+	// ID is the app's ID, a number, or its client ID.
 	ID string
-	// InstallationID is that of the app at an organization or a user, a number.
+	// InstallationID is the number of the app's installation in an organization or for a user.
 	InstallationID string
-	// PrivateKey of the app, RSA in PEM.
+	// PrivateKey is the app's RSA private key in PEM.
 	PrivateKey []byte
-	// BaseURL of the API, of GitHub's own if empty. That of a GitHub Enterprise Server is
+	// BaseURL is the URL of the API. The default is GitHub's own. For a GitHub Enterprise Server, it is
 	// https://HOST/api/v3.
 	BaseURL string
 }
 
 const (
 	gitHubAPI = "https://api.github.com"
-	// The time that a claim of the app holds. GitHub takes ten minutes at most; clocks may differ
-	// by one.
+	// claimHolds is the lifetime of the app's claim. GitHub accepts up to ten minutes. clocksDiffer is the tolerated
+	// clock difference.
 	claimHolds, clocksDiffer = 8 * time.Minute, time.Minute
-	// maxTokenBytes of GitHub's answer, which has a few KiB.
+	// maxTokenBytes is the maximum size of GitHub's response, which usually has a few KiB.
 	maxTokenBytes = 1 << 20
 )
 
 var (
 	isAppID  = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 	isNumber = regexp.MustCompile(`^[0-9]{1,20}$`)
-	// isRepository is what GitHub takes as a repository's name.
+	// isRepository matches the repository names that GitHub accepts.
 	isRepository = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 	isToken      = regexp.MustCompile(`^[\x21-\x7e]{1,1000}$`)
 )
 
-// String names the app, not its key.
+// String names the app without its key.
 func (g GitHubApp) String() string { return "GitHub App" }
 
-// GoString keeps %#v from printing the key.
+// GoString prevents %#v from printing the key.
 func (g GitHubApp) GoString() string { return "remote.GitHubApp{}" }
 
 func (g GitHubApp) given() bool {
@@ -106,8 +106,8 @@ func (g GitHubApp) baseIsSafe() bool {
 	return isPlain && staysSecret && visible.Is(u.Path)
 }
 
-// repositoryOf is the name by which GitHub knows what is at the address; empty if it has none. Its
-// owner is the installation's.
+// repositoryOf returns GitHub's name for the repository at the address, or "". Its owner is the owner of the
+// installation.
 func repositoryOf(address *url.URL) string {
 	name := strings.TrimSuffix(path.Base(address.Path), ".git")
 	if !isRepository.MatchString(name) {
@@ -116,7 +116,7 @@ func repositoryOf(address *url.URL) string {
 	return name
 }
 
-// request asks for a token that reads that one repository, whatever else the installation may do.
+// request returns the request for a token that can only read that repository, whatever the installation may access.
 func (g GitHubApp) request(ctx context.Context, repository string, now time.Time) (*http.Request, error) {
 	claim, err := g.claim(now)
 	if err != nil {
@@ -139,7 +139,7 @@ func (g GitHubApp) request(ctx context.Context, repository string, now time.Time
 	return request, nil
 }
 
-// token asks for one for that repository.
+// token obtains a token for that repository.
 func (g GitHubApp) token(ctx context.Context, client *http.Client, repository string, now time.Time) (string, error) {
 	request, err := g.request(ctx, repository, now)
 	if err != nil {
@@ -165,7 +165,7 @@ func (g GitHubApp) token(ctx context.Context, client *http.Client, repository st
 	return answer.Token, nil
 }
 
-// unreached says why the API did not answer. What says so already is left as it is.
+// unreached explains why the API did not respond. An error that is already explained is returned unchanged.
 func (g GitHubApp) unreached(err error) error {
 	if _, ok := errors.AsType[told](err); ok {
 		return err
@@ -177,7 +177,7 @@ func (g GitHubApp) unreached(err error) error {
 	return told{fmt.Errorf("%s %s", g.base(), text)}
 }
 
-// claim is what the app says of itself, signed with its key.
+// claim returns the app's claim about itself, signed with its key.
 func (g GitHubApp) claim(now time.Time) (string, error) {
 	key, err := jwt.ParseRSAPrivateKeyFromPEM(g.PrivateKey)
 	if err != nil {
@@ -194,7 +194,7 @@ func (g GitHubApp) claim(now time.Time) (string, error) {
 	return signed, nil
 }
 
-// refused says what a person can do, without the words of the server.
+// refused tells the user what to do, without repeating the server's words.
 func (g GitHubApp) refused(response *http.Response, repository string) error {
 	status := response.StatusCode
 	limited := status == http.StatusForbidden &&

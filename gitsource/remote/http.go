@@ -15,15 +15,14 @@ import (
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 )
 
-// httpClient asks one server. Nothing is shared with the rest of the process but the proxy settings
-// of the environment.
+// httpClient sends requests to one server. It shares nothing with the rest of the process except the proxy settings of
+// the environment.
 type httpClient struct {
 	address *url.URL
-	// own goes to the server of the repository, with the client certificate; others goes to where
-	// that one redirects, and to GitHub's API.
+	// own connects to the repository's server, with the client certificate. others connects to redirect targets and to
+	// GitHub's API.
 	own, others *http.Transport
-	// redirected is the server, as a URL without a path, that has taken the place of the
-	// repository's own.
+	// redirected is the server to which the repository's server redirected, as a URL without a path.
 	redirected string
 	limits     Limits
 }
@@ -60,7 +59,7 @@ func newHTTPClient(r Repository, address *url.URL) (*httpClient, error) {
 	return c, nil
 }
 
-// open starts a session, which has not asked anything yet.
+// open starts a session without sending the first git request.
 func (c *httpClient) open(ctx context.Context, auth Auth) (transport.UploadPackSession, error) {
 	if auth.GitHubApp.given() {
 		api := &http.Client{Transport: c.others,
@@ -90,14 +89,14 @@ func (c *httpClient) RoundTrip(request *http.Request) (*http.Response, error) {
 	return c.others.RoundTrip(request)
 }
 
-// close ends the connections.
+// close closes idle connections.
 func (c *httpClient) close() {
 	c.own.CloseIdleConnections()
 	c.others.CloseIdleConnections()
 }
 
-// follow notes where a redirect leads. What may be followed is for go-git, which goes to another
-// server for the first request only, without credentials, and never from https to http.
+// follow records the target of a redirect. go-git decides which redirects to follow: to another server only for the
+// first request and without credentials, and never from https to http.
 func (c *httpClient) follow(request *http.Request, _ []*http.Request) error {
 	if to := origin(request.URL); to != origin(c.address) {
 		c.redirected = to
@@ -105,7 +104,7 @@ func (c *httpClient) follow(request *http.Request, _ []*http.Request) error {
 	return nil
 }
 
-// origin is a server as a URL without a path.
+// origin returns a server as a URL without a path.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
@@ -120,7 +119,7 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + host
 }
 
-// proxyAnswered keeps the words of a proxy that does not connect us from being repeated.
+// proxyAnswered prevents the words of a proxy that refuses to connect from being repeated.
 func proxyAnswered(_ context.Context, proxy *url.URL, _ *http.Request, response *http.Response) error {
 	return proxyStatus(proxy, response.StatusCode)
 }

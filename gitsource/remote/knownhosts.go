@@ -12,7 +12,7 @@ import (
 	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
 )
 
-// knownHosts says which ssh servers to trust.
+// knownHosts holds the trusted ssh servers.
 type knownHosts struct {
 	path string
 	db   *knownhosts.HostKeyDB
@@ -26,7 +26,7 @@ func readKnownHosts(path string) (knownHosts, error) {
 	return knownHosts{path, db}, nil
 }
 
-// Kinds of signatures of hosts, the best first. Those with SHA-1, and DSA, are not among them.
+// Signature algorithms of hosts, in order of preference. SHA-1 and DSA are excluded.
 var (
 	plainAlgorithms = []string{
 		ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSASHA512,
@@ -38,10 +38,10 @@ var (
 	}
 )
 
-// algorithms are what to ask a host for, so that it shows the key that is known of it and not
-// another: those of its keys, and certificates of every kind if there is an authority for it, whose
-// own kind says nothing about what it certifies. Of a host that is not known, any key is asked for,
-// to show its fingerprint.
+// algorithms returns the algorithms to request, so that a host presents the key that is known for it. These are the
+// algorithms of its known keys, and all certificate algorithms if an authority is known for the host, because the
+// authority's own key type says nothing about the certified key. For an unknown host, any key is requested, to show its
+// fingerprint.
 func (k knownHosts) algorithms(host string) []string {
 	var wanted []string
 	for _, key := range k.db.HostKeys(host) {
@@ -61,12 +61,12 @@ func (k knownHosts) algorithms(host string) []string {
 	return slices.Compact(wanted)
 }
 
-// rank puts certificates first, as they hold when a host gets new keys.
+// rank orders certificates first, because they remain valid when a host gets new keys.
 func rank(algorithm string) int {
 	return slices.Index(append(slices.Clone(certificateAlgorithms), plainAlgorithms...), algorithm)
 }
 
-// check refuses hosts that are not known, and says what to do.
+// check rejects unknown hosts and tells the user what to do.
 func (k knownHosts) check(host string, at net.Addr, key ssh.PublicKey) error {
 	err := k.db.HostKeyCallback()(host, at, key)
 	if err == nil {
@@ -90,7 +90,7 @@ func (k knownHosts) check(host string, at net.Addr, key ssh.PublicKey) error {
 		"one by this line: %s", name, offered, k.path, inLines(mismatch.Want), knownhosts.Line([]string{host}, key))
 }
 
-// inLines names known keys and where they are.
+// inLines lists known keys with their line numbers.
 func inLines(keys []xknownhosts.KnownKey) string {
 	var all []string
 	for _, key := range keys {
@@ -99,5 +99,5 @@ func inLines(keys []xknownhosts.KnownKey) string {
 	return strings.Join(all, ", ")
 }
 
-// fingerprint is how ssh-keygen shows a key.
+// fingerprint returns a key's fingerprint as shown by ssh-keygen.
 func fingerprint(key ssh.PublicKey) string { return key.Type() + " " + ssh.FingerprintSHA256(key) }

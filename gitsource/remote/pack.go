@@ -16,9 +16,8 @@ import (
 	"quorate.dev/quorate/gitsource/pack"
 )
 
-// Fetch returns what the hash names, a commit or a tag object, and its files, without its history
-// where the server allows that, and without files that are too large to be read where it allows
-// that too. Whoever fetches closes the Store.
+// Fetch returns the commit or tag object named by hash, and its files. If the server supports it, the history and files
+// over the size limit are left out. The caller must close the Store.
 func (s *Session) Fetch(ctx context.Context, hash plumbing.Hash) (*pack.Store, error) {
 	request := s.request(hash, 1)
 	s.filter(request, packp.FilterBlobLimit(uint64(s.limits().Pack.FileBytes)+1, packp.BlobLimitPrefixNone))
@@ -26,9 +25,9 @@ func (s *Session) Fetch(ctx context.Context, hash plumbing.Hash) (*pack.Store, e
 	return store, err
 }
 
-// request asks for one commit, with so many commits of its history, or all of it if depth is zero.
-// Where the server gives out no commit by its hash, it asks for all branches and tags with their
-// history: the commit is among them or cannot be had.
+// request returns a request for one commit, with depth commits of its history, or all of it if depth is zero. If the
+// server does not serve the commit by hash, the request names all branches and tags with their history: the commit is
+// among them or unavailable.
 func (s *Session) request(want plumbing.Hash, depth int) *packp.UploadPackRequest {
 	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
 	if s.advertised.Capabilities.Supports(capability.NoProgress) {
@@ -51,7 +50,7 @@ func (s *Session) request(want plumbing.Hash, depth int) *packp.UploadPackReques
 	return request
 }
 
-// givenOut returns the hash to ask for so that the server gives out want: itself, or the tag of it.
+// givenOut returns the hash to request in order to get want: want itself, or that of a tag of it.
 func (s *Session) givenOut(want plumbing.Hash) (plumbing.Hash, bool) {
 	if s.advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) ||
 		s.advertised.Head != nil && *s.advertised.Head == want {
@@ -62,7 +61,7 @@ func (s *Session) givenOut(want plumbing.Hash) (plumbing.Hash, bool) {
 			return want, true
 		}
 	}
-	first := "" // of several tags, the same one each time
+	first := "" // deterministic if there are several tags
 	for name, hash := range s.advertised.Peeled {
 		if hash == want && (first == "" || name < first) {
 			first = name
@@ -72,7 +71,7 @@ func (s *Session) givenOut(want plumbing.Hash) (plumbing.Hash, bool) {
 	return tag, ok
 }
 
-// filter leaves out objects where the server knows how to.
+// filter leaves out objects if the server supports filters.
 func (s *Session) filter(request *packp.UploadPackRequest, filter packp.Filter) {
 	if s.advertised.Capabilities.Supports(capability.Filter) {
 		_ = request.Capabilities.Set(capability.Filter)
@@ -80,8 +79,8 @@ func (s *Session) filter(request *packp.UploadPackRequest, filter packp.Filter) 
 	}
 }
 
-// fetchPack returns the objects that the request asks for, and the commits whose parents are left
-// out. It ends with ctx, whatever the server does.
+// fetchPack returns the requested objects, and the commits whose parents are left out. It ends when ctx ends,
+// regardless of the server.
 func (s *Session) fetchPack(
 	ctx context.Context, request *packp.UploadPackRequest,
 ) (*pack.Store, []plumbing.Hash, error) {
@@ -111,7 +110,7 @@ func (s *Session) fetchPack(
 	return store, response.Shallows, nil
 }
 
-// renew connects again from the second request on: a server answers one request of each connection.
+// renew reconnects before every request but the first: a server answers one request per connection.
 func (s *Session) renew(ctx context.Context) error {
 	if !s.used {
 		s.used = true
@@ -138,7 +137,7 @@ func refsTooLarge(bound int64) error {
 		pack.Size(bound))}
 }
 
-// bounded ends what is read after so many bytes.
+// bounded returns the error exceeded after left bytes.
 type bounded struct {
 	io.Reader
 	left     int64
@@ -147,7 +146,7 @@ type bounded struct {
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		// What ends exactly at the bound is not too large.
+		// Data that ends exactly at the limit is not too large.
 		if n, err := b.Reader.Read(make([]byte, 1)); n == 0 && errors.Is(err, io.EOF) {
 			return 0, io.EOF
 		}
@@ -158,7 +157,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkReferences bounds the list that any transport has read.
+// checkReferences limits the reference list, for every transport.
 func checkReferences(advertised *packp.AdvRefs, bound int64) error {
 	const perLine = 4 + 40 + 1 + 1 // length, hash, space and line feed
 	left := bound
@@ -174,8 +173,8 @@ func checkReferences(advertised *packp.AdvRefs, bound int64) error {
 	return nil
 }
 
-// boundedTransport ends answers that are too large, and drops the text of answers that
-// are errors: it is the server's, and would end in our logs.
+// boundedTransport cuts off responses that are too large, and discards the text of error responses, which the server
+// controls and which would otherwise reach the logs.
 type boundedTransport struct {
 	http.RoundTripper
 	limits Limits

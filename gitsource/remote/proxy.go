@@ -14,8 +14,8 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// dial connects to the host, through the proxy if there is one. A proxy of the environment is for
-// HTTP, as git has it.
+// dial connects to host, through the proxy if one is set. Proxies from the environment are only used for HTTP, as in
+// git.
 func (r Repository) dial(ctx context.Context, host string) (net.Conn, error) {
 	var direct net.Dialer
 	if r.Proxy == "" {
@@ -40,7 +40,7 @@ func (r Repository) dial(ctx context.Context, host string) (net.Conn, error) {
 	return connection, nil
 }
 
-// dialHTTP asks an HTTP proxy for a tunnel.
+// dialHTTP requests a tunnel from an HTTP proxy.
 func (r Repository) dialHTTP(ctx context.Context, u *url.URL, host string) (net.Conn, error) {
 	at := net.JoinHostPort(u.Hostname(), orDefault(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
 	connection, err := dialProxy(ctx, u, at, r.Auth)
@@ -53,7 +53,7 @@ func (r Repository) dialHTTP(ctx context.Context, u *url.URL, host string) (net.
 		request.SetBasicAuth(u.User.Username(), password)
 		request.Header = http.Header{"Proxy-Authorization": request.Header["Authorization"]}
 	}
-	// One byte at a time: what follows the header is the server's.
+	// Read one byte at a time, because the data after the header belongs to the server.
 	answer := bufio.NewReaderSize(io.LimitReader(oneByte{connection}, maxHeaderBytes), 16)
 	if err = request.Write(connection); err == nil {
 		var response *http.Response
@@ -68,16 +68,16 @@ func (r Repository) dialHTTP(ctx context.Context, u *url.URL, host string) (net.
 	return connection, nil
 }
 
-// maxHeaderBytes of the answer of a proxy.
+// maxHeaderBytes is the maximum size of the header of a proxy's response.
 const maxHeaderBytes = 64 << 10
 
-// oneByte reads no further than it is asked to.
+// oneByte returns one byte per read, so that no reader buffers more.
 type oneByte struct{ io.Reader }
 
 // Read implements io.Reader.
 func (o oneByte) Read(p []byte) (int, error) { return o.Reader.Read(p[:min(len(p), 1)]) }
 
-// dialProxy connects to an HTTP proxy, with TLS if its URL says so.
+// dialProxy connects to an HTTP proxy, with TLS if its scheme is https.
 func dialProxy(ctx context.Context, u *url.URL, at string, auth Auth) (net.Conn, error) {
 	if u.Scheme == "https" {
 		return (&tls.Dialer{Config: auth.tlsConfig()}).DialContext(ctx, "tcp", at)

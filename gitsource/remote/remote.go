@@ -1,5 +1,5 @@
-// Package remote asks a git server for its references, and for single commits. It trusts no answer:
-// sizes are bounded, and nothing that a server writes is repeated as it is.
+// Package remote requests references and single commits from a git server. It does not trust responses: sizes are
+// limited, and text from a server is never repeated without escaping.
 package remote
 
 import (
@@ -16,34 +16,33 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Repository is where a repository is, and how to get at it.
+// Repository specifies the location of a repository and how to access it.
 type Repository struct {
-	// URL of a smart HTTP(S) server or of an ssh server, or user@host:path for the latter.
+	// URL is the URL of a smart HTTP(S) or ssh server; for ssh, also user@host:path.
 	URL string
-	// Auth is for repositories that are not public.
+	// Auth holds the credentials for private repositories.
 	Auth Auth
-	// Proxy is the URL of the proxy to go through, of scheme http, https or socks5. Without it the
-	// environment names the one for HTTP(S).
+	// Proxy is the URL of the proxy, with the scheme http, https or socks5. If it is empty, the environment sets the
+	// proxy for HTTP(S).
 	Proxy  string
 	Limits Limits
-	// TempDir is where large packs are kept while they are read; that for temporary files if it is
-	// empty.
+	// TempDir is the directory for large packs while they are read. The default is the directory for temporary files.
 	TempDir string
 }
 
-// Session is a connection to a server that has shown its references.
+// Session is a connection to a server that has sent its references.
 type Session struct {
 	repository Repository
 	upload     transport.UploadPackSession
 	advertised *packp.AdvRefs
 	close      func()
-	// elsewhere is the server that the repository's own redirected to, if it did.
+	// elsewhere returns the server to which the repository's server redirected, or "".
 	elsewhere func() string
-	// used says that the connection has answered its one request.
+	// used is set once the connection has served its one request.
 	used bool
 }
 
-// Open connects, and reads the list of references. Whoever opens a session closes it.
+// Open connects and reads the list of references. The caller must close the session.
 func Open(ctx context.Context, r Repository) (*Session, error) {
 	address, err := r.address()
 	if err != nil {
@@ -82,7 +81,7 @@ func (s *Session) open(ctx context.Context, address *url.URL) (err error) {
 	return err
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (s *Session) Close() {
 	if s.upload != nil {
 		_ = s.upload.Close()
@@ -90,7 +89,7 @@ func (s *Session) Close() {
 	s.close()
 }
 
-// References returns what the server has shown.
+// References returns the references that the server sent.
 func (s *Session) References() refs.List {
 	list := refs.List{ByName: s.advertised.References}
 	if s.advertised.Head == nil {

@@ -23,7 +23,7 @@ import (
 
 const secret = gittest.Secret
 
-// fetch fetches the commit that a repository gives out unasked.
+// fetch fetches the commit at HEAD.
 func fetch(ctx context.Context, r remote.Repository) error {
 	if err := r.Check(); err != nil {
 		return err
@@ -59,7 +59,7 @@ func wantError(t *testing.T, r remote.Repository, want string) {
 	}
 }
 
-// guarded serves the repository to those who show the credentials, over TLS.
+// guarded serves the repository over TLS to clients with the right credentials.
 func guarded(t *testing.T, r *gittest.Repository, allowed func(*http.Request) bool) (location string, ca []byte) {
 	t.Helper()
 	git := r.Handler()
@@ -116,7 +116,7 @@ func TestAuthDoesNotPrintItsSecrets(t *testing.T) {
 	}
 }
 
-// A redirect to another server is followed, without the credentials.
+// A redirect to another server is followed without the credentials.
 func TestCredentialsStayWithTheServer(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
@@ -153,7 +153,7 @@ func TestCredentialsStayWithTheServer(t *testing.T) {
 	}
 }
 
-// Servers that are no git servers, or none that mean well.
+// Servers that are not git servers, or are hostile.
 func TestServersThatDoNotServe(t *testing.T) {
 	advertisement := "001e# service=git-upload-pack\n0000"
 	ref := fmt.Sprintf("%s HEAD\x00ofs-delta shallow side-band-64k symref=HEAD:refs/heads/main\n", strings.Repeat("a", 40))
@@ -213,7 +213,7 @@ func packed(advertisement, answer string) http.HandlerFunc {
 	}
 }
 
-// A server that falls silent is waited for until the deadline, not longer.
+// A server that stops responding is waited for until the deadline, but no longer.
 func TestSilentServer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer server.Close()
@@ -225,16 +225,16 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// One revision is fetched, not its history.
+// One revision is fetched without its history.
 func TestFetchIsShallow(t *testing.T) {
 	r, commits := gittest.Revisions(t)
-	r.Git("tag", "--delete", "light") // what is left there are annotated tags
+	r.Git("tag", "--delete", "light") // only annotated tags remain
 	session, err := remote.Open(t.Context(), remote.Repository{URL: r.Serve()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	for name, want := range map[string]int{"main": 3, "tagged": 5} { // a commit, its tree and its file; and tags of it
+	for name, want := range map[string]int{"main": 3, "tagged": 5} { // a commit, its tree and its file; and its tags
 		store, err := session.Fetch(t.Context(), plumbing.NewHash(commits[name]))
 		if err != nil {
 			t.Fatal(err)

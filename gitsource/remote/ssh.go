@@ -16,21 +16,21 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sshSession asks git-upload-pack over a connection of its own. Unlike go-git's, it reads neither
-// ~/.ssh nor an agent, ends when the context does, and bounds what it reads.
+// sshSession runs git-upload-pack over its own connection. Unlike go-git's session, it reads neither ~/.ssh nor an
+// agent, ends with the context, and limits what it reads.
 type sshSession struct {
 	connection net.Conn
 	client     *ssh.Client
 	command    string
-	// asked is a command that has shown its references, and waits for what is wanted.
+	// asked is a command that has sent its references and waits for a request.
 	asked  *sshCommand
 	limits Limits
 }
 
-// sshPort is that of servers whose URL names none.
+// sshPort is the default port.
 const sshPort = "22"
 
-// openSSH connects, and lets server and client recognize each other.
+// openSSH connects and authenticates the server and the client.
 func openSSH(ctx context.Context, r Repository, address *url.URL) (*sshSession, error) {
 	host := net.JoinHostPort(strings.ToLower(address.Hostname()), orDefault(address.Port(), sshPort))
 	config, seen, err := r.Auth.sshConfig(address, host)
@@ -62,14 +62,13 @@ func orDefault(s, otherwise string) string {
 	return s
 }
 
-// closeAtEnd closes when the context ends, which ends whatever waits for the other side; what it
-// returns calls that off.
+// closeAtEnd closes c when the context ends, so that pending reads and writes return. callOff cancels that.
 func closeAtEnd(ctx context.Context, c io.Closer) (callOff func()) {
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	return func() { stop() }
 }
 
-// signer is the private key. Its errors never repeat it.
+// signer returns the private key. Its errors never repeat the key.
 func (a Auth) signer() (ssh.Signer, error) {
 	signer, err := ssh.ParsePrivateKey(a.Identity)
 	if _, encrypted := errors.AsType[*ssh.PassphraseMissingError](err); encrypted {
@@ -87,11 +86,11 @@ func (a Auth) signer() (ssh.Signer, error) {
 	return signer, nil
 }
 
-// handshake is what has been seen of a server.
+// handshake records what is known about a server.
 type handshake struct {
 	host, user string
 	known      knownHosts
-	// refused is why the host is not trusted; trusted says that it is.
+	// refused is why the host is not trusted. trusted is set if it is.
 	refused error
 	trusted bool
 }
@@ -119,7 +118,7 @@ func (a Auth) sshConfig(address *url.URL, host string) (*ssh.ClientConfig, *hand
 	return config, seen, nil
 }
 
-// explain says why there is no connection.
+// explain explains why there is no connection.
 func (h *handshake) explain(err error, algorithms []string, auth Auth) error {
 	if h.refused != nil {
 		return told{h.refused}
@@ -148,7 +147,7 @@ func (s *sshSession) AdvertisedReferences() (*packp.AdvRefs, error) {
 	return s.AdvertisedReferencesContext(context.Background())
 }
 
-// AdvertisedReferencesContext starts git-upload-pack, which shows its references.
+// AdvertisedReferencesContext starts git-upload-pack and reads its references.
 func (s *sshSession) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
 	defer closeAtEnd(ctx, s.connection)()
 	asked, err := s.start()
@@ -168,8 +167,8 @@ func (s *sshSession) AdvertisedReferencesContext(ctx context.Context) (*packp.Ad
 	return references, nil
 }
 
-// UploadPack asks for objects. The command that has shown its references answers once; another is
-// started for another request.
+// UploadPack requests objects. The command that has sent its references serves one request; further requests start
+// another command.
 func (s *sshSession) UploadPack(
 	ctx context.Context, request *packp.UploadPackRequest,
 ) (*packp.UploadPackResponse, error) {
@@ -200,8 +199,8 @@ func (s *sshSession) UploadPack(
 	return response, nil
 }
 
-// Close ends the connection. A command that was asked for nothing is told so, which is not waited
-// for.
+// Close closes the connection. It tells a command without a request that there will be none, but does not wait for the
+// command.
 func (s *sshSession) Close() error {
 	if s.asked != nil {
 		timer := time.AfterFunc(time.Second, func() { s.connection.Close() })

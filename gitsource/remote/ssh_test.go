@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// Keys of people, and whatever known_hosts may say of a host.
+// TestSSH covers user keys and the entries that known_hosts may have for a host.
 func TestSSH(t *testing.T) {
 	keys := gittest.SSHKeys(t, "host_ecdsa", "host_rsa", "other", "authority", "person_rsa")
 	r := gittest.NewRepository(t)
@@ -64,8 +64,8 @@ func TestSSH(t *testing.T) {
 	})
 }
 
-// user@host:path, which has no port, and a path from where the host begins; and a proxy to get
-// there.
+// TestSSHThroughProxies covers user@host:path, which has no port and a path relative to the login directory, and
+// proxies.
 func TestSSHThroughProxies(t *testing.T) {
 	keys := gittest.SSHKeys(t)
 	r := gittest.NewRepository(t)
@@ -90,7 +90,7 @@ func TestSSHThroughProxies(t *testing.T) {
 	}
 }
 
-// A session answers as often as it is asked.
+// A session can be used for any number of requests.
 func TestSSHSessionIsAskedAgain(t *testing.T) {
 	keys := gittest.SSHKeys(t)
 	r, commits := gittest.Revisions(t)
@@ -113,14 +113,13 @@ func TestSSHSessionIsAskedAgain(t *testing.T) {
 	}
 }
 
-// A host that falls silent, at whatever moment, is waited for until the context ends, not longer.
+// A host that stops responding at any point is waited for until the context ends, but no longer.
 func TestSilentSSHServer(t *testing.T) {
 	keys := gittest.SSHKeys(t)
 	r := gittest.NewRepository(t)
 	r.Declare("a")
 	server := r.ServeSSH(keys, gittest.HostKeys(keys, "host")...)
-	// How much of what the host sends passes: its greeting; the exchange of keys; all but the
-	// references.
+	// How many bytes from the host pass: its greeting, the key exchange, or everything but the references.
 	for _, passes := range []int{0, 10, 1500, 2400} {
 		silent := gittest.Listen(t)
 		fell := make(chan struct{})

@@ -15,12 +15,12 @@ import (
 	"quorate.dev/quorate/excerpt"
 )
 
-// sshCommand is one git-upload-pack.
+// sshCommand is a running git-upload-pack.
 type sshCommand struct {
 	session *ssh.Session
 	in      io.WriteCloser
 	out     io.Reader
-	// words is the beginning of what the command wrote.
+	// words is the beginning of the command's error output.
 	words excerpt.Head
 }
 
@@ -65,7 +65,7 @@ func (c *sshCommand) send(request *packp.UploadPackRequest) error {
 	return c.in.Close()
 }
 
-// explain says why a command showed no references. What it wrote is not repeated.
+// explain explains why a command sent no references. It does not repeat the command's output.
 func (c *sshCommand) explain(err error) error {
 	if said, ok := errors.AsType[*pktline.ErrorLine](err); ok {
 		_, _ = c.words.Write([]byte(said.Text))
@@ -87,8 +87,7 @@ func (c *sshCommand) explain(err error) error {
 	return err
 }
 
-// sayNotFound recognizes what git and git hosts say of a repository that is not there, or not
-// shown.
+// sayNotFound recognizes the messages of git and git hosts for a repository that does not exist or is not visible.
 func (c *sshCommand) sayNotFound() bool {
 	text := strings.ToLower(c.words.String())
 	for _, phrase := range []string{
@@ -102,7 +101,7 @@ func (c *sshCommand) sayNotFound() bool {
 	return false
 }
 
-// sshAnswer is what is read of a request; its end lets the context go.
+// sshAnswer is the response to a request. Closing it stops watching the context.
 type sshAnswer struct {
 	io.Reader
 	command *sshCommand

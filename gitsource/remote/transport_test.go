@@ -28,7 +28,7 @@ func TestClientCertificate(t *testing.T) {
 	wantFetched(t, remote.Repository{URL: server.URL + "/.git", Auth: auth})
 }
 
-// Only the server of the repository is shown the certificate, though another asks for it too.
+// The certificate is presented only to the repository's server, even if another server asks for it.
 func TestClientCertificateStaysWithTheServer(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
@@ -62,7 +62,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
-// Credentials go to the machine itself without encryption, and to no other.
+// Credentials are sent without encryption only to the machine itself.
 func TestPlainHTTP(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
@@ -85,7 +85,7 @@ func TestPlainHTTP(t *testing.T) {
 	wantError(t, remote.Repository{URL: server.URL + "/.git", Auth: auth, Proxy: "http://proxy.example.com"}, "in the clear")
 }
 
-// A session is not opened with what Check refuses, though nobody has called it.
+// Opening a session fails if Check would reject the repository, even if Check was not called.
 func TestOpenIsCareful(t *testing.T) {
 	for _, r := range []remote.Repository{
 		{URL: "https://x:" + secret + "@git.example.com/x.git"},
@@ -103,7 +103,7 @@ func TestOpenIsCareful(t *testing.T) {
 	}
 }
 
-// A proxy of the source's own, by either protocol.
+// The source's own proxy works over HTTP and SOCKS.
 func TestProxies(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
@@ -131,10 +131,9 @@ func TestProxies(t *testing.T) {
 	wantFetched(t, o)
 }
 
-// The authorities of the system are trusted besides those that are given, unless only these are to
-// be.
+// The system's authorities are trusted in addition to the given ones, unless CAOnly is set.
 func TestCAOnly(t *testing.T) {
-	if location := os.Getenv("QUORATE_TEST_CA_ONLY"); location != "" { // a process reads the system's authorities once
+	if location := os.Getenv("QUORATE_TEST_CA_ONLY"); location != "" { // a process loads the system's authorities once
 		for _, bundle := range []string{"other", "own"} {
 			for _, only := range []bool{false, true} {
 				err := fetch(t.Context(), remote.Repository{URL: location, Auth: remote.Auth{CAOnly: only, CABundle: gittest.MustRead(t, bundle)}})
@@ -159,7 +158,7 @@ func TestCAOnly(t *testing.T) {
 	}
 }
 
-// Each fetch has a token of its own, which git is shown and nobody else.
+// Each fetch obtains its own token, which is sent only to the git server.
 func TestGitHubApp(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
