@@ -9,8 +9,7 @@ import (
 
 type format string
 
-// The formats of signatures that git knows, by what their armor says. Those of X.509 can be told,
-// not verified.
+// The signature formats known to git, by the words in their armor. X.509 is recognized, but cannot be verified.
 const (
 	formatPGP  format = "PGP SIGNATURE"
 	formatSSH  format = "SSH SIGNATURE"
@@ -28,7 +27,7 @@ var (
 
 func begin(kind string) string { return "-----BEGIN " + kind + "-----" }
 
-// isBegin says whether a signature starts here, by the lines by which git finds it in a tag.
+// isBegin reports whether a signature starts here, by the lines that git searches for in a tag.
 func isBegin(text []byte) bool {
 	for _, kind := range []string{string(formatPGP), "PGP MESSAGE", string(formatX509), string(formatSSH)} {
 		if bytes.HasPrefix(text, []byte(begin(kind))) {
@@ -38,8 +37,8 @@ func isBegin(text []byte) bool {
 	return false
 }
 
-// formatOf tells the format of one armored signature, which must be all of the text: what surrounds
-// it is skipped by parsers of armor, and refused here. Empty lines may follow; GitHub writes one.
+// formatOf returns the format of a single armored signature, which must be the whole text. Armor parsers skip
+// surrounding text, so it is rejected here. Empty lines may follow; GitHub writes one.
 func formatOf(text []byte) (format, error) {
 	lines := strings.Split(strings.TrimRight(string(text), " \n"), "\n")
 	found := format("")
@@ -66,6 +65,6 @@ func formatOf(text []byte) (format, error) {
 	return found, nil
 }
 
-// isChecksum says whether a line is that before the end of the armor of PGP: = and four characters.
-// A parser reads nothing after it.
+// isChecksum reports whether line is the checksum before the end of a PGP armor: = and four characters. A parser reads
+// nothing after it.
 func isChecksum(line string) bool { return len(line) == 5 && line[0] == '=' }

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// makeCases makes every case that the real tools can make. Those that they refuse to make are in
-// hostile_test.go.
+// makeCases creates every case that the real tools can create. Cases that they refuse to create are in hostile_test.go.
 func (w *workshop) makeCases() {
 	w.makeKeys()
 	unsigned := w.commit("")
@@ -109,8 +108,8 @@ func (w *workshop) badCommits(unsigned []byte) {
 	w.certificate()
 }
 
-// revoked makes signatures with subkeys, and after that revokes one primary key and one subkey: as
-// superseded, since a compromised one was never good.
+// revoked signs with subkeys and then revokes one primary key and one subkey. The reason is "superseded", because
+// signatures of a compromised key were never valid.
 func (w *workshop) revoked() {
 	const revokedAt, superseded = "20260501T000000", "2\n\ny\n"
 	primary, subkey := w.commit("revoked"), w.commit("subrevoked")
@@ -129,7 +128,7 @@ func (w *workshop) revoked() {
 	}
 }
 
-// sshSign signs by hand, in a namespace.
+// sshSign signs directly with ssh-keygen, in a namespace.
 func (w *workshop) sshSign(namespace string, content []byte) string {
 	w.t.Helper()
 	file := filepath.Join(w.gnupg, "content")
@@ -141,7 +140,7 @@ func (w *workshop) sshSign(namespace string, content []byte) string {
 	return w.read(file + ".sig")
 }
 
-// certificate signs with a certificate of a key.
+// certificate signs with the certificate of a key.
 func (w *workshop) certificate() {
 	w.sshKey("certified", "-t", "ed25519")
 	w.run("", "ssh-keygen", "-q", "-s", w.private("ed25519"), "-I", "x", "-n", address("certified"), "-V", "20260101:20300101", w.private("certified")+".pub")

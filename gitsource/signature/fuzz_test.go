@@ -22,9 +22,9 @@ func verifyCase(keys Keys, name string, object []byte, now time.Time) (Signer, e
 	return keys.Commit(object, now)
 }
 
-// meaning is all that counts of a signed object: what was signed, and the signature without its
-// armor and without what a PGP signature holds besides, which nobody signed and nobody is to look
-// at. Two objects that mean the same are signed alike.
+// meaning returns everything that matters in a signed object: what was signed, and the signature without its armor and
+// without the unsigned parts of a PGP signature, which must be ignored. Two objects with the same meaning have the same
+// signature.
 func meaning(t testing.TB, name string, object []byte) string {
 	t.Helper()
 	parsed, err := parseCommit(object)
@@ -52,8 +52,7 @@ func meaning(t testing.TB, name string, object []byte) string {
 	return said
 }
 
-// Of every signed object, every bit of every byte: flipped, nothing verifies, but for the bytes of
-// armor that mean nothing.
+// If any bit of a signed object is flipped, verification fails, except for armor bytes without meaning.
 func TestEveryBit(t *testing.T) {
 	for _, name := range signedCases {
 		t.Run(name, func(t *testing.T) {
@@ -85,8 +84,8 @@ func TestEveryBit(t *testing.T) {
 	}
 }
 
-// Whatever an object is: nothing panics, nothing is signed but what was, and what is not ambiguous
-// here is read alike by the library that reads its files.
+// For any object, nothing panics, only signed content verifies, and an object that is not ambiguous is read the same
+// way by the library that reads its files.
 func FuzzVerify(f *testing.F) {
 	for _, archive := range readCases(f) {
 		f.Add([]byte(fileIn(archive, "object")))
@@ -109,8 +108,7 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// checkReadAlike compares with what go-git reads in an object: its files are those of the tree that
-// go-git finds.
+// checkReadAlike compares with go-git: the object's tree must be the one that go-git reads.
 func checkReadAlike(t *testing.T, raw []byte) {
 	t.Helper()
 	stored := &plumbing.MemoryObject{}
@@ -133,7 +131,7 @@ func checkReadAlike(t *testing.T, raw []byte) {
 	}
 }
 
-// Whatever a file of keys is: nothing panics, and there are keys or there is an error.
+// For any key file, nothing panics, and there are keys or an error.
 func FuzzKeys(f *testing.F) {
 	for _, file := range readArchive(f, filepath.Join(archivesDir, "keys.txtar")).Files {
 		f.Add(file.Name, file.Data)

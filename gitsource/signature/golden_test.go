@@ -21,10 +21,10 @@ var (
 
 const archivesDir = "../../testdata/signature"
 
-// Each archive in testdata/signature but keys.txtar is an object as git stores it, with what is
-// said of it as its last file, "want". Its comment says what it shows; lines "keys: FILES", "now:
-// TIME" and "tag: NAME" in it say what it is verified with. The objects were made by TestRealTools
-// with the flags -remake -rewrite.
+// TestGolden verifies each archive in testdata/signature except keys.txtar. An archive holds an object as git stores
+// it; its last file, "want", is the expected result. Its comment describes the case; lines "keys: FILES", "now: TIME"
+// and "tag: NAME" specify what it is verified with. The objects were created by TestRealTools with the flags -remake
+// -rewrite.
 func TestGolden(t *testing.T) {
 	keys := readArchive(t, filepath.Join(archivesDir, "keys.txtar"))
 	for name, archive := range readCases(t) {
@@ -41,8 +41,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// What git, gpg and ssh-keygen make here and now comes out as what they made for
-// testdata/signature, and git accepts all that is accepted here.
+// Objects created now by the installed git, gpg and ssh-keygen give the same results as those in testdata/signature,
+// and git accepts everything that is accepted here.
 func TestRealTools(t *testing.T) {
 	w := newWorkshop(t)
 	w.makeCases()
@@ -70,8 +70,8 @@ func TestRealTools(t *testing.T) {
 	}
 }
 
-// compareWithGit asks git about what is a matter of the bytes alone: who may sign, and until when,
-// git is told in other ways.
+// compareWithGit compares with git only what depends on the bytes. Who may sign, and until when, is configured
+// differently in git.
 func (w *workshop) compareWithGit(name string, archive *txtar.Archive, got string) {
 	w.t.Helper()
 	kind, _, _ := strings.Cut(name, "_")
@@ -84,8 +84,8 @@ func (w *workshop) compareWithGit(name string, archive *txtar.Archive, got strin
 	}
 }
 
-// named replaces the fingerprints of keys by the names of their files, as keys recreated have
-// others.
+// named replaces the fingerprints of keys with the names of their files, because recreated keys have other
+// fingerprints.
 func named(t *testing.T, keys *txtar.Archive, text string) string {
 	t.Helper()
 	for _, file := range keys.Files {
@@ -99,7 +99,7 @@ func named(t *testing.T, keys *txtar.Archive, text string) string {
 func fingerprintsIn(t *testing.T, file txtar.File) (all []string) {
 	t.Helper()
 	if slices.Contains([]string{"weak.asc", "encrypting.asc", "rsaweak.sshpub"}, file.Name) || filepath.Ext(file.Name) == ".allowed_signers" {
-		return nil // these are refused, or list a key again
+		return nil // these are rejected, or list a key again
 	}
 	var keys Keys
 	if err := keys.parse(file.Name, file.Data); err != nil {
@@ -108,7 +108,7 @@ func fingerprintsIn(t *testing.T, file txtar.File) (all []string) {
 	return strings.Split(keys.String(), ", ")
 }
 
-// outcome verifies the object of an archive, and says what comes out.
+// outcome verifies the object of an archive and returns the result as text.
 func outcome(t *testing.T, keys, archive *txtar.Archive) string {
 	t.Helper()
 	trusted, now, tag := settings(t, keys, archive)

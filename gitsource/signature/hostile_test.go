@@ -17,8 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// genuine returns the object of a case that is signed, the keys and the time that it is verified
-// with.
+// genuine returns the object of a signed case, with the keys and the time for verification.
 func genuine(t testing.TB, name string) ([]byte, Keys, time.Time) {
 	t.Helper()
 	archive := readArchive(t, filepath.Join(archivesDir, name+".txtar"))
@@ -33,14 +32,14 @@ func genuine(t testing.TB, name string) ([]byte, Keys, time.Time) {
 	return []byte(fileIn(archive, "object")), keys, now
 }
 
-// replacing returns an object with one thing changed, which must be there.
+// replacing returns a function that replaces the first occurrence of old.
 func replacing(old, with string) func(string) string {
 	return func(object string) string { return strings.Replace(object, old, with, 1) }
 }
 
 const x509 = "-----BEGIN SIGNED MESSAGE-----\n MIIBAA==\n -----END SIGNED MESSAGE-----"
 
-// Commits that git itself does not make: each is one that is signed, with one thing changed.
+// Commits that git does not create: each is a signed commit with one change.
 func TestHostileCommits(t *testing.T) {
 	const tree = "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n"
 	other := strings.Replace(tree, "4b82", "4b83", 1)
@@ -192,7 +191,7 @@ func TestHostileTags(t *testing.T) {
 	}
 }
 
-// A signed tag says which commit it is of; what it is of is never guessed.
+// The target of a signed tag is read strictly and never guessed.
 func TestTarget(t *testing.T) {
 	object, _, _ := genuine(t, "tag_pgp")
 	want := string(object[len("object "):][:40])
@@ -214,8 +213,8 @@ func TestWithoutKeysNothingIsSigned(t *testing.T) {
 	}
 }
 
-// securityKey signs as a hardware key does: over the hash of its application, its flags and a
-// counter as well. No such hardware is needed for that.
+// securityKey signs as a hardware key does, including the hash of its application, its flags and a counter. It needs no
+// hardware.
 type securityKey struct {
 	private ed25519.PrivateKey
 	touched bool
@@ -329,7 +328,7 @@ func writeKeys(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// A Secret is mounted as links into a directory that is swapped.
+// A Secret is mounted as links into a directory that is replaced on updates.
 func TestReadMountedSecret(t *testing.T) {
 	archive := readArchive(t, filepath.Join(archivesDir, "keys.txtar"))
 	dir := t.TempDir()

@@ -8,12 +8,11 @@ import (
 	"slices"
 )
 
-// maxBytes of a commit or of a tag: far over what an honest one needs, merges of many signed tags
-// included.
+// maxBytes is the maximum size of a commit or tag: far above the size of an honest one, even a merge of many signed
+// tags.
 const maxBytes = 1 << 20
 
-// signed is what was signed, byte for byte, and the armored signature over it, empty if there is
-// none.
+// signed is the exact content that was signed, and its armored signature, or an empty one.
 type signed struct{ payload, signature []byte }
 
 type tagObject struct {
@@ -21,8 +20,8 @@ type tagObject struct {
 	name, target string
 }
 
-// header is one header with its continuation lines: raw[start:end], where the value starts after
-// the name and a space, and ends before a newline.
+// header is a header with its continuation lines: raw[start:end]. Its value starts at from, after the name and a space,
+// and ends before a newline.
 type header struct {
 	name             string
 	start, from, end int
@@ -39,7 +38,7 @@ func ambiguous(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errAmbiguous, fmt.Sprintf(format, args...))
 }
 
-// parseHeaders finds the headers, and where the message starts.
+// parseHeaders returns the headers and the start of the message.
 func parseHeaders(raw []byte) (headers []header, body int, err error) {
 	if len(raw) > maxBytes {
 		return nil, 0, fmt.Errorf("it is larger than %d KiB", maxBytes>>10)
@@ -69,7 +68,7 @@ func parseHeaders(raw []byte) (headers []header, body int, err error) {
 	}
 }
 
-// line returns the value of a header of one line.
+// line returns the value of a single-line header.
 func (h header) line(raw []byte) (string, error) {
 	value := raw[h.from:h.end]
 	if bytes.IndexByte(value, '\n') >= 0 {
@@ -78,7 +77,7 @@ func (h header) line(raw []byte) (string, error) {
 	return string(value), nil
 }
 
-// hash returns the value of a header that is the name of an object.
+// hash returns the value of a header that names an object.
 func (h header) hash(raw []byte) (string, error) {
 	value, err := h.line(raw)
 	if err == nil && !sha1Hex.MatchString(value) {
@@ -87,11 +86,10 @@ func (h header) hash(raw []byte) (string, error) {
 	return value, err
 }
 
-// commitHeaders are those that every commit has, in their order; of parents there are any number.
+// commitHeaders are the headers that every commit has, in order. There may be any number of parents.
 var commitHeaders = []string{"tree", "parent", "author", "committer"}
 
-// parseCommit takes the signature out of a commit, as git does: what was signed is all but the
-// header gpgsig.
+// parseCommit splits a commit into payload and signature, as git does: everything except the header gpgsig was signed.
 func parseCommit(raw []byte) (signed, error) {
 	headers, _, err := parseHeaders(raw)
 	if err != nil {
@@ -145,8 +143,8 @@ func checkCommitHeaders(raw []byte, headers []header) (extra []header, err error
 	return headers, err
 }
 
-// parseTag takes the signature out of a tag object, as git does: it is the end of the message, and
-// all before it was signed.
+// parseTag splits a tag object into payload and signature, as git does: the signature is the end of the message, and
+// everything before it was signed.
 func parseTag(raw []byte) (tagObject, error) {
 	headers, body, err := parseHeaders(raw)
 	if err != nil {
@@ -177,9 +175,8 @@ func parseTag(raw []byte) (tagObject, error) {
 	return tag, nil
 }
 
-// startOfSignature is where the first line that starts a signature starts; the end, if there is
-// none. git takes the last, and lets whatever is before it be content; a second one is refused
-// later.
+// startOfSignature returns the start of the first line that begins a signature, or the end of raw. Git uses the last
+// such line and treats everything before it as content; here, a second signature is rejected later.
 func startOfSignature(raw []byte, body int) int {
 	for at := body; at < len(raw); {
 		if isBegin(raw[at:]) {

@@ -16,12 +16,11 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 )
 
-// strongHashes are those that a PGP signature may be made with: neither MD5 nor SHA-1 nor
-// RIPEMD-160.
+// strongHashes are the hashes allowed in PGP signatures: not MD5, SHA-1 or RIPEMD-160.
 var strongHashes = []crypto.Hash{crypto.SHA256, crypto.SHA384, crypto.SHA512, crypto.SHA224, crypto.SHA3_256,
 	crypto.SHA3_512}
 
-// verifyPGP says which of the keys made the signature, and that it may today.
+// verifyPGP returns the signer if one of the keys made the signature and is valid at now.
 func (k Keys) verifyPGP(object signed, now time.Time) (Signer, error) {
 	signature, body, err := readPGP(object.signature)
 	if err != nil {
@@ -48,7 +47,7 @@ func (k Keys) verifyPGP(object signed, now time.Time) (Signer, error) {
 	return pgpSigner(entity), nil
 }
 
-// readPGP returns the one signature in the armor, parsed and as it is.
+// readPGP returns the only signature in the armor, parsed and raw.
 func readPGP(text []byte) (*packet.Signature, []byte, error) {
 	block, err := armor.Decode(bytes.NewReader(text))
 	if err != nil {
@@ -79,7 +78,7 @@ func readPGP(text []byte) (*packet.Signature, []byte, error) {
 	return signature, body, nil
 }
 
-// checkPGP checks what a signature says of itself.
+// checkPGP checks the properties that a signature declares.
 func checkPGP(signature *packet.Signature, now time.Time) error {
 	switch {
 	case signature.Version != 4 && signature.Version != 6:
@@ -96,8 +95,8 @@ func checkPGP(signature *packet.Signature, now time.Time) error {
 	return nil
 }
 
-// checkPGPKey adds to the checks of the library what it leaves out: a revocation counts whatever
-// its date, and a key signs nothing before it exists.
+// checkPGPKey adds checks that the library omits: a revocation counts whatever its date, and a key cannot sign before
+// it exists.
 func checkPGPKey(signature *packet.Signature, entity *openpgp.Entity, now time.Time) error {
 	signer := pgpSigner(entity)
 	if len(entity.Revocations) > 0 {
@@ -140,8 +139,7 @@ func pgpSigner(entity *openpgp.Entity) Signer {
 	return Signer{Fingerprint: pgpFingerprint(entity.PrimaryKey), Identity: identityOf(entity)}
 }
 
-// identityOf is the user ID that is marked as the primary one; of several or none, the first by
-// name.
+// identityOf returns the user ID that is marked as primary. If none or several are, it returns the first by name.
 func identityOf(entity *openpgp.Entity) string {
 	names := slices.Sorted(maps.Keys(entity.Identities))
 	for _, name := range names {
@@ -157,7 +155,7 @@ func identityOf(entity *openpgp.Entity) string {
 
 func pgpFingerprint(key *packet.PublicKey) string { return fmt.Sprintf("%X", key.Fingerprint) }
 
-// issuerOf is what a signature says who made it.
+// issuerOf returns the issuer declared in a signature.
 func issuerOf(signature *packet.Signature) string {
 	if len(signature.IssuerFingerprint) > 0 {
 		return fmt.Sprintf("%X", signature.IssuerFingerprint)

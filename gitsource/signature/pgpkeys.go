@@ -13,10 +13,10 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 )
 
-// minRSABits of a key, of PGP or of SSH.
+// minRSABits is the minimum size of an RSA key, for PGP and SSH.
 const minRSABits = 2048
 
-// parsePGP reads armored public keys, with nothing else between them than empty lines.
+// parsePGP reads armored public keys. Only empty lines may separate them.
 func parsePGP(content []byte) (openpgp.EntityList, error) {
 	blocks, err := splitArmor(content)
 	if err != nil {
@@ -49,7 +49,7 @@ func parsePGP(content []byte) (openpgp.EntityList, error) {
 	return all, nil
 }
 
-// splitArmor cuts a file into its armored blocks.
+// splitArmor splits a file into its armored blocks.
 func splitArmor(content []byte) (blocks [][]byte, err error) {
 	const start, end = "-----BEGIN PGP PUBLIC KEY BLOCK-----", "-----END PGP PUBLIC KEY BLOCK-----"
 	var open []byte
@@ -72,8 +72,7 @@ func splitArmor(content []byte) (blocks [][]byte, err error) {
 	return blocks, nil
 }
 
-// checkEntity refuses keys that sign too weakly, and what the library could not verify a signature
-// with.
+// checkEntity rejects weak keys and keys that the library cannot verify signatures with.
 func checkEntity(entity *openpgp.Entity) error {
 	self, _ := entity.PrimarySelfSignature()
 	if self == nil {
@@ -112,8 +111,7 @@ func checkStrength(key *packet.PublicKey) error {
 	return nil
 }
 
-// joinPGP adds keys, each once: of two copies one may say that the key is revoked, and the other
-// not.
+// joinPGP adds keys and rejects duplicates, because one copy of a key may include a revocation and the other not.
 func joinPGP(all, more openpgp.EntityList) (openpgp.EntityList, error) {
 	for _, entity := range more {
 		same := func(other *openpgp.Entity) bool {

@@ -12,14 +12,13 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// maxKeysBytes of one file of keys: what a Secret can hold.
+// maxKeysBytes is the maximum size of a key file: that of a Secret.
 const maxKeysBytes = 1 << 20
 
-// ReadKeys reads the public keys in a file, or in all files of a directory, such as a mounted
-// Secret. The name of a file says what it holds: *.asc armored PGP keys, *.sshpub or *.pub SSH
-// keys, allowed_signers or *.allowed_signers what ssh-keygen calls so. A file that is not
-// understood is an error: whoever put it there means it to count. The error tells all that is
-// wrong.
+// ReadKeys reads the public keys in a file, or in all files of a directory, such as a mounted Secret. The name of a
+// file determines its format: *.asc for armored PGP keys, *.sshpub or *.pub for SSH keys, and allowed_signers or
+// *.allowed_signers for ssh-keygen's format of that name. A file in an unknown format is an error, because it was put
+// there to be used. The error lists all problems.
 func ReadKeys(path string) (Keys, error) {
 	files, err := filesIn(path)
 	if err != nil {
@@ -41,8 +40,7 @@ func ReadKeys(path string) (Keys, error) {
 	return keys, nil
 }
 
-// filesIn lists a directory, without what Kubernetes puts there to swap a Secret at once: ..data
-// and the directory that it names.
+// filesIn lists a directory without ..data and its target, which Kubernetes uses to update a Secret atomically.
 func filesIn(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
@@ -61,7 +59,7 @@ func filesIn(path string) ([]string, error) {
 	return files, nil
 }
 
-// add adds the keys of a file.
+// add adds the keys in a file.
 func (k *Keys) add(file string) error {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -86,10 +84,10 @@ type keyFile struct {
 	Content []byte
 }
 
-// MarshalJSON writes the files that the keys are in.
+// MarshalJSON encodes the files from which the keys were read.
 func (k Keys) MarshalJSON() ([]byte, error) { return json.Marshal(k.files) }
 
-// UnmarshalJSON reads the keys in files again.
+// UnmarshalJSON decodes the files and reads their keys.
 func (k *Keys) UnmarshalJSON(text []byte) error {
 	var files []keyFile
 	if err := json.Unmarshal(text, &files); err != nil {

@@ -1,11 +1,9 @@
-// Package signature says who signed a commit or a tag of git: it checks the bytes of the object, as
-// git stores it, against public keys, PGP's and SSH's. It does no I/O but reading keys, and the
-// clock is an argument.
+// Package signature verifies who signed a git commit or tag. It checks the bytes of the object, as git stores it,
+// against PGP and SSH public keys. Its only I/O is reading keys, and the current time is an argument.
 //
-// It is stricter than git. What git reads in one way and another program might read in another is
-// refused: headers twice or in another order, a second signature, anything after a signature.
-// Whether a key is still valid is asked of the clock, never of the signature: the time in a
-// signature is whatever its maker wrote, also with a stolen key.
+// It is stricter than git. It rejects objects that git and another program might read differently: duplicate or
+// reordered headers, a second signature, or anything after a signature. Whether a key is still valid is decided by the
+// current time, never by the signature: its signer can write any time into it, even with a stolen key.
 package signature
 
 import (
@@ -19,7 +17,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Mode says what of a revision must be signed. Nothing, if it is empty.
+// Mode specifies what must be signed in a revision. If it is empty, nothing must be.
 type Mode string
 
 // The modes.
@@ -29,7 +27,7 @@ const (
 	TagAndCommit Mode = "tag-and-commit"
 )
 
-// Check returns an error if there is no such mode.
+// Check returns an error if the mode does not exist.
 func (m Mode) Check() error {
 	switch m {
 	case "", Commit, Tag, TagAndCommit:
@@ -38,21 +36,21 @@ func (m Mode) Check() error {
 	return fmt.Errorf("%q cannot be verified: want commit, tag or tag-and-commit", string(m))
 }
 
-// OfTag says whether the tag must be signed.
+// OfTag reports whether the tag must be signed.
 func (m Mode) OfTag() bool { return m == Tag || m == TagAndCommit }
 
-// OfCommit says whether the commit must be signed.
+// OfCommit reports whether the commit must be signed.
 func (m Mode) OfCommit() bool { return m == Commit || m == TagAndCommit }
 
-// Keys are the public keys of those who may sign. The zero value has none, and verifies nothing.
+// Keys are the public keys of the trusted signers. The zero value has no keys and verifies nothing.
 type Keys struct {
 	pgp openpgp.EntityList
 	ssh []sshKey
-	// files are what they were read from.
+	// files are the files from which the keys were read.
 	files []keyFile
 }
 
-// Empty says whether there are no keys.
+// Empty reports whether there are no keys.
 func (k Keys) Empty() bool { return len(k.pgp)+len(k.ssh) == 0 }
 
 // String lists the fingerprints.
@@ -67,13 +65,13 @@ func (k Keys) String() string {
 	return strings.Join(all, ", ")
 }
 
-// Signer is one of those who may sign.
+// Signer is a trusted signer.
 type Signer struct {
-	// Fingerprint of the key, as gpg and ssh-keygen write it: of a PGP key that of the primary key,
-	// in hexadecimal digits; of an SSH key SHA256:….
+	// Fingerprint is the fingerprint of the key, as gpg and ssh-keygen write it: for PGP, that of the primary key, in
+	// hexadecimal digits; for SSH, SHA256:….
 	Fingerprint string
-	// Identity is what the list of keys says who that is: a user ID of the PGP key, the principals
-	// of an allowed signer, or the comment of an SSH key. It may be empty.
+	// Identity is the signer's name in the list of keys: a user ID of the PGP key, the principals of an allowed signer,
+	// or the comment of an SSH key. It may be empty.
 	Identity string
 }
 
@@ -87,8 +85,8 @@ func (s Signer) String() string {
 
 var errUnsigned = errors.New("it is not signed")
 
-// Commit says who signed a commit, given as git stores it, without its type and length. Its error
-// says why the commit is not to be trusted.
+// Commit returns the signer of a commit, given as git stores it, without its type and length. The error is why the
+// commit is not trusted.
 func (k Keys) Commit(raw []byte, now time.Time) (Signer, error) {
 	object, err := parseCommit(raw)
 	if err != nil {
@@ -97,9 +95,9 @@ func (k Keys) Commit(raw []byte, now time.Time) (Signer, error) {
 	return k.verify(object, now)
 }
 
-// Tag says who signed a tag object, given as git stores it. The name within must be that name,
-// without refs/tags/: a tag that was signed under one name must not be republished under another.
-// Its error says why the tag is not to be trusted.
+// Tag returns the signer of a tag object, given as git stores it. The name in the object must equal name, without
+// refs/tags/: a tag that was signed under one name must not be republished under another. The error is why the tag is
+// not trusted.
 func (k Keys) Tag(raw []byte, name string, now time.Time) (Signer, error) {
 	object, err := parseTag(raw)
 	if err != nil {
@@ -111,8 +109,8 @@ func (k Keys) Tag(raw []byte, name string, now time.Time) (Signer, error) {
 	return k.verify(object.signed, now)
 }
 
-// Target returns the hash of the commit that a tag object, given as git stores it, is of. It is an
-// error if it is of anything else, as of another tag.
+// Target returns the hash of the commit that a tag object names, given as git stores it. It returns an error if the
+// target is not a commit, for example another tag.
 func Target(raw []byte) (string, error) {
 	object, err := parseTag(raw)
 	return object.target, err
@@ -132,7 +130,7 @@ func (k Keys) verify(object signed, now time.Time) (Signer, error) {
 	return k.verifyPGP(object, now)
 }
 
-// unreadable says that a signature is none, without repeating what its maker wrote.
+// unreadable reports that a signature cannot be parsed, with only a safe excerpt of the cause.
 func unreadable(err error) error {
 	const most = 200
 	return fmt.Errorf("its signature cannot be read: %s", visible.Text(fmt.Sprintf("%.*s", most, err)))

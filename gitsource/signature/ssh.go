@@ -15,18 +15,17 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// gitNamespace is what git signs in; signatures of files, mails or logins are of other namespaces
-// and sign nothing in git.
+// gitNamespace is the namespace of git signatures. Signatures of files, mails or logins have other namespaces and are
+// not valid in git.
 const gitNamespace = "git"
 
-// sshTypes are those of keys that may sign. DSA is too weak, and certificates would need their
-// authority looked after.
+// sshTypes are the allowed key types. DSA is too weak, and certificates would require checking their authority.
 var sshTypes = []string{
 	ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSA,
 	ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256,
 }
 
-// sshKey is one line of a list of keys. Zero times are no bounds, and no namespaces are all.
+// sshKey is one line of a list of keys. Zero times mean no limit, and no namespaces means all.
 type sshKey struct {
 	key         ssh.PublicKey
 	identity    string
@@ -38,8 +37,8 @@ func (k sshKey) fingerprint() string { return ssh.FingerprintSHA256(k.key) }
 
 func (k sshKey) signer() Signer { return Signer{Fingerprint: k.fingerprint(), Identity: k.identity} }
 
-// usable says whether the key may sign in git today. The bounds are compared with the clock: git
-// compares them with the date in the commit, which whoever has an old key can set.
+// usable returns an error if the key may not sign in git at now. The validity period is compared with the current time.
+// Git compares it with the date in the commit, which the holder of an old key can choose.
 func (k sshKey) usable(now time.Time) error {
 	switch {
 	case len(k.namespaces) > 0 && !slices.ContainsFunc(k.namespaces, matchesGit):
@@ -60,7 +59,7 @@ func matchesGit(pattern string) bool {
 
 func quoted(list []string) string { return fmt.Sprintf("%q", list) }
 
-// verifySSH says which of the keys made the signature, and that it may today.
+// verifySSH returns the signer if one of the keys made the signature and is valid at now.
 func (k Keys) verifySSH(object signed, now time.Time) (Signer, error) {
 	block, rest := pem.Decode(object.signature)
 	if block == nil || len(bytes.TrimSpace(rest)) > 0 {
@@ -89,7 +88,7 @@ func (k Keys) verifySSH(object signed, now time.Time) (Signer, error) {
 	return k.whoseSSH(signature.PublicKey, now)
 }
 
-// whoseSSH looks up a key that has signed.
+// whoseSSH looks up the signer of a key.
 func (k Keys) whoseSSH(public ssh.PublicKey, now time.Time) (Signer, error) {
 	err := fmt.Errorf("it is signed with the SSH key %s, which is not among the keys that may sign",
 		ssh.FingerprintSHA256(public))

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// parseSSH reads public keys, one a line, as ssh-keygen writes them. The comment tells whose it is.
+// parseSSH reads public keys, one per line, as ssh-keygen writes them. The comment identifies the signer.
 func parseSSH(content []byte) ([]sshKey, error) {
 	return eachLine(content, func(line string) (sshKey, error) {
 		key, comment, options, _, err := ssh.ParseAuthorizedKey([]byte(line))
@@ -27,8 +27,7 @@ func parseSSH(content []byte) ([]sshKey, error) {
 	})
 }
 
-// parseAllowedSigners reads the file that ssh-keygen -Y verify takes: principals, options and a
-// public key on each line.
+// parseAllowedSigners reads the file used by ssh-keygen -Y verify: principals, options and a public key on each line.
 func parseAllowedSigners(content []byte) ([]sshKey, error) {
 	return eachLine(content, func(line string) (sshKey, error) {
 		principals, rest, err := cutPrincipals(line)
@@ -51,7 +50,7 @@ func parseAllowedSigners(content []byte) ([]sshKey, error) {
 
 var errNoKey = errors.New("it is no public key of SSH, or not one that is known")
 
-// eachLine parses lines, without empty ones and comments.
+// eachLine parses each line, skipping empty lines and comments.
 func eachLine(content []byte, parse func(line string) (sshKey, error)) (keys []sshKey, err error) {
 	number := 0
 	for line := range strings.Lines(string(content)) {
@@ -71,7 +70,7 @@ func eachLine(content []byte, parse func(line string) (sshKey, error)) (keys []s
 	return keys, nil
 }
 
-// cutPrincipals cuts off the first field, which may be in quotes.
+// cutPrincipals splits off the first field, which may be quoted.
 func cutPrincipals(line string) (principals, rest string, err error) {
 	if inQuotes, ok := strings.CutPrefix(line, `"`); ok {
 		principals, rest, ok = strings.Cut(inQuotes, `"`)
@@ -84,7 +83,7 @@ func cutPrincipals(line string) (principals, rest string, err error) {
 	return field, strings.TrimSpace(line[len(field):]), nil
 }
 
-// set sets an option of an allowed signer.
+// set applies an option of an allowed signer.
 func (k *sshKey) set(option string) (err error) {
 	name, value, hasValue := strings.Cut(option, "=")
 	value, isOpen := strings.CutPrefix(value, `"`)
@@ -115,8 +114,8 @@ func (k *sshKey) setNamespaces(value string) error {
 	return nil
 }
 
-// parseTime reads the times of ssh-keygen, YYYYMMDD[HHMM[SS]][Z]. All are in UTC: what is local
-// differs from machine to machine.
+// parseTime parses ssh-keygen's times, YYYYMMDD[HHMM[SS]][Z]. All are read as UTC, because local time differs between
+// machines.
 func parseTime(text string) (time.Time, error) {
 	for _, layout := range []string{"20060102", "200601021504", "20060102150405"} {
 		if t, err := time.Parse(layout, strings.TrimSuffix(text, "Z")); err == nil {

@@ -13,18 +13,18 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// workshop makes signed commits and tags with the real tools: git, gpg and ssh-keygen.
+// workshop creates signed commits and tags with the real tools: git, gpg and ssh-keygen.
 type workshop struct {
 	t *testing.T
-	// repo, and keys, where public keys are put, one file each.
+	// repo is the repository. keys is a directory for public keys, one file each.
 	repo, keys string
 	gnupg      string
 	cases      []testCase
-	// commits that were made: no two are alike.
+	// commits counts the commits, so that no two are alike.
 	commits int
 }
 
-// tool finds a program, also where QUORATE_TOOLS says. Tests that need it are skipped without it.
+// tool finds a program in QUORATE_TOOLS or PATH. If it is missing, the test is skipped.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	if dir := os.Getenv("QUORATE_TOOLS"); dir != "" {
@@ -41,7 +41,7 @@ func tool(t *testing.T, name string) string {
 
 func newWorkshop(t *testing.T) *workshop {
 	t.Helper()
-	// The path of the socket of gpg-agent is bounded; that of t.TempDir is too long.
+	// The socket path of gpg-agent is limited in length, and t.TempDir is too long.
 	gnupg, err := os.MkdirTemp("", "gpg")
 	if err != nil {
 		t.Fatal(err)
@@ -58,10 +58,10 @@ func newWorkshop(t *testing.T) *workshop {
 	return w
 }
 
-// run runs a program in the repository, with what it reads, and returns what it prints.
+// run runs a program in the repository with the given input, and returns its output.
 func (w *workshop) run(input, name string, args ...string) string {
 	w.t.Helper()
-	cmd := exec.Command(tool(w.t, name), args...) // not with the context of the test: it also runs when that is over
+	cmd := exec.Command(tool(w.t, name), args...) // not with the test's context: it also runs during cleanup
 	cmd.Dir, cmd.Stdin = w.repo, strings.NewReader(input)
 	cmd.Env = w.environment()
 	var stderr bytes.Buffer
@@ -86,7 +86,7 @@ func (w *workshop) git(args ...string) string {
 	return strings.TrimSpace(w.run("", "git", args...))
 }
 
-// gpg runs gpg at a time such as 20260101T000000.
+// gpg runs gpg at a fake time such as 20260101T000000.
 func (w *workshop) gpg(when, input string, args ...string) string {
 	w.t.Helper()
 	return w.run(input, "gpg", append([]string{"--batch", "--quiet", "--no-tty", "--passphrase", "", "--pinentry-mode", "loopback", "--faked-system-time", when}, args...)...)
@@ -95,13 +95,13 @@ func (w *workshop) gpg(when, input string, args ...string) string {
 const (
 	madeAt   = "20260101T000000"
 	signedAt = "20260301T000000"
-	// testNow is when signatures are verified, unless a case says otherwise.
+	// testNow is the time of verification, unless a case sets another.
 	testNow = "2026-06-01T00:00:00Z"
 )
 
 func address(name string) string { return name + "@example.com" }
 
-// pgpKey makes a PGP key and exports it as name.asc.
+// pgpKey creates a PGP key and exports it as name.asc.
 func (w *workshop) pgpKey(name, algorithm, expires string) {
 	w.t.Helper()
 	w.gpg(madeAt, "", "--quick-generate-key", name+" <"+address(name)+">", algorithm, "sign", expires)
@@ -131,7 +131,7 @@ func (w *workshop) put(file, content string) {
 	}
 }
 
-// sshKey makes an SSH key and puts it as name.sshpub.
+// sshKey creates an SSH key and stores its public key as name.sshpub.
 func (w *workshop) sshKey(name string, args ...string) {
 	w.t.Helper()
 	file := w.private(name)
@@ -150,7 +150,7 @@ func (w *workshop) read(file string) string {
 	return string(content)
 }
 
-// as returns the settings of git to sign with a key: gpg is told the time, and more, by a script.
+// as returns git settings for signing with a key. For gpg, a script sets the time and other options.
 func (w *workshop) as(name string, gpgArgs ...string) []string {
 	w.t.Helper()
 	if _, err := os.Stat(w.private(name)); err == nil {
@@ -168,7 +168,7 @@ func (w *workshop) as(name string, gpgArgs ...string) []string {
 	return []string{"-c", "gpg.program=" + script, "-c", "user.signingkey=" + address(name)}
 }
 
-// commit makes a commit signed with a key, or unsigned, and returns it as git stores it.
+// commit creates a commit, signed with a key or unsigned, and returns it as git stores it.
 func (w *workshop) commit(name string, gpgArgs ...string) []byte {
 	w.t.Helper()
 	w.commits++
@@ -180,7 +180,7 @@ func (w *workshop) commit(name string, gpgArgs ...string) []byte {
 	return w.raw("commit", "HEAD")
 }
 
-// tag makes an annotated tag of an object, signed with a key, or unsigned.
+// tag creates an annotated tag of an object, signed with a key or unsigned.
 func (w *workshop) tag(signer, name, of string) []byte {
 	w.t.Helper()
 	if signer == "" {
@@ -196,8 +196,7 @@ func (w *workshop) raw(kind, name string) []byte {
 	return []byte(w.run("", "git", "cat-file", kind, name))
 }
 
-// gitAccepts asks git whether an object is signed with a good key. Every SSH key of the workshop
-// may sign.
+// gitAccepts asks git whether an object has a valid signature. Every SSH key of the workshop may sign.
 func (w *workshop) gitAccepts(object string, isTag bool) bool {
 	w.t.Helper()
 	signers := ""
@@ -228,26 +227,26 @@ func (w *workshop) files(pattern string) []string {
 	return files
 }
 
-// withSignature puts a signature into a commit without one, where git puts it.
+// withSignature adds a signature to an unsigned commit, where git puts it.
 func withSignature(commit []byte, signature string) []byte {
 	head, message, _ := bytes.Cut(commit, []byte("\n\n"))
 	folded := strings.ReplaceAll(strings.TrimSuffix(signature, "\n"), "\n", "\n ")
 	return slices.Concat(head, []byte("\ngpgsig "+folded+"\n\n"), message)
 }
 
-// testCase is an object, and with which keys it is verified.
+// testCase is an object, with the keys for its verification.
 type testCase struct {
 	name, about string
 	object      []byte
 	keys        []string
 	now         string
-	// tag is the name that is asked for; the object is a commit if it is empty.
+	// tag is the requested tag name. It is empty for a commit.
 	tag string
 }
 
 func (w *workshop) add(c testCase) { w.cases = append(w.cases, c) }
 
-// archives are the keys, and a file for each case, with what comes out of it.
+// archives returns the keys, and an archive for each case with its result.
 func (w *workshop) archives() (keys *txtar.Archive, cases map[string]*txtar.Archive) {
 	w.t.Helper()
 	keys = &txtar.Archive{Comment: []byte("The public keys of the cases beside this, made with gpg and ssh-keygen.\n")}
