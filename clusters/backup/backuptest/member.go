@@ -1,5 +1,4 @@
-// Package backuptest has a snapshot that a real etcd sent, and a cluster that sends it. It is for
-// tests alone.
+// Package backuptest provides a snapshot from a real etcd and a fake cluster that sends it. It is only for tests.
 package backuptest
 
 import (
@@ -19,13 +18,13 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// file holds a snapshot that a real etcd 3.6 sent, compressed.
+// file is a compressed snapshot from a real etcd 3.6.
 const file = "testdata/backup/etcd-3.6.db.zst"
 
-// Revision is what the snapshot holds.
+// Revision is the revision of the snapshot.
 const Revision = 12
 
-// Snapshot reads it: the file is testdata/backup of the repository, which the test is run in.
+// Snapshot returns the snapshot from testdata/backup of the repository in which the test runs.
 func Snapshot() ([]byte, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -47,7 +46,7 @@ func Snapshot() ([]byte, error) {
 	return decoder.DecodeAll(compressed, nil)
 }
 
-// MustSnapshot reads it, or ends the test.
+// MustSnapshot returns the snapshot, or ends the test.
 func MustSnapshot(t testing.TB) []byte {
 	t.Helper()
 	content, err := Snapshot()
@@ -57,18 +56,18 @@ func MustSnapshot(t testing.TB) []byte {
 	return content
 }
 
-// Member is a cluster that sends what it is told to, and proves it as it is told to.
+// Member is a cluster that sends the configured snapshot and proof.
 type Member struct {
 	Body     io.Reader
 	Revision int64
 	Proof    etcd.Proof
-	// ID of the cluster.
+	// ID is the cluster ID.
 	ID decide.ID
-	// Asked is what it was asked to prove.
+	// Asked is the hash that it was asked to prove.
 	Asked decide.Hash
 }
 
-// Sound is one that sends a snapshot of Revision, which two members prove.
+// Sound returns a Member that sends a snapshot of Revision, proven by two members.
 func Sound(content []byte) *Member {
 	return &Member{Body: bytes.NewReader(content), Revision: Revision, ID: 0xaa,
 		Proof: etcd.Proof{By: []string{"a-0", "a-1"}}}

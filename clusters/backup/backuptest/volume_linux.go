@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Volume is a file system of its own of that size, such as "8k". The test is skipped where nothing may be
-// mounted, which takes root.
+// Volume mounts a separate file system of the given size, such as "8k". The test is skipped if mounting is not allowed,
+// which requires root.
 func Volume(t testing.TB, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -22,7 +22,7 @@ func Volume(t testing.TB, size string) string {
 	return dir
 }
 
-// Grow makes a Volume larger.
+// Grow enlarges a Volume.
 func Grow(t testing.TB, dir, size string) {
 	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size="+size); err != nil {
