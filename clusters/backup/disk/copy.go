@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Copy copies a file to one that is empty, until the context ends. Holes stay holes, where the system says where
-// they are: they may be far larger than the disk.
+// Copy copies a file to an empty one until the context ends. It preserves holes if the system reports them, because
+// they may be far larger than the disk.
 func Copy(ctx context.Context, to, from *os.File) error {
 	info, err := from.Stat()
 	if err != nil {

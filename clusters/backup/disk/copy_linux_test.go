@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/disk"
 )
 
-// TestCopyKeepsHoles: what is copied is the same, and takes no more room.
+// TestCopyKeepsHoles checks that a copy has the same content and does not use more space.
 func TestCopyKeepsHoles(t *testing.T) {
 	const size = 8<<30 + 1
 	data := bytes.Repeat([]byte("data"), 4<<10)
@@ -42,7 +42,8 @@ func TestCopyKeepsHoles(t *testing.T) {
 	}
 }
 
-// TestCopyEnds: with its context; and of what is empty, what is full, and what is only a hole, all is copied.
+// TestCopyEnds checks that copying ends with its context, and that empty files, full files and files of only a hole are
+// copied completely.
 func TestCopyEnds(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"empty": "", "full": "full"} {

@@ -1,4 +1,4 @@
-// Package disk is what backups need of files besides package os.
+// Package disk provides file operations for backups that package os lacks.
 package disk
 
 import (
@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// Sync writes a file, or the names in a directory, to the disk for good.
+// Sync flushes a file, or the entries of a directory, to disk.
 func Sync(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -17,9 +17,8 @@ func Sync(path string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// Move renames a directory unless there is something of the new name: os.ErrExist. Where the system
-// cannot do both in one step, what is made in between is replaced if it is an empty directory, and
-// nothing else is.
+// Move renames a directory unless the new name exists, in which case it returns os.ErrExist. If the system cannot do
+// both atomically, an empty directory that is created in between is replaced, but nothing else.
 func Move(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: os.ErrExist}
@@ -27,7 +26,7 @@ func Move(from, to string) error {
 	return move(from, to)
 }
 
-// Until reads until its context ends, which reading a file does not look at.
+// Until returns a reader that fails once its context ends, which file reads do not check.
 func Until(ctx context.Context, r io.Reader) io.Reader { return reader{ctx, r} }
 
 type reader struct {

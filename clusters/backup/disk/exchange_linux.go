@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exchange gives each of two directories the name of the other, in one step.
+// Exchange atomically swaps the names of two directories.
 func Exchange(a, b string) error {
 	if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
 		err = fmt.Errorf("%w (where the file system cannot exchange two names: "+

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Exchange does nothing, and says so.
+// Exchange returns errors.ErrUnsupported on this platform.
 func Exchange(a, b string) error {
 	return &os.LinkError{Op: "exchange", Old: a, New: b, Err: errors.ErrUnsupported}
 }

@@ -7,14 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nextData says where the next data of a file of that size begin and end. Both are its size where there is
-// nothing but a hole.
+// nextData returns the start and end of the next data of a file of that size. Both equal size if only a hole remains.
 func nextData(file *os.File, from, size int64) (start, end int64, err error) {
 	start, err = file.Seek(from, unix.SEEK_DATA)
 	switch {
 	case errors.Is(err, unix.ENXIO):
 		return size, size, nil
-	case errors.Is(err, unix.EINVAL): // this file system has no word for holes
+	case errors.Is(err, unix.EINVAL): // this file system does not report holes
 		return from, size, nil
 	case err != nil:
 		return 0, 0, err

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lease keeps everybody from opening the file for writing, until it is closed, or for the time that the
-// system has for that (/proc/sys/fs/lease-break-time). ErrLocked says that somebody has it open so, as a
-// program does that waits for the lock of a database.
+// Lease prevents other processes from opening the file for writing until it is closed, or for as long as the system
+// allows (/proc/sys/fs/lease-break-time). It returns ErrLocked if a process already has it open for writing, for
+// example while waiting for the lock of a database.
 func (s *Shared) Lease() error {
 	_, err := unix.FcntlInt(s.file.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 	if errors.Is(err, unix.EAGAIN) {
@@ -17,7 +17,7 @@ func (s *Shared) Lease() error {
 	return err
 }
 
-// Leased reports whether nobody has tried to open the file for writing since Lease.
+// Leased reports whether no process has tried to open the file for writing since Lease.
 func (s *Shared) Leased() bool {
 	has, err := unix.FcntlInt(s.file.Fd(), unix.F_GETLEASE, 0)
 	return err == nil && has == unix.F_RDLCK

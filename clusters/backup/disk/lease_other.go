@@ -4,8 +4,8 @@ package disk
 
 import "errors"
 
-// Lease is not to be had on this system.
+// Lease returns errors.ErrUnsupported on this platform.
 func (s *Shared) Lease() error { return errors.ErrUnsupported }
 
-// Leased is never true on this system.
+// Leased always returns false on this platform.
 func (s *Shared) Leased() bool { return false }

@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// ErrLocked is a file that somebody else has locked.
+// ErrLocked is returned if another process holds the lock.
 var ErrLocked = errors.New("it is locked")
 
-// lockPause is how long to wait before asking for a lock again: a wait that the system ends by itself
-// cannot be given up.
+// lockPause is the interval between attempts to lock. A blocking lock call could not be canceled.
 const lockPause = 100 * time.Millisecond
 
-// Lock locks a file, and makes it if it is not there, until it is unlocked or the process ends. While
-// another process has locked it, or the same one by another call, it waits, which it tells by wait
-// once. The file stays: one that is removed could be locked by two.
+// Lock creates path if necessary and locks it until unlock is called or the process exits. If another process, or
+// another call in this one, holds the lock, it calls wait once and waits. The file is not removed, because two
+// processes could then each lock their own.
 func Lock(ctx context.Context, path string, wait func()) (unlock func(), err error) {
 	file, err := openRegular(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -39,11 +38,11 @@ func Lock(ctx context.Context, path string, wait func()) (unlock func(), err err
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
 	}
-	return func() { _ = file.Close() }, nil // which unlocks it
+	return func() { _ = file.Close() }, nil // which releases the lock
 }
 
-// Share keeps others from locking a file until it is unlocked or the process ends; they may share it, too.
-// It does not wait: ErrLocked says that somebody else has locked it.
+// Share prevents other processes from locking a file until it is closed or the process exits; they can still share it.
+// It does not wait: it returns ErrLocked if another process holds the lock.
 func Share(path string) (*Shared, error) {
 	file, err := Open(path)
 	if err != nil {
@@ -55,8 +54,8 @@ func Share(path string) (*Shared, error) {
 	return &Shared{file}, nil
 }
 
-// Shared is a file whose lock is shared until it is closed.
+// Shared is a file with a shared lock that is held until it is closed.
 type Shared struct{ file *os.File }
 
-// Close gives the lock up.
+// Close releases the lock.
 func (s *Shared) Close() { _ = s.file.Close() }

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock locks a file, or says ErrLocked.
+// tryLock locks a file, or returns ErrLocked.
 func tryLock(file *os.File) error { return flock(file, unix.LOCK_EX) }
 
-// tryShare locks a file for all who share it, or says ErrLocked.
+// tryShare takes a shared lock on a file, or returns ErrLocked.
 func tryShare(file *os.File) error { return flock(file, unix.LOCK_SH) }
 
 func flock(file *os.File, how int) error {

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// tryLock locks nothing, and says so.
+// tryLock returns errors.ErrUnsupported on this platform.
 func tryLock(*os.File) error { return errors.ErrUnsupported }
 
-// tryShare locks nothing, and says so.
+// tryShare returns errors.ErrUnsupported on this platform.
 func tryShare(*os.File) error { return errors.ErrUnsupported }

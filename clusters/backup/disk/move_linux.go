@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// move renames a file or a directory unless there is one of the new name. A file system that cannot
-// do so is asked for it in two steps.
+// move renames a file or directory unless the new name exists. If the file system does not support that, it falls back
+// to a plain rename.
 func move(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	switch {

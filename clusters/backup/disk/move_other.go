@@ -4,5 +4,5 @@ package disk
 
 import "os"
 
-// move renames a file or a directory.
+// move renames a file or directory.
 func move(from, to string) error { return os.Rename(from, to) }

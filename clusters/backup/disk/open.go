@@ -6,11 +6,11 @@ import (
 	"os"
 )
 
-// Open opens a file in a directory that somebody else may write to. What is no regular file is an error:
-// a link would lead anywhere, and a pipe keeps its reader waiting forever.
+// Open opens a file in a directory that others may write to. It returns an error unless the file is regular: a link
+// could lead anywhere, and a pipe could block its reader forever.
 func Open(path string) (*os.File, error) { return openRegular(path, os.O_RDONLY, 0) }
 
-// Read reads such a file, which may have that many bytes.
+// Read reads such a file, of at most the given number of bytes.
 func Read(path string, most int64) ([]byte, error) {
 	file, err := Open(path)
 	if err != nil {

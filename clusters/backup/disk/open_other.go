@@ -2,5 +2,5 @@
 
 package disk
 
-// notThrough is nothing: there is no such flag here.
+// notThrough is 0, because this platform has no such flag.
 const notThrough = 0

@@ -14,8 +14,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/disk"
 )
 
-// TestPlanted: what somebody else has put where a lock or a mark is to be leads nowhere, and keeps nobody
-// waiting.
+// TestPlanted checks that files planted in place of a lock or mark are not followed, and do not block.
 func TestPlanted(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -47,7 +46,7 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// TestRead: a file is read up to its bound.
+// TestRead checks that a file is read up to the size limit.
 func TestRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte("0123456789"), 0o600); err != nil {

@@ -4,6 +4,5 @@ package disk
 
 import "golang.org/x/sys/unix"
 
-// notThrough keeps an open from following a link, and from waiting for whoever is at the other end of a
-// pipe.
+// notThrough prevents an open from following a link, and from waiting for the other end of a pipe.
 const notThrough = unix.O_NOFOLLOW | unix.O_NONBLOCK

@@ -2,8 +2,8 @@
 
 package disk
 
-// ChangedByOthers is never so where there is no root.
+// ChangedByOthers always returns false on platforms without root.
 func ChangedByOthers(string) (bool, error) { return false, nil }
 
-// LedByOthers finds none where there is no root.
+// LedByOthers always returns "" on platforms without root.
 func LedByOthers(string) (string, error) { return "", nil }
