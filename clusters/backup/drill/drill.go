@@ -1,5 +1,5 @@
-// Package drill restores backups for practice: into an etcd of its own, which is asked what it
-// holds, and thrown away. How long that takes is how long a restore takes.
+// Package drill practices restores: it restores a backup into a temporary etcd, compares the data and discards it. The
+// time that this takes is the time that a restore takes.
 package drill
 
 import (
@@ -19,13 +19,13 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// ErrDiffers is a backup of which etcd makes other data than those that were backed up.
+// ErrDiffers is returned if etcd holds different data than was backed up.
 var ErrDiffers = errors.New("etcd does not hold the data that were backed up")
 
-// Try restores a backup in a directory, which is empty again afterwards, with the revision as it was, so
-// that the HashKV of the etcd that is started is comparable with that of the members it was taken from.
-// Without an error, the backup is good: backup.ErrDamaged, etcdprocess.ErrVersion or ErrDiffers say what
-// is not. Its Verification is there in any case, once it was begun.
+// Try restores a backup in a directory, and leaves the directory empty. It keeps the revision, so that the HashKV of
+// the started etcd can be compared with that of the original members. If it returns no error, the backup is good.
+// backup.ErrDamaged, etcdprocess.ErrVersion and ErrDiffers report what is wrong. The result contains a Verification in
+// any case, once one was begun.
 func Try(
 	ctx context.Context, p etcdprocess.Program, from store.Bucket, m store.Manifest, dir string, r backup.Reading,
 ) (store.Drill, error) {
@@ -50,7 +50,7 @@ func Try(
 	return t.Drill, t.ask(ctx, s, r.Progress)
 }
 
-// workspace makes a directory to restore in. etcd runs elsewhere, so that its path is absolute.
+// workspace creates a directory to restore in. Its path is absolute because etcd runs in another directory.
 func workspace(dir string) (string, error) {
 	dir, err := filepath.Abs(cmp.Or(dir, os.TempDir()))
 	if err != nil {
@@ -59,7 +59,7 @@ func workspace(dir string) (string, error) {
 	return os.MkdirTemp(dir, "drill-")
 }
 
-// trial is a drill that was begun.
+// trial is a drill in progress.
 type trial struct {
 	store.Drill
 	program  etcdprocess.Program
@@ -68,7 +68,7 @@ type trial struct {
 	watch    stopwatch
 }
 
-// begin refuses what can be known before anything is fetched.
+// begin checks what can be checked before anything is fetched.
 func begin(ctx context.Context, p etcdprocess.Program, from store.Bucket, m store.Manifest) (*trial, error) {
 	t := &trial{program: p, manifest: m, watch: stopwatch{time.Now()}}
 	if err := p.Suits(m.Snapshot.Facts); err != nil {
@@ -86,7 +86,7 @@ func begin(ctx context.Context, p etcdprocess.Program, from store.Bucket, m stor
 
 func (t *trial) dataDir(work string) string { return filepath.Join(work, "data") }
 
-// fill fetches the backup, checks it, and makes a data directory of it.
+// fill fetches the backup, checks it, and creates a data directory from it.
 func (t *trial) fill(ctx context.Context, from store.Bucket, work string, r backup.Reading) (err error) {
 	file := filepath.Join(work, "snapshot.db")
 	if t.facts, err = backup.Fetch(ctx, from, t.manifest, file, r); err != nil {
@@ -107,7 +107,7 @@ func (t *trial) fill(ctx context.Context, from store.Bucket, work string, r back
 	return nil
 }
 
-// ask waits for an etcd that was started on what was restored, and asks it what it holds.
+// ask waits for an etcd that was started on the restored data, and compares its data.
 func (t *trial) ask(ctx context.Context, s *etcdprocess.Server, tell backup.Progress) error {
 	if err := t.serves(ctx, s, tell); err != nil {
 		return fmt.Errorf("try to restore %s with etcd %s: %w", t.manifest.DataPath(), t.EtcdVersion, err)
@@ -123,7 +123,7 @@ func (t *trial) serves(ctx context.Context, s *etcdprocess.Server, tell backup.P
 		return err
 	}
 	t.StartSeconds = t.watch.lap()
-	if revision < t.facts.Revision { // leases that run out raise it
+	if revision < t.facts.Revision { // expiring leases raise it
 		return fmt.Errorf("%w: it is at revision %d, and the backup at %d", ErrDiffers, revision, t.facts.Revision)
 	}
 	tell.Step("compare with the backup")
@@ -131,8 +131,8 @@ func (t *trial) serves(ctx context.Context, s *etcdprocess.Server, tell backup.P
 	return err
 }
 
-// compare holds what it holds against the backup. That the hash of the backup is not known is the
-// only reason for not comparing.
+// compare compares the data of etcd with the backup. The comparison is skipped only if the hash of the backup is
+// unknown.
 func compare(
 	ctx context.Context, s *etcdprocess.Server, clients *etcd.Clients, facts snapshot.Facts,
 ) (unknown string, err error) {
@@ -152,10 +152,10 @@ func compare(
 	return "", nil
 }
 
-// stopwatch says how long each part of something took.
+// stopwatch measures how long each step takes.
 type stopwatch struct{ since time.Time }
 
-// lap is the seconds since it was last asked.
+// lap returns the seconds since the previous lap.
 func (w *stopwatch) lap() float64 {
 	now := time.Now()
 	defer func() { w.since = now }()

@@ -21,7 +21,7 @@ import (
 
 func inspect(_ context.Context, file string) (snapshot.Facts, error) { return snapshot.Inspect(file) }
 
-// otherHash inspects, and finds another hash than there is.
+// otherHash inspects a snapshot and returns a wrong hash.
 func otherHash(ctx context.Context, file string) (snapshot.Facts, error) {
 	facts, err := inspect(ctx, file)
 	sum := *facts.Hash + 1
@@ -29,10 +29,10 @@ func otherHash(ctx context.Context, file string) (snapshot.Facts, error) {
 	return facts, err
 }
 
-// of is the cluster whose backups are drilled.
+// of is the cluster of the backups.
 var of = store.Cluster{Namespace: "ns", Name: "a"}
 
-// stored is a backup in a store.
+// stored returns a backup in a store.
 func stored(t *testing.T, inspect backup.Inspector) (store.Bucket, store.Manifest) {
 	t.Helper()
 	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})
@@ -54,7 +54,7 @@ func stored(t *testing.T, inspect backup.Inspector) (store.Bucket, store.Manifes
 	return bucket, m
 }
 
-// programs are the versions of etcd that there are.
+// programs returns the available versions of etcd.
 func programs(t *testing.T) []etcdprocess.Program {
 	t.Helper()
 	dir := os.Getenv("QUORATE_ETCD_DIR")
@@ -76,7 +76,7 @@ func programs(t *testing.T) []etcdprocess.Program {
 	return found
 }
 
-// empty reports what a drill has left behind.
+// empty reports anything that a drill has left behind.
 func empty(t *testing.T, dirs ...string) {
 	t.Helper()
 	for _, dir := range dirs {
@@ -86,11 +86,11 @@ func empty(t *testing.T, dirs ...string) {
 	}
 }
 
-// TestTry: a backup of etcd 3.6 starts as 3.6 and 3.7, and older ones are not tried.
+// TestTry checks that a backup of etcd 3.6 starts as 3.6 and 3.7, and that older versions are rejected.
 func TestTry(t *testing.T) {
 	sockets := t.TempDir()
 	t.Setenv("TMPDIR", sockets)
-	t.Setenv("ETCD_SNAPSHOT_COUNT", "none") // which etcd refuses
+	t.Setenv("ETCD_SNAPSHOT_COUNT", "none") // etcd rejects this value
 	bucket, m := stored(t, inspect)
 	tried := 0
 	for _, p := range programs(t) {
@@ -124,9 +124,9 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestPrepared: where somebody else starts etcd, the drill is the same, and both of its halves may be repeated.
+// TestPrepared checks that the drill is the same if etcd is started externally, and that both halves can be repeated.
 func TestPrepared(t *testing.T) {
-	t.Setenv("TMPDIR", "/tmp") // sockets have short paths
+	t.Setenv("TMPDIR", "/tmp") // socket paths must be short
 	bucket, m := stored(t, inspect)
 	found := programs(t)
 	p := found[len(found)-1]
@@ -170,7 +170,7 @@ func TestPrepared(t *testing.T) {
 	}
 }
 
-// TestPreparedRemovesDrillsOnly: what is in the directory is removed only if it is of a drill.
+// TestPreparedRemovesDrillsOnly checks that the content of the directory is removed only if it belongs to a drill.
 func TestPreparedRemovesDrillsOnly(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	v := etcdversion.Version{Major: 3, Minor: 6, Patch: 16}
@@ -188,8 +188,8 @@ func TestPreparedRemovesDrillsOnly(t *testing.T) {
 	}
 }
 
-// TestPreparedOfAnother: who goes on with a drill does so for one cluster and version. Of another one nothing is asked,
-// and nothing is said that could change what is on record of it.
+// TestPreparedOfAnother checks that a drill can be continued only for the same cluster and version. For another one,
+// etcd is not contacted, and nothing is returned that could change its records.
 func TestPreparedOfAnother(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	dir, state := t.TempDir(), t.TempDir()
@@ -206,15 +206,15 @@ func TestPreparedOfAnother(t *testing.T) {
 		v  etcdversion.Version
 		of store.Cluster
 	}{{v, store.Cluster{Namespace: "ns", Name: "b"}}, {v, store.Cluster{}}, {newer, of}} {
-		told, d, err := Finish(t.Context(), test.v, test.of, Apart{dir, state}, nil) // no etcd answers
+		told, d, err := Finish(t.Context(), test.v, test.of, Apart{dir, state}, nil) // no etcd is running
 		if err == nil || !strings.Contains(err.Error(), "it is of ns/a with etcd 3.6.16") || told.Cluster != "" || d.SHA256 != "" {
 			t.Errorf("%+v: %+v, %+v, %v", test, told, d, err)
 		}
 	}
 }
 
-// TestPreparedOfDamaged: what is damaged is found before any etcd is started, and of what is found damaged between the
-// halves nothing good is said.
+// TestPreparedOfDamaged checks that damage is found before any etcd is started, and that damage found between the
+// halves prevents a good result.
 func TestPreparedOfDamaged(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	dir, state := t.TempDir(), t.TempDir()
@@ -254,7 +254,7 @@ func TestPreparedOfDamaged(t *testing.T) {
 	}
 }
 
-// TestOtherData: etcd holds what was backed up, or the drill fails.
+// TestOtherData checks that the drill fails if etcd does not hold what was backed up.
 func TestOtherData(t *testing.T) {
 	found := programs(t)
 	bucket, m := stored(t, otherHash)
@@ -266,7 +266,7 @@ func TestOtherData(t *testing.T) {
 	empty(t, dir)
 }
 
-// fake is a program that says it is etcd, and then does something else.
+// fake returns a program that claims to be etcd, and then does something else.
 func fake(t *testing.T, does string) etcdprocess.Program {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "etcd")
@@ -281,7 +281,7 @@ func fake(t *testing.T, does string) etcdprocess.Program {
 	return p
 }
 
-// TestNoAnswer: an etcd that ends, and one that says nothing, end the drill, and leave nothing.
+// TestNoAnswer checks that an etcd that exits or does not respond ends the drill and leaves nothing behind.
 func TestNoAnswer(t *testing.T) {
 	sockets := t.TempDir()
 	t.Setenv("TMPDIR", sockets)
@@ -305,7 +305,7 @@ func TestNoAnswer(t *testing.T) {
 	empty(t, dir, sockets)
 }
 
-// TestRelative: etcd runs elsewhere, and starts with what was restored all the same.
+// TestRelative checks that etcd, which runs in another directory, starts with data restored in a relative path.
 func TestRelative(t *testing.T) {
 	found := programs(t)
 	bucket, m := stored(t, inspect)
@@ -331,8 +331,8 @@ func TestRelative(t *testing.T) {
 	}
 }
 
-// TestScripts: what is started may be a script; it is ended with all that it has started, and an etcd
-// that holds something else is no good one.
+// TestScripts checks that the program may be a script, that everything it has started is ended with it, and that an
+// etcd with different data fails the drill.
 func TestScripts(t *testing.T) {
 	found := programs(t)
 	real := found[len(found)-1]
@@ -355,8 +355,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestFindIsBounded: a program that goes on without end, or leaves something behind that does, is not
-// waited for, and what it prints is not kept.
+// TestFindIsBounded checks that Find neither waits for a program that runs forever, or leaves such a process behind,
+// nor keeps all of its output.
 func TestFindIsBounded(t *testing.T) {
 	for _, does := range []string{"yes", "sleep 600 & echo 'etcd Version: 3.6.16'"} {
 		path := filepath.Join(t.TempDir(), "etcd")
@@ -375,7 +375,7 @@ func TestFindIsBounded(t *testing.T) {
 	}
 }
 
-// TestFind: what is not etcd is not started.
+// TestFind checks that a program that is not etcd is rejected.
 func TestFind(t *testing.T) {
 	for program, want := range map[string]string{
 		"/bin/echo":                           "is it etcd?",

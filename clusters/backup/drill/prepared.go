@@ -18,34 +18,34 @@ import (
 )
 
 const (
-	// ConfigFile is what an etcd that somebody else starts is started with, in the directory to restore in.
+	// ConfigFile is the configuration of an externally started etcd, in the directory to restore in.
 	ConfigFile = "etcd.yaml"
-	// drillFile says how far the drill has come.
+	// drillFile records the progress of the drill.
 	drillFile    = "drill.json"
 	maxDrillFile = 4 << 20
-	// begunFile says, in the directory to restore in, that what else is there is of a drill.
+	// begunFile marks the directory to restore in: everything else in it belongs to a drill.
 	begunFile = "drill-begun"
 )
 
-// prepared is a drill whose etcd somebody else starts.
+// prepared is a drill whose etcd is started externally.
 type prepared struct {
 	Drill   store.Drill               `json:"drill"`
 	Pending store.PendingVerification `json:"pending"`
 	Facts   snapshot.Facts            `json:"facts"`
-	// Since is when the data directory was there.
+	// Since is when the data directory was complete.
 	Since time.Time `json:"since"`
 }
 
-// Apart is where a drill goes on whose etcd somebody else starts.
+// Apart locates a drill whose etcd is started externally.
 type Apart struct {
-	// Dir is the directory to restore in, in which that etcd runs.
+	// Dir is the directory to restore in, in which etcd runs.
 	Dir string
-	// State is the directory for what Prepare tells Finish: one that etcd cannot write to, if it is not to be
-	// trusted with that.
+	// State is the directory in which Prepare leaves information for Finish. If etcd is not trusted with it, etcd must
+	// not be able to write there.
 	State string
 }
 
-// absolute is the same from anywhere.
+// absolute returns a with absolute paths.
 func (a Apart) absolute() (Apart, error) {
 	dir, err := filepath.Abs(a.Dir)
 	state, failed := filepath.Abs(a.State)
@@ -54,7 +54,8 @@ func (a Apart) absolute() (Apart, error) {
 
 func (a Apart) drillFile() string { return filepath.Join(a.State, drillFile) }
 
-// clear removes what an earlier drill has made. It refuses what nothing says to be of one: that may be somebody's etcd.
+// clear removes the files of an earlier drill. It refuses to remove files that are not marked as a drill's: they may
+// belong to a real etcd.
 func (a Apart) clear(made ...string) error {
 	mark := filepath.Join(a.Dir, begunFile)
 	if _, err := os.Lstat(mark); errors.Is(err, os.ErrNotExist) {
@@ -74,9 +75,9 @@ func (a Apart) clear(made ...string) error {
 	return err
 }
 
-// Prepare restores a backup, for an etcd of that version that somebody else starts in its directory by
-// ConfigFile. What was there of a drill before is gone; whatever else is there is snapshot.ErrExists. Finish does the
-// rest. Other errors are those of Try.
+// Prepare restores a backup for an etcd of that version, which is started externally in the directory with ConfigFile.
+// It removes an earlier drill from the directory, and returns snapshot.ErrExists for anything else. Finish completes
+// the drill. Other errors are those of Try.
 func Prepare(
 	ctx context.Context, v etcdversion.Version, from store.Bucket, m store.Manifest, a Apart, r backup.Reading,
 ) (store.Drill, error) {
@@ -108,8 +109,8 @@ func Prepare(
 		os.WriteFile(a.drillFile(), told, 0o600))
 }
 
-// Finish is what Try does with an etcd, where Prepare has restored a backup of that cluster for that version, and
-// etcd runs on it. Of another one, nothing is returned but an error.
+// Finish completes a drill as Try does, after Prepare has restored a backup of that cluster for that version and etcd
+// runs on it. If the drill is for another cluster or version, it returns only an error.
 func Finish(
 	ctx context.Context, v etcdversion.Version, of store.Cluster, a Apart, tell backup.Progress,
 ) (store.Manifest, store.Drill, error) {
