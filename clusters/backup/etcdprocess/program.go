@@ -1,4 +1,4 @@
-// Package etcdprocess starts an etcd that nobody else can reach, to ask it what it makes of data.
+// Package etcdprocess starts an etcd that other processes cannot reach, to check how it reads data.
 package etcdprocess
 
 import (
@@ -17,19 +17,19 @@ import (
 	"quorate.dev/quorate/excerpt"
 )
 
-// Program is an etcd that can be started.
+// Program is an etcd executable.
 type Program struct {
 	Path    string
 	Version etcdversion.Version
 }
 
-// versionPatience is how long a program has for saying which version it is.
+// versionPatience is the time limit for printing the version.
 const versionPatience = 10 * time.Second
 
-// ErrVersion is data that the program at hand is not to be started with.
+// ErrVersion is returned for data that the etcd must not be started with.
 var ErrVersion = errors.New("this etcd is not to be started with the data")
 
-// Find looks for a program, by its path or by its name in PATH, and asks it for its version.
+// Find finds a program by its path, or by its name in PATH, and determines its version.
 func Find(ctx context.Context, program string) (Program, error) {
 	path, err := exec.LookPath(program)
 	if err == nil {
@@ -53,12 +53,12 @@ func Find(ctx context.Context, program string) (Program, error) {
 	return Program{path, version}, nil
 }
 
-// firstLine is the first line that a program prints, whatever it goes on to print or to do.
+// firstLine returns the first line that a program prints, whatever else it prints or does.
 func firstLine(ctx context.Context, path string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, versionPatience, fmt.Errorf("no answer within %s", versionPatience))
 	defer cancel()
 	command := exec.CommandContext(ctx, path, args...)
-	command.Env = []string{} // settings of etcd would be among it
+	command.Env = []string{} // it could contain settings for etcd
 	command.WaitDelay = ending
 	child.InGroup(command)
 	var said excerpt.Head
@@ -70,8 +70,8 @@ func firstLine(ctx context.Context, path string, args ...string) (string, error)
 	return line, nil
 }
 
-// Suits refuses what etcd supports in no upgrade: an older minor version, which may start all the
-// same and misread what it finds, and one that is more than one step newer.
+// Suits rejects a version that no etcd upgrade supports: an older minor version, which may start anyway and misread the
+// data, or a version that is more than one minor version newer.
 func (p Program) Suits(facts snapshot.Facts) error {
 	suits, was, err := facts.Suits(p.Version)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Member is the name of the member that is started, and PeerURL the socket in its directory that it
-// listens on: nobody else on the machine can reach it. etcd wants a port in the name.
+// Member is the name of the started member. PeerURL is the socket in its directory on which it listens, so that other
+// users of the machine cannot reach it. etcd requires a port in the name.
 const (
 	Member       = "trial"
 	PeerURL      = "unix://peer:0"
@@ -29,21 +29,21 @@ const (
 )
 
 const (
-	// pause between two questions whether it has started.
+	// pause is the interval between checks whether it has started.
 	pause = 50 * time.Millisecond
-	// ending is how long whatever a program has started may hold on to what it writes to.
+	// ending is how long child processes may keep the output open.
 	ending = 2 * time.Second
-	// maxSocket is how long the path of a socket may be, on every system.
+	// maxSocket is the maximum socket path length on every platform.
 	maxSocket = 103
-	// allLearners is more learners than any cluster has. What a log says of them was taken where it was written:
-	// an etcd that refuses one panics when --force-new-cluster has it remove that.
+	// allLearners exceeds the number of learners in any cluster. The learners in a log were accepted when it was
+	// written: an etcd that rejects one panics when --force-new-cluster makes it remove that learner.
 	allLearners = 100
 )
 
-// withMaxLearners is the first version that can take more than one learner, and knows an option for it.
+// withMaxLearners is the first version that supports more than one learner, and has an option for it.
 var withMaxLearners = etcdversion.Must("3.6.0")
 
-// Server is an etcd that runs.
+// Server is a running etcd.
 type Server struct {
 	dir     string
 	ended   chan struct{}
@@ -51,7 +51,7 @@ type Server struct {
 	said    excerpt.Tail
 }
 
-// options are those that it is started with.
+// options returns the options with which etcd is started.
 func (p Program) options(dataDir string) map[string]any {
 	const clients = "unix://" + clientSocket
 	options := map[string]any{
@@ -66,19 +66,19 @@ func (p Program) options(dataDir string) map[string]any {
 	return options
 }
 
-// ConfigFile is for an etcd of that version that somebody else starts as a cluster of one, in the directory of its
-// sockets.
+// ConfigFile returns the configuration for an externally started etcd of that version, as a cluster of one, in the
+// directory of its sockets.
 func (p Program) ConfigFile(dataDir string) ([]byte, error) {
 	file := p.options(dataDir)
 	file["force-new-cluster"], file["log-outputs"] = true, []string{"stderr"}
 	return yaml.Marshal(file)
 }
 
-// Attach is an etcd that somebody else has started, or is about to, with its sockets in that directory.
+// Attach returns an etcd that is or will be started externally, with its sockets in dir.
 func Attach(dir string) *Server { return &Server{dir: dir} }
 
-// Start starts etcd with a data directory, and with these flags beside its own. Its environment is empty:
-// etcd takes settings from it.
+// Start starts etcd on a data directory, with additional flags. Its environment is empty, because etcd reads settings
+// from it.
 func (p Program) Start(dataDir string, flags ...string) (*Server, error) {
 	dir, err := socketDir()
 	if err != nil {
@@ -99,13 +99,13 @@ func (p Program) Start(dataDir string, flags ...string) (*Server, error) {
 		return nil, err
 	}
 	go func() {
-		_ = s.process.Wait() // however it ended, it should not have
+		_ = s.process.Wait() // any exit is unexpected
 		close(s.ended)
 	}()
 	return s, nil
 }
 
-// socketDir makes the directory of the sockets.
+// socketDir creates the directory for the sockets.
 func socketDir() (string, error) {
 	dir, err := os.MkdirTemp("", "quorate-etcd-")
 	if err != nil {
@@ -122,17 +122,17 @@ func socketDir() (string, error) {
 	return path, nil
 }
 
-// Stop ends it. What it holds is thrown away, so that there is nothing to end in order.
+// Stop kills etcd. Its data is discarded, so no orderly shutdown is needed.
 func (s *Server) Stop() {
 	if s.process == nil {
-		return // whoever has started it ends it
+		return // it is stopped externally
 	}
 	_ = child.Kill(s.process)
 	<-s.ended
 	_ = os.RemoveAll(s.dir)
 }
 
-// Cluster says how to reach it.
+// Cluster returns how to reach etcd.
 func (s *Server) Cluster() etcd.Cluster {
 	return etcd.Cluster{
 		Namespace: Member, Name: Member, Pods: []etcd.Pod{{Name: Member}},
@@ -142,8 +142,8 @@ func (s *Server) Cluster() etcd.Cluster {
 	}
 }
 
-// Ready waits until it answers a read that has a quorum behind it, which is itself, and returns the
-// revision that it is at.
+// Ready waits until etcd serves a linearizable read, which as the only member it can do alone, and returns its
+// revision.
 func (s *Server) Ready(ctx context.Context, clients *etcd.Clients) (revision int64, err error) {
 	ticks := time.NewTicker(pause)
 	defer ticks.Stop()
@@ -161,7 +161,7 @@ func (s *Server) Ready(ctx context.Context, clients *etcd.Clients) (revision int
 	}
 }
 
-// LastWord is the last line that it said.
+// LastWord returns the last line of its output.
 func (s *Server) LastWord() string {
 	lines := strings.Split(strings.TrimSpace(s.said.String()), "\n")
 	return visible.Line(lines[len(lines)-1])
