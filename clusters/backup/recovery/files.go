@@ -6,19 +6,18 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// Files reads the files of members, and changes those of copies, as package snapshot does. Whoever does not trust
-// them has it done in a process of its own: files can be made such that reading them takes all memory, or ends
-// the process.
+// Files reads the files of members and changes those of copies, like package snapshot. Untrusted files should be read
+// in a separate process: they can be crafted to exhaust memory or to crash the reader.
 type Files interface {
-	// Survivor is snapshot.SurvivorOf.
+	// Survivor calls snapshot.SurvivorOf.
 	Survivor(ctx context.Context, dataDir string) (snapshot.Survivor, error)
-	// CommitLog is snapshot.CommitLog.
+	// CommitLog calls snapshot.CommitLog.
 	CommitLog(ctx context.Context, dataDir string) (turnsAuthOn bool, err error)
-	// DisableAuth is snapshot.DisableAuth.
+	// DisableAuth calls snapshot.DisableAuth.
 	DisableAuth(ctx context.Context, dataDir string) error
 }
 
-// TrustedFiles are read in this process.
+// TrustedFiles reads files in this process.
 type TrustedFiles struct{}
 
 // Survivor implements Files.

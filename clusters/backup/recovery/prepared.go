@@ -16,18 +16,18 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// What is in the directory to work in, where somebody else starts etcd.
+// Files in the working directory if etcd is started externally.
 const (
-	// ConfigFile is what that etcd is started with, in that directory.
+	// ConfigFile is the configuration of that etcd.
 	ConfigFile = "etcd.yaml"
-	// survivorFile says of whom the copy is. It is there before the copy is, and says nothing until that is whole.
+	// survivorFile identifies the member that was copied. It is created before the copy and stays empty until the copy
+	// is complete.
 	survivorFile = "survivor.json"
 	maxSurvivor  = 1 << 20
 )
 
-// Prepare copies the member that is left to o.Dir, for an etcd that somebody else starts there by
-// ConfigFile. What was there of a copy before is gone; whatever else is there is snapshot.ErrExists. RecoverPrepared
-// does the rest.
+// Prepare copies the surviving member to o.Dir for an etcd that is started there externally with ConfigFile. It removes
+// an earlier copy, and returns snapshot.ErrExists for anything else. RecoverPrepared completes the recovery.
 func Prepare(ctx context.Context, o Order) error {
 	survivor, held, err := o.hold(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func Prepare(ctx context.Context, o Order) error {
 	return os.WriteFile(filepath.Join(o.Dir, survivorFile), told, 0o600)
 }
 
-// PrepareNothing is Prepare where there is nothing to do any more: that etcd starts without data.
+// PrepareNothing is like Prepare if there is nothing left to do: etcd starts without data.
 func PrepareNothing(o Order) error {
 	if err := o.clear(); err != nil {
 		return err
@@ -61,7 +61,7 @@ func PrepareNothing(o Order) error {
 	return o.writeConfig()
 }
 
-// clear removes an earlier copy. It refuses what nothing says to be one: that may be the member itself.
+// clear removes an earlier copy. It refuses to remove data that is not marked as a copy: it may be the member itself.
 func (o Order) clear() error {
 	mark := filepath.Join(o.Dir, survivorFile)
 	var others []string
@@ -83,7 +83,7 @@ func (o Order) clear() error {
 	return os.RemoveAll(o.copyDir())
 }
 
-// sameFile reports whether two names lead to the same file.
+// sameFile reports whether two paths lead to the same file.
 func sameFile(a, b string) (bool, error) {
 	one, err := os.Stat(a)
 	if errors.Is(err, os.ErrNotExist) {
@@ -103,7 +103,7 @@ func (o Order) writeConfig() error {
 	return os.WriteFile(filepath.Join(o.Dir, ConfigFile), config, 0o600)
 }
 
-// RecoverPrepared is Recover where Prepare has made the copy, and etcd runs on it.
+// RecoverPrepared is like Recover, after Prepare has made the copy and etcd runs on it.
 func RecoverPrepared(ctx context.Context, o Order, place func(Recovered) error) error {
 	survivor, held, err := o.hold(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func RecoverPrepared(ctx context.Context, o Order, place func(Recovered) error) 
 	return o.make(held, survivor, taken, place)
 }
 
-// isUnchanged refuses a survivor that is not as it was when it was copied.
+// isUnchanged returns an error if the survivor has changed since it was copied.
 func (o Order) isUnchanged(survivor snapshot.Survivor) error {
 	before, err := disk.Read(filepath.Join(o.Dir, survivorFile), maxSurvivor)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package recovery makes a new cluster of what is left of one that has lost its majority: the data
-// directory of one member.
+// Package recovery creates a new cluster from the remains of one that has lost its majority: the data directory of one
+// member.
 package recovery
 
 import (
@@ -22,14 +22,14 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Order says what to recover, and into what.
+// Order specifies what to recover, and into what.
 type Order struct {
-	// Into is the member that is made. Its data directory is that of the survivor; what else is empty is
-	// as the survivor has it.
+	// Into is the member to create. Its data directory is that of the survivor. Other empty fields are filled in from
+	// the survivor.
 	Into snapshot.Restoration
-	// ClusterID of the cluster that is lost: nothing is done with a member of another one.
+	// ClusterID is the ID of the lost cluster. Members of other clusters are rejected.
 	ClusterID uint64
-	// Dir is where to work, with room for the data twice: the data directory if it is empty.
+	// Dir is the working directory, with room for twice the data. The default is the data directory.
 	Dir      string
 	Etcd     etcdprocess.Program
 	Inspect  backup.Inspector
@@ -37,39 +37,38 @@ type Order struct {
 	Progress backup.Progress
 }
 
-// Recovered is a member that was made of what is left.
+// Recovered is a member that was created from the surviving data.
 type Recovered struct {
 	Survivor snapshot.Survivor
-	// Into is what it was made into.
+	// Into describes the created member.
 	Into snapshot.Restoration
-	// Facts of the data that were recovered, before their revision was raised.
+	// Facts describe the recovered data, before its revision was raised.
 	Facts snapshot.Facts
-	// Made is not in place yet. What is not put in place is removed.
+	// Made is not in place yet. If it is not put in place, it is removed.
 	Made *snapshot.Made
 
 	held *disk.Shared
 }
 
-// Suspect reports whether etcd had found that members hold different data. The database of the survivor may be behind
-// its log, which says so, too.
+// Suspect reports whether etcd had found that members hold different data. The survivor's database may be behind its
+// log, so both are checked.
 func (r Recovered) Suspect() bool { return r.Survivor.Facts.Corrupt() || r.Facts.Corrupt() }
 
-// Place puts the member in the place of the one that was, which is kept as aside in the data directory.
+// Place replaces the survivor with the new member, and keeps the survivor as aside in the data directory.
 func (r Recovered) Place(aside string) error { return r.Made.Exchange(aside, r.held) }
 
-// ErrUnfit is a member that no cluster is to be made of.
+// ErrUnfit is returned for a member that must not become a new cluster.
 var ErrUnfit = errors.New("no cluster is to be made of this member")
 
-// firstSound are the versions of etcd from which on --force-new-cluster does what it says: alone, and
-// with learners in the cluster (etcd issues 20009, 20055, 20071).
+// firstSound are the first versions of etcd in which --force-new-cluster works correctly: without learners, and with
+// learners in the cluster (etcd issues 20009, 20055, 20071).
 var firstSound = []struct{ alone, withLearners etcdversion.Version }{
 	{etcdversion.Must("3.5.22"), etcdversion.Must("3.5.25")},
 	{etcdversion.Must("3.6.1"), etcdversion.Must("3.6.6")},
 	{etcdversion.Must("3.7.0"), etcdversion.Must("3.7.0")},
 }
 
-// leastSound is the first version from which on an etcd is to be trusted with a member: of its own minor
-// version, if there is one.
+// leastSound returns the first version that can be trusted with a member, of the same minor version as v if possible.
 func leastSound(v etcdversion.Version, s snapshot.Survivor) etcdversion.Version {
 	least := firstSound[0]
 	for _, sound := range firstSound[1:] {
@@ -83,7 +82,7 @@ func leastSound(v etcdversion.Version, s snapshot.Survivor) etcdversion.Version 
 	return least.alone
 }
 
-// Check refuses a member that no cluster is to be made of, or not with this etcd: ErrUnfit, or
+// Check rejects a member that must not become a new cluster, or not with this etcd. It returns ErrUnfit or
 // etcdprocess.ErrVersion.
 func Check(s snapshot.Survivor, with etcdprocess.Program) error {
 	if s.Learner {
@@ -100,8 +99,8 @@ func Check(s snapshot.Survivor, with etcdprocess.Program) error {
 	return nil
 }
 
-// Recover makes the first member of a new cluster, beside the survivor, of which it changes nothing, and
-// has it put in place. Until all is done, etcd cannot start on the data directory.
+// Recover creates the first member of a new cluster next to the survivor, which it does not change, and calls place to
+// put it in place. etcd cannot start on the data directory until this is complete.
 func Recover(ctx context.Context, o Order, place func(Recovered) error) error {
 	return o.rescue(ctx, backup.Order{Slot: time.Now()},
 		func(held *disk.Shared, s snapshot.Survivor, taken backup.Taken) error {
@@ -109,7 +108,7 @@ func Recover(ctx context.Context, o Order, place func(Recovered) error) error {
 		})
 }
 
-// make makes the member of the snapshot, and has it put in place.
+// make creates the member from the snapshot, and calls place.
 func (o Order) make(
 	held *disk.Shared, s snapshot.Survivor, taken backup.Taken, place func(Recovered) error,
 ) error {
@@ -125,8 +124,8 @@ func (o Order) make(
 	return place(Recovered{s, o.Into, taken.Manifest.Snapshot.Facts, made, held})
 }
 
-// Rescue takes the backup that is ordered of what the survivor has, and has it put where it is to be. It
-// changes nothing of the survivor, on which etcd cannot start until all is done.
+// Rescue takes the ordered backup from the survivor and passes it to put. It does not change the survivor, and etcd
+// cannot start on it until this is complete.
 func Rescue(ctx context.Context, o Order, ordered backup.Order, put func(backup.Taken) error) error {
 	return o.rescue(ctx, ordered, func(_ *disk.Shared, s snapshot.Survivor, taken backup.Taken) error {
 		taken.Manifest.Member = s.Name
@@ -136,8 +135,8 @@ func Rescue(ctx context.Context, o Order, ordered backup.Order, put func(backup.
 	})
 }
 
-// rescue takes a snapshot of what the survivor has. A copy of it is started as a cluster of one with all
-// of its log, which nobody else can reach. All but the survivor is gone afterwards.
+// rescue takes a snapshot of the survivor's data. A copy of the survivor, with its whole log, is started as a cluster
+// of one that other processes cannot reach. Afterwards, only the survivor remains.
 func (o Order) rescue(
 	ctx context.Context, ordered backup.Order, use func(*disk.Shared, snapshot.Survivor, backup.Taken) error,
 ) error {
@@ -162,7 +161,7 @@ func (o Order) rescue(
 	return use(held, survivor, taken)
 }
 
-// hold keeps etcd from the member that is left, and reads it.
+// hold prevents etcd from starting on the surviving member, and reads the member.
 func (o Order) hold(ctx context.Context) (s snapshot.Survivor, held *disk.Shared, err error) {
 	if held, err = snapshot.Hold(o.Into.DataDir); err != nil {
 		return s, nil, err
@@ -178,7 +177,7 @@ func (o Order) hold(ctx context.Context) (s snapshot.Survivor, held *disk.Shared
 	return s, held, nil
 }
 
-// complete takes from the survivor what the order does not say.
+// complete fills in what the order does not specify from the survivor.
 func (o *Order) complete(s snapshot.Survivor) error {
 	into := &o.Into
 	into.Name = cmp.Or(into.Name, s.Name)
@@ -203,7 +202,7 @@ func (o Order) workspace() (string, error) {
 	return os.MkdirTemp(o.Dir, "recover-")
 }
 
-// take takes a snapshot of a copy of the survivor, which is gone afterwards.
+// take takes a snapshot of a copy of the survivor, and removes the copy.
 func (o Order) take(ctx context.Context, survivor snapshot.Survivor, ordered backup.Order) (backup.Taken, error) {
 	dataDir := filepath.Join(ordered.Spool, "data")
 	defer func() { _ = os.RemoveAll(dataDir) }()
@@ -219,7 +218,7 @@ func (o Order) take(ctx context.Context, survivor snapshot.Survivor, ordered bac
 	return takeFrom(ctx, server, survivor, ordered)
 }
 
-// copyMember copies the survivor such that etcd started on it alone keeps all of its log.
+// copyMember copies the survivor in such a way that an etcd started on it alone keeps its whole log.
 func (o Order) copyMember(ctx context.Context, survivor snapshot.Survivor, dataDir string) error {
 	o.Progress.Step("copy the member")
 	if err := snapshot.CopyMember(ctx, o.Into.DataDir, dataDir); err != nil {
@@ -241,7 +240,7 @@ func (o Order) copyMember(ctx context.Context, survivor snapshot.Survivor, dataD
 	return nil
 }
 
-// takeFrom takes the snapshot of the etcd that runs on the copy.
+// takeFrom takes the snapshot from the etcd that runs on the copy.
 func takeFrom(
 	ctx context.Context, server *etcdprocess.Server, survivor snapshot.Survivor, ordered backup.Order,
 ) (backup.Taken, error) {
@@ -272,7 +271,7 @@ func takeFrom(
 	return taken, nil
 }
 
-// isOf refuses an etcd that is not the survivor, alone, with all of its log.
+// isOf rejects an etcd unless it is the survivor, alone, with its whole log.
 func isOf(m decide.Membership, s snapshot.Survivor) error {
 	if !m.Known || len(m.Members) != 1 || uint64(m.ClusterID) != s.ClusterID || uint64(m.Members[0].ID) != s.MemberID {
 		return fmt.Errorf("the etcd that was started is not member %016x of cluster %016x alone", s.MemberID,
