@@ -9,41 +9,40 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// DrilledFormat is the format of the results of drills that are written here. One of another format is
-// not read.
+// DrilledFormat is the format of the drill results that are written. Results in other formats are rejected.
 const DrilledFormat = "quorate.dev/drill-result/v1"
 
-// Drilled is what is known of a backup that was restored for practice.
+// Drilled is the result of a drill.
 type Drilled struct {
 	Format string `json:"format"`
-	// Slot of the backup, and Data, the name of its file.
+	// Slot is the slot of the backup, and Data the name of its file.
 	Slot time.Time `json:"slot"`
 	Data string    `json:"data"`
-	// ClusterID of the etcd that was backed up, as 16 hexadecimal digits, and Revision of the snapshot.
+	// ClusterID is the ID of the etcd that was backed up, as 16 hexadecimal digits. Revision is that of the snapshot.
 	ClusterID string `json:"clusterID"`
 	Revision  int64  `json:"revision"`
-	// Bytes and SHA256 of the snapshot, as the member sent it.
+	// Bytes and SHA256 describe the snapshot as the member sent it.
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
-	// EtcdVersion of the etcd that was started.
+	// EtcdVersion is the version of the etcd that was started.
 	EtcdVersion string    `json:"etcdVersion"`
 	StartedAt   time.Time `json:"startedAt"`
 	FinishedAt  time.Time `json:"finishedAt"`
-	// Seconds for fetching and checking the backup, making a data directory of it, and until etcd answered.
+	// Seconds to fetch and check the backup, to create a data directory from it, and until etcd responded.
 	FetchSeconds   float64 `json:"fetchSeconds"`
 	RestoreSeconds float64 `json:"restoreSeconds"`
 	StartSeconds   float64 `json:"startSeconds"`
-	// Uncompared says why the data could not be compared; empty if they were, and are the same.
+	// Uncompared is why the data could not be compared. It is empty if it was compared and is the same.
 	Uncompared string `json:"uncompared,omitempty"`
 }
 
-// ErrDrilled is a text that is no result of a drill.
+// ErrDrilled is returned for a text that is not a drill result.
 var ErrDrilled = errors.New("it is no result of a drill")
 
-// Seconds that all of it took.
+// Seconds returns the total duration.
 func (r Drilled) Seconds() float64 { return r.FetchSeconds + r.RestoreSeconds + r.StartSeconds }
 
-// Encode writes the result as one line. What is too long of Uncompared is cut.
+// Encode writes the result as one line. It truncates Uncompared if necessary.
 func (r Drilled) Encode() ([]byte, error) {
 	r.Format, r.Uncompared = DrilledFormat, visible.Short(r.Uncompared, maxUnproven)
 	r.utc()
@@ -57,7 +56,7 @@ func (r Drilled) Encode() ([]byte, error) {
 	return line, nil
 }
 
-// ParseDrilled reads what Encode wrote, and takes nothing that it could not have written.
+// ParseDrilled reads the output of Encode, and rejects anything that Encode could not have written.
 func ParseDrilled(text string) (Drilled, error) {
 	var r Drilled
 	problem := decode(text, MaxBytes, &r)
@@ -75,13 +74,13 @@ func (r *Drilled) utc() {
 	r.Slot, r.StartedAt, r.FinishedAt = r.Slot.UTC(), r.StartedAt.UTC(), r.FinishedAt.UTC()
 }
 
-// etcdVersion is MAJOR.MINOR.PATCH, and what may follow that in a pre-release.
+// etcdVersion matches MAJOR.MINOR.PATCH, optionally followed by a pre-release.
 var etcdVersion = regexp.MustCompile(`^\d{1,3}(\.\d{1,3}){2}(-[0-9A-Za-z.-]{1,40})?$`)
 
-// longest is more seconds than a step of a drill may take.
+// longest is more seconds than a step of a drill can take.
 const longest = 7 * 24 * 60 * 60
 
-// problem is what is wrong with it, for which nothing of the text is repeated.
+// problem returns what is wrong with r, without repeating any of the text.
 func (r Drilled) problem() string {
 	if r.Format != DrilledFormat {
 		return "its format is not " + DrilledFormat

@@ -21,7 +21,7 @@ func soundDrilled() result.Drilled {
 	}
 }
 
-// TestDrilled: what is written of a drill is read, and is one line.
+// TestDrilled checks that a written drill result can be read, and is one line.
 func TestDrilled(t *testing.T) {
 	r := soundDrilled()
 	r.Uncompared = strings.Repeat("why\n", 400)
@@ -42,7 +42,8 @@ func TestDrilled(t *testing.T) {
 	}
 }
 
-// TestDrilledRefused: what a tenant writes into the status of a pod is read only if a drill could have written it.
+// TestDrilledRefused checks that text from a pod's status, which tenants can write, is accepted only if a drill could
+// have written it.
 func TestDrilledRefused(t *testing.T) {
 	line, err := soundDrilled().Encode()
 	if err != nil {

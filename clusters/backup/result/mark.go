@@ -5,29 +5,28 @@ import (
 	"fmt"
 )
 
-// MarkFormat is the format of the marks that are written here. One of another format is not read.
+// MarkFormat is the format of the marks that are written. Marks in other formats are rejected.
 const MarkFormat = "quorate.dev/restored/v1"
 
-// MaxMark is how long a mark may be. Names and URLs of members have no bound of their own.
+// MaxMark is the maximum size of a mark. Names and URLs of members have no limits of their own.
 const MaxMark = 64 << 10
 
-// Mark is what lies beside a data directory that was restored once and for all: what was asked for,
-// and what came of it.
+// Mark is stored beside a data directory that was restored with --once. It records what was requested, and the result.
 type Mark struct {
 	Format   string   `json:"format"`
 	Asked    Asked    `json:"asked"`
 	Restored Restored `json:"restored"`
 }
 
-// Asked is what a command line asks for. Two that are equal ask for the same.
+// Asked is what a command line requests. Equal values request the same.
 type Asked struct {
-	// From is the URL of the store, and Endpoint where that is, if not where its vendor has it.
+	// From is the URL of the store. Endpoint is set if it is not the vendor's default.
 	From     string `json:"from"`
 	Endpoint string `json:"endpoint,omitempty"`
-	// Cluster as NAMESPACE/NAME, and the Backup that was named, empty for the newest one.
+	// Cluster is NAMESPACE/NAME. Backup is the requested backup, or empty for the newest one.
 	Cluster string `json:"cluster"`
 	Backup  string `json:"backup,omitempty"`
-	// Name, PeerURL, InitialCluster and Token of the member, and by how much its revision is raised.
+	// Name, PeerURL, InitialCluster and Token are those of the member. RevisionBump is how much its revision is raised.
 	Name           string `json:"name"`
 	PeerURL        string `json:"peerURL"`
 	InitialCluster string `json:"initialCluster"`
@@ -35,7 +34,7 @@ type Asked struct {
 	RevisionBump   uint64 `json:"revisionBump"`
 }
 
-// ErrMark is a text that is no mark of a restore.
+// ErrMark is returned for a text that is not a mark of a restore.
 var ErrMark = errors.New("it is no mark of a restore")
 
 // Encode writes the mark as one line.
@@ -52,7 +51,7 @@ func (m Mark) Encode() ([]byte, error) {
 	return line, nil
 }
 
-// ParseMark reads what Encode wrote, and takes nothing that it could not have written.
+// ParseMark reads the output of Encode, and rejects anything that Encode could not have written.
 func ParseMark(text string) (Mark, error) {
 	var m Mark
 	problem := decode(text, MaxMark, &m)
@@ -66,7 +65,7 @@ func ParseMark(text string) (Mark, error) {
 	return m, nil
 }
 
-// problem is what is wrong with it, for which nothing of the text is repeated.
+// problem returns what is wrong with m, without repeating any of the text.
 func (m Mark) problem() string {
 	switch a := m.Asked; {
 	case m.Format != MarkFormat:

@@ -6,33 +6,32 @@ import (
 	"time"
 )
 
-// RecoveredFormat is the format of the results of recoveries that are written here. One of another
-// format is not read.
+// RecoveredFormat is the format of the recovery results that are written. Results in other formats are rejected.
 const RecoveredFormat = "quorate.dev/recovery-result/v1"
 
-// Recovered is what is known of a data directory that was made of what was left of a cluster.
+// Recovered is the result of recovering a data directory from the remains of a cluster.
 type Recovered struct {
 	Format string `json:"format"`
-	// LostClusterID and LostMemberID are those of the data directory that was left, as 16 hexadecimal
-	// digits, and Term and Index where its log ended.
+	// LostClusterID and LostMemberID identify the surviving data directory, as 16 hexadecimal digits. Term and Index
+	// are where its log ended.
 	LostClusterID string `json:"lostClusterID"`
 	LostMemberID  string `json:"lostMemberID"`
 	Term          uint64 `json:"term"`
 	Index         uint64 `json:"index"`
-	// Revision of the data, and NewRevision that etcd starts at: raised, so that nobody has seen it.
+	// Revision is that of the data. NewRevision is where etcd starts: raised, so that no client has seen it before.
 	Revision    int64 `json:"revision"`
 	NewRevision int64 `json:"newRevision"`
-	// StartedAt and FinishedAt are when it was recovered.
+	// StartedAt and FinishedAt are the times of the recovery.
 	StartedAt  time.Time `json:"startedAt"`
 	FinishedAt time.Time `json:"finishedAt"`
-	// Suspect: etcd had found that members hold different data.
+	// Suspect is set if etcd had found that members hold different data.
 	Suspect bool `json:"suspect"`
-	// ClusterID and MemberID that etcd has from now on, as 16 hexadecimal digits.
+	// ClusterID and MemberID are etcd's new IDs, as 16 hexadecimal digits.
 	ClusterID string `json:"clusterID"`
 	MemberID  string `json:"memberID"`
 }
 
-// ErrRecovered is a text that is no result of a recovery.
+// ErrRecovered is returned for a text that is not a recovery result.
 var ErrRecovered = errors.New("it is no result of a recovery")
 
 // Encode writes the result as one line.
@@ -49,7 +48,7 @@ func (r Recovered) Encode() ([]byte, error) {
 	return line, nil
 }
 
-// ParseRecovered reads what Encode wrote, and takes nothing that it could not have written.
+// ParseRecovered reads the output of Encode, and rejects anything that Encode could not have written.
 func ParseRecovered(text string) (Recovered, error) {
 	var r Recovered
 	problem := decode(text, MaxBytes, &r)
@@ -65,7 +64,7 @@ func ParseRecovered(text string) (Recovered, error) {
 
 func (r *Recovered) utc() { r.StartedAt, r.FinishedAt = r.StartedAt.UTC(), r.FinishedAt.UTC() }
 
-// problem is what is wrong with it, for which nothing of the text is repeated.
+// problem returns what is wrong with r, without repeating any of the text.
 func (r Recovered) problem() string {
 	switch {
 	case r.Format != RecoveredFormat:

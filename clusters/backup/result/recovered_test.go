@@ -21,7 +21,7 @@ func soundRecovered() result.Recovered {
 	}
 }
 
-// TestRecovered: what is written of a recovery is read, and is one line.
+// TestRecovered checks that a written recovery result can be read, and is one line.
 func TestRecovered(t *testing.T) {
 	r := soundRecovered()
 	r.Suspect = true
@@ -37,8 +37,8 @@ func TestRecovered(t *testing.T) {
 	}
 }
 
-// TestRecoveredRefused: what somebody else writes beside a data directory is read only if a recovery could
-// have written it.
+// TestRecoveredRefused checks that text beside a data directory, which others may have written, is accepted only if a
+// recovery could have written it.
 func TestRecoveredRefused(t *testing.T) {
 	line, err := soundRecovered().Encode()
 	if err != nil {

@@ -11,38 +11,37 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// RereadFormat is the format of the results of reading stored backups again that are written here. One of another
-// format is not read.
+// RereadFormat is the format of the reread results that are written. Results in other formats are rejected.
 const RereadFormat = "quorate.dev/reread-result/v1"
 
-// MaxDamaged is how many damaged backups are named.
+// MaxDamaged is the maximum number of damaged backups that are named.
 const MaxDamaged = 16
 
-// Reread is what is known after stored backups were read again.
+// Reread is the result of rereading stored backups.
 type Reread struct {
 	Format string    `json:"format"`
 	At     time.Time `json:"at"`
-	// Backups is how many good ones there are. Read is how many were read again, and Bytes how many bytes of them.
+	// Backups is the number of good backups. Read is the number that were reread, and Bytes their total size.
 	Backups int64 `json:"backups"`
 	Read    int64 `json:"read"`
 	Bytes   int64 `json:"bytes"`
-	// Oldest is since when the one of them was not read that was not read for the longest time; zero if there is none.
+	// Oldest is when the least recently read of them was last read, or zero if there are none.
 	Oldest time.Time `json:"oldest,omitzero"`
-	// Damaged are the newest that there are which were found damaged, now or earlier, each by BackupName, and the
-	// newest first. More is how many there are besides.
+	// Damaged lists the newest backups that were found damaged, now or earlier, by BackupName, the newest first. More
+	// is the number of further ones.
 	Damaged []string `json:"damaged,omitempty"`
 	More    int64    `json:"more,omitempty"`
-	// Unread says why one could not be read that was due; empty if there is none.
+	// Unread is why a backup that was due could not be read, or "".
 	Unread string `json:"unread,omitempty"`
 }
 
-// ErrReread is a text that is no result of reading backups again.
+// ErrReread is returned for a text that is not a reread result.
 var ErrReread = errors.New("it is no result of reading backups again")
 
-// Encode writes the result as one line. What is too long of Unread is cut.
+// Encode writes the result as one line. It truncates Unread if necessary.
 func (r Reread) Encode() ([]byte, error) {
 	r.Format, r.Unread = RereadFormat, visible.Short(r.Unread, maxUnproven)
-	// Whoever may write to the store can name one as of any time: that is no reason to say nothing.
+	// Anyone with write access to the store can create a backup with any time; that must not suppress the result.
 	r.Damaged = slices.DeleteFunc(slices.Clone(r.Damaged), func(id string) bool { return !IsBackupName(id) })
 	if !isMoment(r.Oldest) {
 		r.Oldest = time.Time{}
@@ -61,7 +60,7 @@ func (r Reread) Encode() ([]byte, error) {
 	return line, nil
 }
 
-// ParseReread reads what Encode wrote, and takes nothing that it could not have written.
+// ParseReread reads the output of Encode, and rejects anything that Encode could not have written.
 func ParseReread(text string) (Reread, error) {
 	var r Reread
 	problem := decode(text, MaxBytes, &r)
@@ -77,17 +76,16 @@ func ParseReread(text string) (Reread, error) {
 
 func (r *Reread) utc() { r.At, r.Oldest = r.At.UTC(), r.Oldest.UTC() }
 
-// maxBackups is more backups than a store can have of a cluster.
+// maxBackups is more than the number of backups of a cluster that a store can have.
 const maxBackups = 1 << 30
 
 var backupName = regexp.MustCompile(`^(\d{8}t\d{6}z)( of [0-9a-f]{16})?$`)
 
-// BackupName names a backup among all that a store has of clusters of one namespace and name: several Kubernetes
-// clusters may share it.
+// BackupName names a backup among all those in a store of clusters with the same namespace and name. Several Kubernetes
+// clusters may share a store.
 func BackupName(slotID, clusterID string) string { return slotID + " of " + clusterID }
 
-// IsBackupName reports whether a text names a backup: by its slot, and by the ID of the cluster it is of, which earlier
-// versions have left out.
+// IsBackupName reports whether text names a backup by its slot and cluster ID. Earlier versions omitted the ID.
 func IsBackupName(text string) bool {
 	parts := backupName.FindStringSubmatch(text)
 	if parts == nil {
@@ -97,7 +95,7 @@ func IsBackupName(text string) bool {
 	return err == nil && isMoment(slot)
 }
 
-// problem is what is wrong with it, for which nothing of the text is repeated.
+// problem returns what is wrong with r, without repeating any of the text.
 func (r Reread) problem() string {
 	switch {
 	case r.Format != RereadFormat:

@@ -20,7 +20,7 @@ func soundReread() result.Reread {
 	}
 }
 
-// manyDamaged are names of so many backups, the newest first.
+// manyDamaged returns n backup names, the newest first.
 func manyDamaged(n int) (names []string) {
 	for i := range n {
 		names = append(names, slot.Add(-time.Duration(i)*time.Hour).Format("20060102t150405z")+" of 15082e1bb141d752")
@@ -28,7 +28,8 @@ func manyDamaged(n int) (names []string) {
 	return names
 }
 
-// TestReread: what is written is read, and is one line, however many are damaged and whatever a store has said.
+// TestReread checks that a written result can be read, and is one line, however many backups are damaged and whatever
+// the store returned.
 func TestReread(t *testing.T) {
 	for name, text := range visibletest.Hostile {
 		r := soundReread()
@@ -57,7 +58,7 @@ func TestReread(t *testing.T) {
 	}
 }
 
-// refusedRereads are texts that no reading could have left, by what is wrong with them.
+// refusedRereads returns texts that a reread could not have written, by what is wrong with them.
 func refusedRereads(t testing.TB) map[string]string {
 	line, err := soundReread().Encode()
 	if err != nil {
@@ -79,7 +80,8 @@ func refusedRereads(t testing.TB) map[string]string {
 	return refused
 }
 
-// TestRereadRefused: what a tenant writes into the status of a pod is read only if a reading could have written it.
+// TestRereadRefused checks that text from a pod's status, which tenants can write, is accepted only if a reread could
+// have written it.
 func TestRereadRefused(t *testing.T) {
 	for name, text := range refusedRereads(t) {
 		if r, err := result.ParseReread(text); !errors.Is(err, result.ErrReread) || visible.Line(err.Error()) != err.Error() {
@@ -88,7 +90,7 @@ func TestRereadRefused(t *testing.T) {
 	}
 }
 
-// FuzzReread: what is taken is written again as it was read, within what Kubernetes keeps.
+// FuzzReread checks that accepted text is written again unchanged, within Kubernetes' size limit.
 func FuzzReread(f *testing.F) {
 	for _, text := range refusedRereads(f) {
 		f.Add(text)
@@ -113,8 +115,8 @@ func FuzzReread(f *testing.F) {
 	})
 }
 
-// TestRereadOfOddNames: whoever may write to the store can name a backup as of any time, and nobody's result is lost
-// for it.
+// TestRereadOfOddNames checks that backups with arbitrary times, which anyone with write access to the store can
+// create, do not suppress the result.
 func TestRereadOfOddNames(t *testing.T) {
 	r := soundReread()
 	r.Oldest = time.Unix(0, 0)

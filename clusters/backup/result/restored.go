@@ -7,39 +7,38 @@ import (
 	"time"
 )
 
-// RestoredFormat is the format of the results of restores that are written here. One of another format
-// is not read.
+// RestoredFormat is the format of the restore results that are written. Results in other formats are rejected.
 const RestoredFormat = "quorate.dev/restore-result/v1"
 
-// Restored is what is known of a data directory that was made from a backup of a store.
+// Restored is the result of restoring a data directory from a stored backup.
 type Restored struct {
 	Format string `json:"format"`
-	// Slot of the backup, and Data, the name of its file.
+	// Slot is the slot of the backup, and Data the name of its file.
 	Slot time.Time `json:"slot"`
 	Data string    `json:"data"`
-	// SourceClusterID is that of the etcd that was backed up, as 16 hexadecimal digits, and Revision
-	// that of the snapshot.
+	// SourceClusterID is the ID of the etcd that was backed up, as 16 hexadecimal digits. Revision is that of the
+	// snapshot.
 	SourceClusterID string `json:"sourceClusterID"`
 	Revision        int64  `json:"revision"`
-	// NewRevision is what etcd starts at: raised, so that nobody has seen it.
+	// NewRevision is where etcd starts: raised, so that no client has seen it before.
 	NewRevision int64 `json:"newRevision"`
-	// Bytes and SHA256 of the snapshot, as the member sent it.
+	// Bytes and SHA256 describe the snapshot as the member sent it.
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
-	// ClusterVersion and StorageVersion of the data, as MAJOR.MINOR.0, empty where they do not say so.
+	// ClusterVersion and StorageVersion are those of the data, as MAJOR.MINOR.0, or empty if unknown.
 	ClusterVersion string `json:"clusterVersion,omitempty"`
 	StorageVersion string `json:"storageVersion,omitempty"`
-	// StartedAt and FinishedAt are when it was restored, and not when it was backed up.
+	// StartedAt and FinishedAt are the times of the restore, not of the backup.
 	StartedAt  time.Time `json:"startedAt"`
 	FinishedAt time.Time `json:"finishedAt"`
-	// Suspect: etcd had found that members hold different data.
+	// Suspect is set if etcd had found that members hold different data.
 	Suspect bool `json:"suspect"`
-	// ClusterID and MemberID that etcd has from now on, as 16 hexadecimal digits.
+	// ClusterID and MemberID are etcd's new IDs, as 16 hexadecimal digits.
 	ClusterID string `json:"clusterID"`
 	MemberID  string `json:"memberID"`
 }
 
-// ErrRestored is a text that is no result of a restore.
+// ErrRestored is returned for a text that is not a restore result.
 var ErrRestored = errors.New("it is no result of a restore")
 
 // Encode writes the result as one line.
@@ -56,7 +55,7 @@ func (r Restored) Encode() ([]byte, error) {
 	return line, nil
 }
 
-// ParseRestored reads what Encode wrote, and takes nothing that it could not have written.
+// ParseRestored reads the output of Encode, and rejects anything that Encode could not have written.
 func ParseRestored(text string) (Restored, error) {
 	var r Restored
 	problem := decode(text, MaxBytes, &r)
@@ -74,7 +73,7 @@ func (r *Restored) utc() {
 	r.Slot, r.StartedAt, r.FinishedAt = r.Slot.UTC(), r.StartedAt.UTC(), r.FinishedAt.UTC()
 }
 
-// problem is what is wrong with it, for which nothing of the text is repeated.
+// problem returns what is wrong with r, without repeating any of the text.
 func (r Restored) problem() string {
 	if r.Format != RestoredFormat {
 		return "its format is not " + RestoredFormat
@@ -97,10 +96,10 @@ func (r Restored) problem() string {
 	return ""
 }
 
-// isVersion reports whether a text is empty, or one that etcd writes into its database.
+// isVersion reports whether text is empty or a version as etcd writes it to its database.
 func isVersion(text string) bool { return text == "" || version.MatchString(text) }
 
 var version = regexp.MustCompile(`^\d{1,3}(\.\d{1,3}){2}$`)
 
-// isID reports whether a text is an ID of etcd, which is never 0.
+// isID reports whether text is an etcd ID, which is never 0.
 func isID(text string) bool { return clusterID.MatchString(text) && text != "0000000000000000" }

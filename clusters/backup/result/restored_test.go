@@ -28,7 +28,7 @@ func soundMark() result.Mark {
 	}
 }
 
-// with is a text with one field changed, or left out if it is nil.
+// with returns a text with one field changed, or removed if value is nil.
 func with(t testing.TB, line []byte, field string, value any) string {
 	t.Helper()
 	fields := map[string]any{}
@@ -45,7 +45,7 @@ func with(t testing.TB, line []byte, field string, value any) string {
 	return string(text)
 }
 
-// TestRestored: what is written of a restore is read, and is one line.
+// TestRestored checks that a written restore result can be read, and is one line.
 func TestRestored(t *testing.T) {
 	r := soundRestored()
 	r.Suspect = true
@@ -69,8 +69,8 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestRestoredRefused: what a tenant writes into the status of a pod, or onto a volume, is read only if
-// a restore could have written it, and could not have been written otherwise.
+// TestRestoredRefused checks that text from a pod's status or a volume, which tenants can write, is accepted only if it
+// is exactly what a restore would have written.
 func TestRestoredRefused(t *testing.T) {
 	line, err := soundRestored().Encode()
 	if err != nil {
@@ -118,7 +118,7 @@ func TestRestoredRefused(t *testing.T) {
 	}
 }
 
-// TestMarkRefused: a mark that is not whole is none.
+// TestMarkRefused checks that an incomplete mark is rejected.
 func TestMarkRefused(t *testing.T) {
 	line, err := soundMark().Encode()
 	if err != nil {
@@ -145,7 +145,7 @@ func TestMarkRefused(t *testing.T) {
 	}
 }
 
-// TestRestoredNotWritten: what would not be read is not written.
+// TestRestoredNotWritten checks that a result that would be rejected is not written.
 func TestRestoredNotWritten(t *testing.T) {
 	for name, spoil := range map[string]func(*result.Restored){
 		"no data":     func(r *result.Restored) { r.Data = "" },
@@ -166,7 +166,7 @@ func TestRestoredNotWritten(t *testing.T) {
 	}
 }
 
-// FuzzParseRestored: whatever is read can be written again, and means the same.
+// FuzzParseRestored checks that accepted text can be written again with the same meaning.
 func FuzzParseRestored(f *testing.F) {
 	line, err := soundRestored().Encode()
 	if err != nil {

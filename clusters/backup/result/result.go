@@ -1,5 +1,5 @@
-// Package result is what a backup, or a restore, says of itself in the status of its pod: --result
-// writes it, and a pass reads it.
+// Package result defines what a backup or restore reports in the status of its pod: --result writes it, and a pass
+// reads it.
 package result
 
 import (
@@ -16,39 +16,39 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Format of the results that are written here. One of another format is not read.
+// Format is the format of the results that are written. Results in other formats are rejected.
 const Format = "quorate.dev/backup-result/v1"
 
-// MaxBytes is how long a result may be: Kubernetes keeps no more of a container's termination message.
+// MaxBytes is the maximum size of a result: Kubernetes' limit for a container's termination message.
 const MaxBytes = 4096
 
-// maxUnproven is how many bytes of the reason are kept.
+// maxUnproven is the maximum number of bytes kept of the reason.
 const maxUnproven = 500
 
-// Result is what is known of a backup that was stored, or was there already.
+// Result is the result of a backup that was stored, or already existed.
 type Result struct {
 	Format string `json:"format"`
-	// Slot is the moment that it is for, and Data the name of its file.
+	// Slot is the time that the backup is for, and Data the name of its file.
 	Slot time.Time `json:"slot"`
 	Data string    `json:"data"`
-	// ClusterID of etcd, as 16 hexadecimal digits, and Revision of the snapshot.
+	// ClusterID is etcd's cluster ID, as 16 hexadecimal digits. Revision is that of the snapshot.
 	ClusterID string `json:"clusterID"`
 	Revision  int64  `json:"revision"`
-	// Bytes and SHA256 of the snapshot, as the member sent it.
+	// Bytes and SHA256 describe the snapshot as the member sent it.
 	Bytes      int64     `json:"bytes"`
 	SHA256     string    `json:"sha256"`
 	StartedAt  time.Time `json:"startedAt"`
 	FinishedAt time.Time `json:"finishedAt"`
-	// Suspect: etcd had found that members hold different data.
+	// Suspect is set if etcd had found that members hold different data.
 	Suspect bool `json:"suspect"`
-	// Unproven says why no quorum of members was compared; empty if one was.
+	// Unproven is why no quorum of members was compared. It is empty if one was.
 	Unproven string `json:"unproven,omitempty"`
 }
 
-// ErrResult is a text that is no result of a backup.
+// ErrResult is returned for a text that is not a backup result.
 var ErrResult = errors.New("it is no result of a backup")
 
-// Encode writes the result as one line. What is too long of Unproven is cut.
+// Encode writes the result as one line. It truncates Unproven if necessary.
 func (r Result) Encode() ([]byte, error) {
 	r.Format, r.Unproven = Format, visible.Short(r.Unproven, maxUnproven)
 	r.Slot, r.StartedAt, r.FinishedAt = r.Slot.UTC(), r.StartedAt.UTC(), r.FinishedAt.UTC()
@@ -62,11 +62,11 @@ func (r Result) Encode() ([]byte, error) {
 	return line, nil
 }
 
-// encode writes one line of so many bytes at most.
+// encode writes one line of at most the given number of bytes.
 func encode(value any, most int) ([]byte, error) {
 	line := &bytes.Buffer{}
 	encoder := json.NewEncoder(line)
-	encoder.SetEscapeHTML(false) // it is no part of a page, and escapes are long
+	encoder.SetEscapeHTML(false) // it is not part of an HTML page, and escapes are long
 	if err := encoder.Encode(value); err != nil {
 		return nil, err
 	}
@@ -76,8 +76,8 @@ func encode(value any, most int) ([]byte, error) {
 	return line.Bytes(), nil
 }
 
-// ParseResult reads what Encode wrote. The text is that of a pod's status, which whoever may change
-// pods can forge: nothing is taken that Encode could not have written.
+// ParseResult reads the output of Encode. The text comes from a pod's status, which anyone who may change pods can
+// forge, so anything that Encode could not have written is rejected.
 func ParseResult(text string) (Result, error) {
 	var r Result
 	if problem := decode(text, MaxBytes, &r); problem != "" {
@@ -90,7 +90,7 @@ func ParseResult(text string) (Result, error) {
 	return r, nil
 }
 
-// decode reads what encode wrote, and nothing else, or says what is wrong with it.
+// decode reads the output of encode and nothing else, or returns what is wrong with the text.
 func decode(text string, most int, into any) (problem string) {
 	if len(text) > most {
 		return fmt.Sprintf("it is longer than %d bytes", most)
@@ -107,17 +107,17 @@ func decode(text string, most int, into any) (problem string) {
 }
 
 var (
-	// dataName is what store.Manifest.NewDataName makes, whose package reaches for the libraries of
-	// object stores.
+	// dataName matches the output of store.Manifest.NewDataName. It is repeated here because that package imports the
+	// libraries of object stores.
 	dataName  = regexp.MustCompile(`^(\d{8}t\d{6}z)-\d{1,19}-[0-9a-f]{8}\.db(?:\.zst)?(?:\.age)?$`)
 	clusterID = regexp.MustCompile(`^[0-9a-f]{16}$`)
 	sha256    = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// maxSnapshot is larger than any snapshot may be.
+// maxSnapshot is larger than any possible snapshot.
 const maxSnapshot = 1 << 50
 
-// problem is what is wrong with it, for which nothing of the text is repeated.
+// problem returns what is wrong with r, without repeating any of the text.
 func (r Result) problem() string {
 	name := dataName.FindStringSubmatch(r.Data)
 	switch {
@@ -141,5 +141,5 @@ func (r Result) problem() string {
 	return ""
 }
 
-// isMoment reports whether a time can be one of a backup, and be written into a custom resource.
+// isMoment reports whether a time is plausible for a backup and can be stored in a custom resource.
 func isMoment(t time.Time) bool { return t.Year() >= 2000 && t.Year() <= 9999 }

@@ -23,7 +23,7 @@ func sound() result.Result {
 	}
 }
 
-// TestRoundTrip: what is written is read, whatever members have said of why there is no proof.
+// TestRoundTrip checks that a written result can be read, whatever the members' reason for missing proof.
 func TestRoundTrip(t *testing.T) {
 	reasons := map[string]string{"none": "", "plain": "1 of 3 voters hold the same data; a-2: no answer within 30s", "long": strings.Repeat("ä\"", 4000)}
 	for name, text := range visibletest.Hostile {
@@ -55,7 +55,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestNamesOfTheStore: data are named as the store names them.
+// TestNamesOfTheStore checks that the names of data are those that the store creates.
 func TestNamesOfTheStore(t *testing.T) {
 	for _, compression := range []string{"", store.Zstd} {
 		for _, encryption := range []string{"", store.Age} {
@@ -69,7 +69,7 @@ func TestNamesOfTheStore(t *testing.T) {
 	}
 }
 
-// TestNotWritten: what would not be read is not written.
+// TestNotWritten checks that a result that would be rejected is not written.
 func TestNotWritten(t *testing.T) {
 	for name, spoil := range map[string]func(*result.Result){
 		"no data":     func(r *result.Result) { r.Data = "" },
@@ -87,8 +87,8 @@ func TestNotWritten(t *testing.T) {
 	}
 }
 
-// TestRefused: what a tenant writes into the status of a pod is a result only if a backup could have
-// written it, and the error repeats nothing that a terminal would obey.
+// TestRefused checks that text from a pod's status, which tenants can write, is accepted only if a backup could have
+// written it, and that errors contain no control sequences.
 func TestRefused(t *testing.T) {
 	with := func(field string, value any) string {
 		line, err := sound().Encode()
@@ -150,7 +150,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// FuzzParseResult: whatever is read can be written again, and means the same.
+// FuzzParseResult checks that accepted text can be written again with the same meaning.
 func FuzzParseResult(f *testing.F) {
 	line, err := sound().Encode()
 	if err != nil {
