@@ -8,9 +8,9 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// A logical accident three days ago, a restore from a backup that was taken after it. The first backup
-// of the restored cluster is verified, and a policy without last (daily: 14, as the CRD admits) gives up
-// all older ones but the newest, which has the accident.
+// TestRestoredFromTooNewABackup covers a logical accident three days ago, followed by a restore from a backup that
+// already contains it. The first backup of the restored cluster is verified, and a policy without last (daily: 14,
+// which the CRD allows) deletes all older backups except the newest, which contains the accident.
 func TestRestoredFromTooNewABackup(t *testing.T) {
 	all := []store.Backup{backup(time.Minute, "v")}
 	for i := 2; i <= 15; i++ {

@@ -1,4 +1,4 @@
-// Package retention decides which backups of a cluster are kept. It is pure, and in doubt it keeps.
+// Package retention decides which backups of a cluster to keep. It is pure, and keeps a backup when in doubt.
 package retention
 
 import (
@@ -10,54 +10,53 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// Policy says what is kept: the union of all that one of its parts keeps.
+// Policy specifies what to keep: the union of what its parts keep.
 type Policy struct {
-	// Last is how many of the newest are kept.
+	// Last is the number of newest backups to keep.
 	Last int
-	// Hourly, Daily and Weekly are for how many hours, days and weeks that have one the newest
-	// backup of each is kept. Days and weeks are those of UTC, and weeks begin on Monday.
+	// Hourly, Daily and Weekly are the numbers of hours, days and weeks for which to keep the newest backup; those
+	// without a backup do not count. Days and weeks are in UTC, and weeks begin on Monday.
 	Hourly, Daily, Weekly int
-	// MinAge is how old a backup is at least before it is deleted.
+	// MinAge is the minimum age at which a backup may be deleted.
 	MinAge time.Duration
-	// ByVerified has the others given up for the newest backup that was read back, where newer ones were not, or not
-	// yet, as those of other Jobs. Newer ones stay, and take the place of no other.
+	// ByVerified bases retention on the newest verified backup if newer ones are not verified, or not verified yet, for
+	// example by other Jobs. Newer backups are kept and do not count toward the policy.
 	ByVerified bool
 }
 
-// MaxDeleted is how many backups one call gives up at most: a mistake is noticed before it has cost
-// them all.
+// MaxDeleted is the maximum number of backups that one call deletes, so that a mistake is noticed before it has cost
+// all of them.
 const MaxDeleted = 20
 
-// Orphaned is how much older than MinAge data without a manifest must be to be given up: they may
-// be on their way.
+// Orphaned is how much older than MinAge data without a manifest must be before it is deleted: it may belong to an
+// upload in progress.
 const Orphaned = 7 * 24 * time.Hour
 
-// Plan says what is deleted, and why nothing is if it is empty for a reason that a person may want
-// to know.
+// Plan lists what to delete. If it is empty for a reason that may matter to users, Why is that reason.
 type Plan struct {
 	Delete []store.Backup
-	// Behind are those that are next: one of them is deleted for each of the others that the store holds on to.
+	// Behind lists the next candidates: one is deleted for each backup in Delete that the store refuses to delete.
 	Behind []store.Backup
-	// RestsOn is the backup for which the others are given up.
+	// RestsOn is the backup that makes the deleted ones dispensable.
 	RestsOn store.Backup
-	// Orphans are data that no manifest names, by their names in the store.
+	// Orphans is the data that no manifest names, by its names in the store.
 	Orphans []string
 	Why     string
-	// Waiting are newer than the one that the plan rests on, and have not been read back: only with Policy.ByVerified.
+	// Waiting lists the unverified backups that are newer than the one that the plan rests on. It is only used with
+	// Policy.ByVerified.
 	Waiting []store.Backup
 }
 
-// Prune decides about the backups of one cluster, of all its cluster IDs, which must be all that
-// there are. Nothing is deleted unless the newest backup has been read back and was found sound: it
-// is what the others are given up for, and whoever carries out the plan looks at it again. Never
-// deleted are:
-//   - what the policy keeps of each cluster ID, and the newest good backup and the newest verified one of
-//     each: one that was made again, or another cluster of the same name, is no reason to lose those of the
-//     one that was, and one that was restored may have to be restored from before that again;
-//   - what is younger than MinAge;
-//   - what nobody can rely on, of the time since the newest good backup of its cluster ID: there is nothing better;
-//   - anything of another cluster ID while the present one has fewer than Last verified backups, or
-//     as long as both have lived at the same time.
+// Prune decides about the backups of one cluster. The listing must contain all of them, with every cluster ID. Nothing
+// is deleted unless the newest backup has been read back and found sound: the deletions rest on it, and the caller must
+// check it again before carrying out the plan. The following is never deleted:
+//   - what the policy keeps of each cluster ID, and the newest good and the newest verified backup of each.
+//     A recreated cluster, or another one of the same name, is no reason to lose the backups of the
+//     original, and a restored cluster may have to be restored again from before that point;
+//   - anything younger than MinAge;
+//   - unreliable backups since the newest good backup of their cluster ID: nothing better exists;
+//   - anything of another cluster ID while the present one has fewer than Last verified backups, or if
+//     both existed at the same time.
 func Prune(l store.Listing, p Policy, now time.Time) Plan {
 	newest, some := l.Newest()
 	waiting := map[store.Backup]bool{}
@@ -104,7 +103,8 @@ func Prune(l store.Listing, p Policy, now time.Time) Plan {
 	return plan
 }
 
-// newestVerified is the newest good backup that was read back, or the newest one if none was, and those that are newer.
+// newestVerified returns the newest verified backup and the newer unverified ones. If no backup is verified, it returns
+// newest.
 func newestVerified(l store.Listing, newest store.Backup) (store.Backup, map[store.Backup]bool) {
 	found := verified(l.Backups)
 	if len(found) == 0 {
@@ -119,7 +119,7 @@ func newestVerified(l store.Listing, newest store.Backup) (store.Backup, map[sto
 	return found[0], waiting
 }
 
-// keepNewest keeps the newest good backup and the newest verified one of each cluster ID, and returns the good ones.
+// keepNewest keeps the newest good and the newest verified backup of each cluster ID, and returns the good ones.
 func keepNewest(kept map[store.Backup]bool, backups []store.Backup) (good map[string]store.Backup) {
 	good, proven := map[string]store.Backup{}, map[string]store.Backup{}
 	for _, b := range backups {
@@ -138,8 +138,8 @@ func keepNewest(kept map[store.Backup]bool, backups []store.Backup) (good map[st
 	return good
 }
 
-// succeeded are the cluster IDs for whose backups those of the present one stand: there are enough that were
-// read back, and the other one was gone when they began.
+// succeeded returns the cluster IDs that the present one replaces: it has enough verified backups, and the other
+// cluster was gone when they began.
 func (p Policy) succeeded(byID map[string][]store.Backup, present string) map[string]bool {
 	if len(verified(byID[present])) < max(1, p.Last) {
 		return nil
@@ -152,8 +152,8 @@ func (p Policy) succeeded(byID map[string][]store.Backup, present string) map[st
 	return found
 }
 
-// keep are the backups of one cluster ID that the policy keeps: good ones only, since another counts as none, and none
-// of those that wait for their verification.
+// keep returns the backups of one cluster ID that the policy keeps. Only good backups count, and not those that wait
+// for verification.
 func (p Policy) keep(backups []store.Backup, waiting map[store.Backup]bool) map[store.Backup]bool {
 	kept := map[store.Backup]bool{}
 	good := slices.DeleteFunc(slices.Clone(backups), func(b store.Backup) bool { return !b.Good() || waiting[b] })
@@ -184,7 +184,7 @@ func week(t time.Time) string {
 	return fmt.Sprintf("%d-%d", year, week)
 }
 
-// verified are the good backups that were read back, the newest first.
+// verified returns the good backups that were read back, the newest first.
 func verified(backups []store.Backup) (found []store.Backup) {
 	for _, b := range backups {
 		if b.Good() && b.Verified {
@@ -197,8 +197,8 @@ func verified(backups []store.Backup) (found []store.Backup) {
 
 func oldestFirst(a, b store.Backup) int { return a.Slot.Compare(b.Slot) }
 
-// orphans are data of slots without a manifest. Where a slot has one, which data are its is known
-// to who reads the manifest only.
+// orphans returns the data of slots without a manifest. In a slot with a manifest, only the manifest's content tells
+// which data belongs to it.
 func orphans(l store.Listing, p Policy, now time.Time) (found []string) {
 	named := map[int64]bool{}
 	for _, b := range l.Backups {

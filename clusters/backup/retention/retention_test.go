@@ -14,8 +14,7 @@ var now = time.Date(2026, 11, 22, 18, 0, 0, 0, time.UTC)
 
 const present, earlier = "00000000000000aa", "00000000000000bb"
 
-// backup is one of that age, as letters say: v verified, s suspect, d damaged, e of the earlier
-// cluster ID.
+// backup returns a backup of that age. The letters are: v verified, s suspect, d damaged, e of the earlier cluster ID.
 func backup(age time.Duration, letters string) store.Backup {
 	b := store.Backup{Cluster: store.Cluster{Namespace: "ns", Name: "a"}, ClusterID: present, Slot: now.Add(-age)}
 	for _, letter := range letters {
@@ -88,7 +87,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestLaws: whatever there is and whatever the policy says.
+// TestLaws checks the laws with random backups and policies.
 func TestLaws(t *testing.T) {
 	for seed := range uint64(20_000) {
 		chance := rand.New(rand.NewPCG(seed, 0))
@@ -123,9 +122,9 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// lawBroken says which law a plan breaks. It judges by itself, from what is left.
+// lawBroken returns which law a plan breaks, judged independently by what remains.
 func lawBroken(all []store.Backup, plan Plan, p Policy) string {
-	left := without(all, slices.Concat(plan.Delete, plan.Behind)) // which may go as well
+	left := without(all, slices.Concat(plan.Delete, plan.Behind)) // those in Behind may be deleted, too
 	newest := func(of []store.Backup, is func(store.Backup) bool) (found store.Backup) {
 		for _, b := range of {
 			if is(b) && b.Slot.After(found.Slot) {
@@ -172,8 +171,8 @@ func lawBroken(all []store.Backup, plan Plan, p Policy) string {
 	return ""
 }
 
-// byVerifiedBroken says which law a plan breaks that goes by the newest backup that was read back: it gives up nothing
-// that would not be given up if there were none of the newer ones that were not.
+// byVerifiedBroken returns which law a plan with ByVerified breaks: it must not delete anything that it would keep if
+// the newer unverified backups did not exist.
 func byVerifiedBroken(all []store.Backup, p Policy) string {
 	p.ByVerified = true
 	plan := Prune(store.Listing{Backups: all}, p, now)
@@ -202,7 +201,7 @@ func byVerifiedBroken(all []store.Backup, p Policy) string {
 	return ""
 }
 
-// TestByVerified: what nobody has read back yet neither is given up nor keeps others from it.
+// TestByVerified checks that unverified newer backups are not deleted, and do not prevent the deletion of others.
 func TestByVerified(t *testing.T) {
 	for name, c := range map[string]struct {
 		backups         []store.Backup
@@ -233,7 +232,7 @@ func without(all, deleted []store.Backup) []store.Backup {
 	return slices.DeleteFunc(slices.Clone(all), func(b store.Backup) bool { return slices.Contains(deleted, b) })
 }
 
-// TestOrphans: data are given up only if they are old, and no manifest of their slot is there.
+// TestOrphans checks that data is deleted only if it is old and its slot has no manifest.
 func TestOrphans(t *testing.T) {
 	l := store.Listing{
 		Backups: []store.Backup{backup(hours, "v"), backup(10*days, "v")},
@@ -250,7 +249,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestYearOfHours: the time that a decision takes grows with the backups, and not with their square.
+// TestYearOfHours checks that the time for a decision grows linearly with the number of backups.
 func TestYearOfHours(t *testing.T) {
 	policy := Policy{Last: 7, Daily: 30, MinAge: days}
 	takes := func(count int) time.Duration {
@@ -261,7 +260,7 @@ func TestYearOfHours(t *testing.T) {
 			l.Data[b.ID()] = b.Slot
 		}
 		best := time.Hour
-		for range 3 { // the machine does other things as well
+		for range 3 { // the machine may be busy
 			start := time.Now()
 			plan := Prune(l, policy, now)
 			best = min(best, time.Since(start))
