@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// CopyMember copies what etcd needs of a member to a data directory that it makes: its log, its
-// snapshots, its database, and one that a leader has sent and that is not in its place yet. The member does not run.
+// CopyMember copies the parts of a member that etcd needs to a new data directory: its log, its snapshots, its
+// database, and a database that a leader has sent and that is not in place yet. The member must not be running.
 func CopyMember(ctx context.Context, from, to string) error {
 	for _, part := range []struct{ dir, files string }{
 		{"wal", "*.wal"}, {"snap", "*.snap"}, {"snap", "*.snap.db"}, {"snap", "db"},
@@ -60,12 +60,12 @@ func copyFile(ctx context.Context, from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// CommitLog has a data directory say that all of its log is committed, so that etcd keeps it with
-// --force-new-cluster. etcd keeps otherwise what the member knows to be committed, and drops what may
-// have been acknowledged to clients all the same (etcd's server/etcdserver/bootstrap.go).
+// CommitLog marks the whole log in a data directory as committed, so that etcd keeps it with --force-new-cluster.
+// Otherwise etcd keeps only what the member knows to be committed, and drops entries that may have been acknowledged to
+// clients (etcd's server/etcdserver/bootstrap.go).
 //
-// Whether the last entry about authentication turns it on, is for whoever wants to ask that etcd: the database
-// may not say so yet.
+// turnsAuthOn is set if the last entry about authentication turns it on. Callers that query the etcd started on the
+// copy need to know, because the database may not reflect it yet.
 func CommitLog(dataDir string) (turnsAuthOn bool, err error) {
 	err = panics.Catch(func() (err error) {
 		turnsAuthOn, err = commitLog(filepath.Join(dataDir, member, "wal"))
@@ -103,7 +103,7 @@ func commitLog(dir string) (turnsAuthOn bool, err error) {
 			return false, err
 		}
 		_, state, entries, err := log.ReadAll()
-		if errors.Is(err, io.ErrUnexpectedEOF) && !repaired { // its end is torn, as etcd finds it after a crash
+		if errors.Is(err, io.ErrUnexpectedEOF) && !repaired { // its end is torn, as after a crash
 			if err := log.Close(); err != nil {
 				return false, err
 			}

@@ -16,10 +16,9 @@ import (
 // changes before them are read once for each part.
 var maxChanged = 4 << 20
 
-// hashKV is what members answer to HashKV at the newest revision (etcd's storage/mvcc/hash.go): the
-// CRC-32C of all revisions, without those that a compaction at that revision would drop. Members
-// keep an index of all keys for that; here, a compaction that is finished has left one revision of
-// each key, so that those that changed since are enough to know.
+// hashKV returns the response of members to HashKV at the newest revision (etcd's storage/mvcc/hash.go): the CRC-32C of
+// all revisions, except those that a compaction at that revision would drop. Members use an index of all keys for that.
+// Here, a finished compaction has left one revision of each key, so it is enough to know the keys that changed since.
 func hashKV(tx *bolt.Tx, revision, compacted int64) (uint32, error) {
 	if mainOf(value(tx, metaBucket, finished)) != compacted {
 		return 0, errUnderWay
@@ -35,7 +34,7 @@ func hashKV(tx *bolt.Tx, revision, compacted int64) (uint32, error) {
 			return 0, err
 		}
 	}
-	// Without living keys, members find nothing to keep, and take that for no compaction.
+	// Without living keys, members find nothing to keep and act as if there were no compaction.
 	drops := func(k []byte, n int) bool { return count.living > 0 && (isTombstone(k) || replaced.has(n)) }
 	sum, n := crc32.New(crc32.MakeTable(crc32.Castagnoli)), -1
 	sum.Write(keyBucket)
@@ -52,12 +51,12 @@ func hashKV(tx *bolt.Tx, revision, compacted int64) (uint32, error) {
 	return sum.Sum32(), err
 }
 
-// counted is what a database holds, by the last compaction.
+// counted counts the changes in a database, relative to the last compaction.
 type counted struct {
-	// before and since are the changes up to the compaction and after it.
+	// before and since are the numbers of changes up to the compaction and after it.
 	before, since int
-	// living are the keys at the newest revision: those that the compaction has left, and those created since, without
-	// those deleted since.
+	// living is the number of keys at the newest revision: those that the compaction left, plus those created since,
+	// minus those deleted since.
 	living int
 }
 
@@ -84,8 +83,8 @@ func count(keys *bolt.Bucket, compacted int64) (c counted, err error) {
 	return c, err
 }
 
-// replacedSince returns which of the changes up to a compaction are of keys that changed after it. Two keys of one hash
-// would yield a different sum than that of the members: a backup that is not proven, not one that is wrongly so.
+// replacedSince returns which changes up to a compaction belong to keys that changed after it. If two keys had the same
+// hash, the sum would differ from that of the members: the backup would be unproven, but never wrongly proven.
 func replacedSince(keys *bolt.Bucket, compacted int64, count int) (replaced bits, err error) {
 	seed, changed := maphash.MakeSeed(), make([]uint64, 0, min(count, maxChanged))
 	since := keys.Cursor()

@@ -18,10 +18,10 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// history is what etcd's database holds of changes.
+// history is the history of changes in an etcd database.
 type history struct {
 	revision, compacted uint64
-	// stored are the changes by their revisions, and newest the last one of each key.
+	// stored holds the changes by revision, and newest the latest change of each key.
 	stored, newest map[string]*mvccpb.KeyValue
 }
 
@@ -51,7 +51,7 @@ func (h *history) remove(key string) {
 	h.stored[revisionOf(h.revision, true)] = &mvccpb.KeyValue{Key: []byte(key)}
 }
 
-// compact drops everything that a newer change up to this revision has replaced, and deletions.
+// compact drops deletions and every change that a newer one, up to this revision, has replaced.
 func (h *history) compact() {
 	h.compacted = h.revision
 	maps.DeleteFunc(h.stored, func(revision string, kv *mvccpb.KeyValue) bool {
@@ -60,7 +60,7 @@ func (h *history) compact() {
 	})
 }
 
-// hash is the HashKV of a member, by its index of all keys.
+// hash returns the HashKV of a member, computed with an index of all keys.
 func (h *history) hash(t *testing.T) uint32 {
 	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	sum.Write([]byte("key"))
@@ -104,7 +104,7 @@ func (h *history) database(t *testing.T) string {
 	return path
 }
 
-// TestHashInBoundedMemory: the hash is the one that members compute, however few keys are held in memory.
+// TestHashInBoundedMemory checks that the hash equals that of the members, however few keys are held in memory.
 func TestHashInBoundedMemory(t *testing.T) {
 	seed := rand.Uint64()
 	chance := rand.New(rand.NewPCG(seed, 0))

@@ -17,17 +17,17 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// Identity is what tells a member and its cluster from all others.
+// Identity identifies a member and its cluster.
 type Identity struct{ ClusterID, MemberID uint64 }
 
-// ErrNoMember is a data directory that holds no member.
+// ErrNoMember is returned for a data directory without a member.
 var ErrNoMember = errors.New("the data directory holds no member")
 
-// IdentityOf reads who the member in a data directory is: it is at the beginning of each file of its
-// log. It may be running.
+// IdentityOf reads the identity of the member in a data directory from the beginning of its log files. The member may
+// be running.
 func IdentityOf(dataDir string) (Identity, error) { return IdentityIn(filepath.Join(dataDir, member)) }
 
-// IdentityIn is IdentityOf for what is in a data directory, or was, by another name than etcd has for it.
+// IdentityIn is like IdentityOf, for a member directory that may have a different name than etcd's.
 func IdentityIn(dir string) (Identity, error) {
 	logs, err := logsIn(dir)
 	switch {
@@ -36,7 +36,7 @@ func IdentityIn(dir string) (Identity, error) {
 	case len(logs) == 0:
 		return Identity{}, fmt.Errorf("%s: %w", filepath.Dir(dir), ErrNoMember)
 	}
-	newest := slices.Max(logs) // the oldest one may be about to be removed
+	newest := slices.Max(logs) // the oldest file may be about to be removed
 	var found Identity
 	err = panics.Catch(func() (err error) {
 		found, err = identityIn(newest)
@@ -48,7 +48,7 @@ func IdentityIn(dir string) (Identity, error) {
 	return found, nil
 }
 
-// logsIn are the files of the log of a member.
+// logsIn returns the log files of a member.
 func logsIn(dir string) ([]string, error) {
 	dir = filepath.Join(dir, "wal")
 	entries, err := os.ReadDir(dir)
@@ -69,14 +69,14 @@ func logsIn(dir string) ([]string, error) {
 	return logs, err
 }
 
-// beforeMetadata is how many records a log may have before its metadata: a checksum.
+// beforeMetadata is the number of records that may precede the metadata in a log: a checksum.
 const beforeMetadata = 1
 
-// beginning is a file of a log of which no more than its first records are read: whatever they say of their
-// length, they have none that is longer than that.
+// beginning is a log file of which only the first records are read. Records that claim to be longer than that are
+// invalid.
 type beginning struct{ file *os.File }
 
-// maxBeginning is more than the first records of any log take.
+// maxBeginning is more than the size of the first records of any log.
 const maxBeginning = 64 << 10
 
 // Read implements fileutil.FileReader.
@@ -88,7 +88,7 @@ func (b beginning) FileInfo() (fs.FileInfo, error) {
 	return bounded{info}, err
 }
 
-// bounded is of a file that is taken to be no longer than what is read of it.
+// bounded describes a file as no longer than what is read of it.
 type bounded struct{ fs.FileInfo }
 
 // Size implements fs.FileInfo.

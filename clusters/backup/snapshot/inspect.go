@@ -20,25 +20,25 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// Facts are what a snapshot holds.
+// Facts describe the content of a snapshot.
 type Facts struct {
-	// Revision of the newest change in it, from the data themselves: what a member says beside them
-	// may be about another moment.
+	// Revision is that of the newest change, read from the data itself: what a member reports separately may be about
+	// another moment.
 	Revision int64 `json:"revision"`
-	// CompactRevision up to which history is gone.
+	// CompactRevision is the revision up to which history was compacted.
 	CompactRevision int64 `json:"compactRevision"`
-	// Changes that it holds: the revisions of all keys, deletions included.
+	// Changes is the number of changes: the revisions of all keys, including deletions.
 	Changes int64 `json:"changes"`
-	// Hash is etcd's HashKV at Revision, nil if it cannot be computed, and HashWhy says why.
+	// Hash is etcd's HashKV at Revision, or nil if it cannot be computed. HashWhy is the reason.
 	Hash    *uint32 `json:"hashKV,omitempty"`
 	HashWhy string  `json:"hashKVUnknown,omitempty"`
-	// ClusterVersion is the MAJOR.MINOR.0 that the cluster ran as, and StorageVersion that of the
-	// format, which etcd writes since 3.6.
+	// ClusterVersion is the MAJOR.MINOR.0 at which the cluster ran. StorageVersion is that of the format, which etcd
+	// writes since 3.6.
 	ClusterVersion string `json:"clusterVersion,omitempty"`
 	StorageVersion string `json:"storageVersion,omitempty"`
-	// Alarms that were raised, as KIND MEMBER-ID.
+	// Alarms are the raised alarms, as KIND MEMBER-ID.
 	Alarms []string `json:"alarms,omitempty"`
-	// Auth: authentication was on.
+	// Auth is set if authentication was on.
 	Auth bool `json:"auth,omitempty"`
 }
 
@@ -52,8 +52,8 @@ func (f Facts) Corrupt() bool {
 	return false
 }
 
-// MinorVersion is the newest minor version of etcd that has left something in it: that of the cluster,
-// or, while a downgrade is under way, of the format. The zero value stands for none that is known.
+// MinorVersion returns the newest minor version of etcd that has written to the data: that of the cluster or, during a
+// downgrade, that of the format. It returns the zero value if unknown.
 func (f Facts) MinorVersion() (newest etcdversion.MajorMinor, err error) {
 	for _, text := range []string{f.ClusterVersion, f.StorageVersion} {
 		if text == "" {
@@ -70,9 +70,8 @@ func (f Facts) MinorVersion() (newest etcdversion.MajorMinor, err error) {
 	return newest, nil
 }
 
-// Suits reports whether data of a minor version are those that a version of etcd is to be started
-// with: of its own, or of the one before. On others it may start all the same, and misread what it
-// finds. Those of an unknown version suit all.
+// Suits reports whether etcd version v can be started on the data: its minor version is the same, or the previous one.
+// With other data, etcd may start anyway and misread it. Data of an unknown version suits every etcd.
 func (f Facts) Suits(v etcdversion.Version) (suits bool, of etcdversion.MajorMinor, err error) {
 	of, err = f.MinorVersion()
 	if err != nil {
@@ -82,17 +81,17 @@ func (f Facts) Suits(v etcdversion.Version) (suits bool, of etcdversion.MajorMin
 	return of == etcdversion.MajorMinor{} || steps == 0 || steps == 1, of, nil
 }
 
-// Equal reports whether both say the same. A hash that one could not compute is no difference.
+// Equal reports whether both are the same. A missing hash on either side is not a difference.
 func (f Facts) Equal(other Facts) bool {
 	sameHash := f.Hash == nil || other.Hash == nil || *f.Hash == *other.Hash
 	f.Hash, other.Hash, f.HashWhy, other.HashWhy = nil, nil, "", ""
 	return sameHash && reflect.DeepEqual(f, other)
 }
 
-// ErrDamaged is a database that is not sound.
+// ErrDamaged is returned for a database that is not sound.
 var ErrDamaged = errors.New("the database is damaged")
 
-// The buckets and keys of etcd's database (etcd's server/storage/schema).
+// Buckets and keys of etcd's database (etcd's server/storage/schema).
 var (
 	keyBucket       = []byte("key")
 	metaBucket      = []byte("meta")
@@ -109,16 +108,15 @@ var (
 	maxPageProblems = 3
 )
 
-// What is longer than these, or more, etcd has not written.
+// etcd never writes anything above these limits.
 const (
 	maxVersion = 64
 	maxAlarms  = 256
 )
 
-// Inspect says what the database in a file holds, after every page of it was checked. It does not
-// check the file against its checksum. What is wrong with the file is ErrDamaged. There are files on
-// which bbolt ends the process, made by a broken disk or on purpose: whoever does not trust one
-// inspects it in a process of its own.
+// Inspect returns what a database file contains, after checking every page. It does not compare the file with its
+// checksum. A defect of the file is ErrDamaged. Some files, damaged by a broken disk or crafted, make bbolt end the
+// process: inspect untrusted files in a separate process.
 func Inspect(path string) (Facts, error) {
 	var facts Facts
 	err := reading(path, os.OpenFile, func(tx *bolt.Tx) (err error) {
@@ -134,14 +132,14 @@ func Inspect(path string) (Facts, error) {
 	return facts, nil
 }
 
-// opener opens a file, as os.OpenFile does.
+// opener opens a file like os.OpenFile.
 type opener func(path string, flag int, mode os.FileMode) (*os.File, error)
 
-// openPlain opens a file to read it, in a directory that somebody else may write to.
+// openPlain opens a file for reading in a directory that others may write to.
 func openPlain(path string, _ int, _ os.FileMode) (*os.File, error) { return disk.Open(path) }
 
-// reading opens a database and reads in it. Pages that point outside the file make bbolt panic, or
-// fault: both are damage.
+// reading opens a database and calls read. Pages that point outside the file make bbolt panic or fault; both are
+// reported as damage.
 func reading(path string, open opener, read func(*bolt.Tx) error) error {
 	file, err := open(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -151,7 +149,7 @@ func reading(path string, open opener, read func(*bolt.Tx) error) error {
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	if info.Size() == 0 { // of which the library would make a database
+	if info.Size() == 0 { // the library would turn it into a database
 		return fmt.Errorf("%w: it is empty", ErrDamaged)
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -161,7 +159,7 @@ func reading(path string, open opener, read func(*bolt.Tx) error) error {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		if err != nil {
-			return err // of this machine: no memory, no right, somebody else's lock
+			return err // a problem of this machine: no memory, no permission, a lock
 		}
 		defer db.Close()
 		return db.View(func(tx *bolt.Tx) error {
@@ -177,14 +175,13 @@ func reading(path string, open opener, read func(*bolt.Tx) error) error {
 	return err
 }
 
-// isDamage reports whether an error of opening a database is about what is in the file.
+// isDamage reports whether an error from opening a database concerns the file's content.
 func isDamage(err error) bool {
 	return errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrChecksum) ||
 		errors.Is(err, bolterrors.ErrVersionMismatch)
 }
 
-// checkPages walks all pages. bbolt does so in a goroutine of its own, so that what it stumbles over
-// ends the process: see Inspect.
+// checkPages checks all pages. bbolt does this in its own goroutine, so a panic there ends the process: see Inspect.
 func checkPages(tx *bolt.Tx) error {
 	var problems []string
 	for problem := range tx.Check() {
@@ -222,7 +219,7 @@ func inspect(tx *bolt.Tx) (Facts, error) {
 	return f, nil
 }
 
-// outline is what a database says without being read as a whole.
+// outline returns the facts that can be read without reading the whole database.
 func outline(tx *bolt.Tx) (f Facts, err error) {
 	if tx.Bucket(keyBucket) == nil || tx.Bucket(metaBucket) == nil {
 		return Facts{}, fmt.Errorf("%w: it has no bucket of keys; is it a snapshot of etcd?", ErrDamaged)
@@ -264,8 +261,8 @@ func alarms(tx *bolt.Tx) (found []string, err error) {
 	return found, err
 }
 
-// lastRevision is the newest revision, and how many changes there are. Where there are none, etcd
-// is at revision 1, or where it was compacted.
+// lastRevision returns the newest revision and the number of changes. Without changes, etcd is at revision 1, or at the
+// revision of the last compaction.
 func lastRevision(tx *bolt.Tx) (revision, changes int64, err error) {
 	revision = max(1, mainOf(value(tx, metaBucket, scheduled)), mainOf(value(tx, metaBucket, finished)))
 	err = tx.Bucket(keyBucket).ForEach(func(k, _ []byte) error {
@@ -279,8 +276,8 @@ func lastRevision(tx *bolt.Tx) (revision, changes int64, err error) {
 	return revision, changes, err
 }
 
-// A revision is 8 bytes, "_", 8 bytes, and "t" where a key was deleted (etcd's
-// storage/mvcc/revision.go). It is signed, and etcd does not see negative ones.
+// A revision is 8 bytes, "_", 8 bytes, and "t" if a key was deleted (etcd's storage/mvcc/revision.go). It is signed,
+// and etcd ignores negative ones.
 const revisionBytes = 17
 
 func isRevision(k []byte) bool {
@@ -290,7 +287,7 @@ func isRevision(k []byte) bool {
 
 func isTombstone(k []byte) bool { return len(k) == revisionBytes+1 }
 
-// mainOf is the first part of a revision, 0 where there is none.
+// mainOf returns the first part of a revision, or 0.
 func mainOf(k []byte) int64 {
 	if len(k) < revisionBytes {
 		return 0

@@ -19,43 +19,44 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// DefaultBump is by how much a restore raises the revision, so that no client ever sees a revision
-// again that meant other data: a week of 1,500 writes a second (etcd.io, "Disaster recovery").
+// DefaultBump is how much a restore raises the revision, so that no client sees a revision that it has already seen
+// with different data: a week of 1,500 writes a second (etcd.io, "Disaster recovery").
 const DefaultBump = 1_000_000_000
 
-// Restoration says what member a snapshot becomes.
+// Restoration describes the member to create.
 type Restoration struct {
-	// DataDir that is made. It must not exist, or be empty.
+	// DataDir is created. It must not exist, or be empty.
 	DataDir string
-	// Name and peer URL of the member, and its cluster: NAME=URL,…, and the token that tells it from
-	// the one that was.
+	// Name and PeerURL are those of the member. InitialCluster is its cluster, NAME=URL,…. Token distinguishes the
+	// cluster from the original.
 	Name, PeerURL, InitialCluster, Token string
-	// Bump is by how much the revision is raised, and all before it marked as compacted, so that
-	// watches start again in place of missing events. 0 leaves it as it was: for comparing data only.
+	// Bump is how much the revision is raised. All earlier revisions are marked as compacted, so that watches restart
+	// instead of missing events. 0 keeps the revision, only for comparing data.
 	Bump uint64
-	// WithoutAuth turns authentication off: for a trial, in which nobody knows the passwords, and which
-	// nobody else can reach.
+	// WithoutAuth turns authentication off, for a trial in which the passwords are unknown and which other processes
+	// cannot reach.
 	WithoutAuth bool
-	// Beside the member that is in the data directory already: see Made.Exchange.
+	// Beside creates the member beside an existing one in the data directory: see Made.Exchange.
 	Beside bool
 }
 
-// ErrExists is a data directory that holds something.
+// ErrExists is returned for a data directory that is not empty.
 var ErrExists = errors.New("the data directory is not empty")
 
-// ErrRevision is a snapshot whose revision cannot be raised by what was asked for.
+// ErrRevision is returned for a snapshot whose revision cannot be raised as requested.
 var ErrRevision = errors.New("its revision cannot be raised")
 
-// maxRevision is how far a revision may be raised, and up to which: etcd's are signed, and clients count on.
+// maxRevision is the maximum bump and the maximum revision after it: etcd's revisions are signed, and clients rely on
+// that.
 const maxRevision = math.MaxInt64 / 2
 
-// working is what the directories begin with in which a restoration works, inside the data directory:
-// that may be a volume of its own.
+// working is the prefix of the directories in which a restoration works. They are inside the data directory, which may
+// be a separate volume.
 const working = ".restore-"
 
-// Workspace makes a directory inside the data directory to work in, and the data directory itself if
-// it is not there. ErrExists says that it holds something; what a restoration left that was killed,
-// and what a new volume has, is nothing.
+// Workspace creates a working directory inside the data directory, and the data directory itself if necessary. It
+// returns ErrExists if the data directory is not empty. Remains of a killed restoration and the initial content of a
+// new volume do not count.
 func Workspace(dataDir string) (string, error) {
 	if err := vacant(dataDir); err != nil {
 		return "", err
@@ -66,11 +67,11 @@ func Workspace(dataDir string) (string, error) {
 	return WorkspaceBeside(dataDir)
 }
 
-// WorkspaceBeside is a Workspace in a data directory that is in use.
+// WorkspaceBeside is like Workspace, for a data directory that is in use.
 func WorkspaceBeside(dataDir string) (string, error) { return os.MkdirTemp(dataDir, working) }
 
-// RemoveLeftovers removes what restorations that were killed have left in a data directory. It is for
-// whoever knows that no other one works there.
+// RemoveLeftovers removes the remains of killed restorations from a data directory. The caller must know that no other
+// restoration is running there.
 func RemoveLeftovers(dataDir string) error {
 	entries, err := os.ReadDir(dataDir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -84,9 +85,9 @@ func RemoveLeftovers(dataDir string) error {
 	return err
 }
 
-// Restore makes a data directory from the snapshot in a file, which was inspected before. What makes
-// it one, the directory member, is there as a whole, or not at all. Alarms are left out: they name
-// members that are no more, and one of them would stop all writes.
+// Restore creates a data directory from a snapshot file that was inspected before. The directory member, which makes it
+// a data directory, is complete or does not exist. Alarms are dropped: they name members that no longer exist, and one
+// of them would stop all writes.
 func Restore(file string, r Restoration) error {
 	made, err := Make(file, r)
 	if err != nil {
@@ -96,16 +97,16 @@ func Restore(file string, r Restoration) error {
 	return made.Place()
 }
 
-// Made is a member that was made of a snapshot, and is not in place yet.
+// Made is a member that was created from a snapshot, but is not in place yet.
 type Made struct {
-	// Identity that etcd will have, and Revision that it will start at.
+	// Identity is the identity that etcd will have, and Revision the revision at which it will start.
 	Identity Identity
 	Revision int64
 
 	workspace, made, dataDir string
 }
 
-// Make makes what Restore puts in place, and writes all of it to the disk.
+// Make creates what Restore puts in place, and flushes it to disk.
 func Make(file string, r Restoration) (*Made, error) {
 	if r.Bump > maxRevision {
 		return nil, fmt.Errorf("restore %s: the revision cannot be raised by %d; "+
@@ -123,7 +124,7 @@ func Make(file string, r Restoration) (*Made, error) {
 	if err != nil {
 		return nil, fmt.Errorf("restore %s: %w", file, err)
 	}
-	// etcd's library wants one that is empty, and its name is in nothing that it writes.
+	// etcd's library requires an empty directory, and does not write its name anywhere.
 	m := &Made{workspace: unfinished, made: filepath.Join(unfinished, "data"), dataDir: r.DataDir}
 	if err := m.make(file, r); err != nil {
 		m.Remove()
@@ -132,9 +133,9 @@ func Make(file string, r Restoration) (*Made, error) {
 	return m, nil
 }
 
-// bumpOf is by how much etcd's library is to raise the newest key of a snapshot so that the revision is raised by so
-// much: what is newer than that key may have been compacted. ErrRevision: the revision would overflow, and be a
-// negative one to etcd.
+// bumpOf returns how much etcd's library must raise the newest key of a snapshot so that the revision is raised by
+// bump: revisions after that key may have been compacted. It returns ErrRevision if the revision would overflow and
+// become negative in etcd.
 func bumpOf(file string, bump uint64) (uint64, error) {
 	if bump == 0 {
 		return 0, nil
@@ -168,7 +169,7 @@ func (m *Made) make(file string, r Restoration) (err error) {
 // Remove removes what was not put in place.
 func (m *Made) Remove() { _ = os.RemoveAll(m.workspace) }
 
-// Place puts the finished data into the data directory, for good: ErrExists if somebody else was first.
+// Place durably moves the finished data into the data directory. It returns ErrExists if another process was faster.
 func (m *Made) Place() error {
 	to := filepath.Join(m.dataDir, member)
 	err := disk.Move(filepath.Join(m.made, member), to)
@@ -184,11 +185,11 @@ func (m *Made) Place() error {
 	return nil
 }
 
-// Exchange puts the finished data in the place of a member, for good and in one step, so that there is a
-// member at each moment: without one etcd would start an empty cluster. The member that was is kept as
-// aside, a name inside the data directory: ErrExists if something has it. Whoever is killed may leave the
-// finished data there. ErrRunning says that an etcd waits for the member that is held: it would start on a
-// mix of both. Nothing is held where there is no database for which one could wait.
+// Exchange durably and atomically replaces a member with the finished data, so that a member exists at every moment:
+// without one, etcd would start an empty cluster. The old member is kept as aside, a name inside the data directory;
+// ErrExists is returned if that name is taken. If the process is killed, the finished data may remain there. ErrRunning
+// is returned if an etcd waits for the held member: it would start on a mix of both. held is nil if there is no
+// database for which etcd could wait.
 func (m *Made) Exchange(aside string, held *disk.Shared) error {
 	at := filepath.Join(m.dataDir, aside)
 	err := syncTree(m.made)
@@ -214,10 +215,10 @@ func (m *Made) Exchange(aside string, held *disk.Shared) error {
 	if err := Exchange(m.dataDir, aside); err != nil || held.Leased() {
 		return err
 	}
-	return errors.Join(ErrRunning, Exchange(m.dataDir, aside)) // it came meanwhile: all is as it was
+	return errors.Join(ErrRunning, Exchange(m.dataDir, aside)) // it appeared in the meantime: all is as it was
 }
 
-// Exchange exchanges the member in a data directory with what is kept there as aside, in one step.
+// Exchange atomically exchanges the member in a data directory with the one kept there as aside.
 func Exchange(dataDir, aside string) error {
 	err := disk.Sync(dataDir)
 	if err == nil {
@@ -232,10 +233,10 @@ func Exchange(dataDir, aside string) error {
 	return nil
 }
 
-// member is what etcd keeps its data in, inside the data directory.
+// member is the directory inside the data directory in which etcd keeps its data.
 const member = "member"
 
-// vacant reports what stands in the way in a data directory.
+// vacant returns an error if a data directory is not empty.
 func vacant(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -249,7 +250,7 @@ func vacant(dir string) error {
 	return err
 }
 
-// restoreTo makes a data directory, and says which revision it is at.
+// restoreTo creates a data directory and returns its revision.
 func restoreTo(dir, file string, r Restoration) (revision int64, err error) {
 	err = panics.Catch(func() error {
 		return snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
@@ -272,13 +273,12 @@ func restoreTo(dir, file string, r Restoration) (revision int64, err error) {
 	return revision, err
 }
 
-// DisableAuth turns authentication off in a data directory: for a trial.
+// DisableAuth turns authentication off in a data directory, for a trial.
 func DisableAuth(dataDir string) error {
 	return update(Database(dataDir), func(tx *bolt.Tx) error { return setAuth(tx, 0) })
 }
 
-// newestRevision is what lastRevision finds in a database that is known to be sound: its keys are in
-// the order of their revisions.
+// newestRevision is lastRevision for a sound database, in which keys are sorted by revision.
 func newestRevision(tx *bolt.Tx) int64 {
 	newest, _ := tx.Bucket(keyBucket).Cursor().Last()
 	return max(1, mainOf(newest), mainOf(value(tx, metaBucket, scheduled)), mainOf(value(tx, metaBucket, finished)))
@@ -300,7 +300,7 @@ func update(database string, change func(*bolt.Tx) error) error {
 	return err
 }
 
-// clearAlarms removes the alarms that came along.
+// clearAlarms removes the alarms from the snapshot.
 func clearAlarms(tx *bolt.Tx) error {
 	if tx.Bucket(alarmBucket) == nil {
 		return nil
@@ -312,7 +312,7 @@ func clearAlarms(tx *bolt.Tx) error {
 	return err
 }
 
-// EnableAuth turns authentication on in a snapshot, which is one again with another checksum.
+// EnableAuth turns authentication on in a snapshot file, and updates its checksum.
 func EnableAuth(file string) (*Trailer, error) {
 	info, err := os.Stat(file)
 	if err == nil {
@@ -343,7 +343,7 @@ func EnableAuth(file string) (*Trailer, error) {
 	return all, errors.Join(all.Check(), database.Sync())
 }
 
-// setAuth says whether authentication is on, and leaves users and roles as they are.
+// setAuth turns authentication on or off, and keeps users and roles.
 func setAuth(tx *bolt.Tx, on byte) error {
 	if b := tx.Bucket(authBucket); b != nil {
 		return b.Put(authEnabled, []byte{on})
@@ -351,7 +351,7 @@ func setAuth(tx *bolt.Tx, on byte) error {
 	return nil
 }
 
-// syncTree writes all of it to the disk.
+// syncTree flushes a directory tree to disk.
 func syncTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		if err != nil {

@@ -15,12 +15,12 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// revisionKey is a revision as etcd stores it.
+// revisionKey returns a revision as etcd stores it.
 func revisionKey(revision uint64) []byte {
 	return append(append(binary.BigEndian.AppendUint64(nil, revision), '_'), make([]byte, 8)...)
 }
 
-// changedSnapshot is the snapshot of a real etcd, changed.
+// changedSnapshot returns a modified snapshot from a real etcd.
 func changedSnapshot(t *testing.T, change func(*bolt.Tx) error) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "a.db")
@@ -45,7 +45,7 @@ func changedSnapshot(t *testing.T, change func(*bolt.Tx) error) string {
 	return file
 }
 
-// with puts revisions under names into buckets: "key", "scheduledCompactRev" and "finishedCompactRev".
+// with returns a function that stores revisions by name: "key", "scheduledCompactRev" and "finishedCompactRev".
 func with(revisions map[string]uint64) func(*bolt.Tx) error {
 	return func(tx *bolt.Tx) error {
 		for name, revision := range revisions {
@@ -66,7 +66,7 @@ func restoration(dir string, bump uint64) snapshot.Restoration {
 		InitialCluster: "a-0=http://localhost:2380", Token: "t", Bump: bump}
 }
 
-// TestNegativeRevisions: etcd does not see revisions that are negative, whoever has put them there.
+// TestNegativeRevisions checks that negative revisions, which etcd ignores, are reported as damage.
 func TestNegativeRevisions(t *testing.T) {
 	for name, revisions := range map[string]map[string]uint64{
 		"key": {"key": 1<<63 + 7}, "all bits": {"key": math.MaxUint64},
@@ -78,14 +78,14 @@ func TestNegativeRevisions(t *testing.T) {
 	}
 }
 
-// TestRevisionsDoNotOverflow: a revision is raised by as much as was asked for, or the restore is refused, and nothing
-// is left.
+// TestRevisionsDoNotOverflow checks that a revision is raised exactly as requested, or that the restore is refused and
+// leaves nothing behind.
 func TestRevisionsDoNotOverflow(t *testing.T) {
 	const most = math.MaxInt64 / 2
 	for name, c := range map[string]struct {
 		revisions map[string]uint64
 		bump      uint64
-		want      int64 // 0: it is refused
+		want      int64 // 0: the restore is refused
 	}{
 		"as etcd has it":                     {nil, 5, backuptest.Revision + 5},
 		"as it is":                           {nil, 0, backuptest.Revision},

@@ -25,35 +25,35 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// Survivor is a member whose data directory is left, and which does not run.
+// Survivor is a member that is not running and whose data directory still exists.
 type Survivor struct {
 	Identity
-	// Name and PeerURLs of the member.
+	// Name and PeerURLs are those of the member.
 	Name     string
 	PeerURLs []string
-	// Learner: it is no voter.
+	// Learner is set if it is not a voter.
 	Learner bool
-	// Voters and Learners of its cluster, with itself.
+	// Voters and Learners are the numbers of members in its cluster, including itself.
 	Voters, Learners int
-	// End of its log. Of two members, the one whose log ends later has at least what the other one has
-	// that was acknowledged (the election restriction of Raft, section 5.4.1).
+	// End is the end of its log. Of two members, the one with the later end has at least every acknowledged entry that
+	// the other has (the election restriction of Raft, section 5.4.1).
 	End Position
-	// Committed is the index up to which it knows that its log was committed. What comes after may have
-	// been acknowledged all the same: a leader tells its followers with the next message.
+	// Committed is the index up to which it knows its log to be committed. Later entries may have been acknowledged,
+	// too, because a leader notifies its followers only with the next message.
 	Committed uint64
-	// Facts that can be had without reading all of the database: versions, alarms, authentication.
+	// Facts are those that can be read without reading the whole database: versions, alarms, authentication.
 	Facts Facts
 }
 
-// Position is one in the log of Raft.
+// Position is a position in the Raft log.
 type Position struct{ Term, Index uint64 }
 
-// Compare is positive where p is later than o.
+// Compare returns a positive number if p is later than o.
 func (p Position) Compare(o Position) int {
 	return cmp.Or(cmp.Compare(p.Term, o.Term), cmp.Compare(p.Index, o.Index))
 }
 
-// ErrRunning is a data directory that an etcd is running on.
+// ErrRunning is returned for a data directory that an etcd is using.
 var ErrRunning = errors.New("an etcd is running on the data directory: stop it, and see to it that nothing " +
 	"starts it again")
 
@@ -62,11 +62,11 @@ var (
 	consistentIndex = []byte("consistent_index")
 )
 
-// Database of the member in a data directory.
+// Database returns the path of the member's database in a data directory.
 func Database(dataDir string) string { return filepath.Join(dataDir, member, "snap", "db") }
 
-// Hold keeps etcd from starting on a data directory until it is closed: etcd waits for its database.
-// ErrRunning says that it was there first.
+// Hold prevents etcd from starting on a data directory until the result is closed, because etcd waits for its database.
+// It returns ErrRunning if an etcd is already using it.
 func Hold(dataDir string) (*disk.Shared, error) {
 	if err := hasFiles(dataDir); err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func Hold(dataDir string) (*disk.Shared, error) {
 	return holdDatabase(dataDir)
 }
 
-// HoldRemains is Hold for what is left of a member, damaged or not: whatever else there is, etcd would wait for its
-// database. Nothing is held where that is missing, or no file.
+// HoldRemains is like Hold, for the remains of a member, damaged or not: whatever else exists, etcd would wait for its
+// database. It returns nil if the database is missing or is not a regular file.
 func HoldRemains(dataDir string) (*disk.Shared, error) {
 	info, err := os.Lstat(Database(dataDir))
 	switch {
@@ -98,7 +98,7 @@ func holdDatabase(dataDir string) (*disk.Shared, error) {
 	return held, nil
 }
 
-// hasDirectories refuses a data directory in which links lead to what may be somebody else's.
+// hasDirectories rejects a data directory in which links may lead to other data.
 func hasDirectories(dataDir string) error {
 	for _, part := range []string{member, filepath.Join(member, "wal"), filepath.Join(member, "snap")} {
 		dir := filepath.Join(dataDir, part)
@@ -115,8 +115,8 @@ func hasDirectories(dataDir string) error {
 	return nil
 }
 
-// hasFiles refuses a member in which links lead to what may be somebody else's, or that has what is neither a
-// file nor a directory: etcd makes neither.
+// hasFiles rejects a member that contains links, which may lead to other data, or anything else that is neither a file
+// nor a directory: etcd creates neither.
 func hasFiles(dataDir string) error {
 	if err := hasDirectories(dataDir); err != nil {
 		return err
@@ -142,11 +142,11 @@ func hasFiles(dataDir string) error {
 	return nil
 }
 
-// maxSnap is how large a snapshot of Raft's state may be, in bytes: etcd reads the whole of it, and since
-// version 3 it holds the members and no data.
+// maxSnap is the maximum size of a snapshot of Raft's state, in bytes. etcd reads all of it; since version 3, it
+// contains the members but no data.
 const maxSnap = 256 << 20
 
-// isSmall refuses a snapshot of Raft's state that would take all memory, as one of holes alone.
+// isSmall rejects a snapshot of Raft's state that would exhaust memory, such as a sparse file.
 func isSmall(path string, entry os.DirEntry) error {
 	if filepath.Ext(path) != ".snap" {
 		return nil
@@ -162,7 +162,7 @@ func isSmall(path string, entry os.DirEntry) error {
 	return nil
 }
 
-// isPlain refuses what is no regular file: a link would lead anywhere, and a pipe keeps its reader waiting.
+// isPlain rejects anything but a regular file: a link could lead anywhere, and a pipe could block its reader.
 func isPlain(path string, kind os.FileMode) error {
 	switch {
 	case kind&os.ModeSymlink != 0:
@@ -174,7 +174,7 @@ func isPlain(path string, kind os.FileMode) error {
 	return nil
 }
 
-// SurvivorOf reads a data directory, and changes nothing in it.
+// SurvivorOf reads a data directory without changing it.
 func SurvivorOf(dataDir string) (Survivor, error) {
 	if err := hasFiles(dataDir); err != nil {
 		return Survivor{}, err
@@ -236,18 +236,18 @@ func (s *Survivor) readDatabase(tx *bolt.Tx) (err error) {
 	return err
 }
 
-// Unstarted reports whether what is in a data directory by this name is a member that was made of a
-// snapshot, and that no etcd has ever been started on: one that was has elected a leader since.
+// Unstarted reports whether the member directory dir was created from a snapshot and no etcd has ever been started on
+// it: a started etcd would have elected a leader since.
 func Unstarted(dir string) (bool, error) {
 	var s Survivor
 	err := s.readLog(dir)
 	return s.End.Term == madeTerm, err
 }
 
-// madeTerm is the term of the log of a member that was made of a snapshot (etcdutl's snapshot restore).
+// madeTerm is the term of the log of a member created from a snapshot (etcdutl's snapshot restore).
 const madeTerm = 1
 
-// readLog reads where the log of a member ends, and what is known to be committed in it.
+// readLog reads where the log of a member ends, and up to where it is known to be committed.
 func (s *Survivor) readLog(dir string) error {
 	return panics.Catch(func() error { return s.readRecords(dir) })
 }
@@ -288,7 +288,7 @@ func (s *Survivor) readRecords(dir string) error {
 	}
 }
 
-// part is a file of a log, which notes that it is the one that is being read.
+// part is a log file that records that it is being read.
 type part struct {
 	fileutil.FileReader
 	number int
@@ -301,15 +301,15 @@ func (p part) Read(b []byte) (int, error) {
 	return p.FileReader.Read(b)
 }
 
-// records are those of a log that say where it ends, in their order.
+// records are the log records that determine where the log ends, in order.
 type records struct {
 	entries, snapshots []Position
-	// commit is what the last state says, and committed the most that one has said.
+	// commit is the commit index of the last state, and committed the highest of all states.
 	commit, committed uint64
 	metadata          []byte
 }
 
-// take takes one record into account.
+// take processes one record.
 func (r *records) take(decoder wal.Decoder, record *walpb.Record) error {
 	switch record.GetType() {
 	case wal.CrcType:
@@ -340,19 +340,19 @@ func (r *records) take(decoder wal.Decoder, record *walpb.Record) error {
 			return wal.ErrMetadataConflict
 		}
 		r.metadata = bytes.Clone(record.Data)
-	default: // no checksum is over the type
+	default: // the checksum does not cover the type
 		return fmt.Errorf("there is no record of type %d", record.GetType())
 	}
 	return nil
 }
 
-// takeAll says where the log ends as etcd reads it: from its last snapshot that was committed, each entry being the
-// next one of those before, or taking the place of all from its index on.
+// takeAll determines where the log ends as etcd reads it. It starts at the last committed snapshot; each entry follows
+// the previous one, or replaces all entries from its index on.
 func (s *Survivor) takeAll(found records) error {
 	s.Committed = max(s.Committed, found.committed)
 	begun := false
 	for _, snap := range found.snapshots {
-		if snap.Index <= found.commit { // whoever was killed may have left one that was not
+		if snap.Index <= found.commit { // a killed process may have left an uncommitted one
 			s.End, begun = snap, true
 		}
 	}
@@ -373,7 +373,7 @@ func (s *Survivor) takeAll(found records) error {
 		}
 		s.End = entry
 	}
-	if after.Term < first.Term { // written before a leader sent the snapshot, which took the place of all of the log
+	if after.Term < first.Term { // written before a leader sent the snapshot, which replaced the whole log
 		return fmt.Errorf("%w: after its last snapshot, at %d, its log goes on in an earlier term", ErrDamaged,
 			first.Index)
 	}

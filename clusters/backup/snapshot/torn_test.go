@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// writtenLog is the log of a member, written by etcd's own library, in files of a few entries each.
+// writtenLog is a member's log, written by etcd's own library in files of a few entries each.
 type writtenLog struct {
 	*testing.T
 	dir string
@@ -41,7 +41,7 @@ func newLog(t *testing.T) writtenLog {
 	return l
 }
 
-// entries writes entries of a term, and that so much is committed.
+// entries writes entries of a term, with the given commit index.
 func (l writtenLog) entries(term, commit uint64, indexes ...uint64) {
 	l.Helper()
 	for _, index := range indexes {
@@ -67,14 +67,14 @@ func (l writtenLog) close() {
 	}
 }
 
-// says is where the log ends, as SurvivorOf reads it.
+// says returns where the log ends according to SurvivorOf.
 func (l writtenLog) says() (Position, error) {
 	var s Survivor
 	err := s.readLog(l.dir)
 	return s.End, err
 }
 
-// reads is where the log ends that a recovery makes etcd read, of a copy.
+// reads returns where the log ends for an etcd in a recovery, from a copy.
 func (l writtenLog) reads() (Position, error) {
 	l.Helper()
 	dir := filepath.Join(l.TempDir(), "wal")
@@ -119,13 +119,13 @@ func upTo(first, last uint64) (indexes []uint64) {
 	return indexes
 }
 
-// longLog has several files, and a snapshot in the middle.
+// longLog returns a log with several files, and a snapshot in the middle.
 func longLog(t *testing.T) writtenLog {
 	t.Helper()
 	l := newLog(t)
 	l.entries(1, 30, upTo(1, 30)...)
 	l.snapshot(1, 25)
-	l.entries(2, 60, upTo(28, 60)...) // of which some take the place of others
+	l.entries(2, 60, upTo(28, 60)...) // some replace earlier entries
 	l.close()
 	if len(l.files()) < 4 {
 		t.Fatal(l.files())
@@ -133,7 +133,7 @@ func longLog(t *testing.T) writtenLog {
 	return l
 }
 
-// TestTornInTheMiddle: what comes after a file that is cut off is no end of a log, and is said.
+// TestTornInTheMiddle checks that the files after a truncated one are reported, and not treated as the end of the log.
 func TestTornInTheMiddle(t *testing.T) {
 	l := longLog(t)
 	if end, err := l.says(); err != nil || end != (Position{2, 60}) {
@@ -152,8 +152,8 @@ func TestTornInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestNoMoreThanCanBeRead: wherever a log is cut off, or changed, it is said to end where a recovery ends, or to be
-// damaged.
+// TestNoMoreThanCanBeRead checks that a log that is truncated or changed anywhere is reported either as damaged, or as
+// ending where a recovery would end.
 func TestNoMoreThanCanBeRead(t *testing.T) {
 	whole := longLog(t)
 	chance := rand.New(rand.NewPCG(1, 2))
@@ -198,11 +198,11 @@ func TestNoMoreThanCanBeRead(t *testing.T) {
 	}
 }
 
-// TestEndOfLog: a log ends where etcd reads it to end.
+// TestEndOfLog checks that a log ends where etcd stops reading it.
 func TestEndOfLog(t *testing.T) {
 	for name, c := range map[string]struct {
 		write func(writtenLog)
-		want  Position // none: it is damaged
+		want  Position // zero: it is damaged
 	}{
 		"a snapshot that was never committed, of one who was killed": {func(l writtenLog) {
 			l.entries(1, 5, upTo(1, 5)...)
@@ -246,7 +246,7 @@ func TestEndOfLog(t *testing.T) {
 	}
 }
 
-// TestBeginningOfLog: a log whose first files are gone, and no snapshot with them, has no end.
+// TestBeginningOfLog checks that a log without its first files and without a snapshot is reported as damaged.
 func TestBeginningOfLog(t *testing.T) {
 	l := newLog(t)
 	l.entries(1, 60, upTo(1, 60)...)

@@ -1,6 +1,6 @@
-// Package snapshot knows the files that etcd's Snapshot call yields: a bbolt database, followed by
-// the SHA-256 of it. It checks one while it is received, says what one holds, and makes a data
-// directory of it. It is the only package that links the server of etcd.
+// Package snapshot handles the files that etcd's Snapshot call returns: a bbolt database followed by its SHA-256. It
+// checks a snapshot while it is received, inspects it, and creates a data directory from it. It is the only package
+// that links etcd's server.
 package snapshot
 
 import (
@@ -12,27 +12,27 @@ import (
 	"hash"
 )
 
-// pageSize is what a database is a multiple of, whatever machine wrote it: bbolt's pages are as
-// large as those of the machine, and none has smaller ones.
+// pageSize divides the size of every database. bbolt's pages are as large as those of the machine that wrote it, and no
+// machine has smaller pages.
 const pageSize = 512
 
-// ErrTruncated is a snapshot that ends before its checksum does.
+// ErrTruncated is returned for a snapshot that ends before its checksum does.
 var ErrTruncated = errors.New("the snapshot is cut off")
 
-// ErrChecksum is a snapshot that is not what the member sent.
+// ErrChecksum is returned for a snapshot that differs from what the member sent.
 var ErrChecksum = errors.New("the snapshot does not match the checksum at its end")
 
-// Trailer holds what is written to it against the checksum at its end. The last message of etcd's
-// stream is that checksum, over all that came before (etcd's api/v3rpc/maintenance.go).
+// Trailer compares the data written to it with the checksum at its end. That checksum is the last message of etcd's
+// stream, over everything before it (etcd's api/v3rpc/maintenance.go).
 type Trailer struct {
 	body hash.Cloner
-	tail []byte // the newest bytes, which may be the checksum
+	tail []byte // the latest bytes, which may be the checksum
 	size int64
 }
 
-// NewTrailer returns one that has seen nothing.
+// NewTrailer returns an empty Trailer.
 func NewTrailer() *Trailer {
-	return &Trailer{body: sha256.New().(hash.Cloner)} // as all hashes of the standard library are
+	return &Trailer{body: sha256.New().(hash.Cloner)} // like all hashes of the standard library
 }
 
 // Write implements io.Writer. It never fails.
@@ -46,7 +46,7 @@ func (t *Trailer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Check reports whether all has been seen, and unchanged: ErrTruncated or ErrChecksum if not.
+// Check returns ErrTruncated or ErrChecksum unless everything was received unchanged.
 func (t *Trailer) Check() error {
 	switch {
 	case t.size <= sha256.Size, (t.size-sha256.Size)%pageSize != 0:
@@ -57,14 +57,14 @@ func (t *Trailer) Check() error {
 	return nil
 }
 
-// Size is the number of bytes seen.
+// Size returns the number of bytes received.
 func (t *Trailer) Size() int64 { return t.size }
 
-// Sum is the SHA-256 of all that was seen, with the checksum at its end, in hexadecimal digits.
+// Sum returns the SHA-256 of everything received, including the checksum at its end, in hexadecimal digits.
 func (t *Trailer) Sum() string {
 	all, err := t.body.Clone()
 	if err != nil {
-		panic(err) // only a hash made of others may be one that cannot be cloned
+		panic(err) // only a hash composed of others may not support cloning
 	}
 	all.Write(t.tail)
 	return hex.EncodeToString(all.Sum(nil))
