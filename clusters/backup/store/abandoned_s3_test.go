@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// What uploads to S3 leave that were killed is aborted once it is old: that of data in the same directory, and nothing
-// else. What is stored meanwhile is stored.
+// Old uploads to S3 that were left by killed processes are aborted: those of data in the same directory, and nothing
+// else. Recent uploads are kept, and stored data is not affected.
 func TestAbandonedUploadsToS3Go(t *testing.T) {
 	b, _ := versitygw(t)
 	c := client(t, b)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What uploads leave that were killed goes once it is old; what may be under way, and what is no upload, stays.
+// Old files of killed uploads are removed. Uploads that may be in progress, and other files, are kept.
 func TestAbandonedUploadsGo(t *testing.T) {
 	root := t.TempDir()
 	b := directory{root}

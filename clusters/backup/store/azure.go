@@ -15,7 +15,7 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// openAzure opens a container of Azure Blob Storage.
+// openAzure opens a container in Azure Blob Storage.
 func openAzure(ctx context.Context, container string, o Options) (*blob.Bucket, error) {
 	endpoint, err := o.azureEndpoint()
 	if err != nil {
@@ -28,7 +28,7 @@ func openAzure(ctx context.Context, container string, o Options) (*blob.Bucket, 
 	return azureblob.OpenBucket(ctx, client, nil)
 }
 
-// azureEndpoint is the URL of the storage account, with the SAS token that the environment may hold.
+// azureEndpoint returns the URL of the storage account, with the SAS token from the environment if there is one.
 func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	account := azureblob.NewDefaultServiceURLOptions()
 	account.SASToken = strings.TrimPrefix(strings.TrimSpace(account.SASToken), "?")
@@ -62,19 +62,19 @@ func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	return azureblob.ServiceURL(endpoint), nil
 }
 
-// isLoopback reports whether what is sent to that host stays on the machine.
+// isLoopback reports whether data sent to that host stays on this machine.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// notInQuery reports whether a character cannot be in the query of a URL.
+// notInQuery reports whether a character is not allowed in the query of a URL.
 func notInQuery(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'<>\\^`{|}", r)
 }
 
-// azureCode says what an error of Azure Blob Storage means. gocloud.dev takes a name server that does
-// not answer for a blob that is not there, and does not know what holds on to one.
+// azureCode maps an Azure Blob Storage error to a code. gocloud.dev treats a name server that does not respond as a
+// missing blob, and does not recognize the errors for protected blobs.
 func azureCode(err error) gcerrors.ErrorCode {
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) {

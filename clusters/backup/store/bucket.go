@@ -1,5 +1,5 @@
-// Package store keeps backups: where they are, how they are called, and what is said of each. A
-// backup is data, and a manifest that is written last: what has no manifest does not exist.
+// Package store defines where backups are stored, their names and their metadata. A backup consists of data and a
+// manifest that is written last: without a manifest, it does not exist.
 package store
 
 import (
@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// Bucket is where backups are kept: a directory, or a bucket of an object store. Names have slashes
-// between their parts. What it yields may have been written by anybody.
+// Bucket is a place for backups: a directory, or a bucket in an object store. Names have slashes between their parts.
+// The content is untrusted: anyone may have written it.
 type Bucket interface {
-	// Create stores what it reads under a name that must be free: ErrExists if not. It is stored as a
-	// whole or not at all.
+	// Create stores content under a new name, or returns ErrExists. The content is stored completely or not at all.
 	Create(ctx context.Context, name string, content io.Reader) error
-	// Replace stores what it reads, whatever was there.
+	// Replace stores content under a name, replacing what exists.
 	Replace(ctx context.Context, name string, content io.Reader) error
-	// Open reads what is stored: ErrNotFound if there is nothing.
+	// Open returns the content of a name, or ErrNotFound.
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
-	// Size is that of what is stored: ErrNotFound if there is nothing.
+	// Size returns the size of the content of a name, or ErrNotFound.
 	Size(ctx context.Context, name string) (int64, error)
-	// List names all that is stored and begins so, in order. A list that is not whole is an error.
+	// List returns all names with a prefix, in order. An incomplete list is an error.
 	List(ctx context.Context, prefix string) ([]string, error)
-	// Delete removes what is stored: ErrNotFound if there is nothing, ErrHeld if it may not be.
+	// Delete removes a name. It returns ErrNotFound if it does not exist, and ErrHeld if deletion is not allowed.
 	Delete(ctx context.Context, name string) error
-	// Close ends its use.
+	// Close releases the bucket.
 	Close() error
 }
 
-// LockedUntil is until when what a bucket creates from a time on is locked at least: zero if nothing is.
+// LockedUntil returns a time until which everything that the bucket creates after from is locked at least, or zero
+// without locks.
 func LockedUntil(b Bucket, from time.Time) time.Time {
 	if locks, is := b.(interface{ lockedUntil(time.Time) time.Time }); is {
 		return locks.lockedUntil(from)
@@ -37,11 +37,11 @@ func LockedUntil(b Bucket, from time.Time) time.Time {
 	return time.Time{}
 }
 
-// What a bucket answers.
+// Errors of a bucket.
 var (
 	ErrExists   = errors.New("there is one of that name already")
 	ErrNotFound = errors.New("there is none of that name")
 	ErrHeld     = errors.New("the store does not allow it")
-	// errGone is no ErrNotFound: it says nothing of what was in it.
+	// errGone does not match ErrNotFound: it says nothing about the content of the bucket.
 	errGone = errors.New("the bucket itself is not there")
 )

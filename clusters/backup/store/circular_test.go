@@ -19,7 +19,7 @@ type page struct {
 	next  string
 }
 
-// write answers a list request as the three kinds of stores do.
+// write responds to a list request like the given kind of store.
 func (p page) write(w http.ResponseWriter, kind string) {
 	now := time.Now().UTC()
 	switch kind {
@@ -46,7 +46,8 @@ func (p page) write(w http.ResponseWriter, kind string) {
 	}
 }
 
-// eachLister runs a test with each kind of store, whose lists come from pages, by the token that is sent: empty at first.
+// eachLister runs a test with each kind of store. Its lists consist of pages, by the token that is sent: empty at
+// first.
 func eachLister(t *testing.T, pages func(token string) page, test func(t *testing.T, b objects)) {
 	for kind, serve := range map[string]func(*testing.T, string) objects{
 		"s3": openS3At, "azblob": openAzureAt, "gs": func(t *testing.T, url string) objects {
@@ -100,7 +101,7 @@ func TestCircularListIsAnError(t *testing.T) {
 	}
 }
 
-// A store may return fewer names than were asked for, none at all, or the last one of a page again on the next one.
+// A store may return fewer names than requested, none at all, or the last name of a page again on the next page.
 func TestSlowListIsWhole(t *testing.T) {
 	const pages = 900
 	eachLister(t, func(token string) page {

@@ -36,11 +36,11 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// front stands before a store, and can answer in its place.
+// front is a handler in front of a store that can respond instead of it.
 type front struct {
 	store   http.Handler
 	instead atomic.Value // of func(http.ResponseWriter, *http.Request) bool
-	// options reach it, and dir holds it, if it is S3's.
+	// options are the settings to reach it. dir is its data directory if it is an S3 store.
 	options Options
 	dir     string
 }
@@ -66,7 +66,7 @@ func open(t *testing.T, url string, o Options) objects {
 	return b.(objects)
 }
 
-// gcsEmulator prepares an emulator of Google Cloud Storage, which is to be started.
+// gcsEmulator prepares an emulator of Google Cloud Storage. The caller must start it.
 func gcsEmulator(t *testing.T, scheme string) (*httptest.Server, *front) {
 	f := &front{}
 	served := httptest.NewUnstartedServer(f)
@@ -90,7 +90,7 @@ func gcs(t *testing.T) (objects, *front) {
 
 const azureAccount = "person"
 
-// azure is a stub of Azure Blob Storage.
+// azure returns a store in a stub of Azure Blob Storage.
 func azure(t *testing.T) (objects, *front) {
 	f := &front{store: &azureStub{blobs: map[string][]byte{}, blocks: map[string][]byte{}}}
 	served := httptest.NewServer(f)
@@ -104,19 +104,19 @@ func openAzureAt(t *testing.T, endpoint string) objects {
 	return open(t, "azblob://backups/ours", Options{AzureEndpoint: endpoint + "/" + azureAccount})
 }
 
-// azureStub is as much of Azure Blob Storage as a store asks for. It lists two blobs at a time, and
-// believes everybody.
+// azureStub implements the parts of Azure Blob Storage that a store needs. It lists two blobs per page, and does not
+// check credentials.
 type azureStub struct {
 	mu            sync.Mutex
 	blobs, blocks map[string][]byte
-	// odd: it lists backwards, and the last of a page once more on the next one.
+	// odd makes it list in reverse order, and repeat the last name of a page on the next one.
 	odd bool
 }
 
 func (s *azureStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // as a request that was cut off
+		return // like a truncated request
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +190,7 @@ func azureAnswer(w http.ResponseWriter, status int, code string) {
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>a long message</Message></Error>", code)
 }
 
-// azurite is the emulator of Azure Blob Storage, whose program azurite-blob QUORATE_AZURITE names.
+// azurite starts the Azure Blob Storage emulator, the program azurite-blob named in QUORATE_AZURITE.
 func azurite(t *testing.T) Bucket {
 	program := os.Getenv("QUORATE_AZURITE")
 	if program == "" {
@@ -227,7 +227,7 @@ func azurite(t *testing.T) Bucket {
 	return o
 }
 
-// eachCloud runs a test with object stores whose answers can be replaced.
+// eachCloud runs a test with object stores whose responses can be replaced.
 func eachCloud(t *testing.T, test func(t *testing.T, b objects, f *front)) {
 	for name, serve := range map[string]func(*testing.T) (objects, *front){"s3": versitygw, "gs": gcs, "azblob": azure} {
 		t.Run(name, func(t *testing.T) {
@@ -237,12 +237,12 @@ func eachCloud(t *testing.T, test func(t *testing.T, b objects, f *front)) {
 	}
 }
 
-// large is more than goes into two parts.
+// large returns more data than fits into two parts.
 func large(fill string) io.Reader {
 	return io.LimitReader(strings.NewReader(strings.Repeat(fill, 2*partSize+1)), 2*partSize+1)
 }
 
-// TestParts: what is uploaded in parts is created once, as a whole or not at all.
+// TestParts checks that an upload in parts is created once, and completely or not at all.
 func TestParts(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		broken := io.MultiReader(large("x"), iotest.ErrReader(errors.New("cut")))
@@ -271,7 +271,7 @@ func TestParts(t *testing.T) {
 	})
 }
 
-// canceling ends a context when it is read, and never itself.
+// canceling cancels a context when it is read, and never ends.
 type canceling struct{ cancel func() }
 
 func (c canceling) Read(p []byte) (int, error) {
@@ -279,7 +279,7 @@ func (c canceling) Read(p []byte) (int, error) {
 	return copy(p, "x"), nil
 }
 
-// TestPartsAreSmall: no request holds more than a part, which is what is kept in memory.
+// TestPartsAreSmall checks that no request is larger than a part, which is held in memory.
 func TestPartsAreSmall(t *testing.T) {
 	eachCloud(t, func(t *testing.T, b objects, f *front) {
 		var most atomic.Int64
@@ -296,7 +296,7 @@ func TestPartsAreSmall(t *testing.T) {
 	})
 }
 
-// TestPages: a list is whole and in order, however many pages it has.
+// TestPages checks that a list is complete and in order, however many pages it has.
 func TestPages(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		var want []string
@@ -326,7 +326,7 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// refusals of the stores, with what they mean.
+// refusals are the refusals of the stores, with their meanings.
 var refusals = map[string][]struct {
 	status int
 	code   string
@@ -345,7 +345,7 @@ var refusals = map[string][]struct {
 	},
 }
 
-// refuse answers so.
+// refuse sends a refusal.
 func refuse(w http.ResponseWriter, r *http.Request, status int, code string) bool {
 	if strings.HasPrefix(r.URL.Path, "/"+azureAccount+"/") {
 		azureAnswer(w, status, code)
@@ -361,19 +361,19 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, code string) boo
 	return true
 }
 
-// isList reports whether all names are asked for.
+// isList reports whether the request lists names.
 func isList(r *http.Request) bool {
 	q := r.URL.Query()
 	return q.Get("comp") == "list" || q.Has("list-type") || r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/o")
 }
 
-// TestRefusals: one who is refused has not found that nothing is there, nor that something is.
+// TestRefusals checks that a refused request does not count as evidence that an object exists or is missing.
 func TestRefusals(t *testing.T) {
 	eachCloud(t, func(t *testing.T, b objects, f *front) {
 		_, kind, _ := strings.Cut(t.Name(), "/")
 		for _, c := range refusals[kind] {
 			f.instead.Store(func(w http.ResponseWriter, r *http.Request) bool {
-				return (c.status != 404 || !isList(r)) && refuse(w, r, c.status, c.code) // the bucket itself is there
+				return (c.status != 404 || !isList(r)) && refuse(w, r, c.status, c.code) // the bucket itself exists
 			})
 			_, opened := b.Open(t.Context(), "ns/a/1")
 			_, sized := b.Size(t.Context(), "ns/a/1")
@@ -398,8 +398,8 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestEcho: an upload whose answer is lost is made again, and then there is one of that name: the
-// caller's own, as its size tells. So it is where whoever creates may not replace.
+// TestEcho checks that an upload whose response is lost is repeated, and that the existing object is then recognized as
+// the caller's own by its size. The same applies without the right to replace objects.
 func TestEcho(t *testing.T) {
 	held := map[string]func(http.ResponseWriter, *http.Request) bool{
 		"s3": func(w http.ResponseWriter, r *http.Request) bool { return refuse(w, r, 403, "AccessDenied") },
@@ -434,7 +434,7 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestTransient: a store that is busy is asked again.
+// TestTransient checks that requests to a busy store are retried.
 func TestTransient(t *testing.T) {
 	eachCloud(t, func(t *testing.T, b objects, f *front) {
 		if err := b.Create(t.Context(), "ns/a/1", strings.NewReader("x")); err != nil {
@@ -450,7 +450,7 @@ func TestTransient(t *testing.T) {
 	})
 }
 
-// TestUnknown: what says nothing about an object is not taken for a word about it.
+// TestUnknown checks that errors that do not concern an object are not attributed to it.
 func TestUnknown(t *testing.T) {
 	for _, err := range []error{&net.DNSError{Err: "no such host", IsNotFound: true}, io.ErrUnexpectedEOF, context.Canceled} {
 		if azureCode(err) != gcerrors.Unknown || gcsCode(err) != gcerrors.Unknown {
@@ -459,7 +459,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestNoSecrets: no error shows a SAS token, be it a broken one, or the key of an upload.
+// TestNoSecrets checks that no error shows a SAS token, even a malformed one, or an upload key.
 func TestNoSecrets(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "?sv=2026&sig=secret%3D")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -493,7 +493,7 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// TestSASToken: the token goes along with each request, and the names of blobs stay what they are.
+// TestSASToken checks that every request carries the token, and that the names of blobs remain unchanged.
 func TestSASToken(t *testing.T) {
 	stub := &azureStub{blobs: map[string][]byte{}, blocks: map[string][]byte{}}
 	var bare atomic.Int32
@@ -511,8 +511,8 @@ func TestSASToken(t *testing.T) {
 	}
 }
 
-// TestGCSEndpoint: another endpoint is sent the token that the application default credentials are
-// good for, whatever is asked.
+// TestGCSEndpoint checks that every request to another endpoint carries the token of the application default
+// credentials.
 func TestGCSEndpoint(t *testing.T) {
 	served, f := gcsEmulator(t, "https")
 	var bare atomic.Int32

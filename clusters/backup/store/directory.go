@@ -15,18 +15,19 @@ import (
 	"quorate.dev/quorate/clusters/backup/disk"
 )
 
-// directory keeps backups in files. They are on the disk when it says so, which is why it is not
-// gocloud.dev's: that one leaves this to chance.
+// directory stores backups in files. Unlike gocloud.dev's implementation, it returns only after they have been flushed
+// to disk.
 type directory struct{ root string }
 
-// unfinished is what the names of files begin with that are being written.
+// unfinished is the prefix of the names of files that are being written.
 const unfinished = ".unfinished-"
 
-// abandoned is for how long nobody has written to such a file whose writer was killed: no upload stops for as long.
+// abandoned is how long an unfinished file must be unchanged to count as abandoned by a killed writer: no upload pauses
+// for that long.
 const abandoned = 7 * 24 * time.Hour
 
-// Create implements Bucket. Of several that create one file at a time, on one machine or by way of
-// one file server, one does: a link is made or is not.
+// Create implements Bucket. If several processes create the same file, on one machine or over one file server, only one
+// succeeds, because creating a link is atomic.
 func (d directory) Create(ctx context.Context, name string, content io.Reader) error {
 	d.clear(name)
 	return d.write(ctx, name, content, func(written, final string) error {
@@ -37,8 +38,8 @@ func (d directory) Create(ctx context.Context, name string, content io.Reader) e
 	})
 }
 
-// clear removes what those have left beside a file that were killed while they wrote it: a backup each, until the disk
-// is full. What cannot be removed is in the way of nobody.
+// clear removes unfinished files of killed writers from the directory of a file. Each is as large as a backup, and they
+// would eventually fill the disk. Failures do no harm.
 func (d directory) clear(name string) {
 	final, err := d.path(name)
 	if err != nil {
@@ -88,7 +89,7 @@ func (d directory) write(
 	return nil
 }
 
-// sync writes the names of files to the disk, up to the root.
+// sync flushes directory entries to disk, up to the root.
 func (d directory) sync(dir string) error {
 	for {
 		if err := disk.Sync(dir); err != nil {
@@ -109,7 +110,7 @@ func (d directory) Open(_ context.Context, name string) (io.ReadCloser, error) {
 	}
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no file") // such as a pipe, which would be waited for
+		err = errors.New("it is no file") // such as a pipe, which could block the reader
 	}
 	var file *os.File
 	if err == nil {
@@ -134,8 +135,7 @@ func (d directory) Size(_ context.Context, name string) (int64, error) {
 	return info.Size(), nil
 }
 
-// List implements Bucket. A directory that does not exist is an error, not an empty list: it may be
-// a disk that is not mounted.
+// List implements Bucket. A missing directory is an error, not an empty list: its disk may not be mounted.
 func (d directory) List(ctx context.Context, prefix string) ([]string, error) {
 	var names []string
 	err := filepath.WalkDir(d.root, func(path string, entry fs.DirEntry, err error) error {
@@ -145,7 +145,7 @@ func (d directory) List(ctx context.Context, prefix string) ([]string, error) {
 		switch {
 		case ctx.Err() != nil || away != nil:
 			return errors.Join(context.Cause(ctx), away)
-		case name != "." && !IsName(first): // such as lost+found: it is not of the store
+		case name != "." && !IsName(first): // such as lost+found: it does not belong to the store
 			return skip(entry)
 		case err != nil:
 			return err
@@ -168,7 +168,7 @@ func (d directory) List(ctx context.Context, prefix string) ([]string, error) {
 	return names, nil
 }
 
-// skip goes past a file or a directory.
+// skip skips a file or directory.
 func skip(entry fs.DirEntry) error {
 	if entry != nil && entry.IsDir() {
 		return fs.SkipDir
@@ -191,7 +191,7 @@ func (d directory) Delete(_ context.Context, name string) error {
 // Close implements Bucket.
 func (d directory) Close() error { return nil }
 
-// path is the file of that name, which is inside the directory.
+// path returns the file for a name, which is inside the directory.
 func (d directory) path(name string) (string, error) {
 	if !fs.ValidPath(name) || name == "." {
 		return "", fmt.Errorf("%q is no name in a store", name)
@@ -199,7 +199,7 @@ func (d directory) path(name string) (string, error) {
 	return filepath.Join(d.root, filepath.FromSlash(name)), nil
 }
 
-// plain says in a bucket's words what a file system said.
+// plain maps the errors of a file system to those of a bucket.
 func (d directory) plain(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

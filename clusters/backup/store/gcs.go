@@ -14,11 +14,11 @@ import (
 	"google.golang.org/api/option"
 )
 
-// gcsAttempts is how often a request is made to Google Cloud Storage; its library would go on forever.
+// gcsAttempts is the maximum number of attempts for a request to Google Cloud Storage; its library would retry forever.
 const gcsAttempts = 5
 
-// openGCS opens a bucket of Google Cloud Storage with the application default credentials, or an
-// emulator at STORAGE_EMULATOR_HOST without any.
+// openGCS opens a bucket in Google Cloud Storage with the application default credentials, or an emulator at
+// STORAGE_EMULATOR_HOST without credentials.
 func openGCS(ctx context.Context, bucket string, o Options) (*blob.Bucket, error) {
 	options := []option.ClientOption{option.WithScopes(storage.ScopeReadWrite)}
 	if o.GCSEndpoint != "" {
@@ -26,7 +26,7 @@ func openGCS(ctx context.Context, bucket string, o Options) (*blob.Bucket, error
 			return nil, err
 		}
 		u, err := url.Parse(o.GCSEndpoint)
-		if err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") != "" { // what is sent there is a token
+		if err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") != "" { // a token is sent there
 			return nil, errors.New("its endpoint is not https://HOST[:PORT]")
 		}
 		options = append(options, option.WithEndpoint("https://"+u.Host+"/storage/v1/"))
@@ -35,13 +35,12 @@ func openGCS(ctx context.Context, bucket string, o Options) (*blob.Bucket, error
 	if err != nil {
 		return nil, err
 	}
-	// Whatever is asked here may be asked twice.
+	// All requests made here may be repeated.
 	client.SetRetry(storage.WithPolicy(storage.RetryAlways), storage.WithMaxAttempts(gcsAttempts))
 	return gcsblob.OpenBucket(ctx, nil, bucket, &gcsblob.Options{Client: client})
 }
 
-// gcsCode says what an error of Google Cloud Storage means. gocloud.dev takes one who is refused for
-// one who asked for something that is not there.
+// gcsCode maps a Google Cloud Storage error to a code. gocloud.dev reports a denied request as not found.
 func gcsCode(err error) gcerrors.ErrorCode {
 	var answer *googleapi.Error
 	switch {

@@ -12,8 +12,7 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// killed is a bucket whose user is killed at the nth change, before it or after it: nothing of what it asks
-// for afterwards happens.
+// killed is a bucket whose user is killed at the nth change, before or after it: later requests have no effect.
 type killed struct {
 	Bucket
 	left  int
@@ -45,9 +44,9 @@ func (k *killed) Delete(ctx context.Context, name string) error {
 	return k.change(func() error { return k.Bucket.Delete(ctx, name) })
 }
 
-// TestFindingsAreKilled: wherever whoever records what was found of a backup is killed, or removes it, a manifest
-// has its data, a damaged backup does not count as verified, what was verified stays so unless it is found
-// damaged, and nothing counts as drilled that is not verified. The next attempt ends as the first one would have.
+// TestFindingsAreKilled kills processes that record results of a backup or remove it at every change. A manifest always
+// has its data. A damaged backup never counts as verified, a verified backup stays verified unless it is found damaged,
+// and only verified backups count as drilled. The next attempt ends as the first one would have.
 func TestFindingsAreKilled(t *testing.T) {
 	verify := func(damage string) func(Bucket, Manifest) error {
 		return func(b Bucket, m Manifest) error {
@@ -118,7 +117,7 @@ func TestFindingsAreKilled(t *testing.T) {
 	}
 }
 
-// stateAfter stores a backup, of which something was found.
+// stateAfter stores a backup and records a first result.
 func stateAfter(t *testing.T, name string, b Bucket, m Manifest, first func(Bucket, Manifest) error) Backup {
 	t.Helper()
 	if err := b.Create(t.Context(), m.DataPath(), strings.NewReader("abc")); err != nil {
@@ -134,7 +133,7 @@ func stateAfter(t *testing.T, name string, b Bucket, m Manifest, first func(Buck
 	return is
 }
 
-// requireSound is the one backup that there is at most, with its data.
+// requireSound returns the only backup, if it exists, and requires its data.
 func requireSound(t *testing.T, name string, b Bucket) (is Backup, there bool) {
 	t.Helper()
 	listing, err := List(t.Context(), b, Cluster{"ns", "a"})

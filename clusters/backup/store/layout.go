@@ -13,48 +13,48 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A store looks like this:
+// The layout of a store:
 //
 //	NAMESPACE/CLUSTER/CLUSTER-ID/SLOT-REVISION-RANDOM.db.zst.age   data
-//	                            /SLOT.json                         manifest: there is such a backup
-//	                            /SLOT.suspect.json                 manifest of one that may hold wrong data
-//	                            /SLOT.verified.json                it was read back, and is sound
-//	                            /SLOT.damaged.json                 it was read back, and is not
-//	                            /SLOT.read-TIME.json               what is stored was read again then, and is what was
+//	                            /SLOT.json                         manifest: the backup exists
+//	                            /SLOT.suspect.json                 manifest of a backup that may hold wrong data
+//	                            /SLOT.verified.json                it was read back and is sound
+//	                            /SLOT.damaged.json                 it was read back and is damaged
+//	                            /SLOT.read-TIME.json               the stored bytes were reread then and are intact
 //
-// A cluster ID is a line of history of its own: after a restore, revisions begin elsewhere. Names
-// that do not look so belong to somebody else: they are left alone.
+// Each cluster ID has its own history: after a restore, revisions start elsewhere. Names of any other form do not
+// belong to the store, and are left alone.
 
-// Cluster names the cluster that backups are of.
+// Cluster names the cluster of a backup.
 type Cluster struct{ Namespace, Name string }
 
 func (c Cluster) String() string { return c.Namespace + "/" + c.Name }
 
-// dir holds all backups of the cluster. It ends in a slash, so that it is no other cluster's.
+// dir returns the prefix of all backups of the cluster. It ends in a slash, so that it does not match other clusters.
 func (c Cluster) dir() string { return c.Namespace + "/" + c.Name + "/" }
 
-// Backup is what names say of a backup that has a manifest.
+// Backup is the information in the names of a backup that has a manifest.
 type Backup struct {
 	Cluster Cluster
-	// ClusterID of etcd, as 16 hexadecimal digits.
+	// ClusterID is etcd's cluster ID, as 16 hexadecimal digits.
 	ClusterID string
-	// Slot is the moment that it is for, in UTC and whole seconds.
+	// Slot is the time that the backup is for, in UTC and whole seconds.
 	Slot time.Time
-	// Suspect: members held different data when it was taken.
+	// Suspect is set if members held different data when it was taken.
 	Suspect bool
-	// Verified, or Damaged: it was read back since, and so it was found.
+	// Verified or Damaged is set if it was read back since.
 	Verified, Damaged bool
-	// Drilled: an etcd was started with it.
+	// Drilled is set if an etcd was started with it.
 	Drilled bool
-	// ReadAt is when what is stored of it was last read again, and was what it had been; zero if it never was.
+	// ReadAt is when the stored bytes were last reread and found intact, or zero.
 	ReadAt time.Time
 }
 
-// clockSkew is how far the clocks of machines may be apart.
+// clockSkew is the tolerated difference between the clocks of machines.
 const clockSkew = 5 * time.Minute
 
-// UnreadSince is since when nobody has read what is stored of the backup again: since it was taken, if nobody ever
-// has. A time that has not come by now says nothing.
+// UnreadSince returns when the stored bytes were last reread, or when the backup was taken. A time in the future is
+// ignored.
 func (b Backup) UnreadSince(now time.Time) time.Time {
 	if b.ReadAt.After(b.Slot) && !b.ReadAt.After(now.Add(clockSkew)) {
 		return b.ReadAt
@@ -62,16 +62,16 @@ func (b Backup) UnreadSince(now time.Time) time.Time {
 	return b.Slot
 }
 
-// Good reports whether the backup counts as one: nothing speaks against it.
+// Good reports whether the backup counts: it is neither suspect nor damaged.
 func (b Backup) Good() bool { return !b.Suspect && !b.Damaged }
 
-// ID names the backup among those of its cluster: its slot.
+// ID identifies the backup among those of its cluster by its slot.
 func (b Backup) ID() string { return SlotID(b.Slot) }
 
-// SlotID is how a slot is written.
+// SlotID formats a slot.
 func SlotID(slot time.Time) string { return slot.UTC().Format(decide.SlotLayout) }
 
-// ParseSlot reads what SlotID wrote.
+// ParseSlot parses the output of SlotID.
 func ParseSlot(id string) (time.Time, error) {
 	slot, err := time.Parse(decide.SlotLayout, id)
 	if err != nil {
@@ -82,7 +82,7 @@ func ParseSlot(id string) (time.Time, error) {
 
 func (b Backup) dir() string { return b.Cluster.dir() + b.ClusterID + "/" }
 
-// stem is what the names of all that is said of the backup begin with.
+// stem returns the prefix of the names of all metadata of the backup.
 func (b Backup) stem() string {
 	if b.Suspect {
 		return b.dir() + b.ID() + ".suspect"
@@ -95,16 +95,16 @@ func (b Backup) verifiedName() string { return b.stem() + ".verified.json" }
 func (b Backup) damagedName() string  { return b.stem() + ".damaged.json" }
 func (b Backup) drilledName() string  { return b.stem() + ".drilled.json" }
 
-// markNames are those of what is said of the backup, but for when it was read again; what speaks against it goes last.
+// markNames returns the names of the backup's marks, except those of rereads. The damage mark is deleted last.
 func (b Backup) markNames() []string {
 	return []string{b.drilledName(), b.verifiedName(), b.damagedName()}
 }
 
-// readPrefix is what the names begin with that say when the backup was read again.
+// readPrefix returns the prefix of the names of reread marks.
 func (b Backup) readPrefix() string           { return b.stem() + ".read-" }
 func (b Backup) readName(at time.Time) string { return b.readPrefix() + SlotID(at) + ".json" }
 
-// readNames are the names there are that say so. Others only begin as these do, and are somebody else's.
+// readNames returns the existing names of reread marks. Other names with the same prefix do not belong to the store.
 func (b Backup) readNames(ctx context.Context, in Bucket) ([]string, error) {
 	names, err := in.List(ctx, b.readPrefix())
 	return slices.DeleteFunc(names, func(name string) bool {
@@ -112,14 +112,14 @@ func (b Backup) readNames(ctx context.Context, in Bucket) ([]string, error) {
 	}), err
 }
 
-// Listing is all that a store has of the clusters that were asked for.
+// Listing lists everything that a store has of the requested clusters.
 type Listing struct {
-	// Backups in the order of clusters, their IDs, and time.
+	// Backups are sorted by cluster, cluster ID and time.
 	Backups []Backup
-	// Data that are in the store, by their names, with the slots they are for. Those that no manifest
-	// names were left behind, or are on their way.
+	// Data holds the names of the stored data, with their slots. Data that is not named in a manifest was left behind,
+	// or is still being uploaded.
 	Data map[string]time.Time
-	// marks are the names of what is said of a backup besides its manifest, by the stem of its names.
+	// marks are the names of a backup's metadata, including its manifest, by their common stem.
 	marks map[string][]string
 }
 
@@ -130,7 +130,7 @@ var (
 	dataRest = regexp.MustCompile(`^-\d{1,19}-[0-9a-f]{8}\.db(?:\.zst)?(?:\.age)?$`)
 )
 
-// List lists the backups of a cluster, or of all if its name is empty.
+// List lists the backups of a cluster, or of all clusters if its name is empty.
 func List(ctx context.Context, b Bucket, of Cluster) (Listing, error) {
 	prefix := ""
 	if of.Name != "" {
@@ -145,7 +145,7 @@ func List(ctx context.Context, b Bucket, of Cluster) (Listing, error) {
 
 func read(names []string) Listing {
 	listing := Listing{Data: map[string]time.Time{}, marks: map[string][]string{}}
-	marks := map[Backup][]string{} // what is said of each
+	marks := map[Backup][]string{} // the metadata of each backup
 	for _, name := range names {
 		parts := inStore.FindStringSubmatch(name)
 		if parts == nil {
@@ -178,7 +178,7 @@ func read(names []string) Listing {
 	return listing
 }
 
-// lastRead is the newest time at which a backup was read again, by what is said of it.
+// lastRead returns the latest time at which a backup was reread, given the names of its metadata.
 func lastRead(said []string) (at time.Time) {
 	for _, rest := range said {
 		if found := readRest.FindStringSubmatch(rest); found != nil {
@@ -190,8 +190,7 @@ func lastRead(said []string) (at time.Time) {
 	return at
 }
 
-// LeastRecentlyRead are the good backups of slots that have come by now, the one that was not read for the longest
-// time first.
+// LeastRecentlyRead returns the good backups of slots that are not in the future, the least recently read first.
 func (l Listing) LeastRecentlyRead(now time.Time) []Backup {
 	var good []Backup
 	for _, b := range l.Until(now.Add(clockSkew)).Backups {
@@ -203,14 +202,14 @@ func (l Listing) LeastRecentlyRead(now time.Time) []Backup {
 	return good
 }
 
-// Until is the listing without what is of a later slot: whoever reads by a right clock is not
-// misled by backups that were taken by a wrong one.
+// Until returns the listing without backups of later slots, so that backups taken with a wrong clock do not mislead
+// callers with a correct one.
 func (l Listing) Until(now time.Time) Listing {
 	l.Backups = slices.DeleteFunc(slices.Clone(l.Backups), func(b Backup) bool { return b.Slot.After(now) })
 	return l
 }
 
-// Newest is the newest good backup of a cluster, of whichever ID; false if there is none.
+// Newest returns the newest good backup, of any cluster ID, and whether there is one.
 func (l Listing) Newest() (Backup, bool) {
 	var newest Backup
 	for _, b := range l.Backups {
@@ -221,8 +220,8 @@ func (l Listing) Newest() (Backup, bool) {
 	return newest, !newest.Slot.IsZero()
 }
 
-// Revisions are those of the backups, as the names of their data say: no manifest is read. Where data
-// of one slot say several, only its manifest knows, and it is left out.
+// Revisions returns the revisions of the backups according to the names of their data, without reading manifests. If
+// the names in a slot disagree, only the manifest knows the revision, and the backup is left out.
 func (l Listing) Revisions() map[Backup]int64 {
 	said := map[string][]int64{}
 	for name, slot := range l.Data {
@@ -241,8 +240,8 @@ func (l Listing) Revisions() map[Backup]int64 {
 	return revisions
 }
 
-// At are the backups of a slot: more than one if clusters of several IDs had one then. Where there
-// is another one, a suspect one is none of them.
+// At returns the backups of a slot: several if the cluster had several IDs then. Suspect backups are returned only if
+// there are no others.
 func (l Listing) At(slot time.Time) []Backup {
 	var found, suspect []Backup
 	for _, b := range l.Backups {
@@ -260,18 +259,18 @@ func (l Listing) At(slot time.Time) []Backup {
 	return found
 }
 
-// isData reports whether a name in a store is one of data.
+// isData reports whether a name in a store is that of data.
 func isData(name string) bool {
 	parts := inStore.FindStringSubmatch(name)
 	return parts != nil && dataRest.MatchString(parts[5])
 }
 
-// isDataName reports whether a file beside a manifest of that slot may be its data.
+// isDataName reports whether a file next to a manifest of that slot may be its data.
 func isDataName(name, slot string) bool {
 	return path.Base(name) == name && strings.HasPrefix(name, slot) && dataRest.MatchString(name[len(slot):])
 }
 
 var wholeName = regexp.MustCompile(`^` + namePart + `$`)
 
-// IsName reports whether a text may be the name of a namespace or of a cluster.
+// IsName reports whether text can be the name of a namespace or a cluster.
 func IsName(text string) bool { return len(text) <= 253 && wholeName.MatchString(text) }

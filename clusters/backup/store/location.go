@@ -14,54 +14,53 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// Location is where a store is.
+// Location is the location of a store.
 type Location struct {
-	// Directory, or the Scheme of an object store's URL, and Bucket and Prefix in it. Azure calls a
-	// bucket a container.
+	// Directory is the path of a directory. For an object store, Scheme is the scheme of its URL, with Bucket and
+	// Prefix. Azure calls a bucket a container.
 	Directory              string
 	Scheme, Bucket, Prefix string
 }
 
-// Locations are the URLs of stores.
+// Locations describes the URLs of stores.
 const Locations = "file:///DIRECTORY, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or azblob://CONTAINER/PREFIX"
 
-// Options say how to reach an object store. Credentials come from where the tools of its vendor take
-// them: the environment, files, or the machine.
+// Options specify how to reach an object store. Credentials come from the sources that the vendor's tools use: the
+// environment, files, or the machine.
 type Options struct {
 	S3 S3
-	// GCSEndpoint of Google Cloud Storage, as a URL, where it is not the public one.
+	// GCSEndpoint is the URL of Google Cloud Storage if it is not the public one.
 	GCSEndpoint string
-	// AzureEndpoint is that of the storage account, as a URL; empty where the environment says it.
+	// AzureEndpoint is the URL of the storage account. If it is empty, the environment determines it.
 	AzureEndpoint string
 }
 
 // service is a kind of object store.
 type service struct {
 	open func(ctx context.Context, bucket string, o Options) (*blob.Bucket, error)
-	// code says what an error of it means.
+	// code maps its errors to codes.
 	code func(error) gcerrors.ErrorCode
 }
 
-// services by the schemes of their URLs.
+// services holds the services by URL scheme.
 var services = map[string]service{
 	"s3":     {openS3, gcerrors.Code},
 	"gs":     {openGCS, gcsCode},
 	"azblob": {openAzure, azureCode},
 }
 
-// bucketName is what the names of buckets look like, so that one is a single part of a path.
+// bucketName matches bucket names that are a single part of a path.
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9$][-\w.]*$`)
 
-// IsLocation reports whether the text is the URL of a store, and not the path of a file.
+// IsLocation reports whether text is the URL of a store instead of the path of a file.
 func IsLocation(text string) bool { return strings.Contains(text, "://") }
 
-// ParseLocation reads a URL. It holds no settings: those of gocloud.dev's URLs could send a backup
-// anywhere.
+// ParseLocation parses a URL. Settings in it are rejected: those in gocloud.dev's URLs could send a backup anywhere.
 func ParseLocation(text string) (Location, error) {
 	u, err := url.Parse(text)
 	const want = "want " + Locations
 	switch {
-	case err != nil: // it may hold credentials, and so may the error
+	case err != nil: // both the URL and the error may contain credentials
 		return Location{}, errors.New("that is no URL of a store: " + want)
 	case u.User != nil:
 		return Location{}, errors.New("a URL of a store holds no credentials; give them in the environment")
@@ -79,7 +78,7 @@ func ParseLocation(text string) (Location, error) {
 	return Location{}, errors.New("that is no URL of a store: " + want)
 }
 
-// checkEndpoint refuses what is no plain URL, without showing it.
+// checkEndpoint rejects anything but a plain URL, without printing it.
 func checkEndpoint(endpoint string) error {
 	if endpoint == "" {
 		return nil
@@ -97,10 +96,10 @@ func checkEndpoint(endpoint string) error {
 // Open opens the store.
 func (l Location) Open(ctx context.Context, o Options) (Bucket, error) {
 	if l.Directory != "" {
-		if _, err := os.ReadDir(l.Directory); err != nil { // one that is not there may be a disk that is not mounted
+		if _, err := os.ReadDir(l.Directory); err != nil { // if it is missing, its disk may not be mounted
 			return nil, fmt.Errorf("open the store: %w; it has to exist", err)
 		}
-		root, err := filepath.EvalSymlinks(l.Directory) // what is walked does not begin with a link
+		root, err := filepath.EvalSymlinks(l.Directory) // a walk does not follow a link at its root
 		if err != nil {
 			return nil, fmt.Errorf("open the store: %w", err)
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// TestLockFor: data, in parts and as one, and the manifest are locked for as long as is asked for, and nothing else is;
-// prune is told so without asking the store.
+// TestLockFor checks that data, in parts or in one request, and the manifest are locked for as long as requested, but
+// nothing else is. Held reports the lock without contacting the store.
 func TestLockFor(t *testing.T) {
 	b, f := versitygw(t)
 	if _, err := client(t, b).CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("locked"), ObjectLockEnabledForBucket: aws.Bool(true)}); err != nil {
@@ -47,7 +47,7 @@ func TestLockFor(t *testing.T) {
 			t.Errorf("%s was deleted: %v", name, err)
 		}
 	}
-	for _, damage := range []string{"once", "twice", ""} { // marks are replaced, and go
+	for _, damage := range []string{"once", "twice", ""} { // marks are replaced and deleted
 		v, err := BeginVerification(t.Context(), locked, m)
 		if v.Damage = damage; err == nil {
 			err = v.Record(t.Context(), locked)
@@ -74,7 +74,7 @@ func TestLockFor(t *testing.T) {
 	}
 }
 
-// promises is a store that notes what it is asked to promise, and says of what it has what a test wants.
+// promises is a store that records what is requested, and returns what a test configures.
 type promises struct {
 	mu    sync.Mutex
 	asked map[string]http.Header // by method and name
@@ -93,8 +93,8 @@ func (p *promises) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Last-Modified", "Sun, 22 Nov 2026 18:00:00 GMT")
 }
 
-// TestPromises: uploads ask for the key, and those of backups for the lock; what the store does not confirm is an error,
-// whatever it has answered. Nothing is asked for where nothing was declared.
+// TestPromises checks that uploads request the key, and those of backups the lock. If the store does not confirm them,
+// an error is returned even if the upload succeeded. Without settings, nothing is requested.
 func TestPromises(t *testing.T) {
 	const (
 		lockMode, lockedUntil = "X-Amz-Object-Lock-Mode", "X-Amz-Object-Lock-Retain-Until-Date"
@@ -109,7 +109,7 @@ func TestPromises(t *testing.T) {
 		key     string
 		lockFor time.Duration
 		says    map[string]string
-		want    string // of the error; empty if there is none
+		want    string // the expected error, or ""
 	}{
 		"nothing":                {"", 0, nil, ""},
 		"the key":                {arn, 0, encrypted, ""},

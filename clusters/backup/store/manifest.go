@@ -16,59 +16,59 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// Format of the manifests that are written here. One of another format is not read.
+// Format is the format of the manifests that are written. Manifests in other formats are rejected.
 const Format = "quorate.dev/backup/v1"
 
-// maxManifest is how long a manifest may be.
+// maxManifest is the maximum size of a manifest.
 const maxManifest = 64 << 10
 
-// Manifest says what a backup is. It is written last, and never again.
+// Manifest describes a backup. It is written last, and never changed.
 type Manifest struct {
 	Format    string    `json:"format"`
 	Namespace string    `json:"namespace"`
 	Cluster   string    `json:"cluster"`
 	ClusterID string    `json:"clusterID"`
 	Slot      time.Time `json:"slot"`
-	// Data is the name of the file beside the manifest, with its size and checksum as it is stored.
+	// Data is the name of the file next to the manifest. Bytes and SHA256 describe it as it is stored.
 	Data   string `json:"data"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
-	// Compression is "zstd" or empty, and Encryption "age" or empty: compressed first.
+	// Compression is "zstd" or empty, and Encryption is "age" or empty. Data is compressed first.
 	Compression string `json:"compression,omitempty"`
 	Encryption  string `json:"encryption,omitempty"`
-	// Snapshot is what the member sent.
+	// Snapshot describes what the member sent.
 	Snapshot Snapshot `json:"snapshot"`
-	// Member it was taken from, and the version of etcd that ran there.
+	// Member is the member that sent it, and EtcdVersion its version of etcd.
 	Member      string    `json:"member"`
 	EtcdVersion string    `json:"etcdVersion"`
 	StartedAt   time.Time `json:"startedAt"`
 	FinishedAt  time.Time `json:"finishedAt"`
-	// LockedUntil is until when the store was told to keep the backup; zero if it was told nothing.
+	// LockedUntil is until when the store was asked to keep the backup, or zero.
 	LockedUntil time.Time `json:"lockedUntil,omitzero"`
-	// Read says how to get at the data with nothing but common tools.
+	// Read lists commands that read the data with common tools only.
 	Read []string `json:"read"`
 }
 
-// Snapshot is what the member sent, and what proves it.
+// Snapshot describes what the member sent, and the evidence for it.
 type Snapshot struct {
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 	snapshot.Facts
-	// ProvenBy are the members whose HashKV at the snapshot's revision was the snapshot's, and
-	// Unproven says why it is not by a quorum of them.
+	// ProvenBy lists the members with the same HashKV at the snapshot's revision. Unproven is why they are not a
+	// quorum.
 	ProvenBy []string `json:"provenBy,omitempty"`
-	// Differs are members that hold other data than the quorum and the snapshot do.
+	// Differs lists members whose data differs from that of the quorum and the snapshot.
 	Differs  []string `json:"differs,omitempty"`
 	Unproven string   `json:"unproven,omitempty"`
 }
 
-// Backup is what the names of a backup with this manifest say.
+// Backup returns what the names of a backup with this manifest state.
 func (m Manifest) Backup() Backup {
 	return Backup{Cluster: Cluster{m.Namespace, m.Cluster}, ClusterID: m.ClusterID, Slot: m.Slot,
 		Suspect: m.Snapshot.Corrupt()}
 }
 
-// NewDataName is a name for data that nobody else uses, not even another attempt at the same slot.
+// NewDataName returns a unique name for data, even among attempts at the same slot.
 func (m Manifest) NewDataName() string {
 	random := make([]byte, 4)
 	rand.Read(random) // it never fails
@@ -82,18 +82,18 @@ func (m Manifest) NewDataName() string {
 	return name
 }
 
-// DataPath is where the data are.
+// DataPath returns the name of the data in the store.
 func (m Manifest) DataPath() string { return m.Backup().dir() + m.Data }
 
-// ErrManifest is a manifest that cannot be believed. ErrFormat is one of a version that may be newer, of which
-// nothing more is known.
+// ErrManifest is returned for an untrusted manifest. ErrFormat is returned for a format that may be that of a newer
+// version; nothing more is known about it.
 var (
 	ErrManifest = errors.New("the manifest is not to be trusted")
 	ErrFormat   = errors.New("it is of another format")
 )
 
-// Commit stores the manifest, which makes the backup exist. If there is one already, it is returned:
-// another attempt at the same slot, or this one, whose answer was lost.
+// Commit stores the manifest, which makes the backup exist. If there already is one, it is returned: that of another
+// attempt at the same slot, or this one if the response was lost.
 func (m Manifest) Commit(ctx context.Context, b Bucket) (Manifest, error) {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -106,8 +106,7 @@ func (m Manifest) Commit(ctx context.Context, b Bucket) (Manifest, error) {
 	return m, err
 }
 
-// ReadManifest reads the manifest of a backup. It must be about that backup, and name data beside
-// it.
+// ReadManifest reads the manifest of a backup. The manifest must describe that backup, and name data next to it.
 func ReadManifest(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	text, err := readAll(ctx, b, of.manifestName())
 	if err != nil {
@@ -127,14 +126,14 @@ func ReadManifest(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	return m, nil
 }
 
-// problem is what is wrong with it: ErrFormat if its data are encoded as only a newer version may know.
+// problem returns what is wrong with the manifest: ErrFormat if the data's encoding may be that of a newer version.
 func (m Manifest) problem(of Backup) error {
 	about := m.Backup()
 	about.Verified, about.Damaged, about.Drilled = of.Verified, of.Damaged, of.Drilled
 	switch {
 	case about.manifestName() != of.manifestName() || !m.Slot.Equal(of.Slot):
 		return errors.New("it is about another backup")
-	case m.Compression != "" && m.Compression != Zstd, m.Encryption != "" && m.Encryption != Age: // so is what follows
+	case m.Compression != "" && m.Compression != Zstd, m.Encryption != "" && m.Encryption != Age: // the rest is unknown
 		return fmt.Errorf("%w: %.20q and %.20q are no encodings that this version reads; a newer one may",
 			ErrFormat, m.Compression, m.Encryption)
 	case !isDataName(m.Data, SlotID(m.Slot)):
@@ -145,7 +144,7 @@ func (m Manifest) problem(of Backup) error {
 	return nil
 }
 
-// How data may be encoded.
+// Encodings of data.
 const (
 	Zstd = "zstd"
 	Age  = "age"
@@ -172,10 +171,10 @@ func readAll(ctx context.Context, b Bucket, name string) ([]byte, error) {
 	return text, nil
 }
 
-// ErrData is a manifest whose data are not there, or are not as long as it says.
+// ErrData is returned for a manifest whose data is missing or has a different size.
 var ErrData = errors.New("the data are not those of the manifest")
 
-// ConfirmData reports whether the data are there, as long as they should be: ErrData if not.
+// ConfirmData returns ErrData unless the data exists with the expected size.
 func (m Manifest) ConfirmData(ctx context.Context, b Bucket) error {
 	size, err := b.Size(ctx, m.DataPath())
 	switch {
@@ -187,7 +186,7 @@ func (m Manifest) ConfirmData(ctx context.Context, b Bucket) error {
 	return err
 }
 
-// IsNamed reports whether there is a manifest of the slot of data, which may name them.
+// IsNamed reports whether the slot of data has a manifest, which may name the data.
 func IsNamed(ctx context.Context, b Bucket, data string) (bool, error) {
 	parts := inStore.FindStringSubmatch(data)
 	if parts == nil {
@@ -206,12 +205,12 @@ func IsNamed(ctx context.Context, b Bucket, data string) (bool, error) {
 	return false, nil
 }
 
-// ErrUseless is a backup that has a manifest and does not count all the same.
+// ErrUseless is returned for a backup that has a manifest but does not count.
 var ErrUseless = errors.New("the backup counts for nothing")
 
-// ReadUseful reads the manifest of a backup that counts, as far as the store says without its data
-// being read: ErrNotFound if there is no manifest, and ErrUseless if it is not to be trusted, the
-// backup was found damaged, or its data are not there. Any other error says nothing about it.
+// ReadUseful reads the manifest of a backup that counts, as far as can be determined without reading its data. It
+// returns ErrNotFound if there is no manifest. It returns ErrUseless if the manifest is untrusted, the backup was found
+// damaged, or its data is missing. Any other error says nothing about the backup.
 func ReadUseful(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	m, err := ReadManifest(ctx, b, of)
 	if errors.Is(err, ErrManifest) {
@@ -234,7 +233,7 @@ func ReadUseful(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	return m, nil
 }
 
-// Held is ErrHeld as long as the backup is locked. A store may take a deletion all the same, and hide what it keeps.
+// Held returns ErrHeld while the backup is locked. A store may accept a deletion anyway, and hide what it keeps.
 func (m Manifest) Held(now time.Time) error {
 	if m.LockedUntil.After(now) {
 		return fmt.Errorf("%w: it is locked until %s", ErrHeld, m.LockedUntil.UTC().Format(time.RFC3339))
@@ -242,8 +241,8 @@ func (m Manifest) Held(now time.Time) error {
 	return nil
 }
 
-// Remove deletes a backup, the manifest first: a manifest never names data that are gone. What the
-// store holds on to is ErrHeld.
+// Remove deletes a backup, the manifest first, so that a manifest never names missing data. It returns ErrHeld if the
+// store refuses.
 func Remove(ctx context.Context, b Bucket, m Manifest) error {
 	backup := m.Backup()
 	if err := remove(ctx, b, backup.manifestName()); err != nil {
@@ -256,8 +255,8 @@ func Remove(ctx context.Context, b Bucket, m Manifest) error {
 	return remove(ctx, b, append(append(read, backup.markNames()...), m.DataPath())...)
 }
 
-// Remove deletes a backup that was listed as the function of that name does, without asking again what there is of it,
-// which takes long where there are many: a mark that was made meanwhile stays, and is about no backup.
+// Remove deletes a listed backup like the function Remove, but does not list its names again, which takes long in a
+// large store. A mark created in the meantime remains, but belongs to no backup.
 func (l Listing) Remove(ctx context.Context, b Bucket, m Manifest) error {
 	backup := m.Backup()
 	names := []string{backup.manifestName()}
@@ -274,8 +273,8 @@ func (l Listing) Remove(ctx context.Context, b Bucket, m Manifest) error {
 	return remove(ctx, b, append(names, m.DataPath())...)
 }
 
-// remove deletes what is there of these, in this order. Whoever has no right to delete may be told so of what is not
-// there, too.
+// remove deletes those names that exist, in this order. Without the right to delete, a store may also refuse for
+// missing names.
 func remove(ctx context.Context, b Bucket, names ...string) error {
 	for _, name := range names {
 		err := b.Delete(ctx, name)

@@ -22,20 +22,20 @@ import (
 	"quorate.dev/quorate/clusters/backup/disk"
 )
 
-// objects keeps backups in the bucket of an object store.
+// objects stores backups in a bucket of an object store.
 type objects struct {
 	bucket *blob.Bucket
-	// prefix of all names, empty or with a slash at its end.
+	// prefix is the prefix of all names. It is empty or ends in a slash.
 	prefix string
-	// code says what an error means.
+	// code maps an error to a code.
 	code func(error) gcerrors.ErrorCode
-	// s3 is what is asked of an S3 store, and named its bucket; nothing is of another.
+	// s3 holds the settings of an S3 store, and named its bucket. They are empty for other stores.
 	s3    S3
 	named string
 }
 
-// An object is uploaded in parts of this size, two at a time at most, which bounds the memory that it
-// takes. S3 allows 10,000 parts: 80 GiB.
+// Objects are uploaded in parts of this size, at most two at the same time, to limit memory use. S3 allows 10,000
+// parts: 80 GiB.
 const (
 	partSize    = 8 << 20
 	partsAtOnce = 2
@@ -54,8 +54,8 @@ func (o objects) Replace(ctx context.Context, name string, content io.Reader) er
 	return o.write(ctx, name, content, false)
 }
 
-// write uploads by gocloud.dev's Upload: its Writer for Azure panics if an upload fails. Upload stores
-// what was read before an error, unless that cancels it.
+// write uses gocloud.dev's Upload, because its Writer for Azure panics if an upload fails. If its reader fails, Upload
+// stores what was read so far unless the context is canceled.
 func (o objects) write(ctx context.Context, name string, content io.Reader, onlyNew bool) (err error) {
 	defer catch("store "+name, &err)
 	ctx, cancel := context.WithCancel(ctx)
@@ -66,7 +66,7 @@ func (o objects) write(ctx context.Context, name string, content io.Reader, only
 		ContentType: "application/octet-stream", DisableContentTypeDetection: true,
 	}
 	var until time.Time
-	if onlyNew { // marks come and go
+	if onlyNew { // marks are created and deleted
 		until = o.s3.lockedUntil(time.Now())
 	}
 	if !until.IsZero() {
@@ -83,8 +83,8 @@ func (o objects) write(ctx context.Context, name string, content io.Reader, only
 	}
 	err = fmt.Errorf("store %s: %w", name, o.plain(ctx, err))
 	if onlyNew && !errors.Is(err, ErrExists) {
-		// It may be there all the same, stored by a request whose answer was lost: who asks again is
-		// refused, or told that nothing is known of such an upload any more.
+		// It may exist anyway, stored by a request whose response was lost: the repeated request is refused, or fails
+		// because the upload is no longer known.
 		if _, missing := o.Size(ctx, name); missing == nil {
 			return fmt.Errorf("%w: %w", ErrExists, err)
 		}
@@ -92,7 +92,7 @@ func (o objects) write(ctx context.Context, name string, content io.Reader, only
 	return err
 }
 
-// confirm reports what was asked for of what was created and is not so.
+// confirm returns an error if a created object lacks a requested property.
 func (o objects) confirm(ctx context.Context, name string, until time.Time) error {
 	if until.IsZero() && o.s3.KMSKey == "" {
 		return nil
@@ -109,7 +109,7 @@ func (o objects) confirm(ctx context.Context, name string, until time.Time) erro
 
 func (o objects) lockedUntil(at time.Time) time.Time { return o.s3.lockedUntil(at) }
 
-// canceler cancels what reads it when it cannot be read to its end.
+// canceler cancels its consumer if reading fails.
 type canceler struct {
 	io.Reader
 	cancel context.CancelFunc
@@ -125,10 +125,10 @@ func (c *canceler) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errNoStore is an answer that lacks what those of a store always have.
+// errNoStore is returned for a response that lacks what those of a store always contain.
 var errNoStore = errors.New("what answers there is no such store: is its endpoint right?")
 
-// catch turns into an error that the library panics, as it does where an answer lacks what it takes for granted.
+// catch converts a panic of the library to an error. The library panics if a response lacks something that it expects.
 func catch(what string, err *error) {
 	switch value := recover().(type) {
 	case nil:
@@ -194,7 +194,7 @@ func (o objects) Delete(ctx context.Context, name string) (err error) {
 // Close implements Bucket.
 func (o objects) Close() error { return o.bucket.Close() }
 
-// plain says in a bucket's words what an object store said.
+// plain maps the errors of an object store to those of a bucket.
 func (o objects) plain(ctx context.Context, err error) error {
 	switch o.code(err) {
 	case gcerrors.NotFound:
@@ -211,8 +211,8 @@ func (o objects) plain(ctx context.Context, err error) error {
 	}
 }
 
-// gone reports whether the bucket itself is not there. Most stores answer the same to whoever asks for
-// something in it, and say so only to one who lists it.
+// gone reports whether the bucket itself is missing. For requests about objects, most stores respond in the same way in
+// both cases; only a list request shows the difference.
 func (o objects) gone(ctx context.Context) bool {
 	watched := watchProgress(ctx)
 	defer watched.stop()
@@ -220,7 +220,7 @@ func (o objects) gone(ctx context.Context) bool {
 	return err != nil && (o.code(err) == gcerrors.NotFound || errors.Is(err, errNoStore))
 }
 
-// meaning is what the status of an answer means, where nothing else says so.
+// meaning returns the code for an HTTP status, if the response contains nothing more specific.
 func meaning(status int) gcerrors.ErrorCode {
 	switch status {
 	case http.StatusNotFound:
@@ -233,7 +233,7 @@ func meaning(status int) gcerrors.ErrorCode {
 	return gcerrors.Unknown
 }
 
-// discreet is an error in a line, without the queries of URLs: they hold Azure's SAS tokens, and the
+// discreet is an error that prints as one line, without the queries of URLs: they contain Azure's SAS tokens, and the
 // keys of uploads to Google.
 type discreet struct{ error }
 
@@ -243,7 +243,7 @@ func (d discreet) Error() string {
 	var azure *azcore.ResponseError
 	var google *googleapi.Error
 	text := d.error.Error()
-	switch { // their own texts are pages
+	switch { // their own texts are very long
 	case errors.As(d.error, &azure):
 		text = fmt.Sprintf("Azure answered %d %s", azure.StatusCode, azure.ErrorCode)
 	case errors.As(d.error, &google):

@@ -12,7 +12,7 @@ import (
 // names than requested, or none, and the library for Google Cloud Storage returns up to 1000 requests' names together.
 const maxIdle = 2000
 
-// errEndless is returned for a listing whose continuation tokens form a circle, or that ends for no other reason.
+// errEndless is returned for a listing that does not end, for example because its continuation tokens form a circle.
 var errEndless = fmt.Errorf("the store's list does not end: %d requests and repeated names without a new name", maxIdle)
 
 // progress cancels a listing that returns nothing new. It counts requests where they are sent, because some libraries

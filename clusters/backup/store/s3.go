@@ -24,18 +24,18 @@ import (
 	"gocloud.dev/blob/s3blob"
 )
 
-// S3 is how to reach an S3 store.
+// S3 specifies how to reach an S3 store.
 type S3 struct {
-	// Endpoint of a store that is not AWS's, as a URL; Region is empty where the environment says it.
+	// Endpoint is the URL of a store that is not AWS's. If Region is empty, the environment determines it.
 	Endpoint, Region string
-	// PathStyle puts the bucket into the path of URLs, not into the host name.
+	// PathStyle puts the bucket into the path of URLs instead of the host name.
 	PathStyle bool
-	// CA that signs the store's certificate, in PEM, besides those that the system trusts.
+	// CA is the store's certificate authority, in PEM, in addition to those that the system trusts.
 	CA []byte
-	// KMSKey is the key of AWS KMS that all that is stored is encrypted with, by its ID, ARN or alias; the bucket
-	// decides where it is empty.
+	// KMSKey is the ID, ARN or alias of the AWS KMS key that encrypts everything that is stored. If it is empty, the
+	// bucket decides.
 	KMSKey string
-	// LockFor is for how long nobody can delete or replace what was created; zero, unless the bucket says more.
+	// LockFor is how long created objects cannot be deleted or replaced. Zero leaves that to the bucket.
 	LockFor time.Duration
 }
 
@@ -45,7 +45,7 @@ func openS3(ctx context.Context, bucket string, o Options) (*blob.Bucket, error)
 		return nil, err
 	}
 	options := &s3blob.Options{
-		RequestChecksumCalculation: client.Options().RequestChecksumCalculation, // for parts too
+		RequestChecksumCalculation: client.Options().RequestChecksumCalculation, // for parts, too
 	}
 	if o.S3.KMSKey != "" {
 		options.EncryptionType, options.KMSEncryptionID = types.ServerSideEncryptionAwsKms, o.S3.KMSKey
@@ -79,17 +79,17 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 		return nil, err
 	}
 	if settings.Region == "" {
-		settings.Region = "us-east-1" // stores other than AWS's ask for one, and do not look at it
+		settings.Region = "us-east-1" // stores other than AWS's require a region and ignore it
 	}
 	return s3.NewFromConfig(settings, func(s *s3.Options) {
 		s.UsePathStyle = o.PathStyle
-		// A store may have one of several ask again that want one name at a time; the others exist by then.
+		// If several requests write the same name, a store may ask one to retry; the object exists by then.
 		s.Retryer = retry.AddWithErrorCodes(s.Retryer, "ConditionalRequestConflict")
 		s.APIOptions = append(s.APIOptions, checkLists)
 		if o.Endpoint != "" {
 			s.BaseEndpoint = aws.String(o.Endpoint)
-			// Checksums in trailers are AWS's alone; all stores know one in the head, without which nothing
-			// may be stored where objects are locked by default.
+			// Only AWS supports checksums in trailers. All stores support them in headers, and require them in buckets
+			// with default object locks.
 			s.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 			s.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 			s.APIOptions = append(s.APIOptions, smithyhttp.AddContentChecksumMiddleware)
@@ -97,11 +97,11 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 	}), nil
 }
 
-// errCutOff is what is not all of a list.
+// errCutOff is returned for a truncated list.
 var errCutOff = errors.New("the store cuts the list off, and does not say how to ask for the rest")
 
-// checkLists has each part of a list looked at. The libraries take any page of the web for an empty list, and one of a
-// store that knows the older kind of lists alone for a whole one.
+// checkLists checks every page of a list. The libraries treat any web page as an empty list, and a page from a store
+// that only supports the older list API as a complete list.
 func checkLists(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("CheckLists", func(
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
@@ -124,12 +124,12 @@ func checkList(answer *s3.ListObjectsV2Output) error {
 	return nil
 }
 
-// clearTimeout bounds what is not needed for a backup.
+// clearTimeout limits work that a backup does not depend on.
 const clearTimeout = time.Minute
 
-// clear aborts uploads of data in a directory that were begun before a time, as by those who were killed since: their
-// parts take as much room as a backup each, and no list has them. Whoever may not, or a store that cannot, leaves that
-// to the bucket.
+// clear aborts uploads of data in a directory that were started before a time and abandoned, for example by killed
+// processes. Their parts take up as much space as a backup each, and do not appear in lists. If permissions or the
+// store do not allow it, that is left to the bucket.
 func (o objects) clear(ctx context.Context, dir string, before time.Time) {
 	var client *s3.Client
 	if !o.bucket.As(&client) {
@@ -155,7 +155,7 @@ func (o objects) clear(ctx context.Context, dir string, before time.Time) {
 	}
 }
 
-// lockedUntil is until when what is created at a time is locked; zero if it is not.
+// lockedUntil returns until when an object created at that time is locked, or zero.
 func (o S3) lockedUntil(at time.Time) time.Time {
 	if o.LockFor <= 0 {
 		return time.Time{}
@@ -163,7 +163,7 @@ func (o S3) lockedUntil(at time.Time) time.Time {
 	return at.UTC().Add(o.LockFor).Truncate(time.Second)
 }
 
-// lock has an upload locked, such that whoever has all rights cannot take it back.
+// lock locks an upload so that even full permissions cannot remove the lock.
 func lock(until time.Time) func(as func(any) bool) error {
 	return func(as func(any) bool) error {
 		var upload *transfermanager.UploadObjectInput
@@ -175,7 +175,7 @@ func lock(until time.Time) func(as func(any) bool) error {
 	}
 }
 
-// confirm reports what was asked for and is not so of an object: some stores pass over what they do not know.
+// confirm returns an error if an object lacks a requested property: some stores ignore unknown settings.
 func (o S3) confirm(a *blob.Attributes, until time.Time) error {
 	var head s3.HeadObjectOutput
 	if !a.As(&head) {
@@ -200,8 +200,7 @@ func (o S3) confirm(a *blob.Attributes, until time.Time) error {
 	return nil
 }
 
-// isKey reports whether the key that the store names may be the one that was asked for. Which one an alias stands for
-// is not known here.
+// isKey reports whether the key named by the store may be the requested one. The key behind an alias is not known here.
 func (o S3) isKey(key string) bool {
 	if strings.HasPrefix(o.KMSKey, "alias/") || strings.Contains(o.KMSKey, ":alias/") {
 		return true

@@ -25,8 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// versitygw serves S3 as AWS does, behind TLS: the program s3 of the sandbox, which QUORATE_S3
-// names.
+// versitygw serves S3 like AWS, behind TLS, with the sandbox program s3 that QUORATE_S3 names.
 func versitygw(t *testing.T) (objects, *front) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "data", "backups"), 0o700); err != nil {
@@ -43,20 +42,20 @@ func versitygw(t *testing.T) (objects, *front) {
 	return open(t, "s3://backups/ours", f.options), f
 }
 
-// key is the one that programs and clients take from now on.
+// key sets the access key that programs and clients use from now on.
 func key(t *testing.T, name string) {
 	t.Setenv("AWS_ACCESS_KEY_ID", name)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "not a secret")
 }
 
-// serveS3 serves a directory, with the key of the environment.
+// serveS3 serves a directory, with the access key from the environment.
 func serveS3(t *testing.T, dir string) http.Handler {
 	t.Helper()
 	program := os.Getenv("QUORATE_S3")
 	if program == "" {
 		t.Skip("QUORATE_S3 names no program that serves S3; make test sets it")
 	}
-	sockets, err := os.MkdirTemp("", "s3-") // the paths of sockets are short
+	sockets, err := os.MkdirTemp("", "s3-") // socket paths must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +63,7 @@ func serveS3(t *testing.T, dir string) http.Handler {
 	socket := filepath.Join(sockets, "s3")
 	server := exec.Command(program, dir, socket)
 	server.Stderr = os.Stderr
-	stdin, err := server.StdinPipe() // it ends when this closes
+	stdin, err := server.StdinPipe() // the program ends when this closes
 	if err == nil {
 		err = server.Start()
 	}
@@ -88,13 +87,13 @@ func serveS3(t *testing.T, dir string) http.Handler {
 	return &httputil.ReverseProxy{
 		Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true},
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "s3", r.In.Host // what is signed
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "s3", r.In.Host // the host is part of the signature
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 }
 
-// client is the client of an S3 store.
+// client returns the client of an S3 store.
 func client(t *testing.T, b objects) *s3.Client {
 	t.Helper()
 	var c *s3.Client
@@ -104,15 +103,15 @@ func client(t *testing.T, b objects) *s3.Client {
 	return c
 }
 
-// s3Answer answers as S3 does.
+// s3Answer sends an S3 error.
 func s3Answer(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(status)
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>a message</Message></Error>", code)
 }
 
-// TestLocked: what the store keeps by an object lock stays, whoever deletes it is told so. As AWS does, the
-// store takes nothing into such a bucket that comes without a checksum of its content.
+// TestLocked checks that objects with a lock are kept, and that deletions are refused with an error. Like AWS, the
+// store accepts objects in such a bucket only with a checksum of their content.
 func TestLocked(t *testing.T) {
 	b, f := versitygw(t)
 	c := client(t, b)
@@ -155,7 +154,8 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestEchoOfParts: that an upload in parts was completed by a request whose answer was lost is found out.
+// TestEchoOfParts checks that an upload in parts is recognized as complete if the response of the last request was
+// lost.
 func TestEchoOfParts(t *testing.T) {
 	b, f := versitygw(t)
 	var completed atomic.Int32
@@ -178,7 +178,7 @@ func TestEchoOfParts(t *testing.T) {
 	}
 }
 
-// TestConflict: a store that is asked for one name by several at a time may have one of them ask again.
+// TestConflict checks that a request is retried if several write the same name and the store asks for it.
 func TestConflict(t *testing.T) {
 	b, f := versitygw(t)
 	var asked atomic.Int32
@@ -199,8 +199,8 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// TestRotated: a key that the store takes no longer ends what is under way, and the error says so. Nothing
-// of it is there, and with the new key it is done.
+// TestRotated checks that a revoked key ends an upload in progress, with an error that says so. Nothing of the upload
+// remains, and it succeeds with the new key.
 func TestRotated(t *testing.T) {
 	b, f := versitygw(t)
 	if err := b.Create(t.Context(), "ns/a/1", strings.NewReader("old")); err != nil {
@@ -216,7 +216,7 @@ func TestRotated(t *testing.T) {
 			return false
 		case strings.Contains(r.Header.Get("Authorization"), "Credential=new/"):
 			renewed.ServeHTTP(w, r)
-		default: // versitygw itself has another word for it
+		default: // versitygw itself uses a different code
 			s3Answer(w, http.StatusForbidden, "InvalidAccessKeyId")
 		}
 		return true
@@ -241,8 +241,8 @@ func TestRotated(t *testing.T) {
 	}
 }
 
-// TestBucketIsGone: that says nothing of what was in it. A backup whose data were said to be gone would be
-// called damaged.
+// TestBucketIsGone checks that a missing bucket says nothing about its content. Otherwise, backups would be reported as
+// damaged because their data is missing.
 func TestBucketIsGone(t *testing.T) {
 	for name, gone := range map[string]func(*testing.T) Bucket{
 		"s3": func(t *testing.T) Bucket { _, f := versitygw(t); return open(t, "s3://gone/ours", f.options) },
@@ -271,7 +271,7 @@ func TestBucketIsGone(t *testing.T) {
 	}
 }
 
-// TestOneCreatesParts: of many that upload one name in parts, one does.
+// TestOneCreatesParts checks that only one of many concurrent uploads of a name in parts succeeds.
 func TestOneCreatesParts(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		const writers = 8
@@ -295,7 +295,8 @@ func TestOneCreatesParts(t *testing.T) {
 	})
 }
 
-// TestOneManifest: of many that commit one slot, one does, and all are told which.
+// TestOneManifest checks that only one of many concurrent commits of a slot succeeds, and that all return the same
+// manifest.
 func TestOneManifest(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		data := make([]string, 8)
@@ -322,7 +323,7 @@ func TestOneManifest(t *testing.T) {
 	})
 }
 
-// TestOddOrder: a store that lists in any order, and names one thing on two pages, changes nothing.
+// TestOddOrder checks that the order of a list, and names repeated across pages, do not matter.
 func TestOddOrder(t *testing.T) {
 	b, f := azure(t)
 	f.store.(*azureStub).odd = true
@@ -345,8 +346,8 @@ func TestOddOrder(t *testing.T) {
 	}
 }
 
-// TestNotAllOfAList: what is no list of S3's, or not all of one, is an error. Whoever took it for the whole would restore
-// an old backup, or none.
+// TestNotAllOfAList checks that an invalid or truncated S3 list is an error. If it were treated as complete, an old
+// backup or none would be restored.
 func TestNotAllOfAList(t *testing.T) {
 	const one = "<Contents><Key>ours/ns/a/1</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
 	for name, tt := range map[string]struct {
@@ -370,7 +371,8 @@ func TestNotAllOfAList(t *testing.T) {
 	}
 }
 
-// TestNoStore: what answers in the place of a store, as the page of its console may, says nothing of what is in it.
+// TestNoStore checks that a response from something other than a store, such as a console page, says nothing about its
+// content.
 func TestNoStore(t *testing.T) {
 	for _, found := range []int{http.StatusOK, http.StatusNotFound} {
 		served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

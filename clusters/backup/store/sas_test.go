@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// However badly a SAS token was pasted, no error shows it.
+// No error shows a SAS token, however badly it was pasted.
 func TestTokenIsNotShown(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "shop")
-	once, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // and no second try
+	once, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // no retries
 	defer cancel()
 	for _, token := range []string{
 		"sv=2024&sig=SECRET", `"sv=2024&sig=SECRET"`, "'sv=2024&sig=SECRET'", "sv=2024&sig=SECRET\nAZURE_STORAGE_KEY=SECRET",
@@ -20,7 +20,7 @@ func TestTokenIsNotShown(t *testing.T) {
 		t.Setenv("AZURE_STORAGE_SAS_TOKEN", token)
 		for _, endpoint := range []string{"http://127.0.0.1:1", ""} {
 			if endpoint == "" && !strings.ContainsFunc(token, notInQuery) {
-				continue // it would ask Azure
+				continue // it would contact Azure
 			}
 			bucket, err := Location{Scheme: "azblob", Bucket: "backups"}.Open(t.Context(), Options{AzureEndpoint: endpoint})
 			if err == nil {
@@ -33,7 +33,7 @@ func TestTokenIsNotShown(t *testing.T) {
 	}
 }
 
-// Whoever reads a SAS token on the way may do all that it allows: it goes by https, as the token of Google does, or nowhere.
+// A SAS token grants its rights to anyone who intercepts it, so it is sent only over https, like Google's token.
 func TestTokenIsNotSentInTheClear(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "sv=2024&sig=SECRET")
 	for endpoint, clear := range map[string]bool{
@@ -47,7 +47,7 @@ func TestTokenIsNotSentInTheClear(t *testing.T) {
 	}
 	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "")
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "shop")
-	t.Setenv("AZURE_STORAGE_KEY", "bm8gc2VjcmV0") // which signs, and is not sent
+	t.Setenv("AZURE_STORAGE_KEY", "bm8gc2VjcmV0") // used to sign, and not sent
 	if _, err := (Location{Scheme: "azblob", Bucket: "backups"}).Open(t.Context(), Options{AzureEndpoint: "http://azurite:10000/shop"}); err != nil {
 		t.Error(err)
 	}

@@ -25,7 +25,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// eachBucket runs a test with every kind of bucket that can be served here.
+// eachBucket runs a test with every kind of bucket that is available.
 func eachBucket(t *testing.T, test func(t *testing.T, b Bucket)) {
 	t.Run("directory", func(t *testing.T) { test(t, directory{t.TempDir()}) })
 	t.Run("objects", func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestBucket(t *testing.T) {
 	})
 }
 
-// TestHalfIsNone: what ends midway leaves nothing behind, under no name.
+// TestHalfIsNone checks that an interrupted upload leaves nothing behind, under any name.
 func TestHalfIsNone(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		broken := io.MultiReader(strings.NewReader(strings.Repeat("x", 100_000)), iotest.ErrReader(errors.New("cut")))
@@ -116,7 +116,7 @@ func TestHalfIsNone(t *testing.T) {
 	})
 }
 
-// TestOneCreates: of many that create one name, one does.
+// TestOneCreates checks that only one of many concurrent creations of a name succeeds.
 func TestOneCreates(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		var won atomic.Int32
@@ -138,7 +138,7 @@ func TestOneCreates(t *testing.T) {
 	})
 }
 
-// TestListMustBeWhole: a directory that cannot be read is not an empty one.
+// TestListMustBeWhole checks that an unreadable directory is not treated as empty.
 func TestListMustBeWhole(t *testing.T) {
 	if _, err := (directory{filepath.Join(t.TempDir(), "gone")}).List(t.Context(), ""); err == nil {
 		t.Error("what is not there was listed")
@@ -165,8 +165,8 @@ func TestNamesStayInside(t *testing.T) {
 	}
 }
 
-// TestLinks: a store behind a link is that store, and one with a link in it cannot be listed. Either
-// way it is not taken for an empty one. What is no part of a store is in nobody's way.
+// TestLinks checks that a link to a store can be used, and that a store that contains a link cannot be listed. Neither
+// is treated as empty. Files that do not belong to the store do no harm.
 func TestLinks(t *testing.T) {
 	real := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
@@ -239,7 +239,7 @@ func slot(text string) time.Time {
 
 const id, otherID = "00000000000000aa", "00000000000000bb"
 
-// TestRead: names say what there is; those of others say nothing.
+// TestRead checks which backups the names in a store state, and that unknown names are ignored.
 func TestRead(t *testing.T) {
 	one := "ns/a/" + id + "/20261122t180000z"
 	got := read([]string{
@@ -247,8 +247,8 @@ func TestRead(t *testing.T) {
 		"ns/a/" + id + "/20261122t190000z.suspect.json",
 		"ns/a/" + id + "/20261122t190000z-9-0123abcd.db",
 		"ns/a/" + otherID + "/20261121t190000z.json", "ns/a/" + otherID + "/20261121t190000z.damaged.json",
-		"ns/a/" + id + "/20261122t200000z.verified.json", // of a manifest that is gone
-		"ns/a/" + id + "/20269922t200000z.json",          // no time
+		"ns/a/" + id + "/20261122t200000z.verified.json", // its manifest is gone
+		"ns/a/" + id + "/20269922t200000z.json",          // not a valid time
 		"ns/a/" + id + "/x/20261122t200000z.json", "ns/A/" + id + "/20261122t200000z.json", "ns/a/aa/20261122t200000z.json", "readme.md",
 		"ns/a/" + id + "/20261122t200000z-9-0123abcd.db.exe",
 	})
@@ -291,7 +291,7 @@ func manifest() Manifest {
 	return m
 }
 
-// TestManifest: the first one stays, and one that is about something else is not believed.
+// TestManifest checks that the first manifest is kept, and that a manifest of another backup is rejected.
 func TestManifest(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()
@@ -338,7 +338,7 @@ func TestManifest(t *testing.T) {
 	})
 }
 
-// TestRemove deletes the manifest first, and all that belongs to it.
+// TestRemove checks that the manifest is deleted first, and then everything that belongs to it.
 func TestRemove(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()
@@ -372,8 +372,8 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-// TestRemoveAsListed: nothing of a backup is left that was listed, its marks of rereads included, and the store is not
-// listed again for that; what is of another backup stays.
+// TestRemoveAsListed checks that nothing of a listed backup is left, including reread marks, without listing again.
+// Objects of another backup are kept.
 func TestRemoveAsListed(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m, suspect := manifest(), manifest()
@@ -390,7 +390,7 @@ func TestRemoveAsListed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for i := range 2 { // where the store holds on to old marks
+			for i := range 2 { // as if the store had refused to delete old marks
 				if err := b.Create(t.Context(), m.Backup().readName(m.Slot.Add(time.Duration(i+1)*time.Hour)), strings.NewReader("{}")); err != nil {
 					t.Fatal(err)
 				}
@@ -415,15 +415,15 @@ func TestRemoveAsListed(t *testing.T) {
 	})
 }
 
-// unlisted is a bucket that is not to be listed.
+// unlisted is a bucket that must not be listed.
 type unlisted struct{ Bucket }
 
 func (unlisted) List(context.Context, string) ([]string, error) {
 	return nil, errors.New("it was listed again")
 }
 
-// TestDamageFoundMeanwhile: whoever has read a backup before its data broke does not say that it is
-// sound after somebody else has found that; and what was found good before does not outlive damage.
+// TestDamageFoundMeanwhile checks that a sound result from before the damage does not override damage found by another
+// process since, and that damage overrides earlier good results.
 func TestDamageFoundMeanwhile(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()
@@ -462,7 +462,7 @@ func TestDamageFoundMeanwhile(t *testing.T) {
 		if err := later.Withdraw(t.Context(), b); err != nil || state().Verified || state().Damaged {
 			t.Errorf("%+v %v", state(), err)
 		}
-		// Nor does one who has found just before that there is no damage on record.
+		// The same applies if the slow one has just found that no damage is recorded.
 		slow, quick = begin(), begin()
 		quick.Damage = "it is"
 		if err := slow.Record(t.Context(), meanwhile{b, func() error { return quick.Record(t.Context(), b) }}); err != nil || !state().Damaged {
@@ -471,7 +471,7 @@ func TestDamageFoundMeanwhile(t *testing.T) {
 	})
 }
 
-// meanwhile is a bucket in which somebody else does something before anything is replaced.
+// meanwhile is a bucket in which another process acts before every replacement.
 type meanwhile struct {
 	Bucket
 	do func() error
@@ -481,15 +481,16 @@ func (m meanwhile) Replace(ctx context.Context, name string, content io.Reader) 
 	return errors.Join(m.do(), m.Bucket.Replace(ctx, name, content))
 }
 
-// keeping is a store that lets nobody delete, be there something or not, as Google's and Azure's do to whoever has no right.
+// keeping is a store that refuses every deletion, of existing or missing names, as Google's and Azure's do without
+// permission.
 type keeping struct{ Bucket }
 
 func (keeping) Delete(_ context.Context, name string) error {
 	return fmt.Errorf("delete %s: %w", name, ErrHeld)
 }
 
-// TestNoRightToDelete: whoever may not delete records what a backup is all the same, and damage outweighs what was found
-// before.
+// TestNoRightToDelete checks that results are recorded without the right to delete, and that damage overrides earlier
+// results.
 func TestNoRightToDelete(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		kept, m := keeping{b}, manifest()
@@ -531,7 +532,7 @@ func TestNoRightToDelete(t *testing.T) {
 	})
 }
 
-// fixed is a store that lets nobody delete or replace, as one of Google's with a retention policy does.
+// fixed is a store that refuses to delete or replace objects, such as one of Google's with a retention policy.
 type fixed struct{ keeping }
 
 func (f fixed) Replace(ctx context.Context, name string, content io.Reader) error {
@@ -542,8 +543,8 @@ func (f fixed) Replace(ctx context.Context, name string, content io.Reader) erro
 	return err
 }
 
-// TestNoRightToReplace: a backup that was verified can be drilled, and verified again, where what says so already stays;
-// and what says something else is not taken for that.
+// TestNoRightToReplace checks that a verified backup can be drilled and verified again if the existing mark already
+// states the same. A mark that states something else is not accepted.
 func TestNoRightToReplace(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		held, m := fixed{keeping{b}}, manifest()
@@ -573,8 +574,8 @@ func TestNoRightToReplace(t *testing.T) {
 	})
 }
 
-// TestDamageIsAShortLine: what strangers have written into a manifest is repeated by errors, and not in what is stored of
-// the damage; whatever is on record of it, the backup can be read back again.
+// TestDamageIsAShortLine checks that errors repeat untrusted text from a manifest, but the stored damage does not.
+// Whatever the recorded damage is, the backup can be read back again.
 func TestDamageIsAShortLine(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()
@@ -629,7 +630,7 @@ func TestDamageIsAShortLine(t *testing.T) {
 	})
 }
 
-// TestConfirm: nothing is given up for a backup of which something else was found, or whose data are not there.
+// TestConfirm checks that no backup is deleted because of one with a different result or with missing data.
 func TestConfirm(t *testing.T) {
 	b, m := directory{t.TempDir()}, manifest()
 	if err := b.Create(t.Context(), m.DataPath(), strings.NewReader("abc")); err != nil {
@@ -663,7 +664,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// TestPipe: whoever may write in a directory does not have others wait without end.
+// TestPipe checks that a pipe in a directory does not block readers.
 func TestPipe(t *testing.T) {
 	dir := t.TempDir()
 	if err := exec.Command("mkfifo", filepath.Join(dir, "pipe")).Run(); err != nil {

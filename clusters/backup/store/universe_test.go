@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestUniverseOfCredentials: credentials for another cloud that runs Google's software do not say where backups go: who
-// has written a Secret has not been asked.
+// TestUniverseOfCredentials checks that credentials for another cloud that runs Google's software cannot redirect
+// backups: the author of a Secret does not decide where backups go.
 func TestUniverseOfCredentials(t *testing.T) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

@@ -12,46 +12,46 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Verification is what is found when a backup is read back.
+// Verification is the result of reading a backup back.
 type Verification struct {
 	Format string `json:"format"`
-	// At is when it was begun: what happened to the backup since, it has not seen.
+	// At is when it was begun. It does not cover later changes to the backup.
 	At     time.Time `json:"at"`
 	SHA256 string    `json:"sha256"`
-	// Damage that was found, empty if there is none. It is stored as a short line: an error may repeat what strangers
-	// have written.
+	// Damage describes the damage that was found, or is empty. It is stored as a short line, because an error may
+	// repeat untrusted text.
 	Damage string `json:"damage,omitempty"`
 
 	of Manifest
-	// known is the damage that was on record when it was begun, as it is stored.
+	// known is the damage mark as it was stored when the verification began.
 	known []byte
 }
 
-// maxDamage is how many bytes of the damage are stored.
+// maxDamage is the maximum number of bytes of the damage that are stored.
 const maxDamage = 1 << 10
 
-// PendingVerification is one that was begun, and that another process goes on with.
+// PendingVerification is a verification that another process will continue.
 type PendingVerification struct {
 	Verification Verification `json:"verification"`
 	Manifest     Manifest     `json:"manifest"`
-	// Known is the damage that was on record when it was begun, as it is stored.
+	// Known is the damage mark as it was stored when the verification began.
 	Known []byte `json:"known,omitempty"`
 }
 
-// Pending returns what another process needs to go on.
+// Pending returns what another process needs to continue the verification.
 func (v Verification) Pending() PendingVerification { return PendingVerification{v, v.of, v.known} }
 
-// Resume returns the verification that Pending was asked for.
+// Resume returns the verification on which Pending was called.
 func (p PendingVerification) Resume() Verification {
 	v := p.Verification
 	v.of, v.known = p.Manifest, p.Known
 	return v
 }
 
-// ErrOvertaken is a backup that somebody else has found damaged while it was being read.
+// ErrOvertaken is returned for a backup that another process has found damaged in the meantime.
 var ErrOvertaken = errors.New("it was found damaged meanwhile, and stays so until it is verified again")
 
-// BeginVerification notes what is on record of a backup that is about to be read.
+// BeginVerification records the known damage of a backup that is about to be read.
 func BeginVerification(ctx context.Context, b Bucket, m Manifest) (Verification, error) {
 	v := Verification{Format: Format, At: time.Now().UTC().Truncate(time.Second), SHA256: m.SHA256, of: m}
 	var err error
@@ -68,16 +68,16 @@ func (v Verification) damageOnRecord(ctx context.Context, b Bucket) ([]byte, err
 		return nil, err
 	}
 	defer mark.Close()
-	text, err := io.ReadAll(io.LimitReader(mark, maxManifest)) // strangers may have made it longer
+	text, err := io.ReadAll(io.LimitReader(mark, maxManifest)) // it may have been tampered with and be longer
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", v.of.Backup().damagedName(), err)
 	}
 	return text, nil
 }
 
-// Record stores what was found, beside the manifest, if that is still the one it was. That a backup
-// is sound takes back damage that was on record before, and none that was found since: ErrOvertaken. Damage outweighs
-// what was found before, which may stay where the store holds on to it.
+// Record stores the result next to the manifest, if the manifest has not been replaced. A sound result removes damage
+// that was recorded before the verification began. If damage was recorded since, it returns ErrOvertaken. Damage
+// overrides earlier results, which remain if the store refuses to delete them.
 func (v Verification) Record(ctx context.Context, b Bucket) error {
 	of := v.of.Backup()
 	if v.Damage != "" {
@@ -96,16 +96,16 @@ func (v Verification) Record(ctx context.Context, b Bucket) error {
 	}
 	err = v.of.record(ctx, b, of.verifiedName(), v)
 	if errors.Is(err, ErrHeld) && Confirm(ctx, b, of) == nil {
-		return nil // the store holds on to what says so already
+		return nil // the store refuses to replace what already states the same
 	}
 	if err != nil || now == nil {
-		return err // what is on record since then stays
+		return err // what was recorded since then is kept
 	}
 	return remove(ctx, b, of.damagedName())
 }
 
-// RecordRead stores that what is stored was read again, and takes the place of what said so before: that it is what it
-// was says no more of it than was known. Damage is recorded as Record does.
+// RecordRead records that the stored bytes were reread, and replaces earlier such marks. Intact bytes do not show more
+// about the backup than was known. Damage is recorded as by Record.
 func (v Verification) RecordRead(ctx context.Context, b Bucket) error {
 	if v.Damage != "" {
 		return v.Record(ctx, b)
@@ -120,17 +120,18 @@ func (v Verification) RecordRead(ctx context.Context, b Bucket) error {
 	}
 	for _, name := range before {
 		if name >= of.readName(v.At) {
-			continue // what somebody else has noted meanwhile stays
+			continue // keep what another process has recorded in the meantime
 		}
 		if err := unlessHeld(remove(ctx, b, name)); err != nil {
-			return err // the newest one counts, where the store holds on to others
+			return err // only the newest mark counts, so older ones may remain
 		}
 	}
 	return nil
 }
 
-// Condemn records that a backup is damaged whose manifest is not to be trusted, so that it counts no more: ErrNotFound
-// if there is none any more. Of a manifest that is right, or may be that of a newer version, nothing is recorded.
+// Condemn records that a backup with an untrusted manifest is damaged, so that it no longer counts. It returns
+// ErrNotFound if the manifest no longer exists. It records nothing if the manifest is valid or may be that of a newer
+// version.
 func Condemn(ctx context.Context, b Bucket, of Backup) error {
 	_, err := ReadManifest(ctx, b, of)
 	if !errors.Is(err, ErrManifest) || errors.Is(err, ErrFormat) {
@@ -148,7 +149,7 @@ func Condemn(ctx context.Context, b Bucket, of Backup) error {
 	return unlessHeld(remove(ctx, b, of.drilledName(), of.verifiedName()))
 }
 
-// unlessHeld is an error, unless it is that the store holds on to something.
+// unlessHeld returns err unless it is ErrHeld.
 func unlessHeld(err error) error {
 	if errors.Is(err, ErrHeld) {
 		return nil
@@ -156,13 +157,13 @@ func unlessHeld(err error) error {
 	return err
 }
 
-// Withdraw takes back whatever was found that was good, so that nothing is given up for the backup. What
-// a drill has shown goes first: it would count again as soon as the backup is verified.
+// Withdraw removes all good results, so that no other backup is deleted because of this one. The result of a drill is
+// removed first: otherwise it would count again once the backup is verified.
 func (v Verification) Withdraw(ctx context.Context, b Bucket) error {
 	return remove(ctx, b, v.of.Backup().drilledName(), v.of.Backup().verifiedName())
 }
 
-// record stores what was found beside the manifest, if that is still the one it was.
+// record stores a result next to the manifest, if the manifest has not been replaced.
 func (m Manifest) record(ctx context.Context, b Bucket, name string, found any) error {
 	of := m.Backup()
 	if now, err := ReadManifest(ctx, b, of); err != nil {
@@ -177,33 +178,31 @@ func (m Manifest) record(ctx context.Context, b Bucket, name string, found any) 
 	return b.Replace(ctx, name, bytes.NewReader(append(text, '\n')))
 }
 
-// Drill is what a trial restore showed: etcd starts with the backup, and holds what was backed up.
+// Drill is the result of a trial restore: etcd starts with the backup, and holds what was backed up.
 type Drill struct {
 	Format string    `json:"format"`
 	At     time.Time `json:"at"`
-	// SHA256 of the data as they are stored.
+	// SHA256 is the checksum of the data as it is stored.
 	SHA256 string `json:"sha256"`
-	// EtcdVersion of the etcd that was started, and Revision of the backup, which it had reached.
+	// EtcdVersion is the version of the etcd that was started. Revision is that of the backup, which etcd reached.
 	EtcdVersion string `json:"etcdVersion"`
 	Revision    int64  `json:"revision"`
-	// Seconds for fetching and checking the backup, making a data directory of it, and until etcd
-	// answered.
+	// Seconds to fetch and check the backup, to create a data directory from it, and until etcd responded.
 	FetchSeconds   float64 `json:"fetchSeconds"`
 	RestoreSeconds float64 `json:"restoreSeconds"`
 	StartSeconds   float64 `json:"startSeconds"`
-	// Uncompared says why the data could not be compared, which is that the backup's hash is not
-	// known; empty if they were, and are the same.
+	// Uncompared is why the data could not be compared: the backup's hash is not known. It is empty if the data was
+	// compared and is the same.
 	Uncompared string `json:"uncompared,omitempty"`
 
-	// Verification that is part of it.
+	// Verification is the verification that is part of the drill.
 	Verification Verification `json:"-"`
 }
 
-// Seconds that all of it took.
+// Seconds returns the total duration.
 func (d Drill) Seconds() float64 { return d.FetchSeconds + d.RestoreSeconds + d.StartSeconds }
 
-// Record stores what was found as Verification does: the backup is verified as well, since it was
-// read back.
+// Record stores the result like Verification.Record. The backup is recorded as verified, too, because it was read back.
 func (d Drill) Record(ctx context.Context, b Bucket) error {
 	if err := d.Verification.Record(ctx, b); err != nil {
 		return err
@@ -211,8 +210,8 @@ func (d Drill) Record(ctx context.Context, b Bucket) error {
 	return d.Verification.of.record(ctx, b, d.Verification.of.Backup().drilledName(), d)
 }
 
-// Confirm reports whether a backup is what was verified: its data are there, what was found is about
-// them, and nobody has found damage since.
+// Confirm returns an error unless a backup is still as it was verified: its data exists, the result belongs to it, and
+// no damage has been found since.
 func Confirm(ctx context.Context, b Bucket, of Backup) error {
 	m, err := ReadUseful(ctx, b, of)
 	if err != nil {
