@@ -13,38 +13,38 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// Again says which stored backups are read again, to see whether they are still what was stored.
+// Again specifies which stored backups to reread, to check whether they are still intact.
 type Again struct {
-	// After is for how long a backup was not read that is due, and Count how many are read at most.
+	// After is the minimum age of the last read. Count is the maximum number of backups to read.
 	After time.Duration
 	Count int
-	// MaxBytes is how large what is stored of one may be; 0 stands for any size.
+	// MaxBytes is the maximum stored size of a backup; 0 means no limit.
 	MaxBytes int64
 	Now      time.Time
 	Progress Progress
 }
 
-// ReadAgain is what came of it.
+// ReadAgain is the result of rereading backups.
 type ReadAgain struct {
-	// Read are those that were read, and Bytes how many bytes that were. Damaged are those of them that are not what
-	// was stored, and those whose manifests are not to be trusted.
+	// Read lists the backups that were read, and Bytes is their total size. Damaged lists those that are not intact or
+	// have untrusted manifests.
 	Read, Damaged []store.Backup
 	Bytes         int64
-	// Good is how many good backups there are, and Oldest since when the one of them was not read that was not read
-	// for the longest time; zero if there is none.
+	// Good is the number of good backups. Oldest is when the least recently read of them was last read, or zero if
+	// there are none.
 	Good   int
 	Oldest time.Time
-	// Unread says why one that was due could not be read; nil if there is none.
+	// Unread is why a backup that was due could not be read, or nil.
 	Unread error
 }
 
-// maxUnread is how many backups that cannot be read are passed over, to get at those behind them, of which as many may
-// be as well.
+// maxUnread is how many unreadable backups may come first before others get a turn. As many of those others may be
+// unreadable, too.
 const maxUnread = 3
 
-// Do reads what is stored of the backups that were not read for the longest time, and records what it finds. It needs
-// no key: the bytes are held against the checksum that was taken when they were stored. A backup that is deleted
-// meanwhile is none, and what cannot be read says nothing about a backup.
+// Do rereads the backups that have not been read for the longest time, and records the results. It needs no key: the
+// stored bytes are compared with the checksum from when they were stored. A backup that is deleted in the meantime is
+// skipped, and a failed read says nothing about a backup.
 func (a Again) Do(ctx context.Context, from store.Bucket, l store.Listing) ReadAgain {
 	var found ReadAgain
 	good := l.LeastRecentlyRead(a.Now)
@@ -76,8 +76,8 @@ func (a Again) Do(ctx context.Context, from store.Bucket, l store.Listing) ReadA
 	return found
 }
 
-// readInTime reads a backup in half of the time that is left, at most, if others are due: one for which that is too
-// short is the first again the next time, and would keep the others out forever.
+// readInTime reads a backup. If others are due, it uses at most half of the remaining time: a backup that takes longer
+// would be first again the next time, and block the others forever.
 func (a Again) readInTime(
 	ctx context.Context, from store.Bucket, b store.Backup, others bool,
 ) (size int64, damaged bool, err error) {
@@ -91,14 +91,14 @@ func (a Again) readInTime(
 	ctx, cancel := context.WithTimeoutCause(ctx, share, late)
 	defer cancel()
 	size, damaged, err = a.read(ctx, from, b)
-	if err != nil && errors.Is(context.Cause(ctx), late) && !errors.Is(err, late) { // libraries do not know causes
+	if err != nil && errors.Is(context.Cause(ctx), late) && !errors.Is(err, late) { // libraries ignore causes
 		err = fmt.Errorf("%w: %w", late, err)
 	}
 	return size, damaged, err
 }
 
-// turns are those that are due, the least recently read first. The first ones may never be readable, as where the
-// store has archived them: those behind them take turns.
+// turns returns the backups that are due, the least recently read first. The first few may never be readable, for
+// example if the store has archived them, so the order of the others starts at a random one.
 func (a Again) turns(good []store.Backup) []store.Backup {
 	due := slices.DeleteFunc(slices.Clone(good), func(b store.Backup) bool {
 		return a.Now.Sub(b.UnreadSince(a.Now)) < a.After
@@ -111,7 +111,7 @@ func (a Again) turns(good []store.Backup) []store.Backup {
 	return slices.Concat(due[:maxUnread], behind[at:], behind[:at])
 }
 
-// count counts the good backups, of those that were good before.
+// count counts the good backups among those that were good before.
 func (r *ReadAgain) count(before []store.Backup, now time.Time) {
 	for _, b := range before {
 		if slices.Contains(r.Damaged, b) {
@@ -128,10 +128,10 @@ func (r *ReadAgain) count(before []store.Backup, now time.Time) {
 	}
 }
 
-// errReplaced is a backup of whose slot there is another one meanwhile.
+// errReplaced is returned if another backup has replaced this one in its slot.
 var errReplaced = errors.New("it was replaced meanwhile")
 
-// read reads what is stored of a backup, and records what it finds.
+// read reads the stored bytes of a backup and records the result.
 func (a Again) read(ctx context.Context, from store.Bucket, b store.Backup) (size int64, damaged bool, err error) {
 	m, err := store.ReadManifest(ctx, from, b)
 	switch {
@@ -149,7 +149,7 @@ func (a Again) read(ctx context.Context, from store.Bucket, b store.Backup) (siz
 		return 0, false, err
 	}
 	size, found.Damage, err = a.compare(ctx, from, m)
-	if err == nil && found.Damage != "" { // retention deletes it for that: one look may have been wrong
+	if err == nil && found.Damage != "" { // retention deletes damaged backups, and a single read may be wrong
 		var sound string
 		if _, sound, err = a.compare(ctx, from, m); err == nil && sound == "" {
 			err = errors.New("it was read twice, and was not the same twice")
@@ -165,8 +165,7 @@ func (a Again) read(ctx context.Context, from store.Bucket, b store.Backup) (siz
 	return size, found.Damage != "", err
 }
 
-// compare reads what is stored, one byte more than there should be at most, and says what is wrong with it; empty if
-// nothing is.
+// compare reads the stored bytes, at most one more than expected, and returns what is wrong with them, or "".
 func (a Again) compare(
 	ctx context.Context, from store.Bucket, m store.Manifest,
 ) (size int64, damage string, err error) {

@@ -13,14 +13,14 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// odd is a store that has its ways.
+// odd is a store with unusual behavior.
 type odd struct {
 	store.Bucket
-	// holds: it deletes nothing.
+	// holds makes it refuse deletions.
 	holds bool
-	// archived: what is stored under a name before this one cannot be read.
+	// archived makes data with names before this one unreadable.
 	archived string
-	// short are the names of what is cut short, the first time alone.
+	// short lists the names whose content is truncated, but only on the first read.
 	short map[string]bool
 }
 
@@ -47,12 +47,12 @@ func (o odd) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	}{io.LimitReader(r, 9), r}, nil
 }
 
-// TestReadAgainWhatIsHeld: a store that holds on to old marks has backups read as any other.
+// TestReadAgainWhatIsHeld checks that rereads continue if a store refuses to delete old marks.
 func TestReadAgainWhatIsHeld(t *testing.T) {
 	b := odd{Bucket: bucketIn(t, t.TempDir()), holds: true}
 	three(t, b)
 	now := time.Now().UTC().Truncate(time.Second)
-	for i := range 2 { // marks are of when they were made, in seconds: those of the second look are other ones
+	for i := range 2 { // marks contain their time in seconds, so those of the second read differ
 		a := Again{After: time.Nanosecond, Count: 3, Now: now.Add(time.Duration(i+1) * 240 * time.Hour)}
 		if found := a.Do(t.Context(), b, listed(t, b)); len(found.Read) != 3 || found.Unread != nil {
 			t.Errorf("look %d: %d are read: %v", i, len(found.Read), found.Unread)
@@ -61,7 +61,7 @@ func TestReadAgainWhatIsHeld(t *testing.T) {
 	}
 }
 
-// TestReadAgainBehindArchived: backups that can never be read do not keep others out forever.
+// TestReadAgainBehindArchived checks that backups that can never be read do not block others forever.
 func TestReadAgainBehindArchived(t *testing.T) {
 	b := bucketIn(t, t.TempDir())
 	o, all := three(t, b)
@@ -81,7 +81,7 @@ func TestReadAgainBehindArchived(t *testing.T) {
 	t.Errorf("%s is never read", last)
 }
 
-// slow is a store that takes its time for data: for those of a backup as long as it says, and for others a second.
+// slow is a store that delays reads of data: by the configured time for a backup, or else by a second.
 type slow struct {
 	store.Bucket
 	takes map[string]time.Duration
@@ -101,8 +101,8 @@ func (s slow) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	}
 }
 
-// TestReadAgainBehindLarge: backups for which the time is too short take half of it, and those behind them are read;
-// when nobody waits, one may take all of it. The least recently read is the first all the same.
+// TestReadAgainBehindLarge checks that a backup that takes too long uses half of the time, so that those after it are
+// read. If no others are due, it may use all of the time. The least recently read backup is still first.
 func TestReadAgainBehindLarge(t *testing.T) {
 	dir := t.TempDir()
 	_, all := three(t, bucketIn(t, dir))
@@ -126,7 +126,7 @@ func TestReadAgainBehindLarge(t *testing.T) {
 		}{
 			{"20261122t190000z", 4*time.Minute + time.Second, "20261122t180000z again: it was not read within 4m0s"},
 			{"20261122t200000z", 4*time.Minute + time.Second, "20261122t180000z again: it was not read within 4m0s"},
-			{"20261122t180000z", 5 * time.Minute, ""}, // nobody waits
+			{"20261122t180000z", 5 * time.Minute, ""}, // no others are due
 			{"", 0, ""},
 		} {
 			found, took := job()
@@ -135,7 +135,7 @@ func TestReadAgainBehindLarge(t *testing.T) {
 				t.Errorf("Job %d: read %q in %s, %d good, damaged %q, unread: %v", i, ids(found.Read), took, found.Good, ids(found.Damaged), found.Unread)
 			}
 		}
-		time.Sleep(48 * time.Hour) // two that take half each leave a quarter for the third
+		time.Sleep(48 * time.Hour) // two that use half each leave a quarter for the third
 		b.takes[all[1].DataPath()], b.takes[all[2].DataPath()] = time.Hour, time.Minute
 		b.takes[all[0].DataPath()] = time.Hour
 		for range 2 {
@@ -151,7 +151,8 @@ func TestReadAgainBehindLarge(t *testing.T) {
 	})
 }
 
-// TestReadAgainLooksTwice: retention deletes what is damaged, so one look that was cut short condemns nothing.
+// TestReadAgainLooksTwice checks that one truncated read does not condemn a backup, because retention deletes damaged
+// ones.
 func TestReadAgainLooksTwice(t *testing.T) {
 	b := bucketIn(t, t.TempDir())
 	_, all := three(t, b)
@@ -162,7 +163,7 @@ func TestReadAgainLooksTwice(t *testing.T) {
 	}
 }
 
-// TestReadAgainLeavesTheRest: names that only begin as a mark does are somebody else's.
+// TestReadAgainLeavesTheRest checks that names that only begin like a mark are left alone.
 func TestReadAgainLeavesTheRest(t *testing.T) {
 	b := bucketIn(t, t.TempDir())
 	_, all := three(t, b)

@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// three are backups of three hours, the oldest first.
+// three stores the backups of three hours, the oldest first.
 func three(t *testing.T, b store.Bucket) (o Order, all []store.Manifest) {
 	t.Helper()
 	o = order(t)
@@ -42,8 +42,8 @@ func ids(backups []store.Backup) string {
 	return strings.Join(all, " ")
 }
 
-// TestReadAgain: those are read that were not read for the longest time, so many at a time, and each again only after
-// a while; who is read says no more of it than was known.
+// TestReadAgain checks that the least recently read backups are read, up to Count at a time, and each again only after
+// a while. A reread does not change what else is known about a backup.
 func TestReadAgain(t *testing.T) {
 	b := bucketIn(t, t.TempDir())
 	o, all := three(t, b)
@@ -57,7 +57,7 @@ func TestReadAgain(t *testing.T) {
 		!found.Oldest.Equal(all[2].Slot) || found.Unread != nil {
 		t.Errorf("%+v", found)
 	}
-	// Marks are of when it was read by this machine's clock.
+	// Marks contain the time of the read by this machine's clock.
 	a.Now = now.Add(time.Second)
 	found = a.Do(t.Context(), b, listed(t, b))
 	if len(found.Read) == 0 || found.Read[0].ID() != "20261122t200000z" {
@@ -84,8 +84,8 @@ func TestReadAgain(t *testing.T) {
 	}
 }
 
-// TestReadAgainFindsDamage: what is not what was stored counts no more, whatever was found of it before; so does what has
-// a manifest that lies, and not what may be of a newer version.
+// TestReadAgainFindsDamage checks that a backup that differs from what was stored no longer counts, regardless of
+// earlier results. The same applies to a backup with a false manifest, but not to one that may be of a newer version.
 func TestReadAgainFindsDamage(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil   func(b store.Bucket, m store.Manifest) error
@@ -170,7 +170,7 @@ func manifestOf(m store.Manifest) string {
 	return m.Backup().Cluster.String() + "/" + m.ClusterID + "/" + m.Backup().ID() + ".json"
 }
 
-// pruning is a store from which a backup is deleted while it is read, and where the rest of it is missing then.
+// pruning is a store that deletes a backup while it is being read.
 type pruning struct {
 	store.Bucket
 	m store.Manifest
@@ -185,7 +185,7 @@ func (p pruning) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return p.Bucket.Open(ctx, name)
 }
 
-// silent is a store that does not give data.
+// silent is a store that never returns data.
 type silent struct{ store.Bucket }
 
 func (s silent) Open(ctx context.Context, name string) (io.ReadCloser, error) {
@@ -195,8 +195,8 @@ func (s silent) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return s.Bucket.Open(ctx, name)
 }
 
-// TestReadAgainMeanwhile: a backup that is deleted while it is read is not damaged, and nothing is left of it; nor is
-// one that the store does not give, which is told.
+// TestReadAgainMeanwhile checks that a backup that is deleted while it is read is not reported as damaged, and that
+// nothing is left of it. A backup that the store does not return is not damaged either, but is reported.
 func TestReadAgainMeanwhile(t *testing.T) {
 	b := bucketIn(t, t.TempDir())
 	o, all := three(t, b)
@@ -214,8 +214,8 @@ func TestReadAgainMeanwhile(t *testing.T) {
 	}
 }
 
-// TestReadAgainOfTheFuture: neither a backup of tomorrow nor a time of tomorrow at which one was read keeps another from
-// being read.
+// TestReadAgainOfTheFuture checks that neither a backup nor a read mark of the future prevents other backups from being
+// read.
 func TestReadAgainOfTheFuture(t *testing.T) {
 	b := bucketIn(t, t.TempDir())
 	_, all := three(t, b)

@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestAtOnce: two and ten of each of those that back up, verify, try out and prune work on one store at a time.
-// No manifest is without its data, none is called damaged, and of what was verified the newest is there.
+// TestAtOnce runs two and ten each of backups, verifications, drills and prunes on one store at the same time. Every
+// manifest keeps its data, no backup is reported as damaged, and the newest verified one is kept.
 func TestAtOnce(t *testing.T) {
 	for _, each := range []int{2, 10} {
 		t.Run(fmt.Sprint(each), func(t *testing.T) {
@@ -26,14 +26,14 @@ func TestAtOnce(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range each {
 				all.Go(func() {
-					for round := range 4 { // two of them back up each slot
+					for round := range 4 { // two workers back up each slot
 						o := o
 						o.Slot = o.Slot.Add(time.Duration(round*each+i/2) * time.Second)
 						taken, err := Take(t.Context(), sound(t), o)
 						if err == nil {
 							_, err = taken.Store(t.Context(), b, o)
 						}
-						// Another one of its slot may be stored, and pruned again, meanwhile.
+						// Another backup of the slot may have been stored and pruned in the meantime.
 						if err != nil && !errors.Is(err, store.ErrNotFound) {
 							t.Errorf("back up: %v", err)
 						}
@@ -74,7 +74,7 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// proven is the newest slot that was verified.
+// proven is the newest verified slot.
 type proven struct {
 	mu     sync.Mutex
 	newest time.Time
@@ -97,7 +97,7 @@ func verifyNewest(
 	if err == nil {
 		err = record(t.Context(), b, found)
 	}
-	// It may have been pruned meanwhile, and stored again by another one that backs up the same slot.
+	// It may have been pruned in the meantime, and stored again by another worker on the same slot.
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrManifest) {
 		t.Errorf("verify: %v", err)
 	}
@@ -108,7 +108,7 @@ func verifyNewest(
 	}
 }
 
-// prune deletes all that it may.
+// prune deletes everything that it may.
 func prune(t *testing.T, b store.Bucket, of store.Cluster, now time.Time) {
 	listing, err := store.List(t.Context(), b, of)
 	if err != nil {
@@ -136,7 +136,7 @@ func prune(t *testing.T, b store.Bucket, of store.Cluster, now time.Time) {
 	}
 }
 
-// requireLaws wants every manifest to have its data, and returns the newest slot that is verified.
+// requireLaws requires every manifest to have its data, and returns the newest verified slot.
 func requireLaws(t *testing.T, b store.Bucket, of store.Cluster) (newest time.Time) {
 	t.Helper()
 	listing, err := store.List(t.Context(), b, of)
@@ -154,8 +154,8 @@ func requireLaws(t *testing.T, b store.Bucket, of store.Cluster) (newest time.Ti
 	return newest
 }
 
-// echoing is a store that says of all that it creates that it was there already, as one does that is asked again
-// since its answer was lost.
+// echoing is a store that reports everything it creates as already existing, as after a repeated request when the
+// response was lost.
 type echoing struct{ store.Bucket }
 
 func (e echoing) Create(ctx context.Context, name string, content io.Reader) error {
@@ -165,8 +165,8 @@ func (e echoing) Create(ctx context.Context, name string, content io.Reader) err
 	return store.ErrExists
 }
 
-// TestOwnEcho: what was stored by a request whose answer was lost is a backup like any other; what is not as long
-// as what was sent is somebody else's.
+// TestOwnEcho checks that data stored by a request whose response was lost becomes a normal backup, but not data of a
+// different size, which was not stored by this process.
 func TestOwnEcho(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	m := stored(t, echoing{b}, o)
@@ -189,7 +189,7 @@ func TestOwnEcho(t *testing.T) {
 	}
 }
 
-// cutting is a store that creates a little less than it is given.
+// cutting is a store that truncates what it creates.
 type cutting struct{ store.Bucket }
 
 func (c cutting) Create(ctx context.Context, name string, content io.Reader) error {

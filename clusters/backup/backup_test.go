@@ -55,7 +55,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestTakeRefuses: nothing of what is not proven counts, and nothing of it is left.
+// TestTakeRefuses checks that an unproven snapshot is rejected and leaves nothing behind.
 func TestTakeRefuses(t *testing.T) {
 	whole := backuptest.MustSnapshot(t)
 	flipped := slices.Clone(whole)
@@ -86,8 +86,8 @@ func TestTakeRefuses(t *testing.T) {
 	}
 }
 
-// TestInspectFindsDamage: bytes that were changed together with the checksum are damage, of which
-// nothing ends this process.
+// TestInspectFindsDamage checks that bytes that were changed together with the checksum are reported as damage, and do
+// not end this process.
 func TestInspectFindsDamage(t *testing.T) {
 	whole := backuptest.MustSnapshot(t)
 	for _, c := range []struct {
@@ -108,7 +108,7 @@ func TestInspectFindsDamage(t *testing.T) {
 	}
 }
 
-// encodings are all ways to store a backup, with the identity that reads it.
+// encodings returns all ways to store a backup, with the identities that can read it.
 func encodings(t testing.TB) map[string]struct {
 	Encoding
 	identity age.Identity
@@ -205,7 +205,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsDamage changes what is stored, byte by byte and in length.
+// TestVerifyFindsDamage changes the stored bytes and their number.
 func TestVerifyFindsDamage(t *testing.T) {
 	for name, e := range encodings(t) {
 		dir := t.TempDir()
@@ -231,7 +231,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 		for at := 0; at < len(whole); at += max(1, len(whole)/40) {
 			spoiled := slices.Clone(whole)
 			spoiled[at] ^= 0x40
-			if e.identity != nil && at < 250 { // it is then for nobody, as far as anybody can say
+			if e.identity != nil && at < 250 { // it then seems to be encrypted to an unknown recipient
 				continue
 			}
 			verify(fmt.Sprint("flipped at ", at), spoiled, true)
@@ -247,11 +247,11 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}
 }
 
-// faulty is a bucket whose nth call fails.
+// faulty is a bucket in which the nth call fails.
 type faulty struct {
 	store.Bucket
 	left int
-	// after: the call is carried out, and its answer is lost.
+	// after makes the failing call succeed, but lose its response.
 	after bool
 }
 
@@ -293,8 +293,8 @@ func (f *faulty) Open(ctx context.Context, name string) (r io.ReadCloser, err er
 	}{io.MultiReader(io.LimitReader(r, 3000), iotest.ErrReader(errCut)), r}, nil
 }
 
-// TestStoreEndsAnywhere: wherever storing ends, there is a backup or there is none, and the next
-// attempt at the same slot makes it one.
+// TestStoreEndsAnywhere checks that, wherever storing is interrupted, the backup either exists or does not, and the
+// next attempt at the same slot completes it.
 func TestStoreEndsAnywhere(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 1; n <= 4; n++ {
@@ -322,14 +322,13 @@ func TestStoreEndsAnywhere(t *testing.T) {
 	}
 }
 
-// TestUnreadIsNotDamaged: a store that cannot be read, and a disk that is full, say nothing about a
-// backup.
+// TestUnreadIsNotDamaged checks that an unreadable store or a full disk is not reported as damage of a backup.
 func TestUnreadIsNotDamaged(t *testing.T) {
 	for name, e := range encodings(t) {
 		b, o := bucketIn(t, t.TempDir()), order(t)
 		o.Encoding = e.Encoding
 		m := stored(t, b, o)
-		if m.Bytes > 3000 { // faulty cuts it there
+		if m.Bytes > 3000 { // faulty cuts it off there
 			if found, err := Verify(t.Context(), &faulty{Bucket: b}, m, t.TempDir(), reading(e.identity)); !errors.Is(err, errCut) || found.Damage != "" {
 				t.Errorf("%s: %+v, %v", name, found, err)
 			}
@@ -345,7 +344,7 @@ func TestUnreadIsNotDamaged(t *testing.T) {
 	}
 }
 
-// TestTooLateIsNotDamaged: a time limit that ends the reading says nothing about a backup.
+// TestTooLateIsNotDamaged checks that a timeout is not reported as damage of a backup.
 func TestTooLateIsNotDamaged(t *testing.T) {
 	errLate := errors.New("it took too long")
 	for name, e := range encodings(t) {
@@ -369,7 +368,7 @@ func TestTooLateIsNotDamaged(t *testing.T) {
 	}
 }
 
-// TestSpoolIsReadAgain: what the disk has lost of a snapshot since it was proven is not stored.
+// TestSpoolIsReadAgain checks that a snapshot that has been damaged on disk since it was proven is not stored.
 func TestSpoolIsReadAgain(t *testing.T) {
 	for name, e := range encodings(t) {
 		b, o := bucketIn(t, t.TempDir()), order(t)
@@ -395,12 +394,12 @@ func TestSpoolIsReadAgain(t *testing.T) {
 	}
 }
 
-// endless reads without end.
+// endless is a reader without end.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestBounds: neither a member, nor a file, nor a manifest fills the disk.
+// TestBounds checks that a member, a file or a manifest cannot fill the disk.
 func TestBounds(t *testing.T) {
 	o := order(t)
 	o.MaxBytes = 1 << 20
@@ -428,8 +427,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestInspectionProvesNothing: bytes that are what was stored are not called damaged because this
-// machine cannot inspect them.
+// TestInspectionProvesNothing checks that intact bytes are not reported as damaged if this machine cannot inspect them.
 func TestInspectionProvesNothing(t *testing.T) {
 	b := bucketIn(t, t.TempDir())
 	m := stored(t, b, order(t))
@@ -442,8 +440,7 @@ func TestInspectionProvesNothing(t *testing.T) {
 	}
 }
 
-// TestOneSlotOneBackup: several that back up one slot at a time leave one backup, and no data but
-// its own.
+// TestOneSlotOneBackup checks that concurrent backups of one slot leave one backup, and only its data.
 func TestOneSlotOneBackup(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	results := make(chan string, 8)
@@ -469,7 +466,7 @@ func TestOneSlotOneBackup(t *testing.T) {
 	}
 }
 
-// TestFreshBackups: who asks for a backup now is not given one of earlier in the same second.
+// TestFreshBackups checks that a fresh backup is never replaced by an earlier one of the same second.
 func TestFreshBackups(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	o.Fresh = true
@@ -479,8 +476,7 @@ func TestFreshBackups(t *testing.T) {
 	}
 }
 
-// TestReadWithoutQuorate does what the manifest says, word for word, with age, zstd and etcdutl
-// alone.
+// TestReadWithoutQuorate runs the commands in the manifest verbatim, with only age, zstd and etcdutl.
 func TestReadWithoutQuorate(t *testing.T) {
 	tools := os.Getenv("QUORATE_ETCD_DIR")
 	if tools == "" {

@@ -15,16 +15,15 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// Encoding is how data are stored: compressed first, and then encrypted.
+// Encoding specifies how data is stored: compressed first, then encrypted.
 type Encoding struct {
-	// Compress with zstd.
+	// Compress compresses with zstd.
 	Compress bool
-	// Recipients who can read the backup; nobody needs a secret to make one. Without any it is not
-	// encrypted.
+	// Recipients can read the backup. No secret is needed to create a backup. Without recipients, it is not encrypted.
 	Recipients []age.Recipient
 }
 
-// The window bounds what it takes to read a backup as well: whoever reads it needs as much.
+// The window also limits the memory for reading a backup, which needs as much.
 const zstdWindow = 4 << 20
 
 func (e Encoding) compression() string {
@@ -41,11 +40,11 @@ func (e Encoding) encryption() string {
 	return ""
 }
 
-// ErrRecipients are recipients of whom age writes more than it reads: nobody could read the backup.
+// ErrRecipients is returned for so many recipients that age can write the backup, but not read it.
 var ErrRecipients = errors.New("nobody could read what is encrypted to so many recipients")
 
-// Check refuses recipients to whom age encrypts what it does not decrypt: it bounds the headers that it reads, and not
-// those that it writes.
+// Check rejects recipients for which age could not decrypt what it encrypts: age limits the headers that it reads, but
+// not those that it writes.
 func (e Encoding) Check() error {
 	if len(e.Recipients) == 0 {
 		return nil
@@ -60,12 +59,12 @@ func (e Encoding) Check() error {
 	return nil
 }
 
-// encode writes plain data to w as they are stored.
+// encode writes plain data to w in its stored form.
 func (e Encoding) encode(w io.Writer, plain io.Reader) error {
 	if err := e.Check(); err != nil {
 		return err
 	}
-	var closers []io.Closer // the innermost first
+	var closers []io.Closer // innermost first
 	if len(e.Recipients) > 0 {
 		encrypted, err := age.Encrypt(w, e.Recipients...)
 		if err != nil {
@@ -92,10 +91,10 @@ func (e Encoding) encode(w io.Writer, plain io.Reader) error {
 	return nil
 }
 
-// ErrEncrypted is a backup that none of the given identities can read.
+// ErrEncrypted is returned if none of the given identities can decrypt the backup.
 var ErrEncrypted = errors.New("it is encrypted, and no identity that was given can read it (--identity)")
 
-// decoder reads data as the member sent them. Close frees what it holds.
+// decoder returns a reader for the data as the member sent it. free releases its resources.
 func decoder(m store.Manifest, stored io.Reader, identities []age.Identity) (plain io.Reader, free func(), err error) {
 	plain, free = stored, func() {}
 	if m.Encryption == store.Age {
@@ -120,7 +119,7 @@ func decoder(m store.Manifest, stored io.Reader, identities []age.Identity) (pla
 	return plain, free, nil
 }
 
-// howToRead says how to get at the data with common tools.
+// howToRead returns the commands that read the data with common tools.
 func howToRead(m store.Manifest) []string {
 	file, steps := m.Data, []string{}
 	if m.Encryption == store.Age {
@@ -136,7 +135,7 @@ func howToRead(m store.Manifest) []string {
 	return append(steps, "etcdutl snapshot status "+file, "etcdutl snapshot restore "+file)
 }
 
-// digest counts what passes through it, and sums it up.
+// digest counts and hashes the bytes written to it.
 type digest struct {
 	sum  hash.Hash
 	size int64

@@ -16,22 +16,22 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// Reading says how to read a backup.
+// Reading specifies how to read a backup.
 type Reading struct {
 	Identities []age.Identity
-	// MaxBytes is how large a snapshot may be; 0 stands for any size.
+	// MaxBytes is the maximum size of a snapshot; 0 means no limit.
 	MaxBytes int64
 	Inspect  Inspector
 	Progress Progress
 }
 
-// ErrDamaged is a backup that is not what was stored, or holds no sound database.
+// ErrDamaged is returned for a backup that differs from what was stored, or does not contain a sound database.
 var ErrDamaged = errors.New("the backup is damaged")
 
-// Fetch reads a backup into a file that must not exist, as the member sent it, and proves it: the
-// checksums of what is stored and of what was sent, every page, and that it holds what its manifest
-// says. The file is there only if all of that is right. Only what is stored otherwise than the
-// manifest says is ErrDamaged: what cannot be read, or inspected, says nothing about the backup.
+// Fetch reads a backup into a new file, as the member sent it, and verifies it: the checksums of the stored and the
+// original bytes, every page, and whether the content matches the manifest. The file exists only if all checks pass.
+// ErrDamaged is only returned if the stored bytes do not match the manifest: a failure to read or inspect a backup says
+// nothing about it.
 func Fetch(
 	ctx context.Context, from store.Bucket, m store.Manifest, path string, r Reading,
 ) (facts snapshot.Facts, err error) {
@@ -77,7 +77,7 @@ func fetch(ctx context.Context, from store.Bucket, m store.Manifest, to io.Write
 		return blame(err, raw.err)
 	}
 	defer free()
-	// One byte more than there should be shows that there are more.
+	// One byte more than expected shows that the data is too long.
 	if _, err := io.Copy(io.MultiWriter(kept, sent), io.LimitReader(plain, m.Snapshot.Bytes+1)); err != nil {
 		return blame(err, cmp.Or(raw.err, kept.err))
 	}
@@ -96,7 +96,7 @@ func fetch(ctx context.Context, from store.Bucket, m store.Manifest, to io.Write
 	return nil
 }
 
-// source and sink note their own errors, which say nothing about what was read.
+// source and sink record their own errors, which say nothing about the data.
 type source struct {
 	r   io.Reader
 	err error
@@ -123,8 +123,8 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// blame says whose fault an error is: the store's or the disk's, if they had one, or that of who has
-// not the key; or else the backup is damaged.
+// blame attributes an error: to the store or the disk if they failed, or to a missing key. Otherwise the backup is
+// damaged.
 func blame(err, edge error) error {
 	switch {
 	case edge != nil:
@@ -135,9 +135,8 @@ func blame(err, edge error) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
-// check holds what a snapshot holds against what the manifest says. The bytes are those that were
-// proven when the backup was taken, so whatever is wrong now is wrong with this machine, or the
-// manifest lies.
+// check compares the content of a snapshot with the manifest. The bytes are those that were proven when the backup was
+// taken, so a failure means that something is wrong with this machine, or that the manifest is false.
 func (r Reading) check(ctx context.Context, file string, m store.Manifest) (snapshot.Facts, error) {
 	r.Progress.Step("check every page")
 	facts, err := r.Inspect(ctx, file)
@@ -150,7 +149,7 @@ func (r Reading) check(ctx context.Context, file string, m store.Manifest) (snap
 	return facts, nil
 }
 
-// Verify reads a backup back, and says what was found; what could not be read is an error.
+// Verify reads a backup back and returns the result. A failure to read is an error.
 func Verify(
 	ctx context.Context, from store.Bucket, m store.Manifest, spool string, r Reading,
 ) (store.Verification, error) {

@@ -15,14 +15,14 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// How encoded files begin.
+// Magic numbers of encoded files.
 var (
 	ageMagic  = []byte("age-encryption.org/")
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// Decode reads a file with a backup, encoded in whichever way, into another that must not exist, as
-// the member sent it, and proves it: the checksum at its end, and every page.
+// Decode reads a backup file in any encoding into a new file, as the member sent it, and verifies the checksum at its
+// end and every page.
 func Decode(ctx context.Context, from, path string, r Reading) (facts snapshot.Facts, err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -47,7 +47,7 @@ func Decode(ctx context.Context, from, path string, r Reading) (facts snapshot.F
 	return facts, nil
 }
 
-// decode takes off one layer after the other, as they are found.
+// decode removes the layers of encoding that it finds.
 func (r Reading) decode(ctx context.Context, in *os.File, out io.Writer) error {
 	var size int64
 	if info, err := in.Stat(); err == nil {
@@ -59,7 +59,7 @@ func (r Reading) decode(ctx context.Context, in *os.File, out io.Writer) error {
 		is    store.Manifest
 	}{{ageMagic, store.Manifest{Encryption: store.Age}}, {zstdMagic, store.Manifest{Compression: store.Zstd}}} {
 		buffered := bufio.NewReader(stored)
-		start, _ := buffered.Peek(len(layer.magic)) // one that is shorter is found to be cut off
+		start, _ := buffered.Peek(len(layer.magic)) // a shorter file is later reported as truncated
 		stored = buffered
 		if !bytes.Equal(start, layer.magic) {
 			continue

@@ -10,13 +10,13 @@ import (
 	"quorate.dev/quorate/clusters/backup/disk"
 )
 
-// unfinished is the pattern of files that are being written, beside where they are to be.
+// unfinished is the name pattern of files that are being written, in the directory of their final path.
 const unfinished = ".unfinished-*.db"
 
-// ErrTooLarge is a snapshot larger than was asked for.
+// ErrTooLarge is returned for a snapshot above the size limit.
 var ErrTooLarge = errors.New("it is larger than it may be")
 
-// copyUpTo copies no more than so many bytes; 0 stands for any number.
+// copyUpTo copies at most the given number of bytes; 0 means no limit.
 func copyUpTo(most int64, to io.Writer, from io.Reader) error {
 	if most <= 0 {
 		_, err := io.Copy(to, from)
@@ -29,7 +29,7 @@ func copyUpTo(most int64, to io.Writer, from io.Reader) error {
 	return err
 }
 
-// name gives a file that was written the name it is to have, for good, if nothing has it.
+// name durably gives a written file its final name, if that name is free.
 func name(written, path string) error {
 	if err := os.Link(written, path); err != nil {
 		return err
@@ -37,5 +37,5 @@ func name(written, path string) error {
 	return disk.Sync(filepath.Dir(path))
 }
 
-// leave removes what is of no use any more. If it cannot, it is in the way of nobody.
+// leave removes files that are no longer needed. A failure does no harm.
 func leave(path string) { _ = os.RemoveAll(path) }

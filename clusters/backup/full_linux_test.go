@@ -11,10 +11,10 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestFullDisk: wherever the disk is full, the error says so, nothing half-made is left, and no backup is called
-// damaged. Once there is room, the next attempt succeeds.
+// TestFullDisk checks that a full disk is reported at every step, leaves no partial files, and never marks a backup as
+// damaged. The next attempt succeeds once there is space.
 func TestFullDisk(t *testing.T) {
-	disk := backuptest.Volume(t, "8k") // the snapshot has 20 KiB
+	disk := backuptest.Volume(t, "8k") // the snapshot takes 20 KiB
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	m := stored(t, b, o)
 	taken, err := Take(t.Context(), sound(t), o)
@@ -76,7 +76,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// remove removes what was made, so that the next one may make it.
+// remove removes what was created, so that the next step can create it again.
 func remove(failed error, path string) error {
 	if failed == nil {
 		return os.Remove(path)

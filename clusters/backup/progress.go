@@ -2,7 +2,7 @@ package backup
 
 import "io"
 
-// counter counts the bytes written to it, and tells of them.
+// counter counts and reports the bytes written to it.
 type counter struct {
 	tell        Progress
 	name        string
@@ -21,7 +21,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Step tells that a step begins of which nobody knows how far it is.
+// Step reports the start of a step without measurable progress.
 func (p Progress) Step(name string) {
 	if p != nil {
 		p(name, 0, 0)

@@ -11,13 +11,13 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// No backup is stored that nobody could read: age writes headers for more recipients than it reads.
+// A backup that cannot be read back is not stored: age writes headers for more recipients than it can read.
 func TestAllRecipientsCanRead(t *testing.T) {
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)
 	}
-	const most = 1024 // that age reads
+	const most = 1024 // the limit of age
 	for _, count := range []int{1, most, most + 1} {
 		b, o := bucketIn(t, t.TempDir()), order(t)
 		o.Encoding.Recipients = slices.Repeat([]age.Recipient{identity.Recipient()}, count)

@@ -12,20 +12,20 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A minute that a Job is named after is believed if a CronJob can have meant it now: it makes up for
-// the newest time of its schedule that it has missed, which may be a month ago, and clocks differ.
+// A minute in a Job's name is accepted if a CronJob can have meant it now. A CronJob makes up for the latest time of
+// its schedule that it missed, which may be a month ago, and clocks differ.
 const (
 	maxSlotAge   = 32 * 24 * time.Hour
 	maxSlotAhead = 10 * time.Minute
 )
 
-// ofMinute is how a CronJob names its Jobs: after itself, and the minutes from 1970 to the time of its
-// schedule that the Job is for (getJobName in Kubernetes' pkg/controller/cronjob/cronjob_controllerv2.go).
-// There are 8 digits until the year 2160.
+// ofMinute matches the names that a CronJob gives its Jobs: its own name, and the minutes from 1970 to the scheduled
+// time of the Job (getJobName in Kubernetes' pkg/controller/cronjob/cronjob_controllerv2.go). There are 8 digits until
+// the year 2160.
 var ofMinute = regexp.MustCompile(`-(\d{8,9})$`)
 
-// SlotOfJob is the time that a Job of a CronJob is for: the slot of its backup, whichever of its pods
-// takes it, and however late. It is false for a Job of another name.
+// SlotOfJob returns the scheduled time of a CronJob's Job. It is the slot of the backup, whichever pod takes it, and
+// however late. It returns false for a Job with a different name.
 func SlotOfJob(name string, now time.Time) (time.Time, bool) {
 	found := ofMinute.FindStringSubmatch(name)
 	if found == nil {
@@ -39,9 +39,9 @@ func SlotOfJob(name string, now time.Time) (time.Time, bool) {
 	return slot, true
 }
 
-// Find looks for a backup of the slot that was taken earlier, as by a pod of the same Job that was
-// killed before it could say so: nil if there is none that counts. Which cluster it has to be of is
-// asked of a quorum first: another one of the same name has a history of its own.
+// Find returns an earlier backup of the slot, for example by a pod of the same Job that was killed before it could
+// report it, or nil if no valid one exists. It first asks a quorum for the cluster ID: another cluster of the same name
+// has its own history.
 func Find(ctx context.Context, from Source, in store.Bucket, o Order) (*store.Manifest, error) {
 	if o.Fresh {
 		return nil, nil
@@ -58,9 +58,8 @@ func Find(ctx context.Context, from Source, in store.Bucket, o Order) (*store.Ma
 	return earlier, nil
 }
 
-// placeOf finds where a backup is to be stored: the slot, or the next second that is free. What is
-// there and counts for nothing has its name for good, and is no reason to have no backup. One that
-// counts is returned, unless there has to be a fresh one.
+// placeOf returns where to store a backup: its slot, or the next free second. Names of invalid backups cannot be
+// reused, but must not prevent a new backup. A valid backup is returned unless a fresh one is required.
 func placeOf(
 	ctx context.Context, b store.Bucket, of store.Backup, fresh bool,
 ) (place time.Time, earlier *store.Manifest, err error) {
@@ -80,5 +79,5 @@ func placeOf(
 
 func (o Order) slot() time.Time { return o.Slot.UTC().Truncate(time.Second) }
 
-// hexadecimal is how a cluster ID is written in a store.
+// hexadecimal formats a cluster ID as in a store.
 func hexadecimal(id decide.ID) string { return fmt.Sprintf("%016x", uint64(id)) }

@@ -33,7 +33,7 @@ func TestSlotOfJob(t *testing.T) {
 		named(minute) + "\n":               {},
 		"a-backup-gen7":                    {},
 		fmt.Sprint("a-backup-gen", minute): {},
-		"a-backup-20261122":                {}, // a date, which is a minute of 2008
+		"a-backup-20261122":                {}, // a date, which would be a minute in 2008
 		"a-backup-2026112218":              {},
 		"a-backup-1234567":                 {},
 		"a-backup-999999999":               {},
@@ -47,7 +47,7 @@ func TestSlotOfJob(t *testing.T) {
 	}
 }
 
-// found looks for a backup of the slot.
+// found returns an earlier backup of the slot.
 func found(t *testing.T, b store.Bucket, o Order) *store.Manifest {
 	t.Helper()
 	m, err := Find(t.Context(), sound(t), b, o)
@@ -57,7 +57,7 @@ func found(t *testing.T, b store.Bucket, o Order) *store.Manifest {
 	return m
 }
 
-// counts wants a backup to be found in the slot, and to be sound.
+// counts requires a sound backup to be found in the slot.
 func counts(t *testing.T, b store.Bucket, o Order, want store.Manifest) {
 	t.Helper()
 	if m := found(t, b, o); m == nil || m.Data != want.Data || !m.Slot.Equal(want.Slot) {
@@ -68,8 +68,8 @@ func counts(t *testing.T, b store.Bucket, o Order, want store.Manifest) {
 	}
 }
 
-// TestSlotIsFound: whoever comes again to a slot that has a backup finds it, wherever the first
-// attempt was killed.
+// TestSlotIsFound checks that a later attempt finds an existing backup of the slot, wherever the first attempt was
+// killed.
 func TestSlotIsFound(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	if m := found(t, b, o); m != nil {
@@ -88,7 +88,7 @@ func TestSlotIsFound(t *testing.T) {
 		}
 		return b, o
 	}
-	b, o = attempt(false) // its data are there, and no manifest
+	b, o = attempt(false) // the data is stored, but not the manifest
 	if m := found(t, b, o); m != nil {
 		t.Errorf("found %+v without a manifest", m)
 	}
@@ -109,8 +109,8 @@ func TestSlotIsFound(t *testing.T) {
 	}
 }
 
-// TestSlotOfAnotherCluster: a backup of another cluster ID is not taken for one of this cluster, be
-// it of the same slot and name.
+// TestSlotOfAnotherCluster checks that a backup with another cluster ID is not used, even if its slot and name are the
+// same.
 func TestSlotOfAnotherCluster(t *testing.T) {
 	dir := t.TempDir()
 	b, o := bucketIn(t, dir), order(t)
@@ -133,7 +133,7 @@ func TestSlotOfAnotherCluster(t *testing.T) {
 	}
 	counts(t, b, o, ours)
 
-	// Nor is a manifest of theirs that lies where ours would.
+	// The same applies to a copy of its manifest under this cluster's name.
 	b = bucketIn(t, t.TempDir())
 	text, err := os.ReadFile(filepath.Join(dir, "ns/a/00000000000000bb", store.SlotID(o.Slot)+".json"))
 	if err == nil {
@@ -148,8 +148,8 @@ func TestSlotOfAnotherCluster(t *testing.T) {
 	counts(t, b, o, stored(t, b, o))
 }
 
-// TestSlotThatCountsForNothing: what is in the slot and is no backup any more is not reported as one,
-// and keeps nobody from backing up.
+// TestSlotThatCountsForNothing checks that an invalid backup in the slot is not reported, and does not prevent a new
+// one.
 func TestSlotThatCountsForNothing(t *testing.T) {
 	for name, spoil := range map[string]func(data, manifest string) error{
 		"its data are gone":     func(data, _ string) error { return os.Remove(data) },
@@ -181,8 +181,8 @@ func TestSlotThatCountsForNothing(t *testing.T) {
 
 func write(stem, suffix, text string) error { return os.WriteFile(stem+suffix, []byte(text), 0o600) }
 
-// TestSuspectSlot: a suspect backup is no reason to take none, and one more of the slot is not
-// stored.
+// TestSuspectSlot checks that a suspect backup does not prevent a new backup, and that no second suspect backup of the
+// slot is stored.
 func TestSuspectSlot(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	corrupt := o
@@ -205,12 +205,12 @@ func TestSuspectSlot(t *testing.T) {
 	counts(t, b, o, good)
 }
 
-// noQuorum is a cluster that does not answer.
+// noQuorum is a cluster that does not respond.
 type noQuorum struct{ *backuptest.Member }
 
 func (noQuorum) ClusterID(context.Context) (decide.ID, error) { return 0, errCut }
 
-// TestSlotIsUnknown: a store or a cluster that does not answer has not said that there is no backup.
+// TestSlotIsUnknown checks that a store or cluster that does not respond is not treated as having no backup.
 func TestSlotIsUnknown(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	stored(t, b, o)

@@ -1,4 +1,4 @@
-// Package backup takes a cluster's backup, proves it, stores it, and reads it back.
+// Package backup takes, verifies, stores and reads backups of a cluster.
 package backup
 
 import (
@@ -17,60 +17,58 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Source is the cluster that a backup is taken of.
+// Source is the cluster to back up.
 type Source interface {
-	// ClusterID asks which cluster it is, by what a quorum says.
+	// ClusterID returns the cluster ID, confirmed by a quorum.
 	ClusterID(ctx context.Context) (decide.ID, error)
-	// Snapshot asks the member that is best asked for its database.
+	// Snapshot requests the database from the most suitable member.
 	Snapshot(ctx context.Context) (*etcd.Snapshot, error)
 	// Prove asks members whether they hold the same data as a snapshot.
 	Prove(ctx context.Context, wanted decide.Hash) etcd.Proof
 }
 
-// Inspector says what a snapshot in a file holds: snapshot.Inspect, or a process that calls it.
+// Inspector returns what a snapshot file contains: snapshot.Inspect, or a process that calls it.
 type Inspector func(ctx context.Context, file string) (snapshot.Facts, error)
 
-// Progress is told what a step is doing, how far it is in bytes, and how many there are; 0 if that
-// is not known.
+// Progress is called with the current step, the bytes processed so far, and the total, or 0 if unknown.
 type Progress func(step string, done, total int64)
 
-// Order is a backup to take.
+// Order specifies a backup to take.
 type Order struct {
 	Cluster store.Cluster
-	// Slot that the backup is for. One of that slot that is there already is as good, unless it has
-	// to be Fresh: then the next free second is its slot.
+	// Slot is the time that the backup is for. An existing backup of that slot is used instead, unless Fresh is set:
+	// then the slot is the next free second.
 	Slot     time.Time
 	Fresh    bool
 	Encoding Encoding
-	// Spool is the directory for the snapshot while it is checked: it is read from etcd as fast as
-	// possible, since a database grows while it is being read.
+	// Spool is the directory for the snapshot while it is checked. It is read from etcd as fast as possible, because a
+	// database grows while it is being read.
 	Spool string
-	// MaxBytes is how large a snapshot may be.
+	// MaxBytes is the maximum size of a snapshot.
 	MaxBytes int64
 	Inspect  Inspector
 	Progress Progress
 }
 
-// ErrOld is a snapshot that lacks changes which were acknowledged before it was asked for.
+// ErrOld is returned for a snapshot that lacks changes acknowledged before it was requested.
 var ErrOld = errors.New("the snapshot is older than what etcd has acknowledged")
 
-// ErrDiffers is a snapshot of a member that holds other data than others do.
+// ErrDiffers is returned for a snapshot that differs from the data of other members.
 var ErrDiffers = errors.New("members hold other data than the snapshot")
 
-// Taken is a snapshot that was received, checked, and proven as far as that is possible.
+// Taken is a snapshot that was received, checked, and proven as far as possible.
 type Taken struct {
-	// File holds the snapshot. Remove deletes it.
+	// File is the path of the snapshot. Remove deletes it.
 	File string
-	// Manifest of it, but for what is known only once it is stored.
+	// Manifest describes it, except for what is known only after storing.
 	Manifest store.Manifest
 }
 
 // Remove deletes the file.
 func (t Taken) Remove() error { return os.Remove(t.File) }
 
-// Take receives a snapshot into a file of the spool, and proves it: the checksum at its end, every
-// page, its revision against what etcd had acknowledged, and the hash of its data against a quorum
-// of members.
+// Take receives a snapshot into a file in the spool and verifies it: the checksum at its end, every page, its revision
+// against what etcd had acknowledged, and the hash of its data against a quorum of members.
 func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 	started := time.Now().UTC()
 	s, err := from.Snapshot(ctx)
@@ -114,7 +112,7 @@ func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 	return Taken{file.Name(), m}, nil
 }
 
-// receive writes a snapshot to a file, and holds it against the checksum at its end.
+// receive writes a snapshot to a file and checks it against the checksum at its end.
 func receive(file *os.File, sent *snapshot.Trailer, s *etcd.Snapshot, o Order) error {
 	to := io.MultiWriter(file, sent, o.Progress.counter("receive", s.Size))
 	if err := copyUpTo(o.MaxBytes, to, s.Body); err != nil {
@@ -123,8 +121,8 @@ func receive(file *os.File, sent *snapshot.Trailer, s *etcd.Snapshot, o Order) e
 	return sent.Check()
 }
 
-// prove notes which members hold the same data. That it cannot be known does not make a backup
-// worthless; that a member holds other data does, unless a quorum agrees with the snapshot.
+// prove records which members hold the same data. A backup without proof is still useful. A backup that differs from a
+// member is not, unless a quorum agrees with the snapshot.
 func prove(ctx context.Context, from Source, s *store.Snapshot) error {
 	if s.Hash == nil {
 		s.Unproven = s.HashWhy
@@ -139,8 +137,8 @@ func prove(ctx context.Context, from Source, s *store.Snapshot) error {
 	return nil
 }
 
-// Store stores what was taken. Until the manifest is there, which comes last, no backup is. If there
-// is one of the same slot already that counts, its manifest is returned, and nothing else is left.
+// Store stores what was taken. The backup does not exist until its manifest is written, which comes last. If a valid
+// backup of the slot exists already, its manifest is returned, and no other data is left behind.
 func (t Taken) Store(ctx context.Context, to store.Bucket, o Order) (store.Manifest, error) {
 	m := t.Manifest
 	place, earlier, err := placeOf(ctx, to, m.Backup(), o.Fresh)
@@ -167,7 +165,7 @@ func (t Taken) Store(ctx context.Context, to store.Bucket, o Order) (store.Manif
 	if err != nil {
 		return store.Manifest{}, err
 	}
-	if committed.Data != m.Data { // another attempt was first
+	if committed.Data != m.Data { // another attempt was faster
 		if err := to.Delete(ctx, m.DataPath()); err != nil && !errors.Is(err, store.ErrHeld) {
 			return store.Manifest{}, err
 		}
@@ -187,7 +185,7 @@ func (t Taken) upload(ctx context.Context, to store.Bucket, name string, o Order
 	go func() { w.CloseWithError(t.encode(ctx, io.MultiWriter(w, stored), o)) }()
 	defer r.Close()
 	err := to.Create(ctx, name, r)
-	if errors.Is(err, store.ErrExists) { // nobody else uses that name: the answer was lost, and it was asked again
+	if errors.Is(err, store.ErrExists) { // the name is unique: the response was lost and the request repeated
 		if size, unknown := to.Size(ctx, name); unknown == nil && size == stored.size {
 			return nil
 		}
@@ -195,8 +193,7 @@ func (t Taken) upload(ctx context.Context, to store.Bucket, name string, o Order
 	return err
 }
 
-// encode writes what was taken as it is to be stored. What is read from the spool has to be what was
-// proven.
+// encode writes what was taken in its stored form. What is read from the spool must match what was proven.
 func (t Taken) encode(ctx context.Context, w io.Writer, o Order) error {
 	file, err := os.Open(t.File)
 	if err != nil {
@@ -216,8 +213,8 @@ func (t Taken) encode(ctx context.Context, w io.Writer, o Order) error {
 	return nil
 }
 
-// Save writes what was taken to a file that must not exist, as it is to be stored; there is no
-// manifest. The file is there as a whole, or not at all.
+// Save writes what was taken to a new file in its stored form, without a manifest. The file is complete or does not
+// exist.
 func (t Taken) Save(ctx context.Context, path string, o Order) error {
 	out, err := os.CreateTemp(filepath.Dir(path), unfinished)
 	if err != nil {
