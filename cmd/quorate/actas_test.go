@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// rendered are the objects of an overlay of deploy, with a kustomization of that text in which %s
-// is where deploy is.
+// rendered returns the objects of an overlay of deploy for the given kustomization text, in which %s stands for the
+// path of deploy.
 func rendered(t *testing.T, kustomization string) map[string]any {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,7 +31,7 @@ func rendered(t *testing.T, kustomization string) map[string]any {
 	return kustomize(t, dir)
 }
 
-// grantAll creates what has to do with rights of what is rendered, namespaces first.
+// grantAll creates the rendered objects that grant rights, namespaces first.
 func (w *tenants) grantAll(objects map[string]any) {
 	w.Helper()
 	client, opts := w.server.Client, metav1.CreateOptions{}
@@ -62,14 +62,14 @@ func (w *tenants) grantAll(objects map[string]any) {
 	}
 }
 
-// as is the source of a tenant, bound to its namespace and done as somebody.
+// as returns the source of a tenant, bound to its namespace and with a user to impersonate.
 func (w *tenants) as(tenant, user string) string {
 	return fmt.Sprintf("%s,allow-namespace=%s,as=%s", w.repository(tenant), tenant, user)
 }
 
 func userOf(tenant string) string { return "quorate:tenant:" + tenant }
 
-// tenantRights gives the run what docs/how-to/tenants.md does for these tenants.
+// tenantRights grants the run the rights that docs/how-to/tenants.md describes for these tenants.
 func (w *tenants) tenantRights(tenants ...string) {
 	w.Helper()
 	var users []string
@@ -87,8 +87,8 @@ func (w *tenants) tenantRights(tenants ...string) {
 	}
 }
 
-// noPodHasRights fails if a pod of a namespace can have the rights of Quorate there, by any account that exists or that
-// somebody may create.
+// noPodHasRights fails if a pod of a namespace could have Quorate's rights there, through any existing account or one
+// that could be created.
 func (w *tenants) noPodHasRights(namespaces ...string) {
 	w.Helper()
 	for _, namespace := range namespaces {
@@ -106,8 +106,8 @@ func (w *tenants) noPodHasRights(namespaces ...string) {
 	}
 }
 
-// A run with the rights of deploy/tenants acts in the namespace of each tenant as that tenant, in
-// all that it asks, and can do nothing as itself.
+// A run with the rights of deploy/tenants makes all requests in a tenant's namespace as that tenant, and cannot do
+// anything as itself.
 func TestRunActsAsItsTenants(t *testing.T) {
 	w := newTenants(t, "shop", "bank", "other")
 	w.made("shop/one", "bank/one", "other/one")
@@ -148,7 +148,7 @@ func TestRunActsAsItsTenants(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	// One tenant whose account is gone is no matter of the other.
+	// A tenant whose account has lost its rights does not affect the other tenant.
 	if err := w.server.Client.RbacV1().RoleBindings("bank").Delete(t.Context(), "quorate-tenant", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -170,8 +170,8 @@ func TestRunActsAsItsTenants(t *testing.T) {
 	}
 }
 
-// Whom to act as has to be told for each cluster without doubt, and as nobody the run would act
-// with its own rights.
+// The user to impersonate must be unambiguous for each cluster, because without one the run would act with its own
+// rights.
 func TestWhomToActAs(t *testing.T) {
 	w := &tenants{T: t, kubeconfig: "/nowhere"}
 	for _, c := range []struct {

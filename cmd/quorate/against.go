@@ -29,27 +29,27 @@ import (
 
 const flagAgainst = "--against"
 
-// against is the live side of a plan without one: every cluster is taken to be what an older revision of the source
-// declares, and to be well. It implements reconcile.Live.
+// against is the live side of a plan that does not contact a Kubernetes cluster: it assumes that every cluster matches
+// an older revision of the source and is healthy. It implements reconcile.Live.
 type against struct {
-	// revision as it was given.
+	// revision is the value of --against.
 	revision string
-	// older reads what that revision declares.
+	// older reads the declarations of that revision.
 	older sourceFlags
-	// deletions are bounded as those of a run.
+	// deletions limits deletions as in a run.
 	deletions targets.Deletions
 
-	// of is what has been compared, and clusters are those that differ, by namespace/name.
+	// of summarizes the comparison, and clusters holds the clusters that differ, by namespace/name.
 	mu       sync.Mutex
 	of       report.Comparison
 	clusters map[string]compared
 }
 
-// lifeless are the flags that say how to look at what lives.
+// lifeless lists the flags about the live side, which --against does not use.
 var lifeless = []string{"kubeconfig", "context", "fleet", "allow-exec", "as", "as-group", "etcd-access",
 	"etcd-timeout", "shard"}
 
-// checkAgainst refuses what makes no sense beside --against.
+// checkAgainst rejects flags and sources that cannot be combined with --against.
 func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 	if f.against == "" {
 		if flags.Changed("against") {
@@ -80,12 +80,12 @@ func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 				"json has all that is known", flagAgainst)}
 		}
 	}
-	// What backs up is not known here, nor where to: the runs have flags for it.
+	// The backup settings and destinations are flags of the runs, and are not known here.
 	f.source.anyDestination = true
 	return nil
 }
 
-// offline is the live side for --against.
+// offline returns the live side for --against.
 func (f *runFlags) offline(source *sourceFlags) *against {
 	a := &against{revision: f.against, older: *source, clusters: map[string]compared{}}
 	a.older.readers, a.older.turns, a.older.confirmed = nil, nil, nil
@@ -110,7 +110,7 @@ func (a *against) Observe(
 	desired = desired.Settled(targets.Before(owned))
 	desired.Warnings = append(slices.Clip(desired.Warnings), note...)
 	unknown := map[string]bool{}
-	for _, p := range older.Problems { // it is not known what runs
+	for _, p := range older.Problems { // the running cluster is unknown
 		unknown[p.Cluster] = true
 		desired.Warnings = append(desired.Warnings, fmt.Sprintf("not compared, since %s is not valid: %s",
 			older.Revision, p))
@@ -138,8 +138,8 @@ func (a *against) Observe(
 	return observed, nil
 }
 
-// read reads what the older revision declares: nothing, if it does not have the path yet, with a note that says so.
-// Whether the newer one has it is for others to say.
+// read reads the declarations of the older revision. If the path does not exist there, it returns no declarations and a
+// note. Reading the newer revision reports whether the path exists in it.
 func (a *against) read(ctx context.Context) (older reconcile.Desired, note []string, err error) {
 	older = a.older.within(a.older.declared(ctx, func(reconcile.Desired) {}))
 	err = older.Failure()
@@ -159,10 +159,10 @@ func (a *against) read(ctx context.Context) (older reconcile.Desired, note []str
 	return older.Settled(func(string) reconcile.Before { return reconcile.Before{} }), nil, nil
 }
 
-// advice says how a clone gets a revision that it does not have.
+// advice returns how to fetch a revision that the clone does not have.
 func (a *against) advice(why error) string {
 	if errors.As(why, new(gitsource.MissingPathError)) {
-		return "" // the files are there
+		return "" // the revision is there
 	}
 	sources, err := a.older.sources(func(source) error { return nil })
 	if err != nil || !errors.Is(why, gitsource.ErrSource) || remote.IsAddress(sources[0].location) {
@@ -176,7 +176,8 @@ func (a *against) advice(why error) string {
 		"fetch-depth: 0 for actions/checkout", visible.Line(server), visible.Line(branch))
 }
 
-// assumed is what there would be if everything were as declared, and the declarations by namespace/name.
+// assumed returns the inventory that would exist if every cluster matched its spec, and the declarations by
+// namespace/name.
 func assumed(older reconcile.Desired) (inventory.ByCluster, map[string]*reconcile.Declaration) {
 	owned, before := inventory.ByCluster{}, map[string]*reconcile.Declaration{}
 	for i, d := range older.Clusters {
@@ -193,10 +194,10 @@ func assumed(older reconcile.Desired) (inventory.ByCluster, map[string]*reconcil
 	return owned, before
 }
 
-// assumedID is that of every cluster: nobody knows theirs, but they have formed.
+// assumedID is the ID of every cluster: the real IDs are unknown, but the clusters have formed.
 const assumedID = "1"
 
-// claimsOf are the volumes of a cluster as declared; none of one that is deleted.
+// claimsOf returns the volumes of a declared cluster, or nil if it is deleted.
 func claimsOf(d reconcile.Declaration) []*corev1.PersistentVolumeClaim {
 	if d.Cluster.Spec.Lifecycle == v1alpha1.LifecycleDeleted {
 		return nil
@@ -206,8 +207,8 @@ func claimsOf(d reconcile.Declaration) []*corev1.PersistentVolumeClaim {
 	return []*corev1.PersistentVolumeClaim{claim}
 }
 
-// confirming is what is declared, where a person who says which clusters a new one is none of is taken to have
-// named the right ones: their IDs are not known here.
+// confirming returns the desired state with assumedID added to each confirm-new-cluster annotation: the real IDs are
+// not known here, so the annotation is assumed to name the right clusters.
 func confirming(desired reconcile.Desired) reconcile.Desired {
 	desired.Clusters = slices.Clone(desired.Clusters)
 	for i := range desired.Clusters {
@@ -220,16 +221,16 @@ func confirming(desired reconcile.Desired) reconcile.Desired {
 	return desired
 }
 
-// compared is one cluster, as the older revision declares it and as it is to be. It implements reconcile.Cluster.
+// compared is a cluster as the older revision and as the newer one declare it. It implements reconcile.Cluster.
 type compared struct {
 	target targets.Target
-	// declared is what the rules know of the target.
+	// declared is the target as the rules see it.
 	declared decide.Declared
-	// before is nil if it is new.
+	// before is nil if the cluster is new.
 	before   *reconcile.Declaration
 	changes  []report.Change
 	warnings []string
-	// resumed: it is suspended before, so that nobody may have done what is declared there, and not after.
+	// resumed is set if the cluster is suspended before and not after: the older declaration may not have been applied.
 	resumed bool
 }
 
@@ -257,14 +258,15 @@ func compare(t targets.Target, before *reconcile.Declaration) compared {
 	return c
 }
 
-// stated is what may be told of a declaration: its spec, with defaults, and its own labels and annotations.
+// stated returns the parts of a declaration that may be shown: its spec, with defaults, and its own labels and
+// annotations.
 func stated(c v1alpha1.EtcdCluster, applied map[string]any) map[string]any {
 	metadata, _ := applied["metadata"].(map[string]any)
 	all := map[string]any{"labels": metadata["labels"], "annotations": metadata["annotations"]}
 	return map[string]any{"metadata": all, "spec": c.Spec}
 }
 
-// differs reports whether there is something to tell of the cluster.
+// differs reports whether the cluster has anything to report.
 func (c compared) differs() bool {
 	t := c.target
 	rewritten := c.before != nil && t.Applied != nil && !reflect.DeepEqual(t.Applied, c.before.Applied)
@@ -279,7 +281,7 @@ func (c compared) Identity() (namespace, name string) {
 // DeclaredBy implements reconcile.Cluster.
 func (c compared) DeclaredBy() string { return c.target.Source }
 
-// Custom is none: nobody has looked.
+// Custom returns nil, because the live state is not read.
 func (c compared) Custom() *v1alpha1.EtcdCluster { return nil }
 
 // Unwell implements reconcile.Cluster.
@@ -291,7 +293,8 @@ func (c compared) Warnings() []string { return c.warnings }
 // Leave implements reconcile.Cluster.
 func (c compared) Leave(bool) {}
 
-// State implements reconcile.Cluster: that of a world which has come to what the older revision declares.
+// State implements reconcile.Cluster. It returns the state of a simulated cluster that has converged to the older
+// revision.
 func (c compared) State(context.Context) (decide.State, error) {
 	_, name := c.Identity()
 	if c.before == nil {
@@ -307,7 +310,7 @@ func (c compared) State(context.Context) (decide.State, error) {
 	}
 	world.Declared = c.declared
 	s := world.Observe()
-	s.Certificates = nil // they are made up
+	s.Certificates = nil // the simulation makes them up
 	if s.Objects.RunsVersion != "" {
 		s.Objects.RunsStorage = targets.DescribeStorage(c.before.Cluster.Spec.Storage)
 	}
@@ -317,7 +320,7 @@ func (c compared) State(context.Context) (decide.State, error) {
 	return s, nil
 }
 
-// applyLater has the custom resource differ from git as it does there, where more is compared than rules know.
+// applyLater makes the custom resource differ from git, because more is compared than the rules know.
 func (c compared) applyLater(s *decide.State) {
 	custom := "EtcdCluster " + s.Name
 	s.Objects.Drift = slices.DeleteFunc(s.Objects.Drift,
@@ -345,7 +348,7 @@ func (a *against) Changes(context.Context) reconcile.Changes { return nil }
 // Close implements reconcile.Live.
 func (a *against) Close(context.Context) error { return nil }
 
-// complete adds to a report what was compared.
+// complete adds the comparison to a report.
 func (a *against) complete(rep *report.Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -356,7 +359,7 @@ func (a *against) complete(rep *report.Report) {
 	for i := range rep.Clusters {
 		c := &rep.Clusters[i]
 		of := a.clusters[c.Key()]
-		c.Changes = of.changes // whatever is decided
+		c.Changes = of.changes // regardless of the decision
 		c.Decision.Message = withoutIDs(c.State, c.Decision.Message)
 		if c.Road != nil {
 			c.Road.End.Message = withoutIDs(c.State, c.Road.End.Message)
@@ -370,7 +373,7 @@ func (a *against) complete(rep *report.Report) {
 	}
 }
 
-// withoutIDs is what is said of a cluster, without its ID, which is made up.
+// withoutIDs returns text without the cluster's ID, which is made up.
 func withoutIDs(s decide.State, text string) string {
 	for _, id := range []decide.ID{s.ReportedClusterID, s.Record.ClusterID, s.Membership.ClusterID} {
 		if id != 0 {
@@ -380,7 +383,8 @@ func withoutIDs(s decide.State, text string) string {
 	return text
 }
 
-// selectorOf is the revision that a person means as git does, but for what git computes, such as HEAD~1.
+// selectorOf returns the selector for a revision, which it interprets as git does, except for expressions that git
+// computes, such as HEAD~1.
 func selectorOf(revision string) refs.Selector {
 	hexadecimal := len(revision) == 40 && strings.Trim(strings.ToLower(revision), "0123456789abcdef") == ""
 	switch {

@@ -9,15 +9,15 @@ import (
 	"quorate.dev/quorate/etcdversion"
 )
 
-// apartFlags are for where somebody else starts etcd, as a pod does that has it in another container: one
-// command prepares what that runs on, and another one goes on once it runs.
+// apartFlags are the flags for commands that do not start etcd themselves, as in a pod that runs etcd in another
+// container: one command prepares the data, and another one continues once etcd runs.
 type apartFlags struct {
 	prepare, prepared bool
 	version           string
 	etcd              etcdversion.Version
 }
 
-// add adds the flags of a command that prepares by doing what verb says.
+// add adds the flags to a command. verb describes how the command prepares the directory.
 func (f *apartFlags) add(c *cobra.Command, verb, config string) {
 	c.Flags().BoolVar(&f.prepare, "prepare", false,
 		"only "+verb+" --dir, for an etcd that somebody else starts there, in that directory, with "+
@@ -26,7 +26,7 @@ func (f *apartFlags) add(c *cobra.Command, verb, config string) {
 	c.Flags().StringVar(&f.version, "etcd-version", "", "version of that etcd")
 }
 
-// is reports whether somebody else starts etcd.
+// is reports whether etcd is started separately.
 func (f *apartFlags) is() bool { return f.prepare || f.prepared }
 
 func (f *apartFlags) check(dir string) (err error) {

@@ -14,9 +14,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// troubles are what may be wrong with the source of a tenant. Each of them is that of the tenant
-// "b" of two, after both were applied; it returns how the source is given from then on. want is
-// what the cluster b/one says of it, as a condition with a part of its message.
+// troubles are problems with the source of a tenant. Each one affects tenant "b" of two, after both were applied; of
+// returns how the source is given from then on. want is what cluster b/one reports, as a condition with a part of its
+// message.
 var troubles = []struct {
 	name      string
 	of        func(w *tenants, tenant, other string) string
@@ -63,7 +63,7 @@ var troubles = []struct {
 	}, v1alpha1.ConditionSourceReady, "SourceReady=False the source cannot be read: "},
 }
 
-// keys is a file with the public key of somebody who has signed nothing.
+// keys returns a file with the public key of a signer who has not signed anything.
 func (w *tenants) keys() string {
 	w.Helper()
 	path := filepath.Join(w.dir, "key.sshpub")
@@ -71,8 +71,8 @@ func (w *tenants) keys() string {
 	return path
 }
 
-// told is all that is said in the clusters of a namespace, and of them: their custom resources,
-// events and lines of the log.
+// told returns everything reported in the clusters of a namespace and about them: custom resources, events and log
+// lines.
 func (w *tenants) told(namespace string, got ran) string {
 	w.Helper()
 	var customs []*v1alpha1.EtcdCluster
@@ -99,7 +99,7 @@ func (w *tenants) told(namespace string, got ran) string {
 	return text
 }
 
-// hides fails if what is told of the clusters of one tenant has anything of the other's.
+// hides fails if the reports about one tenant's clusters contain anything of the other tenant.
 func (w *tenants) hides(got ran, of, other string) {
 	w.Helper()
 	told := w.told(of, got)
@@ -114,8 +114,8 @@ func (w *tenants) hides(got ran, of, other string) {
 	}
 }
 
-// Whatever is wrong with the source of one tenant, the other one goes on, and neither learns
-// anything of the other in its own clusters.
+// A problem with one tenant's source does not delay the other tenant, and neither one learns anything about the other
+// in its own clusters.
 func TestTenantsApart(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
@@ -134,7 +134,7 @@ func TestTenantsApart(t *testing.T) {
 			w.push(a, a+"/one", a+"/two")
 			w.push(b)
 			w.push(b, b+"/one", b+"/two")
-			bound := []string{"--allow-namespace", a + ";" + b} // what other tests have left behind is somebody else's
+			bound := []string{"--allow-namespace", a + ";" + b} // other tests may have left clusters behind
 			if got := w.run(append(bound, w.sources(a, b)...)...); got.code != exitOK {
 				t.Fatalf("%+v", got)
 			}
@@ -167,8 +167,8 @@ func TestTenantsApart(t *testing.T) {
 	}
 }
 
-// A cluster is its source's until that lets it go: nobody takes it over meanwhile, not even while
-// the source cannot be read.
+// A cluster belongs to its source until the source releases it: no other source takes it over, even while its source
+// cannot be read.
 func TestNobodyTakesOver(t *testing.T) {
 	w := newTenants(t, "a", "b")
 	w.made("a/one", "a/two", "b/one")
@@ -197,8 +197,8 @@ func TestNobodyTakesOver(t *testing.T) {
 	}
 }
 
-// Which source is meant cannot be known of a cluster that two declare and none has declared before.
-// The cluster names neither.
+// If two sources declare a cluster that neither has declared before, the intended source is unknown. The cluster names
+// neither.
 func TestContested(t *testing.T) {
 	w := newTenants(t, "a", "b", "c")
 	w.made("a/one", "b/one", "c/both")

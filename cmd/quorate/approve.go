@@ -14,14 +14,14 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// approveFlag says what a run may do without asking anybody.
+// approveFlag specifies what a run may do without further approval.
 type approveFlag struct {
 	neverRestart bool
-	// plan is the digest of the one that was approved; empty if none is asked for.
+	// plan is the digest of the approved plan, or empty if no plan has to be approved.
 	plan string
 }
 
-// needsRevisions is why a plan of a directory, whose files may be others by now, cannot be approved.
+// needsRevisions is why a plan of a directory cannot be approved: its files may have changed since.
 const needsRevisions = "--approve plan=DIGEST needs a git repository, or --source cluster: the files of a directory may change"
 
 const (
@@ -36,7 +36,7 @@ func (f *approveFlag) add(flags *pflag.FlagSet) {
 
 var planDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// Set takes one of the three.
+// Set implements pflag.Value.
 func (f *approveFlag) Set(text string) error {
 	digest, isPlan := strings.CutPrefix(text, "plan=")
 	switch {
@@ -54,7 +54,7 @@ func (f *approveFlag) Set(text string) error {
 	return nil
 }
 
-// String returns what was chosen.
+// String implements pflag.Value.
 func (f *approveFlag) String() string {
 	switch {
 	case f.neverRestart:
@@ -65,10 +65,10 @@ func (f *approveFlag) String() string {
 	return approveAuto
 }
 
-// Type is what the help calls a value.
+// Type implements pflag.Value.
 func (f *approveFlag) Type() string { return "approval" }
 
-// check refuses what cannot be kept to: a plan is one road to its end.
+// check rejects combinations in which a run could not keep to the plan, which describes a complete road.
 func (f *approveFlag) check(untilConverged, loop bool) error {
 	switch {
 	case f.plan == "":
@@ -83,8 +83,8 @@ func (f *approveFlag) check(untilConverged, loop bool) error {
 	return nil
 }
 
-// keepTo has a run do what a plan shows, if one was approved. The one that there is now is made first; a run that finds
-// another one says so, and does nothing anywhere.
+// keepTo restricts the run to the approved plan, if there is one. It computes the current plan first; if that plan
+// differs, the run reports it and changes nothing in any Kubernetes cluster.
 func (f *approveFlag) keepTo(ctx context.Context, sites []*site) error {
 	if f.plan == "" {
 		return nil
@@ -103,7 +103,7 @@ func (f *approveFlag) keepTo(ctx context.Context, sites []*site) error {
 	if plan.Unversioned() {
 		return usageError{errors.New(needsRevisions)}
 	}
-	// Where nothing is to be done, nothing is.
+	// An empty plan has no digest, and the run does nothing.
 	if digest := plan.Digest(); digest != "" && digest != f.plan {
 		return blockedError{fmt.Errorf("the plan of %s is %s now, and %s was approved: make a plan again, see what "+
 			"has changed, and have that approved", plan.Revision, digest, f.plan)}

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// readAt is a source that was read at one revision, and declares nothing; and where nothing lives.
+// readAt is a source that was read at one revision and declares nothing, and a live side without clusters.
 type readAt string
 
 func (revision readAt) Fetch(context.Context, func(reconcile.Desired)) reconcile.Desired {
@@ -30,7 +30,8 @@ func (readAt) Changes(context.Context) reconcile.Changes { return nil }
 
 func (readAt) Close(context.Context) error { return nil }
 
-// TestPlanOfDirectory: files without a revision may be others than those that a person has seen, whatever the digest.
+// TestPlanOfDirectory: files without a revision may have changed since they were reviewed, even if the digest is the
+// same.
 func TestPlanOfDirectory(t *testing.T) {
 	f := approveFlag{plan: "sha256:" + strings.Repeat("0", 64)}
 	for revision, refused := range map[readAt]bool{"directory": true, "directory@sha1:abc": false} {

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// askWho waits until an etcd answers a read that has a quorum behind it, with the value that the test
-// has written, and says who it is and at which revision.
+// askWho waits until an etcd answers a linearizable read with the value that the test has written, and returns its
+// identity and revision.
 func askWho(t *testing.T, url string) (snapshot.Identity, int64) {
 	t.Helper()
 	var answer struct {
@@ -24,7 +24,7 @@ func askWho(t *testing.T, url string) (snapshot.Identity, int64) {
 			Value string `json:"value"`
 		} `json:"kvs"`
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // it is starting
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // etcd is starting
 		got, err := http.Post(url+"/v3/kv/range", "application/json", strings.NewReader(`{"key":"aw=="}`))
 		if err == nil {
 			err = json.NewDecoder(got.Body).Decode(&answer)

@@ -21,7 +21,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// backupFlags are those of a backup.
+// backupFlags are the flags of the backup command.
 type backupFlags struct {
 	live     liveFlags
 	members  memberFlags
@@ -117,7 +117,7 @@ func takeBackup(ctx context.Context, std streams, f backupFlags, argument string
 	return f.report(std, manifest)
 }
 
-// checkPlaces looks at where files are to be, before anybody is asked for anything.
+// checkPlaces checks the paths of all files before any connection is made.
 func (f *backupFlags) checkPlaces() error {
 	if err := existingDir("spool", cmp.Or(f.spool, os.TempDir())); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (f *backupFlags) checkPlaces() error {
 	return newFile("to", f.to)
 }
 
-// existingDir checks that a directory is there.
+// existingDir checks that a directory exists.
 func existingDir(flag, name string) error {
 	if info, err := os.Stat(name); err != nil || !info.IsDir() {
 		return usageError{fmt.Errorf("--%s: there is no directory %s", flag, name)}
@@ -139,7 +139,7 @@ func existingDir(flag, name string) error {
 	return nil
 }
 
-// newFile checks that a file of that name can be made.
+// newFile checks that a file of that name can be created.
 func newFile(flag, name string) error {
 	if name == "" || name == "-" {
 		return usageError{fmt.Errorf("--%s %q: want the name of a file", flag, name)}
@@ -153,8 +153,8 @@ func newFile(flag, name string) error {
 	return nil
 }
 
-// run takes a backup and puts it where it is to be, or finds that it is there from earlier. The store
-// is opened first: what is wrong with it is said before etcd is asked for anything.
+// run takes a backup and stores it, or returns the backup that an earlier run has stored. It opens the store first, so
+// that problems with the store are reported before etcd is contacted.
 func (f *backupFlags) run(ctx context.Context, o backup.Order) (m store.Manifest, earlier bool, err error) {
 	if err := f.store.check(f.to); err != nil {
 		return store.Manifest{}, false, err
@@ -183,7 +183,7 @@ func (f *backupFlags) run(ctx context.Context, o backup.Order) (m store.Manifest
 	return m, false, err
 }
 
-// take takes a backup and puts it into the bucket, or into a file if there is none.
+// take takes a backup and stores it in the bucket, or in a file if the bucket is nil.
 func (f *backupFlags) take(
 	ctx context.Context, from backup.Source, to store.Bucket, o backup.Order,
 ) (m store.Manifest, err error) {
@@ -198,15 +198,15 @@ func (f *backupFlags) take(
 	return taken.Store(ctx, to, o)
 }
 
-// clusterSource is a cluster, what time it is there, and what ends its use.
+// clusterSource is a cluster, the current time there, and the function that releases it.
 type clusterSource struct {
 	etcd.Source
 	now time.Time
 	end func()
 }
 
-// source finds the cluster: where Kubernetes says that its members are, or where the flags do. The
-// time is that of the API server: backups are kept and deleted by it, whoever has taken them.
+// source finds the cluster's members through Kubernetes, or uses those in the flags. With Kubernetes, the time is the
+// API server's, because retention uses it for all backups, wherever they were taken.
 func (f *backupFlags) source(ctx context.Context, of store.Cluster) (clusterSource, error) {
 	if len(f.members.members) > 0 {
 		cluster, err := f.members.cluster(of)
@@ -237,7 +237,7 @@ func (f *backupFlags) source(ctx context.Context, of store.Cluster) (clusterSour
 	return clusterSource{found, now, end}, nil
 }
 
-// without adds to an error that nothing says where Kubernetes is what can be done without it.
+// without adds to a missing-kubeconfig error what can be used instead.
 func without(err error, instead string) error {
 	if errors.Is(err, kube.ErrNoKubeconfig) {
 		return fmt.Errorf("%w; or %s", err, instead)
@@ -245,7 +245,7 @@ func without(err error, instead string) error {
 	return err
 }
 
-// report says what was backed up, and what speaks against it.
+// report prints the backup, and warns of members with different data.
 func (f *backupFlags) report(std streams, m store.Manifest) error {
 	printed, doubts := f.print(std.out, m), warnOf(std.err, m)
 	if printed != nil {
@@ -254,7 +254,7 @@ func (f *backupFlags) report(std streams, m store.Manifest) error {
 	return doubts
 }
 
-// print writes the result: the manifest, or what a person wants to know of it.
+// print writes the result, either as the manifest or as text.
 func (f *backupFlags) print(w io.Writer, m store.Manifest) error {
 	if f.output == "json" {
 		return report.Encode(w, m)
@@ -273,8 +273,7 @@ func (f *backupFlags) print(w io.Writer, m store.Manifest) error {
 	return err
 }
 
-// warnOf says which members hold other data. If it may be the backup that holds the wrong ones, that
-// is exit code 4.
+// warnOf names the members that hold different data. If the backup itself may hold the wrong data, the exit code is 4.
 func warnOf(w io.Writer, m store.Manifest) error {
 	cluster := m.Backup().Cluster
 	if len(m.Snapshot.Differs) > 0 {

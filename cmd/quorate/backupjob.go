@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// jobFlags are for a backup that a Kubernetes Job takes.
+// jobFlags are the flags for a backup that a Kubernetes Job takes.
 type jobFlags struct {
 	name    jobName
 	results resultFiles
@@ -28,8 +28,7 @@ func (f *jobFlags) add(c *cobra.Command) {
 	f.results.add(c)
 }
 
-// jobName is never empty where it is given: a variable that is not set must not turn off what it was
-// to turn on.
+// jobName rejects an empty value, so that an unset variable does not silently turn the flag off.
 type jobName string
 
 func (n *jobName) String() string { return string(*n) }
@@ -43,8 +42,8 @@ func (n *jobName) Set(name string) error {
 	return nil
 }
 
-// check refuses what has no meaning for such a backup: a slot is a name in a store, and without
-// --member the time is that of the API server, which has nothing to do with the Job's name.
+// check rejects combinations without meaning: a slot is a name in a store, and without --member the time is the API
+// server's, which is unrelated to the Job's name.
 func (f *jobFlags) check(to string, named bool) error {
 	if f.name != "" && !(store.IsLocation(to) && named) {
 		return usageError{errors.New("--job goes with --member, and with the URL of a store as --to")}
@@ -52,7 +51,7 @@ func (f *jobFlags) check(to string, named bool) error {
 	return f.results.check("to", to)
 }
 
-// slot is the time that the backup is for, and whether it has to be taken now.
+// slot returns the time that the backup is for, and whether a new one must be taken.
 func (f *jobFlags) slot(now time.Time) (slot time.Time, fresh bool) {
 	if slot, is := backup.SlotOfJob(string(f.name), now); is {
 		return slot, false
@@ -60,10 +59,10 @@ func (f *jobFlags) slot(now time.Time) (slot time.Time, fresh bool) {
 	return now, true
 }
 
-// begin empties the files for the result.
+// begin empties the result files.
 func (f *jobFlags) begin() { f.results.begin() }
 
-// end writes the result. The backup is stored, and counts as well without one.
+// end writes the result. If that fails, the backup is still stored and valid.
 func (f *jobFlags) end(stderr io.Writer, m store.Manifest) {
 	if err := f.results.write(resultOf(m).Encode); err != nil {
 		fmt.Fprintf(stderr, "quorate: %s: the backup is stored, and --result is not written: %s\n", m.Backup().Cluster,

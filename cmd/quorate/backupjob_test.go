@@ -24,12 +24,12 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// member is a real etcd of one member, ns/a's, which Kubernetes is not asked about.
+// member is the only member of a real etcd cluster, ns/a, without Kubernetes.
 type member struct {
 	url, files string
 }
 
-// etcdPrograms are the versions of etcd that there are, or the test is skipped.
+// etcdPrograms returns the available etcd programs, or skips the test.
 func etcdPrograms(t *testing.T) []string {
 	t.Helper()
 	etcds, err := filepath.Glob(filepath.Join(os.Getenv("QUORATE_ETCD_DIR"), "etcd-*", "etcd"))
@@ -39,14 +39,14 @@ func etcdPrograms(t *testing.T) []string {
 	return etcds
 }
 
-// newMember starts one, or skips the test if there is no etcd.
+// newMember starts a member, or skips the test if etcd is not available.
 func newMember(t *testing.T) member {
 	t.Helper()
 	etcds := etcdPrograms(t)
 	return newMemberOf(t, etcds[len(etcds)-1])
 }
 
-// newMemberOf starts one of a version.
+// newMemberOf starts a member with a given etcd program.
 func newMemberOf(t *testing.T, etcd string) member {
 	t.Helper()
 	files := newPairs(t, "a-0.a.ns.svc")
@@ -56,12 +56,12 @@ func newMemberOf(t *testing.T, etcd string) member {
 		if time.Now().After(deadline) {
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond) // it is starting
+		time.Sleep(20 * time.Millisecond) // etcd is starting
 	}
 	return m
 }
 
-// post asks etcd's gateway.
+// post sends a request to etcd's gateway.
 func (m member) post(path, body string) error {
 	ca, err := os.ReadFile(filepath.Join(m.files, "ca.crt"))
 	if err != nil {
@@ -88,13 +88,13 @@ func (m member) post(path, body string) error {
 	return nil
 }
 
-// flags name the member at a URL.
+// flags returns the flags for the member at a URL.
 func (m member) flags(url string) []string {
 	return []string{"--member", "a-0=" + url, "--cacert", filepath.Join(m.files, "ca.crt"),
 		"--cert", filepath.Join(m.files, "client.crt"), "--key", filepath.Join(m.files, "client.key")}
 }
 
-// quorateAs has processes that this one starts be quorate: TestMain goes by the name.
+// quorateAs makes child processes of this program run as quorate: TestMain checks the name.
 func quorateAs(t *testing.T) {
 	t.Helper()
 	args := os.Args[0]
@@ -115,7 +115,7 @@ func newJobs(t *testing.T) jobs {
 	return jobs{t, newMember(t), t.TempDir(), filepath.Join(t.TempDir(), "termination-log")}
 }
 
-// back up as the Job of that name.
+// backUp takes a backup as the Job of that name.
 func (j jobs) backUp(job string, more ...string) ran {
 	var out, stderr bytes.Buffer
 	args := slices.Concat([]string{"backup", "ns/a", "--to", "file://" + j.store, "--job", job, "--result", j.result}, j.flags(j.url), more)
@@ -123,7 +123,7 @@ func (j jobs) backUp(job string, more ...string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// told is the result of the newest one.
+// told returns the result of the last backup.
 func (j jobs) told() result.Result {
 	j.Helper()
 	text, err := os.ReadFile(j.result)
@@ -150,7 +150,7 @@ func (j jobs) backups() []store.Backup {
 	return listing.Backups
 }
 
-// thisMinute is what a CronJob calls a Job of now, and its slot.
+// thisMinute returns the name that a CronJob gives a Job for this minute, and its slot.
 func thisMinute() (name string, slot time.Time) {
 	minutes := time.Now().Unix() / 60
 	return fmt.Sprintf("a-backup-%d", minutes), time.Unix(minutes*60, 0).UTC()
@@ -158,8 +158,8 @@ func thisMinute() (name string, slot time.Time) {
 
 const takenEarlier = " is there already, and was not taken again"
 
-// TestBackupJob: however often a pod of a Job is started, and wherever one was killed, its slot has
-// one backup that counts, and the result tells of it.
+// TestBackupJob: however often a Job's pod is started, and wherever it was killed, its slot has one valid backup, and
+// the result describes it.
 func TestBackupJob(t *testing.T) {
 	j := newJobs(t)
 	job, slot := thisMinute()
@@ -170,7 +170,7 @@ func TestBackupJob(t *testing.T) {
 	if !first.Slot.Equal(slot) || first.Suspect || first.Revision < 1 || first.Bytes < 4096 {
 		t.Errorf("%+v", first)
 	}
-	// A pod that was killed once the manifest was there, and another one of the slot.
+	// A pod that was killed after it wrote the manifest, and another pod of the slot.
 	got := j.backUp(job)
 	if got.code != exitOK || !strings.Contains(got.err, store.SlotID(slot)+takenEarlier) || !strings.Contains(got.out, "backed up as "+store.SlotID(slot)) {
 		t.Errorf("%+v", got)
@@ -178,7 +178,7 @@ func TestBackupJob(t *testing.T) {
 	if again := j.told(); again != first || len(j.backups()) != 1 {
 		t.Errorf("%+v, then %+v: %v", first, again, j.backups())
 	}
-	// One that was killed before.
+	// A pod that was killed before that.
 	dir := filepath.Join(j.store, "ns", "a", first.ClusterID)
 	if err := os.Remove(filepath.Join(dir, store.SlotID(slot)+".json")); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestBackupJob(t *testing.T) {
 	if second.Data == first.Data || !second.Slot.Equal(slot) || len(j.backups()) != 1 {
 		t.Errorf("%+v, then %+v: %v", first, second, j.backups())
 	}
-	// Data that are gone are no backup.
+	// A manifest without data is not a backup.
 	if err := os.Remove(filepath.Join(dir, second.Data)); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestBackupJob(t *testing.T) {
 	if third := j.told(); !third.Slot.Equal(slot.Add(time.Second)) {
 		t.Errorf("%+v, then %+v", second, third)
 	}
-	// What is another cluster's is not ours.
+	// A backup of a different cluster does not count.
 	if err := os.Rename(dir, filepath.Join(filepath.Dir(dir), "00000000000000bb")); err != nil {
 		t.Fatal(err)
 	}
@@ -210,14 +210,15 @@ func TestBackupJob(t *testing.T) {
 	if ours := j.told(); ours.ClusterID != first.ClusterID || !ours.Slot.Equal(slot) {
 		t.Errorf("%+v", ours)
 	}
-	// A Job that somebody has made by hand takes one now.
+	// A manually created Job takes a backup now.
 	before := time.Now().Truncate(time.Second)
 	if got := j.backUp("by-hand"); got.code != exitOK || j.told().Slot.Before(before) {
 		t.Errorf("%+v: %+v", got, j.told())
 	}
 }
 
-// TestBackupJobSuspect: a backup that may hold wrong data has a result, and is no reason to take none.
+// TestBackupJobSuspect: a backup that may hold wrong data has a result, and does not prevent the next run from taking
+// another.
 func TestBackupJobSuspect(t *testing.T) {
 	j := newJobs(t)
 	if err := j.post("/v3/maintenance/alarm", `{"action":"ACTIVATE","memberID":"1","alarm":"CORRUPT"}`); err != nil {
@@ -234,8 +235,8 @@ func TestBackupJobSuspect(t *testing.T) {
 	}
 }
 
-// TestBackupJobResult: the result goes into what is there, as it is; that it cannot be written takes
-// nothing from the backup, and a backup that failed leaves none.
+// TestBackupJobResult: the result is written into an existing file, whose permissions are kept; failing to write it
+// does not affect the backup, and a failed backup leaves no result.
 func TestBackupJobResult(t *testing.T) {
 	j := newJobs(t)
 	if err := os.WriteFile(j.result, bytes.Repeat([]byte("x"), 5000), 0o640); err != nil {
@@ -268,8 +269,7 @@ func TestBackupJobResult(t *testing.T) {
 	}
 }
 
-// TestBackupIsStopped: a backup whose pod is told to stop ends soon, wherever it is, and leaves
-// nothing of the snapshot.
+// TestBackupIsStopped: a backup whose pod is stopped ends soon, at any stage, and leaves nothing of the snapshot.
 func TestBackupIsStopped(t *testing.T) {
 	m := newMember(t)
 	if err := m.post("/v3/kv/put", `{"key":"aw==","value":"`+base64.StdEncoding.EncodeToString(make([]byte, 1<<20))+`"}`); err != nil {
@@ -277,13 +277,13 @@ func TestBackupIsStopped(t *testing.T) {
 	}
 	storing := make(chan struct{}, 1)
 	s3 := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPut { // which is never answered
+		if r.Method == http.MethodPut { // never answered
 			_, _ = io.Copy(io.Discard, r.Body)
 			storing <- struct{}{}
 			<-r.Context().Done()
 			return
 		}
-		if r.URL.Query().Has("list-type") { // the bucket is there, and empty
+		if r.URL.Query().Has("list-type") { // the bucket exists and is empty
 			_, _ = io.WriteString(w, "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>")
 			return
 		}
@@ -299,7 +299,7 @@ func TestBackupIsStopped(t *testing.T) {
 			spool := t.TempDir()
 			quorate := exec.CommandContext(t.Context(), testProgram(t), slices.Concat([]string{"backup", "ns/a", "--to", "s3://bucket", "--s3-endpoint", s3.URL,
 				"--s3-path-style", "--s3-region", "x", "--spool", spool, "--job", "by-hand", "--result", filepath.Join(t.TempDir(), "result")}, m.flags(c.url))...)
-			quorate.Args[0] = "quorate" // what TestMain goes by
+			quorate.Args[0] = "quorate" // TestMain checks the name
 			quorate.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b")
 			var said bytes.Buffer
 			quorate.Stdout, quorate.Stderr = &said, &said
@@ -335,7 +335,7 @@ func TestBackupIsStopped(t *testing.T) {
 	}
 }
 
-// testProgram is this program.
+// testProgram returns the path of this program.
 func testProgram(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -345,8 +345,8 @@ func testProgram(t *testing.T) string {
 	return self
 }
 
-// stallAfter listens, passes everything on to an address and back, and goes silent once so many bytes
-// came back, which it tells.
+// stallAfter returns the address of a proxy to an address, which stalls after it has passed back that many bytes, and
+// then sends to the channel.
 func stallAfter(t *testing.T, to string, most int64) (<-chan struct{}, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -384,7 +384,7 @@ func stallAfter(t *testing.T, to string, most int64) (<-chan struct{}, string) {
 	return stalled, listener.Addr().String()
 }
 
-// verify reads back what the result tells of.
+// verify reads back the backup in the result.
 func (j jobs) verify(more ...string) ran {
 	var out, stderr bytes.Buffer
 	args := append([]string{"backups", "verify", "ns/a", "--from", "file://" + j.store, "--result", j.result}, more...)
@@ -392,7 +392,7 @@ func (j jobs) verify(more ...string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// TestVerifyWhatWasTaken: the backup that a Job has taken is verified, and no newer one in its place.
+// TestVerifyWhatWasTaken: the backup that a Job has taken is verified, not a newer one.
 func TestVerifyWhatWasTaken(t *testing.T) {
 	j := newJobs(t)
 	job, slot := thisMinute()
@@ -403,7 +403,7 @@ func TestVerifyWhatWasTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := j.backUp("by-hand"); got.code != exitOK { // a newer one
+	if got := j.backUp("by-hand"); got.code != exitOK { // a newer backup
 		t.Fatalf("%+v", got)
 	}
 	if err := os.WriteFile(j.result, told, 0o600); err != nil {
@@ -420,7 +420,7 @@ func TestVerifyWhatWasTaken(t *testing.T) {
 	if got := j.verify("20261122t180000z"); got.code != exitInvalid {
 		t.Errorf("another is named as well: %+v", got)
 	}
-	// It tells of data that are not there, or of nothing.
+	// The result names missing data, or nothing.
 	for text, want := range map[string]int{
 		"": exitInvalid,
 		strings.Replace(string(told), j.told().ClusterID, "00000000000000c9", 1): exitError,

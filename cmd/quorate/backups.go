@@ -35,7 +35,7 @@ func newBackups(std streams) *cobra.Command {
 	c.AddCommand(newBackupsList(std), newBackupsVerify(std), newBackupsReread(std), newBackupsDrill(std),
 		newBackupsFetch(std), newBackupsPrune(std))
 	for _, of := range c.Commands() {
-		(&kubeFlags{}).completes(of) // of the clusters that there are, the store knows most
+		(&kubeFlags{}).completes(of) // the store knows more clusters than Kubernetes does
 	}
 	return c
 }
@@ -116,7 +116,7 @@ func printBackups(w io.Writer, listing store.Listing) error {
 	return table.Flush()
 }
 
-// stateOf is what is known of a backup, in a word.
+// stateOf returns the state of a backup, in one word.
 func stateOf(b store.Backup) string {
 	switch {
 	case b.Damaged:
@@ -187,18 +187,18 @@ func verifyBackup(ctx context.Context, std streams, f readingFlags, spool string
 	return err
 }
 
-// explainDamage says that a backup is damaged, and ends with the exit code for that.
+// explainDamage reports that a backup is damaged, and returns the exit code for that.
 func explainDamage(std streams, m store.Manifest, damage string) error {
 	fmt.Fprintf(std.out, "%s  %s is damaged\n", m.Backup().Cluster, m.Backup().ID())
 	fmt.Fprintln(std.err, "quorate:", damage)
 	return exit(exitBlocked)
 }
 
-// clockSkew is how far the clocks of machines may be apart.
+// clockSkew is the maximum difference between the clocks of two machines.
 const clockSkew = 5 * time.Minute
 
-// find opens the store, and reads the manifest of the backup that the arguments name. What a person
-// may not expect of the choice is said.
+// find opens the store, and reads the manifest of the backup that the arguments name. It warns if the choice may be
+// unexpected.
 func (f *readingFlags) find(ctx context.Context, std streams, args []string) (store.Bucket, store.Manifest, error) {
 	of, err := clusterNamed(args[0], nil)
 	if err != nil {
@@ -216,7 +216,7 @@ func (f *readingFlags) find(ctx context.Context, std streams, args []string) (st
 	return bucket, m, nil
 }
 
-// read finds the backup that the arguments name, and has it read.
+// read finds the backup that the arguments name, and calls do to read it.
 func (f *readingFlags) read(
 	ctx context.Context, std streams, args []string,
 	do func(from store.Bucket, m store.Manifest, r backup.Reading) error,
@@ -234,7 +234,7 @@ func (f *readingFlags) read(
 	return m, do(bucket, m, reading)
 }
 
-// choose reads the manifest of the backup that the arguments name, or a result.
+// choose reads the manifest of the backup that the arguments or the result file name.
 func (f *readingFlags) choose(
 	ctx context.Context, std streams, bucket store.Bucket, listing store.Listing, which []string,
 ) (store.Manifest, error) {
@@ -291,11 +291,11 @@ func manifestOf(
 	}
 }
 
-// errNoneUsable is a store that has backups of which each is damaged or suspect, or of the future.
+// errNoneUsable is returned if every backup in the store is damaged, suspect, or from the future.
 var errNoneUsable = errors.New("none of them is usable")
 
-// newestOf is the newest backup that can be relied on. That there are newer ones, or ones of other
-// cluster IDs, is said: after an accident, the newest may be of an empty cluster.
+// newestOf returns the newest usable backup. It warns about newer backups and about backups with other cluster IDs:
+// after an accident, the newest backup may be of an empty cluster.
 func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing store.Listing) (store.Manifest, error) {
 	if len(listing.Backups) == 0 {
 		return store.Manifest{}, errors.New("the store has none of it; quorate backups list shows what it has")
@@ -329,8 +329,8 @@ func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing sto
 	return m, err
 }
 
-// warnOfLater says which backup holds more than the newest one: revisions of one cluster ID only rise, and slots go by
-// clocks, which may be wrong.
+// warnOfLater names the backup that holds a later revision than the newest one. Revisions of a cluster ID only
+// increase, but slots depend on clocks, which may be wrong.
 func warnOfLater(w io.Writer, listing store.Listing, newest store.Backup) {
 	revisions := listing.Revisions()
 	latest := newest

@@ -22,7 +22,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// storeBackups stores backups of ns/a, encrypted if there is a file of recipients:
+// storeBackups stores backups of ns/a, encrypted if a file of recipients is given:
 //
 //	backups DIRECTORY RECIPIENTS|none SLOT...
 func storeBackups(ts *testscript.TestScript, neg bool, args []string) {
@@ -77,8 +77,8 @@ func loseBackup(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// TestSuspectBackup: in whichever form it is reported, a backup that may hold wrong data is exit code
-// 4, and why is said beside the report.
+// TestSuspectBackup: in both output formats, a backup that may hold wrong data results in exit code 4, and the reason
+// is printed next to the report.
 func TestSuspectBackup(t *testing.T) {
 	m := store.Manifest{Namespace: "ns", Cluster: "a", Data: "x", Snapshot: store.Snapshot{Differs: []string{"a-2"}}}
 	for _, output := range []string{"text", "json"} {
@@ -97,7 +97,7 @@ func TestSuspectBackup(t *testing.T) {
 	}
 }
 
-// TestCrashes: what of the ends of the process that inspects is about the file.
+// TestCrashes: which exits of the inspecting process are caused by the file.
 func TestCrashes(t *testing.T) {
 	for said, about := range map[string]bool{
 		"panic: page 7 already freed\n\ngoroutine 1 [running]:\n":                             true,
@@ -116,8 +116,8 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// TestInspectApart spoils a database and makes its checksum right again, as only somebody does who
-// wants to: whatever the library makes of it, this process says that it is damaged, or reads on.
+// TestInspectApart damages a database and then corrects its checksum, as only an attacker would: whatever the library
+// does with it, this process reports the damage or reads on.
 func TestInspectApart(t *testing.T) {
 	quorateAs(t)
 	whole := backuptest.MustSnapshot(t)
@@ -139,7 +139,7 @@ func TestInspectApart(t *testing.T) {
 	damaged := 0
 	for range 60 {
 		spoiled := bytes.Clone(whole[:len(whole)-sha256.Size])
-		// The head of a page, or a pointer in it.
+		// The header of a page, or a pointer in it.
 		at := (2+chance.IntN(pages-2))*page + 8*chance.IntN(8)
 		binary.LittleEndian.PutUint64(spoiled[at:], chance.Uint64N(1<<[]int{3, 20, 63}[chance.IntN(3)]))
 		sum := sha256.Sum256(spoiled)

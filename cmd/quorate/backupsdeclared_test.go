@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Where backups may go, and what image backs up, is said by who runs Quorate: for what git declares,
-// for what was applied when it was allowed, and for custom resources that declare themselves.
+// The administrator decides where backups may be stored and which image takes them: for declarations in git, for
+// clusters applied when it was allowed, and for custom resources that are themselves the declarations.
 func TestDeclaredBackups(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "a")

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/backup"
 )
 
-// bars shows a person at a terminal how far a step is, with bytes and time; nothing where no person
-// looks on. The function that it returns ends the last one.
+// bars shows the progress of each step on a terminal, with bytes and time. It returns nil if w is not a terminal. The
+// returned function ends the last bar.
 func bars(w io.Writer) (backup.Progress, func()) {
 	if !isTerminal(w) {
 		return nil, func() {}
@@ -39,7 +39,7 @@ func barsTo(w io.Writer) (backup.Progress, func()) {
 			bar.RenderBlank()
 		}
 		if done > total && total > 0 {
-			bar.ChangeMax64(done) // it was an estimate
+			bar.ChangeMax64(done) // the total was an estimate
 		}
 		bar.Set64(done)
 	}
@@ -50,7 +50,7 @@ func barsTo(w io.Writer) (backup.Progress, func()) {
 	}
 }
 
-// newBar begins a line; one without an end if the total is not known.
+// newBar starts a progress bar. If the total is unknown, it is a spinner.
 func newBar(w io.Writer, name string, total int64) *progressbar.ProgressBar {
 	options := []progressbar.Option{
 		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(fmt.Sprintf("%-24s", name)),

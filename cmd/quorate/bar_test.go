@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestBars: a terminal shows how far each step is in bytes and in percent, and what time it takes; one whose
-// length is not known, what it is at. What is not steady is replaced: the speed, and the length of times.
+// TestBars: a terminal shows the progress of each step in bytes and percent, with its time; a step of unknown length
+// shows what it is doing. The test replaces values that vary: the speed, and the width of times.
 func TestBars(t *testing.T) {
 	var shown bytes.Buffer
 	t.Setenv("TERM", "dumb")
@@ -18,7 +18,7 @@ func TestBars(t *testing.T) {
 	tell("receive", 0, 4<<20)
 	tell("receive", 1<<20, 4<<20)
 	tell("receive", 4<<20, 4<<20)
-	tell("receive", 5<<20, 4<<20) // it was an estimate
+	tell("receive", 5<<20, 4<<20) // the total was an estimate
 	tell.Step("check every page")
 	tell("store", 2<<20, 2<<20)
 	done()
@@ -44,7 +44,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// TestNoBars: nothing is shown where no person looks on.
+// TestNoBars: nothing is shown if the output is not a terminal.
 func TestNoBars(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -17,16 +17,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// memoryGroup is a control group with a bound on memory; without a directory it is none, and
-// processes are bounded by flags instead.
+// memoryGroup is a control group with a memory limit. Without a directory, there is no control group, and flags limit
+// the processes instead.
 type memoryGroup struct {
 	dir, procs, kills string
 	bytes             int64
-	// program is run in it: this one if it is empty.
+	// program is run in the group, or this program if it is empty.
 	program string
 }
 
-// named has the program run by a name, which the processes that it starts of itself have as well.
+// named makes the group run this program under a name, which the child processes that it starts also have.
 func (g memoryGroup) named(t *testing.T, name string) memoryGroup {
 	t.Helper()
 	self, err := os.Executable()
@@ -37,7 +37,7 @@ func (g memoryGroup) named(t *testing.T, name string) memoryGroup {
 	return g
 }
 
-// newMemoryGroup makes a control group, of version 2 or 1, as far as this machine lets it.
+// newMemoryGroup creates a control group, version 2 or 1, if this machine allows it.
 func newMemoryGroup(t *testing.T, bytes int64) memoryGroup {
 	t.Helper()
 	for _, version := range []struct{ parent, limit, swap, kills string }{
@@ -49,7 +49,7 @@ func newMemoryGroup(t *testing.T, bytes int64) memoryGroup {
 		if err := os.Mkdir(g.dir, 0o755); err != nil {
 			continue
 		}
-		if _, err := os.Stat(g.kills); err != nil { // it is a directory like any other
+		if _, err := os.Stat(g.kills); err != nil { // it is an ordinary directory
 			os.Remove(g.dir)
 			continue
 		}
@@ -57,7 +57,7 @@ func newMemoryGroup(t *testing.T, bytes int64) memoryGroup {
 			os.Remove(g.dir)
 			continue
 		}
-		_ = os.WriteFile(filepath.Join(g.dir, version.swap), []byte(strconv.FormatInt(bytes, 10)), 0o600) // where swap is counted
+		_ = os.WriteFile(filepath.Join(g.dir, version.swap), []byte(strconv.FormatInt(bytes, 10)), 0o600) // if swap is counted
 		t.Cleanup(func() { g.remove(t) })
 		return g
 	}
@@ -66,7 +66,7 @@ func newMemoryGroup(t *testing.T, bytes int64) memoryGroup {
 	return memoryGroup{bytes: bytes}
 }
 
-// remove waits until the last process is gone.
+// remove waits until the last process has ended.
 func (g memoryGroup) remove(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; {
@@ -82,7 +82,7 @@ func (g memoryGroup) remove(t *testing.T) {
 
 var killed = regexp.MustCompile(`(?m)^oom_kill (\d+)$`)
 
-// oomKills is how many processes in the group were killed for want of memory.
+// oomKills returns how many processes in the group were killed because of the memory limit.
 func (g memoryGroup) oomKills(t *testing.T) int {
 	t.Helper()
 	content, err := os.ReadFile(g.kills)
@@ -94,7 +94,7 @@ func (g memoryGroup) oomKills(t *testing.T) int {
 	return n
 }
 
-// quorate runs a command line in the group. It fails the test if memory does not suffice.
+// quorate runs a command line in the group. It fails the test if the memory is not sufficient.
 func (g memoryGroup) quorate(t *testing.T, args ...string) (code int, out string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -128,7 +128,7 @@ func (g memoryGroup) quorate(t *testing.T, args ...string) (code int, out string
 	return cmd.ProcessState.ExitCode(), out
 }
 
-// flagsOf are the flags that say what a budget does.
+// flagsOf returns the flags that correspond to a budget.
 func flagsOf(b budget) (args []string) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	b.limits.add(flags)
@@ -138,7 +138,7 @@ func flagsOf(b budget) (args []string) {
 
 const runsMain = "QUORATE_TEST_RUNS_MAIN"
 
-// The container's memory decides the limits, unless a flag does.
+// The container's memory determines the limits, unless a flag does.
 func TestMemoryDecidesLimits(t *testing.T) {
 	g := newMemoryGroup(t, 128<<20)
 	if g.dir == "" {

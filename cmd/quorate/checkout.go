@@ -7,11 +7,11 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// rootsIn tells where in a checkout the files of a source are, which a report names as it does; see findings.Options.
-// Those of a repository on a server are in it as they are there, if it is the only source: a pipeline reads the
-// repository that it has checked out. Those of a directory are where that is.
+// rootsIn returns a function that maps the name of a source in a report to the directory of its files in a checkout;
+// see findings.Options. A repository on a server is assumed to be the checkout itself if it is the only source, because
+// pipelines usually read the repository that they have checked out. A directory is used as it is.
 func (f *sourceFlags) rootsIn(checkout string) func(name string) (path string, known bool) {
-	sources, _ := f.sources(func(source) error { return nil }) // which were checked before
+	sources, _ := f.sources(func(source) error { return nil }) // they were checked before
 	return func(name string) (string, bool) {
 		for i, s := range sources {
 			switch {
@@ -26,7 +26,7 @@ func (f *sourceFlags) rootsIn(checkout string) func(name string) (path string, k
 	}
 }
 
-// pathIn is a directory relative to one that it is in, with slashes.
+// pathIn returns the path of dir relative to checkout, with slashes. It returns false if dir is not inside.
 func pathIn(checkout, dir string) (string, bool) {
 	root, err := filepath.Abs(checkout)
 	if err != nil {
@@ -43,8 +43,8 @@ func pathIn(checkout, dir string) (string, bool) {
 	return filepath.ToSlash(path), true
 }
 
-// checkout is the directory that a pipeline has checked the repository out to: files in annotations are named from
-// there.
+// checkout returns the directory into which the pipeline has checked out the repository. File names in annotations are
+// relative to it.
 func checkout() string {
 	if dir := os.Getenv("GITHUB_WORKSPACE"); dir != "" {
 		return dir

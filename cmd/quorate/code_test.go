@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestCodeOfCertificates: certificates about to expire are as loud as a block, once nothing is left
-// to do; and a broken declaration stays one while they are renewed.
+// TestCodeOfCertificates: certificates about to expire have the same exit code as a block, once nothing is left to do.
+// A broken declaration keeps its exit code while they are renewed.
 func TestCodeOfCertificates(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	certificate := func(left time.Duration) []decide.Certificate {

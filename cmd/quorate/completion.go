@@ -13,11 +13,11 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// timeToSuggest is how long a shell waits for suggestions at most.
+// timeToSuggest is the maximum time a shell waits for suggestions.
 const timeToSuggest = 2 * time.Second
 
-// completes has shells complete names of clusters as the first argument of a command, and those of namespaces. What
-// cannot be asked for is not suggested, and nothing is said.
+// completes completes cluster names as the first argument of a command, and namespaces in --namespace. Errors produce
+// no suggestions and no output.
 func (f *kubeFlags) completes(c *cobra.Command) {
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -28,7 +28,7 @@ func (f *kubeFlags) completes(c *cobra.Command) {
 	f.completesNamespaces(c)
 }
 
-// completesNamespaces does so for --namespace, if there is such a flag.
+// completesNamespaces completes --namespace, if the command has that flag.
 func (f *kubeFlags) completesNamespaces(c *cobra.Command) {
 	const flag = "namespace"
 	if c.Flags().Lookup(flag) == nil {
@@ -45,13 +45,14 @@ func (f *kubeFlags) completesNamespaces(c *cobra.Command) {
 		return slices.Compact(found), cobra.ShellCompDirectiveNoFileComp
 	}
 	if err := c.RegisterFlagCompletionFunc(flag, suggest); err != nil {
-		panic(err) // there is no such flag, or it has one
+		panic(err) // the flag does not exist, or already has a completion
 	}
 }
 
-// suggested are the clusters that begin so: by name where there is one --namespace, or else by namespace and name.
+// suggested returns the clusters that start with begun: by name if there is exactly one --namespace, otherwise by
+// namespace and name.
 func (f *kubeFlags) suggested(ctx context.Context, begun string) []string {
-	given := slices.Compact(slices.Sorted(slices.Values(f.namespaces))) // cobra sets flags more than once here
+	given := slices.Compact(slices.Sorted(slices.Values(f.namespaces))) // cobra sets flags repeatedly here
 	namespace, short := "", len(given) == 1
 	if short {
 		namespace = given[0]
@@ -71,12 +72,12 @@ func (f *kubeFlags) suggested(ctx context.Context, begun string) []string {
 	return found
 }
 
-// clusterNames are those that can be asked for in time, and that a shell may be given.
+// clusterNames returns the clusters that can be listed in time and whose names are safe for a shell.
 func (f *kubeFlags) clusterNames(ctx context.Context, namespace string) []types.NamespacedName {
 	ctx, cancel := context.WithTimeout(ctx, timeToSuggest)
 	defer cancel()
 	f.errors = func() io.Writer { return io.Discard }
-	if f.places != nil { // of several, the first one
+	if f.places != nil { // only the first of several
 		if f.places.fleet != "" {
 			return nil
 		}
@@ -98,10 +99,10 @@ func (f *kubeFlags) clusterNames(ctx context.Context, namespace string) []types.
 	})
 }
 
-// completesChoice has shells complete the value of a flag that has a fixed choice.
+// completesChoice completes the value of a flag that has a fixed set of choices.
 func completesChoice(c *cobra.Command, flag string, choices []string) {
 	if err := c.RegisterFlagCompletionFunc(flag,
 		cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // there is no such flag, or it has one
+		panic(err) // the flag does not exist, or already has a completion
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// completed is what a shell is told after these words, the last of which is not finished.
+// completed returns what a shell receives for these words, the last of which is incomplete.
 func completed(t *testing.T, words ...string) string {
 	t.Helper()
 	var out, stderr bytes.Buffer
@@ -23,7 +23,7 @@ func completed(t *testing.T, words ...string) string {
 	return strings.Join(strings.Fields(strings.TrimSuffix(out.String(), ":4\n")), " ")
 }
 
-// Shells complete clusters and namespaces, and are given nothing else that an API server says.
+// Shells complete clusters and namespaces, and receive nothing else from an API server.
 func TestCompletion(t *testing.T) {
 	const items = `{"metadata": {"namespace": "prod", "name": "b"}}, {"metadata": {"namespace": "prod", "name": "a"}}, {"metadata": {"namespace": "shop", "name": "a"}}`
 	const hostile = `{"metadata": {"namespace": "prod", "name": "a\u001b[31m"}}, {"metadata": {"namespace": "prod", "name": "x\ty"}}, {"metadata": {"namespace": "-n;ls", "name": "c"}}`
@@ -38,7 +38,7 @@ func TestCompletion(t *testing.T) {
 	}))
 	defer server.Close()
 	kubeconfig := kubeconfigOf(t, server)
-	t.Setenv("KUBECONFIG", kubeconfig) // for commands that have no flag for it
+	t.Setenv("KUBECONFIG", kubeconfig) // for commands without a --kubeconfig flag
 	for words, want := range map[string]string{
 		"status|":               "prod/a prod/b shop/a",
 		"status|prod/":          "prod/a prod/b",
@@ -79,7 +79,7 @@ func sameWords(got, want []string) bool {
 	return true
 }
 
-// What cannot be asked for, or not in time, is not suggested, and nothing is said.
+// If the API server cannot be reached, or not in time, there are no suggestions and no output.
 func TestCompletionOfNothing(t *testing.T) {
 	done := make(chan struct{})
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// declareDeleted declares these clusters as those that are deleted with their data.
+// declareDeleted declares these clusters to be deleted with their data.
 func (f *fleet) declareDeleted(names ...string) {
 	f.Helper()
 	for _, name := range names {
@@ -27,7 +27,7 @@ func (f *fleet) declareDeleted(names ...string) {
 	}
 }
 
-// waiting runs a command over the fleet and returns the clusters that wait to be deleted.
+// waiting runs a command over the fleet and returns the clusters that wait for their deletion.
 func (f *fleet) waiting(command string, code int, args ...string) (names []string) {
 	f.Helper()
 	said := f.pass(command, code, nil, args...)
@@ -37,7 +37,7 @@ func (f *fleet) waiting(command string, code int, args ...string) (names []strin
 			Decision struct{ Rule, Verdict, Message string }
 		}
 	}
-	if err := json.NewDecoder(strings.NewReader(said)).Decode(&rep); err != nil { // lines of the log may follow
+	if err := json.NewDecoder(strings.NewReader(said)).Decode(&rep); err != nil { // log lines may follow
 		f.Fatal(err)
 	}
 	for _, c := range rep.Clusters {
@@ -48,8 +48,7 @@ func (f *fleet) waiting(command string, code int, args ...string) (names []strin
 	return names
 }
 
-// deleted are the clusters of which the API server knows that they are to be deleted with their
-// data.
+// deleted returns the clusters that are to be deleted with their data, according to the API server.
 func (f *fleet) deleted() (names []string) {
 	f.Helper()
 	const path = "/apis/etcd.quorate.dev/v1alpha1/namespaces/default/etcdclusters"
@@ -70,8 +69,8 @@ func (f *fleet) deleted() (names []string) {
 	return names
 }
 
-// A run begins to delete no more clusters with their data than it is told, one if it is told
-// nothing; the others stay as last applied.
+// A run starts to delete at most --max-deletions clusters with their data, one by default; the others are kept as last
+// applied.
 func TestDeletionsAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -87,7 +86,7 @@ func TestDeletionsAreCounted(t *testing.T) {
 		{"plan", []string{"--max-deletions", "3"}, nil, nil},
 		{"run", []string{"--max-deletions", "0"}, []string{"a", "b", "c"}, nil},
 		{"run", nil, []string{"b", "c"}, []string{"a"}},
-		{"run", []string{"--until-converged"}, []string{"c"}, []string{"a", "b"}}, // in all its passes
+		{"run", []string{"--until-converged"}, []string{"c"}, []string{"a", "b"}}, // over all its passes
 		{"run", []string{"--max-deletions", "5"}, nil, []string{"a", "b", "c"}},
 	}
 	for _, step := range steps {
@@ -97,7 +96,7 @@ func TestDeletionsAreCounted(t *testing.T) {
 		case step.command == "plan":
 			code = exitOK
 		default:
-			code = exitNotConverged // d is still being founded
+			code = exitNotConverged // d is still being bootstrapped
 		}
 		if got := f.waiting(step.command, code, step.args...); !slices.Equal(got, step.waiting) {
 			t.Errorf("%s %v: %q wait, want %q", step.command, step.args, got, step.waiting)

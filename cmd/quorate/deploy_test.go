@@ -30,8 +30,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// kustomize renders an overlay as "kubectl apply -k" does, and decodes each object strictly, by
-// kind and name.
+// kustomize renders an overlay as "kubectl apply -k" does, and strictly decodes each object. The keys are kind and
+// name.
 func kustomize(t *testing.T, dir string) map[string]any {
 	t.Helper()
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
@@ -79,7 +79,7 @@ func newObject(t *testing.T, kind string) any {
 	return nil
 }
 
-// The manifests are what they should be, and this binary understands the command line in them.
+// The manifests are correct, and this binary accepts the command line in them.
 func TestDeploy(t *testing.T) {
 	objects := kustomize(t, "../../deploy/base")
 	if len(objects) != 7 {
@@ -92,7 +92,8 @@ func TestDeploy(t *testing.T) {
 	}
 }
 
-// Where Flux or Argo CD applies deploy, what is dropped from git is deleted, but for what clusters would go with.
+// If Flux or Argo CD applies deploy, objects removed from git are deleted, except those whose deletion would delete
+// clusters.
 func TestDeployIsNotPruned(t *testing.T) {
 	all := kustomize(t, "../../deploy/base")
 	for _, name := range []string{"CustomResourceDefinition etcdclusters.etcd.quorate.dev", "Namespace quorate-system"} {
@@ -107,8 +108,8 @@ func TestDeployIsNotPruned(t *testing.T) {
 	}
 }
 
-// The loop has what the CronJob has but for how often it runs: the same rights, source, bounds and image; and it
-// answers the probes.
+// The loop has the same rights, source, limits and image as the CronJob; only the schedule differs. It answers the
+// probes.
 func TestDeployLoop(t *testing.T) {
 	base, all := kustomize(t, "../../deploy/base"), kustomize(t, "../../deploy/loop")
 	deployment, _ := all["Deployment quorate"].(*appsv1.Deployment)
@@ -132,7 +133,7 @@ func TestDeployLoop(t *testing.T) {
 	}
 }
 
-// requireLoopUnderstood fails unless this binary understands the command line of a loop, and answers the probes.
+// requireLoopUnderstood fails unless this binary accepts the command line of a loop, and answers the probes.
 func requireLoopUnderstood(t *testing.T, c corev1.Container) {
 	t.Helper()
 	command, flags, err := newRoot(streams{}).Find(c.Args)
@@ -159,7 +160,7 @@ func requireLoopUnderstood(t *testing.T, c corev1.Container) {
 	}
 }
 
-// The credentials of a private repository are there for a CronJob and for a loop.
+// The credentials of a private repository are mounted in the CronJob and in the loop.
 func TestDeployPrivate(t *testing.T) {
 	job := withComponent(t, "base", "private")["CronJob quorate"].(*batchv1.CronJob)
 	loop := withComponent(t, "loop", "private")["Deployment quorate"].(*appsv1.Deployment)
@@ -177,9 +178,8 @@ func TestDeployPrivate(t *testing.T) {
 	}
 }
 
-// The policy selects the pods of the CronJob, lets them reach the members that Quorate makes, and
-// is in their namespace; and what a cluster's own NetworkPolicy knows Quorate by are the labels of
-// these pods and of their namespace.
+// The policy is in the namespace of the CronJob's pods, selects them, and lets them reach the members that Quorate
+// creates. A cluster's own NetworkPolicy identifies Quorate by the labels of these pods and of their namespace.
 func TestDeployNetworkPolicy(t *testing.T) {
 	all := withComponent(t, "base", "network-policy")
 	policy, _ := all["NetworkPolicy quorate"].(*networkingv1.NetworkPolicy)
@@ -206,8 +206,8 @@ func TestDeployNetworkPolicy(t *testing.T) {
 	}
 }
 
-// With the component, each pod of the Job knows which shard it is, and one that fails does not end the others. All
-// else is as in deploy/base.
+// With the component, each pod of the Job knows its shard, and a failing pod does not end the others. Everything else
+// is the same as in deploy/base.
 func TestDeployIndexedJob(t *testing.T) {
 	all := withComponent(t, "base", "indexed-job")
 	job := all["CronJob quorate"].(*batchv1.CronJob).Spec.JobTemplate.Spec
@@ -228,7 +228,7 @@ func TestDeployIndexedJob(t *testing.T) {
 	}
 }
 
-// withComponent renders deploy/base, or another one, with one of the components beside it.
+// withComponent renders deploy/base, or another resource, with one of the components.
 func withComponent(t *testing.T, resource, component string) map[string]any {
 	t.Helper()
 	dir := t.TempDir()
@@ -269,8 +269,8 @@ func requireUnderstood(t *testing.T, args []string) {
 	}
 }
 
-// Prometheus finds the members that Quorate makes, by the name of their port, and knows each by its cluster; and
-// Quorate itself where it is a loop, whose metrics say which cluster they are about.
+// Prometheus finds the members that Quorate creates by the name of their port, and labels each one with its cluster. It
+// also finds Quorate itself if it is a loop, whose metrics name their cluster.
 func TestDeployMonitoring(t *testing.T) {
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../deploy/monitoring")
 	if err != nil {

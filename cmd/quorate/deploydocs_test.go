@@ -15,7 +15,7 @@ import (
 
 var declared = regexp.MustCompile("(?s)```yaml\n(apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\n.*?)```")
 
-// Declarations that the docs show whole are valid.
+// Complete declarations in the docs are valid.
 func TestDocumentedDeclarations(t *testing.T) {
 	all := 0
 	for _, page := range pages(t) {
@@ -39,10 +39,10 @@ func TestDocumentedDeclarations(t *testing.T) {
 
 var overlay = regexp.MustCompile("(?s)```yaml\n(# kustomization.yaml\n.*?)```")
 
-// remoteBase is a part of the deploy directory at a release.
+// remoteBase matches a part of the deploy directory at a release.
 var remoteBase = regexp.MustCompile(`https://git\.example\.com/quorate\.git//deploy(/[a-z/-]+)\?ref=v[0-9.]+`)
 
-// TestDocumentedBasesArePinned: what is applied with the rights of an administrator is not whatever a branch has by then.
+// TestDocumentedBasesArePinned: manifests applied with an administrator's rights are pinned to a release, not a branch.
 func TestDocumentedBasesArePinned(t *testing.T) {
 	for _, page := range pages(t) {
 		text := read(t, page)
@@ -54,12 +54,12 @@ func TestDocumentedBasesArePinned(t *testing.T) {
 
 var (
 	shell = regexp.MustCompile("(?s)```sh\n(.*?)```")
-	// secretFile is a redirection into a file that holds credentials.
+	// secretFile matches a redirection into a file with credentials.
 	secretFile = regexp.MustCompile(`>+ *"?\S*(kubeconfig|\.key|-ca\.yaml|\$f)\b`)
 )
 
-// TestDocumentedSecretsAreFilesOfTheirOwner: what the docs have written into a file, and lets others in, only its owner
-// can read.
+// TestDocumentedSecretsAreFilesOfTheirOwner: files that the docs create and that grant access are only readable by
+// their owner.
 func TestDocumentedSecretsAreFilesOfTheirOwner(t *testing.T) {
 	found := 0
 	for _, page := range pages(t) {
@@ -78,7 +78,7 @@ func TestDocumentedSecretsAreFilesOfTheirOwner(t *testing.T) {
 	}
 }
 
-// overlays are the kustomizations in the docs, rendered with the deploy directory that is here.
+// overlays returns the kustomizations in the docs, rendered with the local deploy directory.
 func overlays(t *testing.T) []map[string]any {
 	t.Helper()
 	var list []map[string]any
@@ -90,7 +90,7 @@ func overlays(t *testing.T) []map[string]any {
 	return list
 }
 
-// Overlays that the docs show can be rendered, and this binary understands their command lines.
+// Overlays in the docs can be rendered, and this binary accepts their command lines.
 func TestDocumentedOverlays(t *testing.T) {
 	all, runs, loops := overlays(t), 0, 0
 	for _, objects := range all {
@@ -114,7 +114,7 @@ func TestDocumentedOverlays(t *testing.T) {
 	}
 }
 
-// Pages that have the CronJob suspended, so that no pass runs meanwhile, speak of the loop, which goes on otherwise.
+// Pages that suspend the CronJob, so that no pass runs, also mention the loop, which would otherwise continue.
 func TestLoopsAreStoppedToo(t *testing.T) {
 	all := 0
 	for _, page := range pages(t) {
@@ -129,8 +129,8 @@ func TestLoopsAreStoppedToo(t *testing.T) {
 	}
 }
 
-// Where the docs show sources with credentials of their own, each is mounted from a Secret of its
-// own, which they tell how to make, and can be read.
+// If the docs show sources with their own credentials, each one is mounted from its own readable Secret, and the docs
+// explain how to create it.
 func TestDocumentedCredentials(t *testing.T) {
 	page := read(t, "docs/how-to/private-repository.md")
 	var secrets []string
@@ -160,7 +160,7 @@ func TestDocumentedCredentials(t *testing.T) {
 	}
 }
 
-// secretsMounted are the Secrets by where the container sees them; its user may read them.
+// secretsMounted returns the Secrets by mount path, and requires that only the container's user may read them.
 func secretsMounted(t *testing.T, objects map[string]any) map[string]string {
 	t.Helper()
 	pod := objects["CronJob quorate"].(*batchv1.CronJob).Spec.JobTemplate.Spec.Template.Spec

@@ -26,7 +26,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// pages are all pages that people read.
+// pages returns all documentation pages.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var list []string
@@ -47,8 +47,8 @@ func pages(t *testing.T) []string {
 
 var labelled = regexp.MustCompile(`(?s)^\n- \*\*Symptom:\*\* .*\n- \*\*Meaning:\*\* .*\n- \*\*Quorate does:\*\* .*\n- \*\*You can:\*\* `)
 
-// The runbook has a section for each rule, in their order, which says what people see, what it
-// means, what Quorate does, and what they can do.
+// The runbook has a section for each rule, in the order of the rules, with the symptom, its meaning, what Quorate does,
+// and what the reader can do.
 func TestRunbookHasEveryRule(t *testing.T) {
 	runbook := read(t, "docs/operations.md")
 	var want, got []string
@@ -81,8 +81,7 @@ var (
 	testNamed    = regexp.MustCompile("(scenario )?`(Test\\w+)`")
 )
 
-// requireTests fails unless a page names so many tests at least, and every one is there, where it
-// says.
+// requireTests fails unless a page names at least that many tests, and all of them exist in the stated place.
 func requireTests(t *testing.T, page string, least int) {
 	t.Helper()
 	there := map[bool]map[string]bool{true: {}, false: {}}
@@ -105,17 +104,16 @@ func requireTests(t *testing.T, page string, least int) {
 	}
 }
 
-// Every test that the page on trust names is there, where it says.
+// Every test that the threat model names exists in the stated place.
 func TestTrustIsTested(t *testing.T) { requireTests(t, "docs/explanation/threat-model.md", 30) }
 
 var (
 	caseEntry   = regexp.MustCompile(`(?m)^### H(\d+)$`)
-	caseMention = regexp.MustCompile(`[Hh]ard cases?[\s/#]+H\d+(?:(?:,|\s+to|\s+and)[\s/#]+H\d+)*`) // which may go on in the next line of a comment
+	caseMention = regexp.MustCompile(`[Hh]ard cases?[\s/#]+H\d+(?:(?:,|\s+to|\s+and)[\s/#]+H\d+)*`) // may continue on the next line of a comment
 	caseNumber  = regexp.MustCompile(`(\bto[\s/#]+)?H(\d+)`)
 )
 
-// The page on hard cases has one entry for each that anything refers to, and every test that it
-// names is there.
+// The page on hard cases has one entry for each referenced case, and every test that it names exists.
 func TestHardCases(t *testing.T) {
 	const page = "docs/explanation/hard-cases.md"
 	requireTests(t, page, 90)
@@ -143,7 +141,7 @@ func TestHardCases(t *testing.T) {
 	}
 }
 
-// casesIn are the numbers of the cases that a text names, such as 2, 4 and 5 in "H2, H4 to H5".
+// casesIn returns the numbers of the cases in a text, such as 2, 4 and 5 for "H2, H4 to H5".
 func casesIn(t *testing.T, text string) []int {
 	t.Helper()
 	var list []int
@@ -163,7 +161,7 @@ func casesIn(t *testing.T, text string) []int {
 	return list
 }
 
-// The index leads to every page.
+// The index links to every page.
 func TestIndexHasEveryPage(t *testing.T) {
 	index := read(t, "docs/README.md")
 	for _, page := range pages(t) {
@@ -174,7 +172,7 @@ func TestIndexHasEveryPage(t *testing.T) {
 	}
 }
 
-// Links within the repository lead somewhere.
+// Links within the repository are valid.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, match := range link.FindAllStringSubmatch(read(t, page), -1) {
@@ -212,7 +210,7 @@ func anchors(t *testing.T, page string) []string {
 	return list
 }
 
-// Command lines in the pages use flags that there are.
+// Command lines in the pages only use existing flags.
 func TestPagesUseFlagsThatExist(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, line := range strings.Split(read(t, page), "\n") {
@@ -243,7 +241,7 @@ func hasFlag(c *cobra.Command, name string) bool {
 	return found || name == "--help"
 }
 
-// The example in docs/reference/report.md is what the report looks like.
+// The example in docs/reference/report.md matches the actual report.
 func TestReportPage(t *testing.T) {
 	_, example, _ := strings.Cut(read(t, "docs/reference/report.md"), "```json\n")
 	example, _, _ = strings.Cut(example, "```")

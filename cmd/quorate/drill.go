@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// drillFlags are those of a drill.
+// drillFlags are the flags of the drill command.
 type drillFlags struct {
 	reading readingFlags
 	etcd    string
@@ -119,12 +119,12 @@ func (f *drillFlags) check(args []string) error {
 	return errors.Join(f.apart.check(f.dir), f.results.check("from", f.reading.from))
 }
 
-// where is where a drill goes on whose etcd somebody else starts.
+// where returns the directories of a drill whose etcd is started separately.
 func (f *drillFlags) where() drill.Apart {
 	return drill.Apart{Dir: f.dir, State: cmp.Or(f.state, f.dir)}
 }
 
-// try restores a backup, and starts etcd with it unless somebody else does.
+// try restores a backup, and starts etcd with it unless etcd is started separately.
 func (f *drillFlags) try(ctx context.Context, std streams, args []string) (m store.Manifest, d store.Drill, err error) {
 	var program etcdprocess.Program
 	if !f.apart.is() {
@@ -135,7 +135,7 @@ func (f *drillFlags) try(ctx context.Context, std streams, args []string) (m sto
 	m, err = f.reading.read(ctx, std, args, func(from store.Bucket, m store.Manifest, r backup.Reading) (err error) {
 		if f.apart.prepare {
 			if d, err = drill.Prepare(ctx, f.apart.etcd, from, m, f.where(), r); err == nil {
-				return nil // nothing is known yet
+				return nil // there is no result yet
 			}
 		} else {
 			d, err = drill.Try(ctx, program, from, m, f.dir, r)
@@ -145,7 +145,7 @@ func (f *drillFlags) try(ctx context.Context, std streams, args []string) (m sto
 	return m, d, err
 }
 
-// finish goes on with what was prepared.
+// finish continues a prepared drill.
 func (f *drillFlags) finish(
 	ctx context.Context, std streams, args []string,
 ) (m store.Manifest, d store.Drill, err error) {
@@ -164,7 +164,7 @@ func (f *drillFlags) finish(
 	return m, d, f.record(ctx, bucket, d, err)
 }
 
-// record stores what was found, and returns the error with which it was.
+// record stores the result of the drill, and returns err.
 func (f *drillFlags) record(ctx context.Context, to store.Bucket, found store.Drill, err error) error {
 	if f.dryRun {
 		return err
@@ -175,7 +175,7 @@ func (f *drillFlags) record(ctx context.Context, to store.Bucket, found store.Dr
 	return err
 }
 
-// drilledResult is what a drill says of itself in the status of its pod.
+// drilledResult is the result that a drill writes to the status of its pod.
 func drilledResult(m store.Manifest, d store.Drill) result.Drilled {
 	return result.Drilled{
 		Slot: m.Slot, Data: m.Data, ClusterID: m.ClusterID, Revision: d.Revision, Bytes: m.Snapshot.Bytes,
@@ -185,8 +185,8 @@ func drilledResult(m store.Manifest, d store.Drill) result.Drilled {
 	}
 }
 
-// record stores what a drill has shown: that the backup is good, or damaged; or, if etcd made other
-// data of it, that nobody knows, whatever was found before.
+// record stores the outcome of a drill: that the backup is good or that it is damaged. If etcd produced different data
+// from it, any earlier verification is withdrawn.
 func record(ctx context.Context, to store.Bucket, found store.Drill, err error) error {
 	switch {
 	case err == nil:
@@ -200,7 +200,7 @@ func record(ctx context.Context, to store.Bucket, found store.Drill, err error) 
 	return nil
 }
 
-// report says what was found.
+// report prints the result.
 func (f *drillFlags) report(std streams, m store.Manifest, d store.Drill) error {
 	if f.output == "json" {
 		return report.Encode(std.out, d)

@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The status of one cluster ends with what was told of it lately, by Quorate and by Kubernetes, and of no other cluster.
+// The status of one cluster ends with the recent events about it, from Quorate and Kubernetes, without events about
+// other clusters.
 func TestStatusShowsEvents(t *testing.T) {
 	w := newTenants(t, "own")
 	w.made("own/one", "own/two")

@@ -14,33 +14,32 @@ import (
 	"quorate.dev/quorate/reconcile/steps"
 )
 
-// fetched is what became of one source.
+// fetched is the result of reading one source.
 type fetched struct {
 	source source
-	// reads, if set, are shared by several Kubernetes clusters.
+	// reads, if set, is shared by several Kubernetes clusters.
 	reads *reads
-	// steps, if set, is told when it is fetched.
+	// steps, if set, is called when the source is fetched.
 	steps steps.Hook
-	// name of the source in status, and label in reports.
+	// name identifies the source in status, and label in reports.
 	name, label string
 	desired     gitsource.Desired
-	// descent is nil where it does not matter what the revision descends from.
+	// descent is nil if the ancestry of the revision is irrelevant.
 	descent *descent
 	err     error
-	// at is when that was last so. It is nil before the source is read.
+	// at is when this was last confirmed. It is nil before the source is read.
 	at *moment
-	// began is when it was begun to be read.
+	// began is when reading started.
 	began time.Time
 }
 
-// headStart is how long clusters wait for sources that have no say in them; and those of sources
-// that are read later wait for others, as long again and then twice that, so that a slow source
-// costs a few passes and not one for each that is not.
+// headStart is how long clusters wait for sources that cannot affect them. Clusters whose sources are read later wait
+// as long again, and then twice as long, so that a slow source costs a few extra passes instead of one per source.
 const headStart = 500 * time.Millisecond
 
-// fetch reads all sources, so many at once as there are turns. Each reads its own credentials, and fails
-// alone. While some are being read, early is told what the others declare; they have the error ErrReading
-// there.
+// fetch reads all sources, as many at a time as there are turns. Each source has its own credentials and fails on its
+// own. While some sources are still being read, early is called with what the others declare; the unread ones have the
+// error ErrReading.
 func (f *sourceFlags) fetch(ctx context.Context, early func([]fetched)) ([]fetched, error) {
 	all, err := f.unread()
 	if err != nil {
@@ -49,7 +48,7 @@ func (f *sourceFlags) fetch(ctx context.Context, early func([]fetched)) ([]fetch
 	ctx, cancel := toRead(ctx, len(all))
 	defer cancel()
 	took := make(chan func(), len(all))
-	for _, i := range rand.Perm(len(all)) { // so that it is not always the same ones that wait for their turn
+	for _, i := range rand.Perm(len(all)) { // random, so that it is not always the same sources that wait
 		s := all[i]
 		go func() {
 			read := s.read(ctx, &f.readers[i])
@@ -60,7 +59,7 @@ func (f *sourceFlags) fetch(ctx context.Context, early func([]fetched)) ([]fetch
 	return all, nil
 }
 
-// unread are the sources before they are read. What has been checked before is not checked again.
+// unread returns the sources before they are read. It does not repeat earlier checks.
 func (f *sourceFlags) unread() ([]fetched, error) {
 	sources, err := f.sources(func(source) error { return nil })
 	if err != nil {
@@ -81,7 +80,7 @@ func (f *sourceFlags) unread() ([]fetched, error) {
 	return all, nil
 }
 
-// read reads the source, by the reader that it has.
+// read reads the source with its reader.
 func (s fetched) read(ctx context.Context, reader *gitsource.Reader) fetched {
 	s.began = time.Now()
 	step := steps.Step{Kind: steps.Phase, Name: steps.Fetch, Source: s.label}
@@ -101,12 +100,13 @@ func (s fetched) read(ctx context.Context, reader *gitsource.Reader) fetched {
 	return s
 }
 
-// whatIsRead tells what is read from what else the Kubernetes clusters of a run may read. All else is the same for all.
+// whatIsRead identifies what is read among all sources that the Kubernetes clusters of a run may read. All other
+// settings are the same for all.
 func (s fetched) whatIsRead() string {
 	return fmt.Sprintf("%q", []string{s.source.location, s.source.path, s.source.selected(), s.source.namespace})
 }
 
-// moment is a time that moves on while others ask for it.
+// moment is a time that can be moved forward while others read it.
 type moment struct{ nanoseconds atomic.Int64 }
 
 func momentOf(t time.Time) *moment {
@@ -119,8 +119,7 @@ func (m *moment) moveTo(t time.Time) { m.nanoseconds.Store(t.UnixNano()) }
 
 func (m *moment) time() time.Time { return time.Unix(0, m.nanoseconds.Load()) }
 
-// gather takes in so many results. In between, ever more rarely, it says that there are some of
-// which nothing was said before.
+// gather receives n results. In between, at growing intervals, it calls early if there are new results.
 func gather(results <-chan func(), n int, early func()) {
 	pause := headStart
 	next, news := time.NewTimer(pause), false

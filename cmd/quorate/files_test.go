@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// eachFile shows all files of the repository with these extensions, by their paths in it, but not
-// what was built or what git keeps.
+// eachFile calls show for all files of the repository with these extensions, with their paths, except build output and
+// git's own files.
 func eachFile(t *testing.T, show func(path, content string), extensions ...string) {
 	t.Helper()
 	root := filepath.Join("..", "..")

@@ -35,9 +35,9 @@ func (f *sourceFlags) Follow(ctx context.Context, pause time.Duration, known fun
 		func() { known(f.within(f.together(slices.Clone(all)))) })
 }
 
-// tellNews takes in results until ctx is done, and tells at once when they are news; but as long as something has
-// never been read, ever more rarely, so that a slow source costs a few passes and not one for each that is not.
-// The first time it tells in any case.
+// tellNews receives results until ctx is done, and calls tell immediately when there is news. While any source has
+// never been read, it calls tell at growing intervals instead, so that a slow source costs a few extra passes instead
+// of one per source. It calls tell at least once.
 func tellNews(ctx context.Context, results <-chan func() (news bool), reading func() bool, tell func()) {
 	pause, news, due := headStart, true, false
 	next := time.NewTimer(pause)
@@ -64,7 +64,7 @@ func tellNews(ctx context.Context, results <-chan func() (news bool), reading fu
 	}
 }
 
-// follow reads the source again and again, with a pause in between, until ctx is done.
+// follow reads the source repeatedly, with a pause in between, until ctx is done.
 func (s fetched) follow(ctx context.Context, reader *gitsource.Reader, pause time.Duration, took func(fetched)) {
 	for ctx.Err() == nil {
 		read := s.read(ctx, reader)
@@ -74,15 +74,15 @@ func (s fetched) follow(ctx context.Context, reader *gitsource.Reader, pause tim
 		took(read)
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause + rand.N(pause/10+1)): // so that many sources are not read at once forever
+		case <-time.After(pause + rand.N(pause/10+1)): // jitter, so that sources do not stay in step
 		}
 	}
 }
 
 func (s fetched) reading() bool { return errors.Is(s.err, reconcile.ErrReading) }
 
-// take takes in what has been read now, and reports whether it is something else than before. What is known of the
-// history of a revision stays known.
+// take stores the new result, and reports whether it differs from the previous one. Known ancestry of a revision is
+// kept.
 func (s *fetched) take(read fetched) (news bool) {
 	switch {
 	case s.err == nil && read.err == nil && read.desired.Revision.Commit != "" &&

@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// Each source is read by itself, again and again: what one declares is known while another one hangs, and an error
-// is known once, as is that it is over. What has not changed is no news.
+// Each source is read repeatedly and independently: the declarations of one source are known while another one hangs.
+// An error, and its end, are each reported once. An unchanged source is not reported.
 func TestFollow(t *testing.T) {
 	quorateAs(t)
 	if _, err := exec.LookPath("git"); err != nil {
@@ -24,7 +24,7 @@ func TestFollow(t *testing.T) {
 	}
 	repository := gittest.NewRepository(t)
 	first := repository.Declare("a")
-	hangs, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections and does not answer
+	hangs, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections and does not answer
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestFollow(t *testing.T) {
 	<-ended
 }
 
-// A source that has not changed is no news, but where its history could not be had before.
+// An unchanged source is not reported, unless reading its history failed before.
 func TestUnchangedIsNoNews(t *testing.T) {
 	read := fetched{at: momentOf(time.Now())}
 	read.desired.Revision.Commit = "1"
@@ -111,7 +111,7 @@ func TestUnchangedIsNoNews(t *testing.T) {
 	}
 }
 
-// What is known of a source says when it was last read, or failed, even if that was no news.
+// The time of the last read, or the last failure, is updated even if nothing has changed.
 func TestUnchangedIsReadAgain(t *testing.T) {
 	first, again := time.Unix(1793534400, 0), time.Unix(1793534410, 0)
 	for what, err := range map[string]error{"a revision": nil, "an error": errors.New("no route")} {
@@ -124,8 +124,8 @@ func TestUnchangedIsReadAgain(t *testing.T) {
 	}
 }
 
-// In a loop, a revision may be the newest one for hours before its history is asked for again: there is as much time
-// for that as at first.
+// In a loop, a revision may be the newest for hours before its history is needed: reading it then has the same timeout
+// as at first.
 func TestHistoryIsAskedForLater(t *testing.T) {
 	quorateAs(t)
 	repository := gittest.NewRepository(t)
@@ -144,8 +144,8 @@ func TestHistoryIsAskedForLater(t *testing.T) {
 	}
 }
 
-// Where the answer cannot be had, a revision that was read before another process may have read a newer one does not
-// count until it was read again: from then on it is a doubt, however often the question is asked again.
+// If reading the history fails, a revision that was read before another process may have read a newer one is not used
+// until it is read again. From then on, the ancestry is in doubt, however often it is checked again.
 func TestUnansweredWaitsForTheNextRead(t *testing.T) {
 	q := &question{asked: time.Now(), done: make(chan struct{}), err: fmt.Errorf("no route")}
 	close(q.done)

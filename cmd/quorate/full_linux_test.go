@@ -11,12 +11,12 @@ import (
 	"quorate.dev/quorate/clusters/backup/backuptest"
 )
 
-// TestRestoreOnFullVolume: where there is no room for it, there is no member, and the error says why. Once there
-// is, the same command line makes it.
+// TestRestoreOnFullVolume: without enough space, there is no member, and the error gives the reason. Once there is
+// enough space, the same command line creates the member.
 func TestRestoreOnFullVolume(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
-	r.volume = backuptest.Volume(t, "32k") // of which the snapshot takes 20
+	r.volume = backuptest.Volume(t, "32k") // the snapshot needs 20
 	if got := r.restore(); got.code != exitError || !strings.Contains(got.err, "no space left on device") {
 		t.Errorf("%+v", got)
 	}

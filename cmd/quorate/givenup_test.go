@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// TestGivenUpIsNoError: that a run is told to end is no error, whoever was in the middle of something.
+// TestGivenUpIsNoError: stopping a run is not logged as an error, even in the middle of a request.
 func TestGivenUpIsNoError(t *testing.T) {
 	var b strings.Builder
 	log := logr.FromContextOrDiscard(withLog(t.Context(), slog.New(slog.NewTextHandler(&b, nil)))).

@@ -18,7 +18,7 @@ import (
 
 const stranger = 65532
 
-// asStranger is a command line of another user than root.
+// asStranger returns a command that runs as a user other than root.
 func asStranger(t *testing.T, program string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	out := &bytes.Buffer{}
@@ -28,8 +28,8 @@ func asStranger(t *testing.T, program string, args ...string) (*exec.Cmd, *bytes
 	return c, out
 }
 
-// The memory of a process that runs is root's, not its user's, so that none of its children can
-// read it; it can start them nonetheless.
+// The memory of a running process belongs to root, not to its user, so that its child processes cannot read it. The
+// process can still start them.
 func TestMemoryIsHidden(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("to run as another user takes root")
@@ -63,7 +63,7 @@ func TestMemoryIsHidden(t *testing.T) {
 		if uid != 0 {
 			t.Errorf("the memory of the process belongs to user %d", uid)
 		}
-		// Whoever asks the server has neither what the process has, nor what it hides.
+		// The process that contacts the server has neither this process's privileges nor its secrets.
 		if said := <-fetcher; said != "memory of user 0, NoNewPrivs 1, Seccomp 2, knows nothing" {
 			t.Errorf("the process that fetches has %s", said)
 		}
@@ -83,7 +83,7 @@ func TestMemoryIsHidden(t *testing.T) {
 	}
 }
 
-// fetcherOf tells of the child of a process that fetches.
+// fetcherOf describes the child of a process that fetches.
 func fetcherOf(t *testing.T, parent int) string {
 	t.Helper()
 	children, err := filepath.Glob("/proc/[0-9]*/status")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// withoutHistory serves a tenant's repository, and never answers who asks for more of its history.
+// withoutHistory serves a tenant's repository, and never answers requests for more of its history.
 func withoutHistory(w *tenants, tenant string) (url string, asked *atomic.Int32) {
 	asked = &atomic.Int32{}
 	backend := &cgi.Handler{
@@ -33,16 +33,15 @@ func withoutHistory(w *tenants, tenant string) (url string, asked *atomic.Int32)
 	return server.URL + "/.git", asked
 }
 
-// TestHistoryHoldsUpNobodyElse: a server that answers everything but what a revision descends from
-// costs its own clusters the time of one source, however many revisions are on record, and others
-// nothing.
+// TestHistoryHoldsUpNobodyElse: a server that answers everything except history requests delays its own clusters by the
+// time of one source, however many revisions are recorded, and does not delay the others.
 func TestHistoryHoldsUpNobodyElse(t *testing.T) {
 	w := newTenants(t, "good", "evil")
 	w.made("good/one", "evil/one", "evil/two", "evil/three")
 	w.push("good", "good/one")
 	w.push("evil", "evil/one", "evil/two", "evil/three")
 	url, asked := withoutHistory(w, "evil")
-	for i, name := range []string{"evil/one", "evil/two", "evil/three"} { // as whoever may write to the namespace evil does
+	for i, name := range []string{"evil/one", "evil/two", "evil/three"} { // as anyone who may write to the namespace evil could
 		live := w.cluster(name)
 		s := live.Status
 		s.SourceRevision, s.DeclaredSource = "main@sha1:"+strings.Repeat(string(rune('a'+i)), 40), url

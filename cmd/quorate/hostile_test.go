@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// hostileSources each declare too much of something, in as little as one can push. Their exit code
-// is 1 where nothing can be read, and 3 where it is a problem.
+// hostileSources each declare too much of something, as compactly as possible. The exit code is 1 if nothing can be
+// read, and 3 for a problem.
 func hostileSources(t *testing.T) map[string]string {
 	const most = 2 << 20
 	return map[string]string{
@@ -55,8 +55,8 @@ d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]
 e: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]
 `
 
-// What the base of deploy gives a container suffices for every hostile source, alone and eight
-// times at once.
+// The container resources in deploy/base are sufficient for every hostile source, both alone and eight times in
+// parallel.
 func TestHostileSourcesInLittleMemory(t *testing.T) {
 	g := newMemoryGroup(t, 256<<20)
 	all := []string{"validate"}
@@ -80,7 +80,7 @@ func TestHostileSourcesInLittleMemory(t *testing.T) {
 	}
 }
 
-// filesIn makes a directory of names and contents.
+// filesIn creates a directory with these files, given as names and contents.
 func filesIn(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -92,7 +92,7 @@ func filesIn(t *testing.T, files ...string) string {
 	return dir
 }
 
-// serveReferences serves a list of references of so many bytes, and no branch that could be read.
+// serveReferences serves a list of references of that size, and no branch that could be read.
 func serveReferences(t *testing.T, size int) string {
 	t.Helper()
 	var list bytes.Buffer
@@ -112,8 +112,8 @@ func serveReferences(t *testing.T, size int) string {
 	return server.URL + "/x.git"
 }
 
-// serveObjects serves a commit of files of so many bytes that are told as differences from one
-// another, and of no declaration that is valid.
+// serveObjects serves a commit with files of that size that are stored as deltas of each other, and without a valid
+// declaration.
 func serveObjects(t *testing.T, size int) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -18,8 +18,7 @@ import (
 	"quorate.dev/quorate/visible/visibletest"
 )
 
-// Lines of the log, of the progress, and the one that a command ends with show what others have
-// written as text.
+// Log lines, progress lines and the final error line show untrusted text as plain text.
 func TestHostileTextInLines(t *testing.T) {
 	for name, text := range visibletest.Hostile {
 		lines := map[string]func(*bytes.Buffer){
@@ -65,7 +64,7 @@ func TestHostileTextInLines(t *testing.T) {
 	}
 }
 
-// What an API server warns of is text as well, and said once.
+// Warnings of an API server are also plain text, and printed once.
 func TestWarningsOfTheAPIServer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Add("Warning", `299 - "harmless ##vso[task.complete]"`)
@@ -79,10 +78,10 @@ func TestWarningsOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// TestClientLogsAsWeDo: what the Kubernetes client logs by itself is a line of the log like others.
+// TestClientLogsAsWeDo: log messages of the Kubernetes client are regular log lines.
 func TestClientLogsAsWeDo(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", "100") // which does not come
+		w.Header().Set("Content-Length", "100") // the body does not follow
 	}))
 	defer server.Close()
 	var out, stderr bytes.Buffer
@@ -93,7 +92,7 @@ func TestClientLogsAsWeDo(t *testing.T) {
 	}
 }
 
-// kubeconfigOf is a file that names the server as the API server, for whoever asks.
+// kubeconfigOf returns a kubeconfig file that names the server as the API server.
 func kubeconfigOf(t *testing.T, server *httptest.Server) string {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(file, []byte("{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c}}], "+

@@ -17,15 +17,15 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// TestInformersAfterRestore restores the etcd of a kube-apiserver from a backup, and holds what an
-// informer of client-go has against what is there. The informer goes on all the time, as those of
-// controllers do: it saw changes that the backup lacks.
+// TestInformersAfterRestore restores the etcd of a kube-apiserver from a backup, and compares the contents of a
+// client-go informer with etcd. The informer runs all the time, as in controllers, so it has seen changes that the
+// backup lacks.
 //
-// An operator stops kube-apiserver before etcd, as Kubernetes says, and starts it again afterwards.
-// One that stays up is worse off, since its watch cache goes on as well: it is put right by the
-// raised revision too, and that is all that puts it right.
+// The Kubernetes documentation tells operators to stop kube-apiserver before etcd, and to start it again afterwards. A
+// kube-apiserver that stays up has a bigger problem, because its watch cache also continues. Raising the revision
+// corrects that too, and nothing else does.
 func TestInformersAfterRestore(t *testing.T) {
-	quorateAs(t) // snapshots are inspected in a process of their own
+	quorateAs(t) // snapshots are inspected in a separate process
 	t.Run("kube-apiserver is restarted", func(t *testing.T) {
 		t.Parallel()
 		r := newRewinding(t)
@@ -42,8 +42,8 @@ func TestInformersAfterRestore(t *testing.T) {
 		r := newRewinding(t)
 		r.restore()
 		r.missesNothing()
-		// It goes on with the lease of the Events before, for a minute at most: why docs/how-to/back-up.md has it
-		// restarted.
+		// It keeps using the lease of earlier Events for up to a minute, which is why docs/how-to/back-up.md restarts
+		// it.
 		if err := r.createEvent("new"); err == nil || !strings.Contains(err.Error(), "requested lease not found") {
 			t.Error(err)
 		}
@@ -56,8 +56,8 @@ func TestInformersAfterRestore(t *testing.T) {
 	})
 }
 
-// rewinding is a namespace with ConfigMaps, an informer on them, and a backup of etcd. Since the
-// backup, there were changes, which the informer has seen.
+// rewinding is a namespace with ConfigMaps, an informer on them, and a backup of etcd. The informer has seen changes
+// made after the backup.
 type rewinding struct {
 	*testing.T
 	server   *kubetest.Server
@@ -67,7 +67,7 @@ type rewinding struct {
 	writes   int
 }
 
-// configMaps are ConfigMaps by their names.
+// configMaps are ConfigMaps by name.
 type configMaps = map[string]*corev1.ConfigMap
 
 const (
@@ -78,7 +78,7 @@ const (
 func newRewinding(t *testing.T) *rewinding {
 	t.Helper()
 	r := &rewinding{T: t, server: kubetest.Start(t), backup: filepath.Join(t.TempDir(), "a.db"), names: map[string]bool{}}
-	// What it writes for itself as it starts, some hundred objects, it would write again after the restore.
+	// The few hundred objects that it writes at startup would otherwise be written again after the restore.
 	r.until("the API server has made all that it makes as it starts", func() bool {
 		return r.server.Client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error() == nil
 	})
@@ -98,8 +98,8 @@ func newRewinding(t *testing.T) *rewinding {
 	r.remove("deleted")
 	r.remove("recreated")
 	r.put("recreated", "after")
-	// More revisions than the test needs for the changes after the restore: without a bump, these have
-	// revisions that were there before.
+	// More revisions than the changes after the restore need: without a bump, those changes reuse revisions that
+	// existed before.
 	for range 100 {
 		r.put(busy, "after")
 	}
@@ -110,7 +110,7 @@ func newRewinding(t *testing.T) *rewinding {
 	return r
 }
 
-// restore restores etcd from the backup, word for word as the command says, and starts it.
+// restore restores etcd from the backup, and starts it exactly as the command's output says.
 func (r *rewinding) restore(flags ...string) {
 	r.Helper()
 	r.server.Etcd.Stop(r.T)
@@ -125,8 +125,8 @@ func (r *rewinding) restore(flags ...string) {
 	r.server.Etcd.Run(r.T, start...)
 }
 
-// missesNothing: what the informer has, and what its handler was told, come to be what is there. A
-// LIST says so from the first time on.
+// missesNothing requires that the informer and its handler converge to the actual state, and that a LIST returns it
+// from the first request on.
 func (r *rewinding) missesNothing() {
 	r.Helper()
 	restored := r.first()
@@ -144,9 +144,9 @@ func (r *rewinding) missesNothing() {
 	}
 }
 
-// missesAll: without a bump, the watch cache of the API server, and the informer, keep what the
-// backup lacks, and miss what changes after the restore, until the revision is what it was before.
-// Events come in the order of revisions: once a later one is there, those before it are lost.
+// missesAll requires that without a bump, the API server's watch cache and the informer keep objects that the backup
+// lacks, and miss changes after the restore until the revision has caught up. Events are ordered by revision: once a
+// later one has arrived, earlier ones are lost.
 func (r *rewinding) missesAll() {
 	r.Helper()
 	r.first()
@@ -169,7 +169,7 @@ func (r *rewinding) missesAll() {
 	}
 }
 
-// first waits until the API server answers after the restore, and returns what is there.
+// first waits until the API server responds after the restore, and returns the actual state.
 func (r *rewinding) first() configMaps {
 	r.Helper()
 	r.until("the API server answers", func() bool {
@@ -197,8 +197,7 @@ func (r *rewinding) change() {
 	r.put(busy, "new")
 }
 
-// converges waits until the informer has what is there and its handler was told so, and looks
-// whether a LIST says the same.
+// converges waits until the informer and its handler have the actual state, and requires that a LIST returns the same.
 func (r *rewinding) converges() {
 	r.Helper()
 	is := r.truth()
@@ -214,7 +213,7 @@ func (r *rewinding) converges() {
 	}
 }
 
-// truth is what etcd holds: a GET of one object asks it, whatever the watch cache has.
+// truth returns what etcd holds: a GET of a single object bypasses the watch cache.
 func (r *rewinding) truth() configMaps {
 	r.Helper()
 	found := configMaps{}
@@ -243,7 +242,7 @@ func (r *rewinding) list() configMaps {
 	return found
 }
 
-// put creates or updates a ConfigMap. No two writes write the same.
+// put creates or updates a ConfigMap. Each write has different content.
 func (r *rewinding) put(name, value string) {
 	r.Helper()
 	r.names[name] = true
@@ -289,7 +288,7 @@ func (r *rewinding) quorate(args ...string) string {
 	return said.String()
 }
 
-// until waits for a fact.
+// until waits until a condition is true.
 func (r *rewinding) until(fact string, is func() bool) {
 	r.Helper()
 	for deadline := time.Now().Add(45 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
@@ -304,7 +303,7 @@ func (r *rewinding) until(fact string, is func() bool) {
 	}
 }
 
-// values are what ConfigMaps say, by their names.
+// values returns the values of ConfigMaps by name.
 func values(of configMaps) map[string]string {
 	found := map[string]string{}
 	for name, object := range of {

@@ -17,12 +17,12 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// maxInspectionStack bounds what a file can do to the process that inspects it: a page that is
-// its own child is walked without end.
+// maxInspectionStack bounds the stack of the process that inspects a file: a page that is its own child causes endless
+// recursion.
 const maxInspectionStack = 64 << 20
 
-// newInspect is the process in which a snapshot is inspected: on a damaged one, the library that
-// reads it may end it.
+// newInspect returns the command of the process that inspects a snapshot. It is a separate process because a damaged
+// snapshot may crash the library that reads it.
 func newInspect(std streams) *cobra.Command {
 	return &cobra.Command{
 		Use:    "inspect-snapshot FILE",
@@ -31,7 +31,7 @@ func newInspect(std streams) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			debug.SetMaxStack(maxInspectionStack)
 			if container := memoryLimit(); container > 0 {
-				debug.SetMemoryLimit(container / 2) // the process that waits for this one has the other half
+				debug.SetMemoryLimit(container / 2) // the other half is for the parent process
 			}
 			facts, err := snapshot.Inspect(args[0])
 			if errors.Is(err, snapshot.ErrDamaged) {
@@ -46,13 +46,13 @@ func newInspect(std streams) *cobra.Command {
 	}
 }
 
-// inspectApart inspects a snapshot in a process of its own, with nothing of this one's environment.
+// inspectApart inspects a snapshot in a separate process with an empty environment.
 func inspectApart(ctx context.Context, file string) (snapshot.Facts, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return snapshot.Facts{}, fmt.Errorf("inspect a snapshot: %w", err)
 	}
-	debug.FreeOSMemory() // the other process needs what this one has done with
+	debug.FreeOSMemory() // the child process needs this process's unused memory
 	var out, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, self, "inspect-snapshot", file)
 	command.Args[0] = os.Args[0]
@@ -76,10 +76,10 @@ func inspectApart(ctx context.Context, file string) (snapshot.Facts, error) {
 	}
 }
 
-// isCrash reports whether Go ended the process over what it read: it panicked, read beyond the file,
-// or walked without end. That need not come first: a goroutine of the library may panic while the
-// damage that another has found is being said. Whoever is killed, or lacks memory or threads, has
-// learnt nothing about the file.
+// isCrash reports whether the Go runtime ended the process because of the file: it panicked, read past the end of the
+// file, or overflowed the stack. The panic may not be the first output: a goroutine of the library may panic while
+// other damage is being reported. A process that was killed, or ran out of memory or threads, proves nothing about the
+// file.
 func isCrash(ended *exec.ExitError, said string) bool {
 	if ended.ExitCode() != 2 {
 		return false
@@ -93,7 +93,7 @@ func isCrash(ended *exec.ExitError, said string) bool {
 	return false
 }
 
-// cause is the first line, without what is said again.
+// cause returns the first line, without a repeated prefix.
 func cause(said string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
 	if _, after, repeated := strings.Cut(line, snapshot.ErrDamaged.Error()+": "); repeated {

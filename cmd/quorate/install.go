@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/deploy"
 )
 
-// installFlags say what runs in the Kubernetes cluster.
+// installFlags specify what runs in the Kubernetes cluster.
 type installFlags struct {
 	kubeFlags
 	mode      string
@@ -71,7 +71,7 @@ deleted; no etcd cluster is touched. Flags of run for the runs that it starts fo
 	return c
 }
 
-// render returns the objects that are installed, as YAML.
+// render returns the objects to install, as YAML.
 func (f *installFlags) render(c *cobra.Command, args []string) ([]string, error) {
 	if f.mode == "" {
 		if err := f.checkNothingRuns(c.Flags(), args); err != nil {
@@ -86,7 +86,7 @@ func (f *installFlags) render(c *cobra.Command, args []string) ([]string, error)
 	return deploy.Render(f.options)
 }
 
-// checkNothingRuns refuses what is about runs, where there are none.
+// checkNothingRuns rejects flags and arguments for runs if --mode is not set.
 func (f *installFlags) checkNothingRuns(flags *pflag.FlagSet, args []string) error {
 	var problems error
 	for _, name := range []string{"image", "source", "branch", "path", "private", "network-policy", "shards"} {
@@ -101,10 +101,10 @@ func (f *installFlags) checkNothingRuns(flags *pflag.FlagSet, args []string) err
 	return problems
 }
 
-// mostShards are as many as Kubernetes runs at once of an Indexed Job.
+// mostShards is the maximum parallelism of an Indexed Job in Kubernetes.
 const mostShards = 100_000
 
-// check says all that is wrong with what is to run.
+// check returns all problems with the flags.
 func (f *installFlags) check(c *cobra.Command) error {
 	var modes []string
 	for _, mode := range deploy.Modes() {
@@ -133,7 +133,7 @@ func (f *installFlags) check(c *cobra.Command) error {
 	return checkCommand(f.options)
 }
 
-// checkSource refuses a source that pods cannot read.
+// checkSource rejects a source that pods cannot read.
 func (f *installFlags) checkSource() error {
 	o := f.options
 	if o.Source == ofCluster {
@@ -154,7 +154,7 @@ func (f *installFlags) checkSource() error {
 	return s.checkAddress()
 }
 
-// checkRun refuses arguments that run does not understand.
+// checkRun rejects arguments that run does not understand.
 func checkRun(args []string) error {
 	run := newRun(streams{})
 	err := run.ParseFlags(args)
@@ -167,7 +167,7 @@ func checkRun(args []string) error {
 	return nil
 }
 
-// install applies the objects, deletes what another mode has installed, and says so.
+// install applies the objects, deletes the objects of other modes, and reports both.
 func (f *installFlags) install(c *cobra.Command, std streams, texts []string) error {
 	client, err := f.client()
 	if err != nil {
@@ -191,7 +191,7 @@ func (f *installFlags) install(c *cobra.Command, std streams, texts []string) er
 	return installMode(c.Context(), std, client, objects)
 }
 
-// installMode installs what runs Quorate.
+// installMode installs the objects of a mode.
 func installMode(ctx context.Context, std streams, client *kube.Client, objects []*unstructured.Unstructured) error {
 	before, err := there(ctx, client)
 	if err == nil {
@@ -221,7 +221,7 @@ func installMode(ctx context.Context, std streams, client *kube.Client, objects 
 	return nil
 }
 
-// deleteOthers deletes what runs Quorate in another mode than the one that was applied.
+// deleteOthers deletes the objects of other modes that were not applied.
 func deleteOthers(ctx context.Context, std streams, client *kube.Client, applied map[string]bool) error {
 	all, err := installable()
 	if err != nil {
@@ -246,7 +246,7 @@ func parseObject(text string) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// objectName is how people call an object.
+// objectName returns the display name of an object.
 func objectName(o *unstructured.Unstructured) string {
 	if o.GetNamespace() == "" {
 		return o.GetKind() + " " + o.GetName()

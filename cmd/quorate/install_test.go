@@ -25,7 +25,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// output returns what a command says that ends well.
+// output returns the output of a command, which must succeed.
 func (w *tenants) output(args ...string) string {
 	w.Helper()
 	got := w.command(args...)
@@ -35,7 +35,7 @@ func (w *tenants) output(args ...string) string {
 	return got.out
 }
 
-// What runs Quorate is installed in each mode, one after the other, and deleted; clusters are left alone.
+// The objects of each mode are installed, one mode after the other, and deleted. Clusters are left unchanged.
 func TestInstallOnAnAPIServer(t *testing.T) {
 	w := newTenants(t, "own")
 	w.made("own/one")
@@ -70,19 +70,19 @@ func TestInstallOnAnAPIServer(t *testing.T) {
 	}
 }
 
-// loop are the arguments that install one, with these for its runs.
+// loop returns the arguments that install a loop, with these flags for its runs.
 func loop(run ...string) []string {
 	return append([]string{"install", "--mode", "loop", "--image", "registry.example.com/quorate:1", "--source",
 		"https://git.example.com/fleet.git", "--"}, run...)
 }
 
-// install runs such a command line.
+// install runs an install command line.
 func (w *tenants) install(args []string) ran {
 	w.Helper()
 	return w.bare(append([]string{args[0], "--kubeconfig", w.kubeconfig}, args[1:]...)...)
 }
 
-// Whoever installs again with fewer flags is told which ones runs do not have any more; their values are nobody's business.
+// Installing again with fewer flags reports the flags that runs no longer have, without their values.
 func TestInstallSaysWhatIsLost(t *testing.T) {
 	w := newTenants(t, "own")
 	if got := w.install(loop("--max-deletions", "3", "--verify-keys=/k3ys")); got.code != exitOK || strings.Contains(got.out, "any more") {
@@ -96,7 +96,7 @@ func TestInstallSaysWhatIsLost(t *testing.T) {
 	if got := w.install(cronjob); got.code != exitOK || !strings.HasSuffix(got.out, "\nruns do not have these flags any more: --max-deletions\n") {
 		t.Errorf("in another mode: %+v", got)
 	}
-	// An overlay restricts runs to some namespaces by leaving out what binds their rights in all.
+	// An overlay restricts runs to some namespaces by omitting the binding for all namespaces.
 	const widened = "runs had no ClusterRoleBinding, and have their rights in all namespaces now"
 	if got := w.install(cronjob); got.code != exitOK || strings.Contains(got.out, widened) {
 		t.Errorf("%+v", got)
@@ -109,8 +109,8 @@ func TestInstallSaysWhatIsLost(t *testing.T) {
 	}
 }
 
-// An overlay and an installation follow one another, in either direction: nothing of the shards or the credentials of the
-// one stays in the other. What "kubectl apply" takes away follows from the annotation that it leaves, and finds.
+// An overlay and an installation can replace one another, in both directions, without leaving shards or credentials of
+// the other behind. "kubectl apply" decides what to remove by the annotation that it stores.
 func TestInstallAndKubectlFollowOneAnother(t *testing.T) {
 	w := newTenants(t, "own")
 	jobs := w.server.Client.BatchV1().CronJobs("quorate-system")
@@ -160,7 +160,7 @@ func TestInstallAndKubectlFollowOneAnother(t *testing.T) {
 	}
 }
 
-// writer is told what is written.
+// writer calls a function with everything that is written.
 type writer func(string)
 
 func (w writer) Write(p []byte) (int, error) {
@@ -168,7 +168,7 @@ func (w writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Pods that are ended keep their rights for as long as they take: what they have begun is not left in the middle.
+// Pods that are being stopped keep their rights until they end, so that their work is not interrupted.
 func TestUninstallWaitsForPods(t *testing.T) {
 	w := newTenants(t, "own")
 	if got := w.install(loop()); got.code != exitOK {
@@ -179,7 +179,7 @@ func TestUninstallWaitsForPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := deployment.Spec.Template // the namespace takes such a pod: it is as restricted as it has to be
+	template := deployment.Spec.Template // the namespace admits such a pod, because it meets the restricted policy
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "under-way", Labels: template.Labels}, Spec: template.Spec}
 	if _, err := kubernetes.CoreV1().Pods("quorate-system").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func TestUninstallWaitsForPods(t *testing.T) {
 	}
 }
 
-// What belongs to a release of Helm, or to a Quorate in another namespace, is neither taken over nor deleted.
+// Objects that belong to a Helm release, or to a Quorate in another namespace, are neither taken over nor deleted.
 func TestInstallBesideOthers(t *testing.T) {
 	w := newTenants(t, "own", "etcd-ops", "quorate-system")
 	roles, bindings := w.server.Client.RbacV1().ClusterRoles(), w.server.Client.RbacV1().ClusterRoleBindings()
@@ -247,10 +247,10 @@ func TestInstallBesideOthers(t *testing.T) {
 	if still, err := w.server.Client.CoreV1().ServiceAccounts("quorate-system").Get(t.Context(), "quorate", metav1.GetOptions{}); err != nil || still.ResourceVersion != account.ResourceVersion {
 		t.Errorf("%v: the account is %+v", err, still)
 	}
-	w.output("install") // the definition is everybody's
+	w.output("install") // the definition is shared
 }
 
-// eventually waits for what an API server takes a moment for.
+// eventually waits until check succeeds.
 func (w *tenants) eventually(what string, check func() error) {
 	w.Helper()
 	end := time.Now().Add(time.Minute)
@@ -262,7 +262,7 @@ func (w *tenants) eventually(what string, check func() error) {
 	}
 }
 
-// stored is a cluster that the earlier definition knows all of.
+// stored is a cluster with only fields that the earlier definition has.
 const stored = `
 apiVersion: etcd.quorate.dev/v1alpha1
 kind: EtcdCluster
@@ -294,7 +294,8 @@ status:
   - {type: Ready, status: "True", reason: Converged, message: well, lastTransitionTime: "2026-11-20T10:00:00Z"}
 `
 
-// A definition is upgraded in place, and what an earlier one has stored stays as it was, is read, and can be written.
+// A definition is upgraded in place. Objects stored with an earlier one are kept unchanged, can be read, and can be
+// written.
 func TestUpgradeOfTheDefinition(t *testing.T) {
 	w := newTenants(t, "own")
 	earlier, err := os.ReadFile("../../clusters/v1alpha1/crd/testdata/earlier.yaml")

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// join puts together what several sources declare. A cluster that two of them declare is in it
-// twice: which of them counts depends on what is there.
+// join combines the declarations of several sources. A cluster that two sources declare is included twice: which
+// declaration counts depends on the live state.
 func join(all []fetched) reconcile.Desired {
 	var desired reconcile.Desired
 	for _, s := range all {
@@ -39,7 +39,7 @@ func join(all []fetched) reconcile.Desired {
 	return desired
 }
 
-// place is a source as of the revision that was read, or as one that could not be read.
+// place returns the source with the revision that was read, or with the error.
 func (s fetched) place() reconcile.Place {
 	p := reconcile.Place{Name: s.name, Label: s.label, Unread: s.err,
 		Namespaces: reconcile.Namespaces(s.source.allowNamespaces)}
@@ -59,8 +59,8 @@ func (s fetched) place() reconcile.Place {
 	return p
 }
 
-// revision is what was read, as status and reports write it: whoever names a branch has a say in
-// it.
+// revision returns the revision for status and reports. It is escaped because it contains a branch name, which is
+// untrusted.
 func (s fetched) revision() string { return visible.Line(s.desired.Revision.String()) }
 
 func problemsOf(desired gitsource.Desired, name, label string) []report.Problem {
@@ -72,14 +72,13 @@ func problemsOf(desired gitsource.Desired, name, label string) []report.Problem 
 	return problems
 }
 
-// namesOf names each source in status.
+// namesOf returns the name of each source in status.
 func namesOf(sources []source) []string { return toldApart(sources, source.identity) }
 
-// labelsOf are what reports call the sources: as they were given.
+// labelsOf returns the name of each source in reports, as given in the flags.
 func labelsOf(sources []source) []string { return toldApart(sources, source.String) }
 
-// toldApart calls each source by a name. Where two are in one place, and are two branches or tags
-// of it, that is part of their names.
+// toldApart names each source. If several sources have the same name, the selected branch or tag is added.
 func toldApart(sources []source, called func(source) string) []string {
 	given := map[string]int{}
 	for _, s := range sources {
@@ -94,13 +93,13 @@ func toldApart(sources []source, called func(source) string) []string {
 	return names
 }
 
-// checkTwice refuses a source that declares the same clusters as another one, since it is the same.
+// checkTwice rejects a source that is given twice and would declare the same clusters.
 func checkTwice(sources []source) error {
 	var problems []error
 	given := map[string]int{}
 	for i, name := range namesOf(sources) {
 		s := sources[i]
-		// Of a name that several have, toldApart has made one with what each of them reads.
+		// If several sources share a name, toldApart has already added what each of them selects.
 		same := name + "\n" + s.namespace
 		if given[same]++; given[same] == 2 {
 			problems = append(problems,

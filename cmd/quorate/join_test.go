@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Sources have names of their own in status and in reports, whatever they have in common.
+// Sources have distinct names in status and in reports, even if they are similar.
 func TestNamesOfSources(t *testing.T) {
 	const fleet = "https://host/fleet.git"
 	for _, test := range []struct{ values, want []string }{

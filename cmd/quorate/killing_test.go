@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// killing runs quorate in processes that are killed at the nth call of the system, which is not made.
+// killing runs quorate in processes that are killed at the nth system call of a kind, before it is made.
 type killing struct {
 	*testing.T
 	strace, quorate string
 }
 
-// newKilling skips the test where there is no strace, or it may not trace; make test installs it.
+// newKilling skips the test if strace is missing or may not trace; make test installs it.
 func newKilling(t *testing.T) killing {
 	t.Helper()
 	strace, err := exec.LookPath("strace")
@@ -29,14 +29,14 @@ func newKilling(t *testing.T) killing {
 	if out, err := exec.Command(strace, "-qq", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
 		t.Skipf("strace may not trace: %v: %s", err, out)
 	}
-	quorate := filepath.Join(t.TempDir(), "quorate") // what TestMain goes by
+	quorate := filepath.Join(t.TempDir(), "quorate") // TestMain checks the name
 	if err := os.Symlink(testProgram(t), quorate); err != nil {
 		t.Fatal(err)
 	}
 	return killing{t, strace, quorate}
 }
 
-// at runs a command line, which is killed at the nth call. Without an error, it was done before that.
+// at runs a command line that is killed at the nth call. It returns no error if the command finished before that.
 func (k killing) at(call string, n int, args ...string) (said string, err error) {
 	var out bytes.Buffer
 	quorate := exec.CommandContext(k.Context(), k.strace, slices.Concat([]string{"-f", "-qq", "-o", os.DevNull, "-e", "trace=" + call,

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// limits bound what a source may make of the machine. They are far over what an honest one needs.
-// What takes memory has a lower default where the container has little.
+// limits bound the resources that a source may use. They are far above the needs of a normal source. Limits that affect
+// memory have lower defaults if the container has little.
 type limits struct {
 	transfer remote.Limits
 	files    manifests.Limits
@@ -49,7 +49,7 @@ func (l *limits) add(f *pflag.FlagSet) {
 	l.tellDefaults(f)
 }
 
-// tellDefaults has the flags tell the same defaults on every machine.
+// tellDefaults makes the help show the same defaults on every machine.
 func (l *limits) tellDefaults(f *pflag.FlagSet) {
 	if *l == defaultLimits {
 		return
@@ -59,12 +59,12 @@ func (l *limits) tellDefaults(f *pflag.FlagSet) {
 	all.VisitAll(func(d *pflag.Flag) { f.Lookup(d.Name).DefValue = d.DefValue })
 }
 
-// addBytes adds a flag for a number of bytes, in the units of Kubernetes.
+// addBytes adds a flag for a number of bytes, in Kubernetes units.
 func addBytes(f *pflag.FlagSet, value *int64, name, usage string) {
 	f.Var((*byteSize)(value), name, usage)
 }
 
-// addCount adds a flag for a number over 0.
+// addCount adds a flag for a number greater than 0.
 func addCount(f *pflag.FlagSet, value *int, name, usage string) { f.Var((*count)(value), name, usage) }
 
 type byteSize int64

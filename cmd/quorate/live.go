@@ -17,25 +17,25 @@ import (
 	"quorate.dev/quorate/clusters/targets"
 )
 
-// kubeFlags say which API server.
+// kubeFlags specify the API server.
 type kubeFlags struct {
 	kubeconfig, context string
-	// allowExec: a program that the kubeconfig names may be started.
+	// allowExec allows starting a program that the kubeconfig names.
 	allowExec bool
-	// content is that of the kubeconfig, where it is no file.
+	// content is the kubeconfig if it does not come from a file.
 	content []byte
-	// found, where it is not nil, is what the kubeconfig has said: the file may say something else by now.
+	// found, if set, is the kubeconfig as it was read: the file may have changed since.
 	found *kube.Found
-	// places, where it is not nil, says which ones there are, if they may be several.
+	// places, if set, lists the Kubernetes clusters of a command that accepts several.
 	places *placesFlags
-	// namespaces are the only ones to look at; all if there are none.
+	// namespaces restricts the command to these namespaces; empty means all.
 	namespaces namespaces
-	// as is whom to act as; impersonates is whether that is asked for, with whatever name.
+	// as is the impersonated user; impersonates reports whether its flags are set, even to an empty name.
 	as           kube.Impersonation
 	impersonates func() bool
-	// errors is where warnings of the API server go.
+	// errors returns the writer for warnings of the API server.
 	errors func() io.Writer
-	// requested, if set, is told of each request to the API server.
+	// requested, if set, is called for each request to the API server.
 	requested func(verb string, status int)
 }
 
@@ -62,7 +62,7 @@ func (f *kubeFlags) addNamespace(c *cobra.Command) {
 			"If it is one, also that of declarations without one")
 }
 
-// checkAs refuses to act as nobody, before anything is read.
+// checkAs rejects impersonation without a user, before anything is read.
 func (f *kubeFlags) checkAs() error {
 	if !f.impersonates() {
 		return nil
@@ -83,7 +83,7 @@ func (f *kubeFlags) checkAs() error {
 	return nil
 }
 
-// client acts as --as says.
+// client returns a client that acts as --as specifies.
 func (f *kubeFlags) client() (*kube.Client, error) {
 	if err := f.checkAs(); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (f *kubeFlags) client() (*kube.Client, error) {
 	return f.clientAs(f.as)
 }
 
-// clientAs acts as somebody else, or as the process itself if that is nobody.
+// clientAs returns a client that impersonates a user, or acts as the process itself if User is empty.
 func (f *kubeFlags) clientAs(somebody kube.Impersonation) (*kube.Client, error) {
 	found, err := f.find()
 	if err != nil {
@@ -111,7 +111,7 @@ func (f *kubeFlags) clientAs(somebody kube.Impersonation) (*kube.Client, error) 
 	return kube.New(config)
 }
 
-// find is what the kubeconfig says, or has said.
+// find returns the kubeconfig, reading it if that has not happened yet.
 func (f *kubeFlags) find() (*kube.Found, error) {
 	if f.found != nil {
 		return f.found, nil
@@ -120,28 +120,28 @@ func (f *kubeFlags) find() (*kube.Found, error) {
 		Content: f.content})
 }
 
-// liveFlags say how to look at what lives.
+// liveFlags specify how to read the live state.
 type liveFlags struct {
 	kubeFlags
 	access        string
 	leaseDuration time.Duration
 	etcdTimeout   time.Duration
-	// reading: the command writes nothing.
+	// reading is set if the command writes nothing.
 	reading bool
-	// maxDeletions is nil where nothing is deleted.
+	// maxDeletions is nil if the command does not delete clusters.
 	maxDeletions *int
-	// backupImage is for clusters that are backed up on a schedule.
+	// backupImage is the image for clusters with scheduled backups.
 	backupImage image
-	// part is the shard that a flag says; nil where there is no such flag.
+	// part is the shard from the flag, or nil if the command has no such flag.
 	part *part
-	// round is that of a process that goes on forever.
+	// round is the length of a loop's round; see loopRound.
 	round time.Duration
-	// kubernetes is the name of the Kubernetes cluster where there are several, whose pods this process need not reach;
-	// empty if there is one.
+	// kubernetes is the name of the Kubernetes cluster if there are several, in which case its pods may not be directly
+	// reachable. It is empty if there is only one.
 	kubernetes string
-	// eventsOf is the cluster whose events are read as well; empty for none.
+	// eventsOf is the cluster whose events are also read; empty means none.
 	eventsOf string
-	// recovers: new clusters may be made of what is left of lost ones.
+	// recovers allows creating new clusters from the remains of lost ones.
 	recovers bool
 }
 
@@ -180,10 +180,10 @@ func (f *liveFlags) addRecovery(c *cobra.Command) {
 			"a setting for the runs that are to do so, and not for those of every day")
 }
 
-// image is that of a container.
+// image is a container image.
 type image string
 
-// imageReference is REGISTRY/REPOSITORY:TAG@DIGEST, with a tag, a digest or both.
+// imageReference matches REGISTRY/REPOSITORY:TAG@DIGEST, with a tag, a digest or both.
 var imageReference = regexp.MustCompile(`^([a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?(:[0-9]{1,5})?/)?` +
 	`[a-z0-9]+((\.|_{1,2}|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_{1,2}|-+)[a-z0-9]+)*)*` +
 	`(:[A-Za-z0-9_][-A-Za-z0-9_.]{0,127}|(:[A-Za-z0-9_][-A-Za-z0-9_.]{0,127})?@sha256:[a-f0-9]{64})$`)
@@ -204,7 +204,7 @@ func (i *image) String() string { return string(*i) }
 // Type implements pflag.Value.
 func (i *image) Type() string { return "string" }
 
-// number is a number that may be 0.
+// number is a number greater than or equal to 0.
 type number int
 
 // Set implements pflag.Value.
@@ -223,7 +223,7 @@ func (n *number) String() string { return strconv.Itoa(int(*n)) }
 // Type implements pflag.Value.
 func (n *number) Type() string { return "int" }
 
-// check refuses what is wrong wherever it is looked at, and says which part of the clusters is.
+// check rejects flags that are wrong for every Kubernetes cluster, and returns the shard.
 func (f *liveFlags) check() (shard.Shard, error) {
 	if err := oneOf("etcd-access", f.access, "auto", "direct", "port-forward"); err != nil {
 		return shard.Shard{}, err
@@ -234,7 +234,7 @@ func (f *liveFlags) check() (shard.Shard, error) {
 	return f.shard()
 }
 
-// live is the live side, of a run that goes as far as scope says.
+// live returns the live side of a run with the given scope.
 func (f *liveFlags) live(s scope) (*clusters.Live, error) {
 	part, err := f.check()
 	if err != nil {

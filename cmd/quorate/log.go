@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// logFlags say how to log.
+// logFlags configure logging.
 type logFlags struct{ level, format string }
 
 func (f *logFlags) add(c *cobra.Command) {
@@ -21,11 +21,11 @@ func (f *logFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.format, "log-format", "text", "text or json")
 }
 
-// logger makes the logger that the flags ask for.
+// logger returns the logger that the flags specify.
 func (f *logFlags) logger(std streams) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: readable}
 	if isTerminal(std.err) {
-		options.Level = slog.LevelError + 1 // progress and the report say it
+		options.Level = slog.LevelError + 1 // progress and the report show it
 	}
 	if f.level != "" {
 		var level slog.Level
@@ -43,7 +43,7 @@ func (f *logFlags) logger(std streams) (*slog.Logger, error) {
 	return nil, usageError{fmt.Errorf("--log-format %q: want text or json", f.format)}
 }
 
-// readable makes what a line of the log says fit for terminals and CI systems.
+// readable escapes log values for terminals and CI systems.
 func readable(_ []string, a slog.Attr) slog.Attr {
 	switch value := a.Value.Any().(type) {
 	case string:
@@ -54,13 +54,13 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// withLog returns the context with the log, for what client-go says.
+// withLog returns ctx with the logger, for client-go.
 func withLog(ctx context.Context, log *slog.Logger) context.Context {
 	return logr.NewContextWithSlogLogger(ctx, slog.New(withoutCancelled{log.Handler()}))
 }
 
-// withoutCancelled leaves out what failed because it was given up: client-go calls it an error when a run is told to
-// end in the middle of an answer.
+// withoutCancelled drops records of canceled operations: client-go logs an error if a run is stopped in the middle of a
+// response.
 type withoutCancelled struct{ slog.Handler }
 
 func (h withoutCancelled) Handle(ctx context.Context, record slog.Record) error {

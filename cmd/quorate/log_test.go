@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// What --log-level says of its default is what happens: a terminal is shown nothing of the log
-// unless a level is given.
+// The default of --log-level is what its help says: nothing is logged to a terminal unless a level is set.
 func TestLogLevelByDefault(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil || !isTerminal(terminal) {

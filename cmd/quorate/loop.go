@@ -13,11 +13,11 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// loopRound is after how long a loop counts deletions again, as a run does that is started then, and how long the
-// status of a cluster that is declared as before may name an older revision.
+// loopRound is the interval at which a loop starts counting deletions again, as a newly started run would, and the
+// longest time for which the status of an unchanged cluster may name an older revision.
 const loopRound = 10 * time.Minute
 
-// loopFlags are those of a run that goes on until it is told to stop.
+// loopFlags are the flags of a run that continues until it is stopped.
 type loopFlags struct {
 	on     bool
 	often  reconcile.Rhythm
@@ -39,7 +39,7 @@ func (f *loopFlags) add(flags *pflag.FlagSet) {
 		"with --loop, address to serve /healthz, /readyz and /metrics at, such as :8080 (default: none)")
 }
 
-// alien are the flags that mean nothing to a loop, and why.
+// alien lists the flags that cannot be combined with --loop, and why.
 var alien = [][2]string{
 	{"until-converged", "a loop goes on once everything is as declared"},
 	{"timeout", "a loop ends when it is told to stop; --cluster-timeout bounds what one cluster takes"},
@@ -50,7 +50,7 @@ var alien = [][2]string{
 	{"heartbeat", "a loop answers at --listen whether it goes on"},
 }
 
-// check refuses what means nothing together, all of it at once.
+// check rejects invalid combinations, and reports all of them.
 func (f *loopFlags) check(flags *pflag.FlagSet) error {
 	var problems []error
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -78,7 +78,7 @@ func (f *loopFlags) check(flags *pflag.FlagSet) error {
 	return usage(problems)
 }
 
-// run loops until ctx is done, which is no error.
+// run loops until ctx is done, which is not an error.
 func (f *loopFlags) run(
 	ctx context.Context, r *reconcile.Reconciler, served *metrics.Metrics, lease time.Duration,
 ) error {
@@ -101,7 +101,7 @@ func (f *loopFlags) run(
 	return nil
 }
 
-// both tells two of each pass; the first may be nil.
+// both returns a function that calls both functions for each pass; the first may be nil.
 func both(first, second func(report.Report, time.Duration)) func(report.Report, time.Duration) {
 	if first == nil {
 		return second

@@ -23,7 +23,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// What means nothing together is refused, and says why.
+// Invalid combinations are rejected, with a reason.
 func TestLoopFlags(t *testing.T) {
 	for line, want := range map[string]string{
 		"--loop --until-converged":   "--until-converged and --loop: a loop goes on once everything is as declared",
@@ -52,13 +52,13 @@ func TestLoopFlags(t *testing.T) {
 	}
 }
 
-// kubeconfigOfNobody leads to an API server that is not there.
+// kubeconfigOfNobody returns a kubeconfig for an unreachable API server.
 func kubeconfigOfNobody(t *testing.T) string {
 	return filesIn(t, "kubeconfig", "{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "+
 		"clusters: [{name: c, cluster: {server: \"https://127.0.0.1:1\"}}], users: [{name: u, user: {token: t}}]}") + "/kubeconfig"
 }
 
-// Probes say whether the loop goes on, and whether it has seen everything.
+// Probes report whether the loop makes progress, and whether it has seen everything.
 func TestProbes(t *testing.T) {
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "figures") })
 	with, without := handler(&reconcile.Reconciler{}, metrics), handler(&reconcile.Reconciler{}, nil)
@@ -67,7 +67,7 @@ func TestProbes(t *testing.T) {
 		method, path string
 		want         int
 	}{
-		{with, "GET", "/healthz", http.StatusServiceUnavailable}, // it has not begun
+		{with, "GET", "/healthz", http.StatusServiceUnavailable}, // it has not started
 		{with, "GET", "/readyz", http.StatusServiceUnavailable},
 		{with, "GET", "/metrics", http.StatusOK},
 		{without, "GET", "/metrics", http.StatusNotFound},
@@ -82,8 +82,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestFewAreConnected: whoever keeps very many connections open, or sends requests that never end, has the oldest of them
-// closed, and holds up nobody else.
+// TestFewAreConnected: a client that opens very many connections, or sends requests that never end, only causes its
+// oldest connections to be closed, and does not block others.
 func TestFewAreConnected(t *testing.T) {
 	server, err := listen("127.0.0.1:0", &reconcile.Reconciler{}, nil)
 	if err != nil {
@@ -100,7 +100,7 @@ func TestFewAreConnected(t *testing.T) {
 		if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = io.WriteString(conn, request) // it may be closed by now
+		_, _ = io.WriteString(conn, request) // it may already be closed
 		return conn
 	}
 	const whole = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -109,7 +109,7 @@ func TestFewAreConnected(t *testing.T) {
 		if err == nil {
 			_, err = io.Copy(io.Discard, answer.Body)
 		}
-		if err != nil || answer.StatusCode != http.StatusServiceUnavailable { // it has not begun
+		if err != nil || answer.StatusCode != http.StatusServiceUnavailable { // it has not started
 			t.Errorf("%+v, %v", answer, err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestFewAreConnected(t *testing.T) {
 	}
 }
 
-// said is what a process says, while it does.
+// said collects the output of a running process.
 type said struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -142,7 +142,7 @@ func (s *said) String() string {
 	return s.text.String()
 }
 
-// loops is a loop in a process of its own.
+// loops is a loop in a separate process.
 type loops struct {
 	*exec.Cmd
 	said said
@@ -159,7 +159,7 @@ func (w *tenants) loop(args ...string) *loops {
 	return l
 }
 
-// stop ends it as Kubernetes does.
+// stop stops the loop as Kubernetes does.
 func (l *loops) stop(t *testing.T) {
 	t.Helper()
 	_ = l.Process.Signal(syscall.SIGTERM)
@@ -168,7 +168,7 @@ func (l *loops) stop(t *testing.T) {
 	}
 }
 
-// until waits for a fact about a custom resource.
+// until waits until a custom resource has the expected status.
 func (w *tenants) until(what, cluster, revision string) {
 	w.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
@@ -181,8 +181,8 @@ func (w *tenants) until(what, cluster, revision string) {
 	}
 }
 
-// Two loops over one API server pick up pushes by themselves, leave alone what has not changed, and end with 0 when
-// they are told to stop, without a lease in their hands. Together they write no more than one does.
+// Two loops on one API server pick up pushes without help, do not touch unchanged clusters, and exit with 0 when
+// stopped, without leaving a lease behind. Together they write no more than one loop does.
 func TestTwoLoopsOnAnAPIServer(t *testing.T) {
 	w := newTenants(t, "own")
 	w.made("own/one", "own/two")
@@ -197,7 +197,7 @@ func TestTwoLoopsOnAnAPIServer(t *testing.T) {
 	changed := strings.Replace(running, "replicas: 1", "lifecycle: Stopped, replicas: 5", 1)
 	next := w.push("own", changed, "own/two")
 	w.until("a push", "own/one", next)
-	time.Sleep(3 * time.Second) // two looks of each at git, and no pause after a write would be as long
+	time.Sleep(3 * time.Second) // long enough for two reads of git by each loop, which is longer than the pause after a write
 	if after := w.cluster("own/two"); after.ResourceVersion != before {
 		t.Errorf("a push that does not change it was written into it: %+v", after.Status)
 	}

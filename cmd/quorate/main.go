@@ -1,4 +1,4 @@
-// Quorate makes etcd clusters on Kubernetes what a git repository declares.
+// Quorate reconciles etcd clusters on Kubernetes with the declarations in a git repository.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 func mainCode() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	context.AfterFunc(ctx, stop) // the second signal ends the process immediately
 	boundMemory()
 	confined.Hide()
 	return execute(ctx, os.Args[1:], streams{out: os.Stdout, err: os.Stderr})

@@ -12,32 +12,32 @@ import (
 )
 
 const (
-	// timeToMeet is how long Kubernetes clusters wait for each other to say which they are, and timeToAnswer how long
-	// one may take. One that takes longer holds up no other, and waits by itself.
+	// timeToMeet is how long Kubernetes clusters wait for each other to be identified, and timeToAnswer is how long
+	// each one may take. A slower one does not delay the others.
 	timeToMeet, timeToAnswer = 2 * time.Second, 5 * time.Second
 )
 
-// met is one of the Kubernetes clusters of a command, and how it is reached.
+// met is a Kubernetes cluster of a command, and how to reach it.
 type met struct {
 	place
 	flags *liveFlags
-	// known is closed once it is known which it is, or that it cannot be.
+	// known is closed once the Kubernetes cluster has been identified, or the attempt has failed.
 	known chan struct{}
-	// err is why it cannot be reached; address and id tell it from others, as far as they are known. They are the
-	// meeting's.
+	// err is why the Kubernetes cluster cannot be reached; address and id identify it, as far as they are known. These
+	// fields are guarded by the mutex of the meeting.
 	err         error
 	address, id string
 }
 
-// meeting finds out whether two of several Kubernetes clusters are the same, before anything is done there: what they
-// are given by may lead to one API server, and two parts of a run would act on the same objects.
+// meeting determines whether two of several Kubernetes clusters are the same before anything is done there: different
+// contexts or kubeconfigs may lead to the same API server, and two parts of a run would act on the same objects.
 type meeting struct {
 	mu  sync.Mutex
 	all []*met
 }
 
-// meet has each of them say which it is. It waits for timeToMeet at most: who takes longer is looked at by ready. The
-// only one there is need not say.
+// meet identifies each Kubernetes cluster. It waits for at most timeToMeet; ready checks those that take longer. A
+// single Kubernetes cluster need not be identified.
 func (f *liveFlags) meet(ctx context.Context, places []place) (*meeting, error) {
 	m := &meeting{}
 	for _, p := range places {
@@ -69,7 +69,7 @@ func (f *liveFlags) meet(ctx context.Context, places []place) (*meeting, error) 
 	return m, nil
 }
 
-// ask finds out which one it is.
+// ask identifies one Kubernetes cluster.
 func (m *meeting) ask(ctx context.Context, f *liveFlags, one *met) {
 	defer close(one.known)
 	ctx, cancel := context.WithTimeout(ctx, timeToAnswer)
@@ -83,7 +83,7 @@ func (m *meeting) find(ctx context.Context, f *liveFlags, one *met) (err error) 
 	if one.flags.content, err = f.kubeconfigOf(ctx, one.place); err != nil {
 		return err
 	}
-	if one.flags.found, err = one.flags.find(); err != nil { // once: what is asked now is what is acted on
+	if one.flags.found, err = one.flags.find(); err != nil { // read once: the run acts on what was identified
 		return err
 	}
 	client, err := one.flags.client()
@@ -93,7 +93,7 @@ func (m *meeting) find(ctx context.Context, f *liveFlags, one *met) (err error) 
 	m.note(func() { one.address = client.Address() })
 	id, err := client.ClusterID(ctx)
 	m.note(func() {
-		if err == nil { // by its address, if not: who may not read it, or does not answer, finds out soon
+		if err == nil { // otherwise its address identifies it; other errors show up soon
 			one.id = id
 		}
 		if other := one.sameAs(ours(m.all)); other != nil && !one.theirs() {
@@ -109,8 +109,8 @@ func (m *meeting) note(what func()) {
 	what()
 }
 
-// ready waits until it is known which one it is, as long as ctx has time: a program that signs in may never end. An
-// error says why nothing can be done there.
+// ready waits until the Kubernetes cluster has been identified, or until ctx is done, because a credential plugin may
+// never end. It returns why nothing can be done there.
 func (m *meeting) ready(ctx context.Context, one *met) error {
 	select {
 	case <-one.known:
@@ -134,9 +134,9 @@ func (m *meeting) ready(ctx context.Context, one *met) error {
 	return one.err
 }
 
-// before are those that one gives way to if it is the same. What a kubeconfig of others leads to may say that it is
-// any Kubernetes cluster, and is to keep nobody from that one: it gives way to all whose kubeconfig is ours, and to
-// those of others that are listed before it.
+// before returns the Kubernetes clusters that take precedence if one is the same. A kubeconfig written by others may
+// claim to be any Kubernetes cluster, and must not block the real one: it gives way to all that have a trusted
+// kubeconfig, and to the untrusted ones listed before it.
 func (m *meeting) before(one *met) []*met {
 	if !one.theirs() {
 		return nil
@@ -150,20 +150,20 @@ func (m *meeting) before(one *met) []*met {
 	return list
 }
 
-// theirs reports whether others have a say in how it is reached: who may write a Secret.
+// theirs reports whether others can influence how it is reached: anyone who may write the Secret.
 func (m *met) theirs() bool { return m.Secret != "" }
 
-// ours are those of which nobody else says how they are reached.
+// ours returns the Kubernetes clusters whose connection settings are trusted.
 func ours(all []*met) []*met {
 	return slices.DeleteFunc(slices.Clone(all), (*met).theirs)
 }
 
-// again is why nothing is done in another one that is the same.
+// again returns the error for a Kubernetes cluster that is the same as m.
 func (m *met) again() error {
 	return fmt.Errorf("it is the same Kubernetes cluster as %s; leave one of them out", m.Name)
 }
 
-// sameAs is one of the others that is the same Kubernetes cluster; nil if none is, as far as is known.
+// sameAs returns the Kubernetes cluster among others that is the same, or nil if none is known to be.
 func (m *met) sameAs(others []*met) *met {
 	for _, other := range others {
 		switch {
@@ -179,8 +179,8 @@ func (m *met) sameAs(others []*met) *met {
 	return nil
 }
 
-// kubeconfigOf is the content of the kubeconfig in the Secret of a place, if it has one: in the Kubernetes cluster that
-// the flags, or the pod, say.
+// kubeconfigOf returns the content of the kubeconfig in the Secret of a place, or nil if it has no Secret. The Secret
+// is in the Kubernetes cluster that the flags, or the pod, specify.
 func (f *liveFlags) kubeconfigOf(ctx context.Context, p place) ([]byte, error) {
 	if p.Secret == "" {
 		return nil, nil

@@ -23,9 +23,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// What a process may take that reads the files of a member, in bytes, and how much processor time: far more
-// than what any etcd has written needs. To commit its log takes the end of that at once, as etcd does when it
-// starts.
+// Limits of a process that reads the files of a member, in bytes and processor time: far more than files written by
+// etcd need. Committing its log loads the end of the log into memory, as etcd does when it starts.
 const (
 	readMemory   = 1 << 30
 	commitMemory = 8 << 30
@@ -33,10 +32,10 @@ const (
 	maxAnswer    = 1 << 20
 )
 
-// errTooLarge is a member that takes more than that.
+// errTooLarge is returned if a member exceeds the memory limit.
 var errTooLarge = errors.New("reading it takes more memory than there is for it")
 
-// memberMemory is how much memory a task may take, in bytes: what of the container's is left to it.
+// memberMemory returns the memory limit of a task, in bytes, within the container's limit.
 func memberMemory(task string) int64 {
 	most := int64(readMemory)
 	if task == commitLog {
@@ -48,7 +47,7 @@ func memberMemory(task string) int64 {
 	return most
 }
 
-// What is done with the files of a member in a process of its own, as the command is told.
+// Tasks that the command performs on the files of a member in a separate process.
 const (
 	readSurvivor  = "survivor"
 	readUnstarted = "unstarted"
@@ -56,20 +55,20 @@ const (
 	disableAuth   = "disable-auth"
 )
 
-// memberAnswer is what that process says.
+// memberAnswer is the output of that process.
 type memberAnswer struct {
 	Survivor *snapshot.Survivor `json:"survivor,omitempty"`
 	Is       bool               `json:"is,omitempty"`
-	// Error that it ended with, and which of memberErrors that is, from 1 on.
+	// Error is the message of the error, and Kind its position in memberErrors, from 1.
 	Error string `json:"error,omitempty"`
 	Kind  int    `json:"kind,omitempty"`
 }
 
-// memberErrors are those that who asks tells apart.
+// memberErrors are the errors that the parent process distinguishes.
 var memberErrors = []error{snapshot.ErrNoMember, snapshot.ErrRunning, snapshot.ErrDamaged, recovery.ErrUnfit}
 
-// newMemberFiles is the process in which the files of a member are read: they may have been written by somebody
-// who means to take the memory of whoever reads them, or to end it.
+// newMemberFiles returns the command of the process that reads the files of a member. The files may be malicious, to
+// exhaust the memory of their reader or to crash it.
 func newMemberFiles(std streams) *cobra.Command {
 	return &cobra.Command{
 		Use:    "member-files TASK DIR",
@@ -110,7 +109,7 @@ func doWithMember(task, dir string) (a memberAnswer) {
 	return a
 }
 
-// memberApart reads the files of members in processes of their own.
+// memberApart implements recovery.Files by reading the files of members in separate processes.
 type memberApart struct{}
 
 // Survivor implements recovery.Files.
@@ -137,13 +136,13 @@ func (m memberApart) DisableAuth(ctx context.Context, dataDir string) error {
 	return err
 }
 
-// unstarted is snapshot.Unstarted.
+// unstarted calls snapshot.Unstarted in a separate process.
 func (m memberApart) unstarted(ctx context.Context, dir string) (bool, error) {
 	a, err := m.do(ctx, readUnstarted, dir)
 	return a.Is, err
 }
 
-// do has a process do it, with nothing of this one's environment.
+// do runs a task in a separate process with an empty environment.
 func (memberApart) do(ctx context.Context, task, dir string) (a memberAnswer, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -171,7 +170,7 @@ func (memberApart) do(ctx context.Context, task, dir string) (a memberAnswer, er
 	return memberAnswer{}, told
 }
 
-// memberFailed says why a process has said nothing about a member.
+// memberFailed returns why a process has returned no answer about a member.
 func memberFailed(ctx context.Context, err error, task, said string) error {
 	ended, is := errors.AsType[*exec.ExitError](err)
 	switch {
@@ -188,7 +187,7 @@ func memberFailed(ctx context.Context, err error, task, said string) error {
 		memberCPU, err, cause(said))
 }
 
-// toldError is one of another process.
+// toldError is an error that another process has reported.
 type toldError struct {
 	text string
 	is   error
@@ -197,7 +196,7 @@ type toldError struct {
 func (e toldError) Error() string { return visible.Line(e.text) }
 func (e toldError) Unwrap() error { return e.is }
 
-// answer is what a process says, up to maxAnswer.
+// answer holds the output of a process, up to maxAnswer bytes.
 type answer struct{ bytes.Buffer }
 
 // Write implements io.Writer.

@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/clusters/etcd"
 )
 
-// memberFlags say where the members of a cluster are, for whoever cannot ask Kubernetes.
+// memberFlags specify the members of a cluster for use without Kubernetes.
 type memberFlags struct {
 	members               []string
 	caFile, cert, keyFile string
@@ -30,7 +30,7 @@ func (f *memberFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.keyFile, "key", "", "file with the key of --cert, in PEM")
 }
 
-// cluster says how to reach the members of a cluster, which are as many as are named.
+// cluster returns a cluster that consists of the members in the flags.
 func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 	c := etcd.Cluster{Namespace: of.Namespace, Name: of.Name}
 	addresses := map[string]string{}
@@ -65,7 +65,7 @@ func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 	return c, err
 }
 
-// checkNone refuses what only members that are named take.
+// checkNone rejects flags that require --member.
 func (f *memberFlags) checkNone() error {
 	if f.anyFile() {
 		return usageError{errors.New("--cacert, --cert and --key go with --member")}
@@ -91,7 +91,7 @@ func parseMember(text string) (name, address, scheme string, err error) {
 	return name, net.JoinHostPort(u.Hostname(), port), u.Scheme, nil
 }
 
-// withoutSecrets is what was given as a member, quoted, without what may be a password or a token.
+// withoutSecrets returns the quoted value of --member, without parts that may be a password or a token.
 func withoutSecrets(text string) string {
 	if at := strings.LastIndex(text, "@"); at >= 0 {
 		name, _, _ := strings.Cut(text, "=")

@@ -16,13 +16,13 @@ import (
 	"quorate.dev/quorate/clusters/pki"
 )
 
-// TestBackupOfNamedMembers backs up a real etcd that Kubernetes is not asked about.
+// TestBackupOfNamedMembers backs up a real etcd without Kubernetes.
 func TestBackupOfNamedMembers(t *testing.T) {
 	etcds, err := filepath.Glob(filepath.Join(os.Getenv("QUORATE_ETCD_DIR"), "etcd-*", "etcd"))
 	if os.Getenv("QUORATE_ETCD_DIR") == "" || err != nil || len(etcds) == 0 {
 		t.Skip("QUORATE_ETCD_DIR names no directory with etcd-<version>/etcd; make test sets it")
 	}
-	quorateAs(t) // snapshots are inspected in a process of their own
+	quorateAs(t) // snapshots are inspected in a separate process
 	files := newPairs(t, "a-0.a.ns.svc")
 	url := startTLS(t, etcds[len(etcds)-1], files)
 	dir := t.TempDir()
@@ -35,13 +35,13 @@ func TestBackupOfNamedMembers(t *testing.T) {
 	}
 	deadline := time.Now().Add(time.Minute)
 	code, said := command("a.db", "ns/a", "ca.crt")
-	for code != exitOK && time.Now().Before(deadline) { // it is starting
+	for code != exitOK && time.Now().Before(deadline) { // etcd is starting
 		code, said = command("a.db", "ns/a", "ca.crt")
 	}
 	if code != exitOK || !strings.Contains(said, "the same data as a-0") {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
-	// It is this cluster's member that is asked, and nobody else.
+	// Only this cluster's member is asked.
 	for _, c := range []struct{ file, cluster, ca, want string }{
 		{"b.db", "ns/b", "ca.crt", "a-0.b.ns.svc"},
 		{"c.db", "ns/a", "other.crt", "unknown authority"},
@@ -54,7 +54,7 @@ func TestBackupOfNamedMembers(t *testing.T) {
 	}
 }
 
-// TestMemberFlags: what names no member is refused before anybody is asked.
+// TestMemberFlags: invalid members are rejected before any connection is made.
 func TestMemberFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"--member a-0":                                      `--member "a-0": want NAME=https://HOST:2379`,
@@ -80,7 +80,7 @@ func TestMemberFlags(t *testing.T) {
 	}
 }
 
-// newPairs writes a CA, and certificates of a server with those names and of a client, to a directory.
+// newPairs writes a CA, and the certificates of a server with those names and of a client, to a directory.
 func newPairs(t *testing.T, names ...string) string {
 	t.Helper()
 	dir, now := t.TempDir(), time.Now()
@@ -113,7 +113,7 @@ func newPairs(t *testing.T, names ...string) string {
 	return dir
 }
 
-// startTLS starts an etcd that wants clients with certificates, and returns its URL.
+// startTLS starts an etcd that requires client certificates, and returns its URL.
 func startTLS(t *testing.T, program, files string) string {
 	t.Helper()
 	url, peer := "https://"+childtest.Address(), "http://"+childtest.Address()
@@ -125,7 +125,7 @@ func startTLS(t *testing.T, program, files string) string {
 	return url
 }
 
-// startEtcd starts an etcd that ends with the test.
+// startEtcd starts an etcd that is killed when the test ends.
 func startEtcd(t *testing.T, etcd *exec.Cmd) {
 	t.Helper()
 	etcd.SysProcAttr = child.WithParent()

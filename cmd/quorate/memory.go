@@ -11,49 +11,46 @@ import (
 	"quorate.dev/quorate/gitsource/cgroup"
 )
 
-// memoryLimit is how much memory the container may use, in bytes; 0 if that has no bound.
+// memoryLimit returns the memory limit of the container in bytes, or 0 if it is unlimited.
 var memoryLimit = sync.OnceValue(func() int64 { return cgroup.MemoryLimit(os.DirFS("/")) })
 
-// budget is how much memory may be used for what.
+// budget is how the memory is divided.
 type budget struct {
 	limits limits
-	// atOnce is how many sources are read at once.
+	// atOnce is the number of sources that are read at the same time.
 	atOnce int
-	// fetch is what a process may use that fetches, and own what this process may besides those
-	// that it reads in, in bytes; 0 if that has no bound.
+	// fetch is the memory of a process that fetches a source, and own that of this process without the processes that
+	// read sources, in bytes; 0 means unlimited.
 	fetch, own int64
 }
 
 const (
-	// programBytes is what this process takes before it reads any source, and childBytes what a
-	// process does that fetches a source or takes it apart, without what it is bounded by.
+	// programBytes is what this process uses before it reads any source, and childBytes what a process that fetches or
+	// parses a source uses in addition to its limits.
 	programBytes, childBytes = 32 << 20, 16 << 20
-	// spareBytes are for what is no memory of a process: buffers of the network, tables of the
-	// kernel.
+	// spareBytes are for memory outside processes: network buffers and kernel tables.
 	spareBytes = 16 << 20
-	// mostToFetch is what everything that a server may send takes at once, by the default limits.
+	// mostToFetch is the memory for everything that a server may send, at the default limits.
 	mostToFetch = 320 << 20
 )
 
-// budgetWithin divides the memory, in bytes, that there is among as many sources at once as it has
-// room for.
+// budgetWithin divides memory, in bytes, among as many simultaneous sources as it has room for.
 func budgetWithin(memory int64) budget {
 	switch {
 	case memory <= 0:
 		return budgetFor(memory, 16)
 	case memory >= 2<<30:
 		return budgetFor(memory, 4)
-	case memory < 192<<20: // of a process each to fetch and to parse, there would be little left but the programs
+	case memory < 192<<20: // two processes per source would use nearly all of it for programs
 		return budgetFor(memory, 1)
 	}
 	return budgetFor(memory, 2)
 }
 
-// budgetFor divides the memory, in bytes, that there is: among sources that are read at once, and
-// for each of them among what grows with what it holds. The weights are measured, by
-// TestHostileSourcesInLittleMemory: the list of references takes three times its size, a pack up to
-// six times its largest object and two hundred bytes for each, a declared cluster ten kibibytes, a
-// node of YAML half a kibibyte. No limit is over its default.
+// budgetFor divides memory, in bytes, among the sources that are read at the same time, and for each source among the
+// things that grow with its content. TestHostileSourcesInLittleMemory measured the weights: the list of references uses
+// three times its size, a pack up to six times its largest object plus two hundred bytes for each object, a declared
+// cluster ten kibibytes, a YAML node half a kibibyte. No limit exceeds its default.
 func budgetFor(memory int64, atOnce int) budget {
 	b := budget{limits: defaultLimits, atOnce: atOnce}
 	if memory <= 0 {
@@ -75,19 +72,18 @@ func budgetFor(memory int64, atOnce int) budget {
 	return b
 }
 
-// used is what all of it may use but this process.
+// used returns the memory of everything except this process.
 func (b budget) used() int64 {
 	return int64(b.atOnce)*(b.limits.files.RenderMemory+childBytes+b.fetch) + spareBytes
 }
 
-// rounded is n down to a multiple of unit, where that is something: people read it.
+// rounded rounds n down to a multiple of unit, unless that is zero, because people read the number.
 func rounded(n, unit int64) int64 { return n - n%min(n, unit) }
 
-// boundMemory has the garbage collector keep this process within its part of the container's
-// memory, unless the environment says otherwise.
+// boundMemory limits the Go heap to this process's share of the container's memory, unless GOMEMLIMIT is set.
 func boundMemory() { budgetWithin(memoryLimit()).bound() }
 
-// bound has it keep within another division of that memory.
+// bound applies the limit of this budget.
 func (b budget) bound() {
 	if _, given := os.LookupEnv("GOMEMLIMIT"); given {
 		return
@@ -97,27 +93,26 @@ func (b budget) bound() {
 	}
 }
 
-// boundGarbage has the garbage collector run as often as suits a process that makes passes, unless the environment says
-// otherwise.
+// boundGarbage sets how often the garbage collector runs to suit a process that makes passes, unless GOGC is set.
 func boundGarbage() {
 	if _, given := os.LookupEnv("GOGC"); !given {
 		debug.SetGCPercent(clusters.GCPercent)
 	}
 }
 
-// backupMemory is what a process may hold that backs up, or reads a backup: the parts of an upload,
-// and the window of the compression. It runs beside etcd, which wants the memory for its files.
+// backupMemory is the memory of a process that takes or reads a backup: the parts of an upload, and the compression
+// window. It runs next to etcd, which needs the memory for its files.
 const backupMemory = 40 << 20
 
-// boundBackup has the garbage collector keep within that, unless the environment says otherwise.
+// boundBackup limits the Go heap to backupMemory, unless GOMEMLIMIT is set.
 func boundBackup() {
 	if _, given := os.LookupEnv("GOMEMLIMIT"); !given {
 		debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), backupMemory))
 	}
 }
 
-// divideMemory divides the memory once more where the flags say how many sources are read at once.
-// Limits that they give stay. It returns what each may use to fetch.
+// divideMemory divides the memory again if the flags set the number of simultaneous sources. Limits that are set by
+// flags are kept. It returns the memory that each source may use to fetch.
 func divideMemory(flags *pflag.FlagSet, atOnce int) int64 {
 	if !flags.Changed("sources-at-once") {
 		return budgetWithin(memoryLimit()).fetch
@@ -128,7 +123,7 @@ func divideMemory(flags *pflag.FlagSet, atOnce int) int64 {
 	b.limits.add(divided)
 	divided.VisitAll(func(f *pflag.Flag) {
 		if !flags.Changed(f.Name) {
-			_ = flags.Lookup(f.Name).Value.Set(f.Value.String()) // it is one of its own
+			_ = flags.Lookup(f.Name).Value.Set(f.Value.String()) // the value comes from the same flag
 		}
 	})
 	return b.fetch

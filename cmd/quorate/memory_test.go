@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Whatever memory there is: no limit is over its default or 0, more memory lowers none for the same
-// number of sources at once, and all parts together fit.
+// For any amount of memory, limits are above 0 and do not exceed their defaults, more memory does not lower a limit for
+// the same number of simultaneous sources, and all parts together fit.
 func TestBudget(t *testing.T) {
 	property := func(some, more uint32) bool {
 		memory := 96<<20 + int64(some)<<4 // up to 64 GiB
@@ -29,7 +29,7 @@ func TestBudget(t *testing.T) {
 			t.Errorf("%d at once do not fit: %+v", atOnce, b)
 		}
 	}
-	for _, memory := range []int64{1, 1 << 20, 32 << 20} { // it is not enough, and yet nothing is 0
+	for _, memory := range []int64{1, 1 << 20, 32 << 20} { // too little memory, but no limit is 0
 		if b := budgetWithin(memory); !between(reflect.ValueOf(limits{}), reflect.ValueOf(b.limits), reflect.ValueOf(defaultLimits)) || b.atOnce < 1 {
 			t.Errorf("%d bytes: %+v", memory, b)
 		}
@@ -39,13 +39,12 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// Whoever says how many sources are read at once divides the memory among so many, but for the
-// limits that are given too.
+// Setting the number of simultaneous sources divides the memory among them, except for limits that are also set.
 func TestSourcesAtOnceDivideMemory(t *testing.T) {
 	const memory, mebibyte = 256 << 20, 1 << 20
 	found := memoryLimit
 	t.Cleanup(func() { memoryLimit = found })
-	t.Setenv("GOMEMLIMIT", "off") // this process is the test's
+	t.Setenv("GOMEMLIMIT", "off") // this process is the test
 	memoryLimit = func() int64 { return memory }
 	dir := t.TempDir()
 	for _, test := range []struct {
@@ -84,7 +83,8 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 	}
 }
 
-// No limit on one thing is over that on all of them together: it would promise what is refused.
+// A limit for one thing does not exceed the limit for all of them together, because the larger value could never be
+// used.
 func TestNoPartIsLargerThanTheWhole(t *testing.T) {
 	for memory := int64(0); memory <= 4<<30; memory += 1 << 20 {
 		l := budgetWithin(memory).limits
@@ -101,7 +101,7 @@ func TestNoPartIsLargerThanTheWhole(t *testing.T) {
 	}
 }
 
-// docs/reference/limits.md tells what fits.
+// docs/reference/limits.md lists these budgets.
 func TestPageTellsBudgets(t *testing.T) {
 	page := read(t, "docs/reference/limits.md")
 	for _, memory := range []byteSize{128 << 20, 256 << 20, 1 << 30, 4 << 30} {
@@ -116,8 +116,7 @@ func TestPageTellsBudgets(t *testing.T) {
 	}
 }
 
-// between says whether each number in v is over 0, as large as in low at least, and as large as in
-// high at most.
+// between reports whether each number in v is above 0 and between the numbers in low and high.
 func between(low, v, high reflect.Value) bool {
 	if v.Kind() != reflect.Struct {
 		return v.Int() > 0 && v.Int() >= low.Int() && v.Int() <= high.Int()

@@ -20,14 +20,14 @@ import (
 	"quorate.dev/quorate/reconcile/notify/deliver"
 )
 
-// timeToPush is how long each of those may take that a run tells of its end.
+// timeToPush is the timeout for each request at the end of a run.
 const timeToPush = 10 * time.Second
 
-// metricsFlags say whom a run tells how it has ended.
+// metricsFlags specify where a run reports its result.
 type metricsFlags struct {
 	file string
-	// pushgateway and heartbeat are URLs, and to and beats what check has made of them. They are no values of their
-	// own type, since what is said of a value that is refused has the value in it.
+	// pushgateway and heartbeat are URLs, and check parses them into to and beats. They do not implement pflag.Value,
+	// because pflag's errors would contain the URL.
 	pushgateway, heartbeat string
 	to, beats              endpoint
 	job                    string
@@ -45,7 +45,7 @@ func (f *metricsFlags) add(c *cobra.Command) {
 			"if that does not happen")
 }
 
-// check refuses what could not be done once the run has ended.
+// check rejects settings that would fail at the end of the run.
 func (f *metricsFlags) check() error {
 	var err error
 	if f.to, err = parseEndpoint(f.pushgateway); err != nil {
@@ -60,10 +60,10 @@ func (f *metricsFlags) check() error {
 	return nil
 }
 
-// tell tells of a run that has ended with this error, its exit code, and of what was counted meanwhile. What fails of
-// that is a warning: it changes nothing about the run.
+// tell reports a run that has ended with this error, as its exit code, and the collected metrics. Failures are only
+// logged as warnings: they do not affect the run.
 func (f *metricsFlags) tell(ctx context.Context, log *slog.Logger, counted prometheus.Gatherer, err error) {
-	ctx = context.WithoutCancel(ctx) // a run that was told to stop has ended as well
+	ctx = context.WithoutCancel(ctx) // a stopped run is reported too
 	if f.file != "" {
 		if err := prometheus.WriteToTextfile(f.file, counted); err != nil {
 			log.Warn("write metrics", "error", err)
@@ -83,7 +83,7 @@ func (f *metricsFlags) tell(ctx context.Context, log *slog.Logger, counted prome
 	}
 }
 
-// push replaces what was pushed as the same job before: clusters that are gone are gone there, too.
+// push replaces everything that was pushed as the same job, so that metrics of deleted clusters are removed.
 func (f *metricsFlags) push(ctx context.Context, from prometheus.Gatherer) error {
 	ctx, cancel := context.WithTimeout(ctx, timeToPush)
 	defer cancel()
@@ -99,7 +99,7 @@ func (f *metricsFlags) push(ctx context.Context, from prometheus.Gatherer) error
 	return nil
 }
 
-// beat asks for the URL of the dead-man switch.
+// beat requests the URL of the dead man's switch.
 func (f *metricsFlags) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeToPush)
 	defer cancel()
@@ -119,8 +119,8 @@ func (f *metricsFlags) beat(ctx context.Context) error {
 	return nil
 }
 
-// client follows no redirect: credentials are for whom they were given for. It reads little of an answer: all that is
-// done with one is to show how it begins.
+// client returns an HTTP client that does not follow redirects, because the credentials are only for the given host. It
+// truncates responses, because only their beginning is shown.
 func client() *http.Client {
 	return &http.Client{
 		Transport:     briefly{http.DefaultTransport},
@@ -128,11 +128,11 @@ func client() *http.Client {
 	}
 }
 
-// mostOfAnswer is how much of an answer is read, and mostOfFailure how much is said of one, in bytes. What is read ends
-// far behind what is said, even if that is much shorter once secrets are hidden: it may end within one.
+// mostOfAnswer is how much of a response is read, and mostOfFailure how much of it is shown, in bytes. The first is far
+// larger, because the truncated end may be part of a secret, and hiding secrets shortens the text.
 const mostOfAnswer, mostOfFailure = 1 << 20, 500
 
-// briefly ends answers after mostOfAnswer.
+// briefly truncates responses to mostOfAnswer.
 type briefly struct{ http.RoundTripper }
 
 func (b briefly) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -148,11 +148,10 @@ type brief struct {
 	io.Closer
 }
 
-// endpoint is the URL of a service. It may hold a password, or be a secret in itself, so no error shows more of it
-// than the host.
+// endpoint is the URL of a service. It may contain a password, or be a secret itself, so errors only show the host.
 type endpoint struct{ url *url.URL }
 
-// parseEndpoint reads a URL; an empty one is that of no service.
+// parseEndpoint parses a URL; an empty text returns an endpoint that is not given.
 func parseEndpoint(text string) (endpoint, error) {
 	if text == "" {
 		return endpoint{}, nil
@@ -170,15 +169,15 @@ func parseEndpoint(text string) (endpoint, error) {
 
 func (e endpoint) given() bool { return e.url != nil }
 
-// withoutUser is the URL without credentials, and these; nil if there are none.
+// withoutUser returns the URL without credentials, and the credentials, or nil if there are none.
 func (e endpoint) withoutUser() (string, *url.Userinfo) {
 	bare := *e.url
 	bare.User = nil
 	return bare.String(), e.url.User
 }
 
-// failure says why an endpoint could not be told. It knows the ways in which libraries put the URL into errors, and
-// answers that repeat what was sent.
+// failure returns why a request failed, without secrets. It handles the ways in which libraries put the URL into
+// errors, and responses that repeat the request.
 func (e endpoint) failure(err error) error {
 	if of, is := errors.AsType[*url.Error](err); is {
 		err = of.Err
@@ -188,7 +187,7 @@ func (e endpoint) failure(err error) error {
 	return fmt.Errorf("%s: %s", e.url.Host, deliver.Hide(text, e.url.String(), secretsOf(user), mostOfFailure))
 }
 
-// secretsOf are the credentials, in all the forms in which they may be repeated.
+// secretsOf returns the credentials in all forms in which they may be repeated.
 func secretsOf(user *url.Userinfo) []string {
 	if user == nil {
 		return nil
@@ -201,7 +200,7 @@ func secretsOf(user *url.Userinfo) []string {
 	return []string{basic, password, url.QueryEscape(password), url.PathEscape(password)}
 }
 
-// isLoopback says whether what is sent to that host leaves the machine.
+// isLoopback reports whether host is this machine.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()

@@ -21,7 +21,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// service is a stand-in for what a run tells of its end.
+// service is a fake of the services that a run reports to at its end.
 type service struct {
 	*httptest.Server
 	asked []string // METHOD PATH USER:PASSWORD
@@ -43,7 +43,7 @@ func newService(t *testing.T, status int) *service {
 	return s
 }
 
-// told are the flags after a run, and what the log says.
+// told returns the log after the flags have reported the end of a run.
 func told(t *testing.T, f metricsFlags, err error) string {
 	t.Helper()
 	if err := f.check(); err != nil {
@@ -53,7 +53,7 @@ func told(t *testing.T, f metricsFlags, err error) string {
 		Decision: decide.Decision{Rule: decide.Converged, Verdict: decide.Done}}}}
 	var log bytes.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // a run that is told to stop tells of its end all the same
+	cancel() // a stopped run reports its end too
 	m := metrics.New()
 	m.Observe(rep, time.Second)
 	f.tell(ctx, slog.New(slog.NewTextHandler(&log, nil)), m.Gatherer(), err)
@@ -103,7 +103,7 @@ func TestPushgateway(t *testing.T) {
 	}
 }
 
-// What answers may say anything, without end: little of that is read and logged, and nothing that was to be kept.
+// A service may answer with anything, endlessly: only a little is read and logged, and secrets are hidden.
 func TestHostileEndpoints(t *testing.T) {
 	var sent atomic.Int64
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -133,7 +133,7 @@ func TestHostileEndpoints(t *testing.T) {
 	}
 }
 
-// A dead-man switch is told of a run that ended well, and of no other.
+// A dead man's switch only receives heartbeats for successful runs.
 func TestHeartbeat(t *testing.T) {
 	for err, want := range map[error]int{nil: 1, exit(exitChanges): 1, exit(exitError): 0, exit(exitInvalid): 0,
 		exit(exitBlocked): 0, exit(exitLocked): 0, exit(exitNotConverged): 0, io.ErrShortWrite: 0} {

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// namespaces is a setting that may be repeated, and may name several with semicolons between them.
+// namespaces is a repeatable flag whose values may contain several names, separated by semicolons.
 type namespaces []string
 
-// flag sets n again when it is set for the first time, and adds to it from then on.
+// flag returns a flag that replaces n when it is first set, and then appends.
 func (n *namespaces) flag() *namespacesFlag { return &namespacesFlag{list: n} }
 
 type namespacesFlag struct {

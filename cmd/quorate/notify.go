@@ -16,40 +16,40 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// timeToNotify is how long telling others may take at most, and hurriedNotify how long if the run is out of time, or
-// told to stop.
+// timeToNotify is the maximum time for notifications, and hurriedNotify the maximum if the run is out of time or was
+// stopped.
 const timeToNotify, hurriedNotify = 30 * time.Second, 3 * time.Second
 
-// notifier tells others of a run, beside its passes.
+// notifier sends notifications about a run while its passes continue.
 type notifier struct {
 	flags *notifyFlags
 	log   *slog.Logger
-	// context is the name that tells the run from others.
+	// context is the name that identifies the run.
 	context string
-	// atEnd: nothing is told for good before the run ends.
+	// atEnd is set if nothing final is sent before the run ends.
 	atEnd bool
 
 	mu    sync.Mutex
 	board notify.Board
-	// events are those that nobody has been told of.
+	// events have not been sent yet.
 	events []notify.Event
-	// written is what was last written, by source, and failures what was last logged, by what it is about.
+	// written is the last status written, by source, and failures the last error logged, by subject.
 	written  map[string]written
 	failures map[string]string
-	// woken has something in it once there is something to tell. After ending is closed, done is, once nobody is
-	// being told any more.
+	// woken receives a value if there may be something to send. done is closed after ending is closed and all pending
+	// requests have finished.
 	woken, ending, done chan struct{}
 	stop                context.CancelFunc
 }
 
-// written is the status of a commit.
+// written is a status of a commit.
 type written struct {
 	commit string
 	status notify.Status
 }
 
-// begin has a run told of, if anybody is to be; nil if nobody is. Of several Kubernetes clusters each is told of by a
-// name of its own.
+// begin starts notifications for a run, or returns nil if none are configured. With several Kubernetes clusters, each
+// has its own name.
 func (f *notifyFlags) begin(ctx context.Context, r *reconcile.Reconciler, kubernetes string, atEnd bool) *notifier {
 	if len(f.to) == 0 && len(f.hosts) == 0 {
 		return nil
@@ -67,7 +67,7 @@ func (f *notifyFlags) begin(ctx context.Context, r *reconcile.Reconciler, kubern
 	return n
 }
 
-// observe takes in the report of a pass. Whatever goes wrong with that is no matter of the pass.
+// observe processes the report of a pass. Errors do not affect the pass.
 func (n *notifier) observe(rep report.Report, took time.Duration) {
 	n.failed("a pass", panics.Catch(func() error {
 		n.mu.Lock()
@@ -78,11 +78,11 @@ func (n *notifier) observe(rep report.Report, took time.Duration) {
 	}))
 	select {
 	case n.woken <- struct{}{}:
-	default: // it looks anyway
+	default: // a wake-up is already pending
 	}
 }
 
-// follow tells what there is to tell while the run goes on.
+// follow sends notifications while the run continues.
 func (n *notifier) follow(ctx context.Context) {
 	defer close(n.done)
 	for {
@@ -97,7 +97,7 @@ func (n *notifier) follow(ctx context.Context) {
 	}
 }
 
-// end tells what is left, within that time. What has not been told by then is lost.
+// end sends the rest within the given time. Anything not sent by then is lost.
 func (n *notifier) end(ctx context.Context, longest time.Duration) {
 	if n == nil {
 		return
@@ -114,7 +114,7 @@ func (n *notifier) end(ctx context.Context, longest time.Duration) {
 	n.tell(ctx, true)
 }
 
-// tell tells everybody at once. Unless it is final, nobody is told but of commits, and of them what is pending.
+// tell sends everything in parallel. Unless it is final, it only writes commit statuses, and only pending ones.
 func (n *notifier) tell(ctx context.Context, final bool) {
 	n.mu.Lock()
 	var events []notify.Event
@@ -145,9 +145,9 @@ func (n *notifier) tell(ctx context.Context, final bool) {
 	all.Wait()
 }
 
-// report tells the host of a commit how it stands.
+// report writes the status of a commit to its host.
 func (n *notifier) report(ctx context.Context, to commitHost, s written) {
-	token, err := secretIn(n.flags.tokenFile) // it may have been renewed
+	token, err := secretIn(n.flags.tokenFile) // the token may have been renewed
 	if err == nil {
 		err = panics.Catch(func() error { return to.host.Report(ctx, token, s.commit, n.context, s.status) })
 	}
@@ -173,7 +173,7 @@ func (n *notifier) post(ctx context.Context, to string, m notify.Message) error 
 	return w.Post(ctx, m)
 }
 
-// failed logs why somebody could not be told, if that is another reason than the last time.
+// failed logs why a notification failed, if the reason has changed.
 func (n *notifier) failed(what string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 
 const tokenOfHost, keyOfWebhook = "s3cret-of-the-host", "s3cret-key-of-24-bytes-or-more"
 
-// toldServer is a server that a run tells of itself.
+// toldServer is a server that receives notifications and commit statuses.
 type toldServer struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -48,7 +48,7 @@ func newToldServer(t *testing.T, answer func(w http.ResponseWriter, r *http.Requ
 	return s
 }
 
-// fileWith is a file that holds a secret.
+// fileWith returns a file that contains a secret.
 func fileWith(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "secret")
@@ -111,7 +111,7 @@ func TestRunIsToldOf(t *testing.T) {
 	}
 }
 
-// A loop tells as it goes, and of the same thing once.
+// A loop sends notifications while it runs, and each one only once.
 func TestLoopIsToldOf(t *testing.T) {
 	told := make(chan string, 9)
 	s := newToldServer(t, func(w http.ResponseWriter, r *http.Request) { told <- r.URL.Path })
@@ -128,7 +128,7 @@ func TestLoopIsToldOf(t *testing.T) {
 	}
 }
 
-// What fails is a warning without secrets, and costs no more time than there is.
+// A failure is a warning without secrets, and takes no longer than the time limit.
 func TestNobodyListens(t *testing.T) {
 	refuses := newToldServer(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -148,7 +148,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// What could not be done later is refused at once, and no refusal has a secret in it.
+// Settings that would fail later are rejected immediately, and no error contains a secret.
 func TestNotifyFlags(t *testing.T) {
 	token, short := fileWith(t, tokenOfHost), fileWith(t, "s3cret")
 	dir := t.TempDir()
@@ -180,7 +180,7 @@ func TestNotifyFlags(t *testing.T) {
 	}
 }
 
-// The command itself tells of the commit that it has read, also if it fails, and ends as it does without.
+// The command writes the status of the commit that it has read, even if it fails, and its exit code does not change.
 func TestCommandTellsOfItsCommit(t *testing.T) {
 	s := newToldServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "token "+tokenOfHost {
@@ -208,7 +208,7 @@ func TestCommandTellsOfItsCommit(t *testing.T) {
 	}
 }
 
-// A run that is told to stop does not wait for those who do not listen: it would be killed.
+// A stopped run does not wait for unresponsive receivers, because it would be killed.
 func TestStoppedRunTellsSoon(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	hangs := newToldServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -235,7 +235,7 @@ func TestStoppedRunTellsSoon(t *testing.T) {
 	}
 }
 
-// Each of several Kubernetes clusters is told of by a name of its own.
+// Each of several Kubernetes clusters has its own name in notifications.
 func TestToldOfByName(t *testing.T) {
 	f := &notifyFlags{context: "team", to: []string{"https://hooks.example.com/a"}}
 	for kubernetes, want := range map[string]string{"": "team", "eu-1": "team/eu-1"} {
@@ -247,7 +247,7 @@ func TestToldOfByName(t *testing.T) {
 	}
 }
 
-// A secret is all that its file holds, not the beginning of it.
+// A secret must be the entire content of its file, not only the beginning.
 func TestSecretIn(t *testing.T) {
 	for text, want := range map[string]string{
 		" s3cret\n": "s3cret",

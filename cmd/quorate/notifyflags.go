@@ -18,26 +18,26 @@ import (
 	"quorate.dev/quorate/reconcile/notify/deliver"
 )
 
-// mostOfFile is how much of a file with a secret is read, in bytes.
+// mostOfFile is the maximum size of a file with a secret, in bytes.
 const mostOfFile = 64 << 10
 
-// notifyFlags say whom a run tells what is news, and how commits stand.
+// notifyFlags specify where a run sends notifications and commit statuses.
 type notifyFlags struct {
 	// status is KIND or KIND=API.
 	status, repository, tokenFile, context string
-	// to are URLs, or @FILE with one.
+	// to holds URLs, or @FILE for a file with a URL.
 	to         []string
 	format     string
 	secretFile string
 
-	// given reports whether a flag is; nil where there are no such flags.
+	// given reports whether a flag is set; it is nil if the command has no such flags.
 	given func(flag string) bool
 	hosts []commitHost
 }
 
-// commitHost is the host of one source.
+// commitHost is the git host of a source.
 type commitHost struct {
-	// source by its name in reports, where there are several.
+	// source is the name of the source in reports, if there are several.
 	source string
 	host   deliver.Host
 }
@@ -62,7 +62,7 @@ func (f *notifyFlags) add(flags *pflag.FlagSet) {
 
 var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,39}$`)
 
-// checkAlone refuses what is wrong whatever the files hold that are named.
+// checkAlone rejects flags that are wrong regardless of the content of files.
 func (f *notifyFlags) checkAlone() error {
 	var alone []error
 	for _, pair := range [][2]string{
@@ -94,7 +94,7 @@ func (f *notifyFlags) checkAlone() error {
 	return nil
 }
 
-// check refuses what could not be done later.
+// check rejects settings that would fail later.
 func (f *notifyFlags) check(s *sourceFlags) error {
 	if f.given == nil {
 		return nil
@@ -119,7 +119,7 @@ func (f *notifyFlags) check(s *sourceFlags) error {
 	return f.checkStatus(s)
 }
 
-// secretIn is what a file holds, on one line.
+// secretIn returns the only line of a file.
 func secretIn(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -137,7 +137,7 @@ func secretIn(file string) (string, error) {
 	return string(line), nil
 }
 
-// webhookURL is the URL that a value of --notify stands for. It may be a secret: no error has it.
+// webhookURL returns the URL for a value of --notify. It may be a secret, so errors do not contain it.
 func webhookURL(to string) (endpoint, error) {
 	if file, is := strings.CutPrefix(to, "@"); is {
 		text, err := secretIn(file)
@@ -196,7 +196,7 @@ func (f *notifyFlags) checkStatus(s *sourceFlags) error {
 	return nil
 }
 
-// hostsOf are the hosts that are told of the commits of sources. A token is for one host.
+// hostsOf returns the git hosts of the sources. A token is for one host.
 func hostsOf(kind, api string, sources []source) ([]commitHost, error) {
 	labels := []string{""}
 	if len(sources) > 1 {
@@ -240,7 +240,7 @@ func hostsOf(kind, api string, sources []source) ([]commitHost, error) {
 	return hosts, nil
 }
 
-// serves reports whether an API is that of a host.
+// serves reports whether an API belongs to a host.
 func serves(api, host string) bool {
 	u, err := url.Parse(api)
 	return err == nil && strings.TrimPrefix(strings.ToLower(u.Hostname()), "api.") == host

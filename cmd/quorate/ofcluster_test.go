@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// obeyed are the flags that mean something where the custom resources themselves are the
-// declaration. Every other one has to be refused.
+// obeyed are the flags that have an effect if the custom resources themselves are the declarations. All other flags
+// must be rejected.
 var obeyed = map[string]string{
 	"as": "system:serviceaccount:a:b", "as-group": "system:authenticated", "context": "x", "namespace": "a", "allow-exec": "true",
 	"etcd-access": "direct", "etcd-timeout": "1s", "lease-duration": "20s", "cluster-timeout": "1s", "timeout": "1s", "until-converged": "false",
@@ -24,7 +24,7 @@ var obeyed = map[string]string{
 	"notify": "http://127.0.0.1:1/x", "report-status-context": "quorate",
 }
 
-// refusable are values that each setting of a source would take.
+// refusable are valid values for the settings of a source.
 var refusable = map[string]string{
 	"branch": "main", "tag": "v1", "semver": ">=1", "ref": "refs/heads/x", "commit": strings.Repeat("a", 40), "git-credentials": "/nowhere", "git-proxy": "http://proxy:1",
 	"default-namespace": "a", "verify-keys": "/nowhere", "verify": "commit", "path": "apps", "allow-namespace": "a", "ignore-other-kinds": "true", "cache-dir": "/nowhere",
@@ -32,8 +32,8 @@ var refusable = map[string]string{
 	"report-status": "github",
 }
 
-// What says how to read git says nothing where git is not read: who gives it expects more of it, so
-// it is refused rather than left out.
+// If git is not read, flags for reading git have no effect. They are rejected rather than ignored, because the user
+// expects an effect.
 func TestClusterAsSourceIgnoresNoFlag(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "+
@@ -43,13 +43,13 @@ func TestClusterAsSourceIgnoresNoFlag(t *testing.T) {
 	for name, command := range map[string]func(streams) *cobra.Command{"run": newRun, "plan": newPlan} {
 		command(streams{}).Flags().VisitAll(func(f *pflag.Flag) {
 			value, takes := obeyed[f.Name]
-			if f.Name == "source" || f.Name == "kubeconfig" { // which are given each time
+			if f.Name == "source" || f.Name == "kubeconfig" { // always set
 				return
 			}
-			if f.Name == "fleet" || f.Name == "listen" || f.Name == "resync" || strings.HasSuffix(f.Name, "-interval") { // a file, and those of --loop, which goes on
+			if f.Name == "fleet" || f.Name == "listen" || f.Name == "resync" || strings.HasSuffix(f.Name, "-interval") { // --fleet needs a file, and the others belong to --loop, which does not end
 				return
 			}
-			switch f.Name { // which mean nothing without --notify or --report-status
+			switch f.Name { // without effect unless --notify or --report-status is set
 			case "notify-format", "notify-secret-file", "report-status-repository", "report-status-token-file":
 				return
 			}

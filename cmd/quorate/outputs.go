@@ -18,14 +18,14 @@ import (
 	"quorate.dev/quorate/reconcile/road"
 )
 
-// outputs are what a report is written as, and where to: it may be several at once.
+// outputs are the formats and destinations of a report.
 type outputs struct {
-	// formats that there are.
+	// formats are the supported formats.
 	formats []string
 	chosen  []output
 }
 
-// output is one of them. Its file is empty where it goes to stdout.
+// output is one format with its file, which is empty for stdout.
 type output struct{ format, file string }
 
 func (o *outputs) add(c *cobra.Command, formats ...string) {
@@ -33,7 +33,7 @@ func (o *outputs) add(c *cobra.Command, formats ...string) {
 	c.Flags().VarP(o, "output", "o", inWords(formats)+"; json=FILE writes that to a file; repeatable, once for stdout")
 }
 
-// Set adds one: FORMAT for stdout, or FORMAT=FILE.
+// Set adds an output: FORMAT for stdout, or FORMAT=FILE.
 func (o *outputs) Set(text string) error {
 	format, file, named := strings.Cut(text, "=")
 	if named && file == "" {
@@ -46,7 +46,7 @@ func (o *outputs) Set(text string) error {
 	return nil
 }
 
-// String returns those that were chosen.
+// String returns the chosen outputs.
 func (o *outputs) String() string {
 	var texts []string
 	for _, chosen := range o.all() {
@@ -59,10 +59,10 @@ func (o *outputs) String() string {
 	return strings.Join(texts, " ")
 }
 
-// Type is what the help calls a value.
+// Type implements pflag.Value.
 func (o *outputs) Type() string { return "format[=file]" }
 
-// all is text on stdout, unless something else was chosen.
+// all returns the chosen outputs, or text on stdout by default.
 func (o *outputs) all() []output {
 	if len(o.chosen) == 0 {
 		return []output{{format: "text"}}
@@ -70,8 +70,8 @@ func (o *outputs) all() []output {
 	return o.chosen
 }
 
-// check refuses formats that there are not, two for one place, and files that cannot be written. It is meant to be
-// called before anything is done.
+// check rejects unknown formats, two outputs for the same file, and files that cannot be written. Call it before doing
+// anything.
 func (o *outputs) check() error {
 	for i, chosen := range o.all() {
 		if err := oneOf("output", chosen.format, o.formats...); err != nil {
@@ -98,7 +98,7 @@ func (o *outputs) check() error {
 	return nil
 }
 
-// samePlace reports whether two files are one, by their names or by what there is already.
+// samePlace reports whether two names refer to the same file, by path or by existing file.
 func samePlace(a, b string) bool {
 	if a == "" || b == "" {
 		return a == b
@@ -113,10 +113,10 @@ func samePlace(a, b string) bool {
 	return err == nil && otherErr == nil && os.SameFile(is, other)
 }
 
-// stderrFile is the name that stderr has, as a file.
+// stderrFile is the file name of stderr.
 const stderrFile = "/dev/stderr"
 
-// write writes a report to all of them, even if one cannot be written.
+// write writes a report to all outputs, even if some of them fail.
 func (o *outputs) write(std streams, render func(w io.Writer, format string) error) error {
 	var failures []error
 	for _, chosen := range o.all() {
@@ -140,12 +140,12 @@ func (o *outputs) write(std streams, render func(w io.Writer, format string) err
 	return errors.Join(failures...)
 }
 
-// replaceFile has a file hold something else, at once: whoever reads it reads all of the old or all of the new. What
-// is no ordinary file, such as a pipe, is written to.
+// replaceFile replaces the content of a file atomically: a reader sees either the old or the new content. A file that
+// is not regular, such as a pipe, is written in place.
 func replaceFile(name string, content []byte) (err error) {
 	mode := os.FileMode(0)
 	if target, err := filepath.EvalSymlinks(name); err == nil {
-		name = target // the link stays one
+		name = target // keep the symbolic link
 	}
 	switch info, err := os.Stat(name); {
 	case err == nil && !info.Mode().IsRegular():
@@ -159,7 +159,7 @@ func replaceFile(name string, content []byte) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(file.Name()) // nothing was put in its place
+			_ = os.Remove(file.Name()) // it has not replaced the file
 		}
 	}()
 	if mode != 0 {
@@ -174,7 +174,7 @@ func replaceFile(name string, content []byte) (err error) {
 	return os.Rename(file.Name(), name)
 }
 
-// unfinishedBeside makes a new file beside another one, with the rights that a file has that is made by its name.
+// unfinishedBeside creates a new file next to another one, with the permissions of a normally created file.
 func unfinishedBeside(name string) (*os.File, error) {
 	for i := 0; ; i++ {
 		file, err := os.OpenFile(fmt.Sprintf("%s.%d.%d.new", name, os.Getpid(), i),
@@ -185,18 +185,18 @@ func unfinishedBeside(name string) (*os.File, error) {
 	}
 }
 
-// outcome is what a command has to say.
+// outcome is the result of a command.
 type outcome struct {
-	// command is its name.
+	// command is the name of the command.
 	command string
 	report  report.Report
-	// failOn are the risks that --fail-on names.
+	// failOn are the risks in --fail-on.
 	failOn []road.Risk
-	// source is where the declarations come from.
+	// source specifies where the declarations come from.
 	source *sourceFlags
 }
 
-// report writes what a command has to say to each of them.
+// report writes the outcome to all outputs.
 func (o *outputs) report(std streams, t outcome) error {
 	err := o.write(std, t.render)
 	if slices.ContainsFunc(o.all(), func(chosen output) bool { return chosen.format == "github" }) {
@@ -205,7 +205,7 @@ func (o *outputs) report(std streams, t outcome) error {
 	return err
 }
 
-// render writes it in one format.
+// render writes the outcome in one format.
 func (t outcome) render(w io.Writer, format string) error {
 	switch format {
 	case "json":
@@ -229,10 +229,10 @@ func (t outcome) findings() []findings.Finding {
 	return findings.Of(t.report, findings.Options{FailOn: t.failOn, Root: t.source.rootsIn(checkout())})
 }
 
-// mostOfSummary is how many bytes GitHub takes as the summary of a step; it refuses all of one that is larger.
+// mostOfSummary is the maximum size of a step summary on GitHub, in bytes; GitHub rejects a larger one completely.
 const mostOfSummary = 1 << 20
 
-// summarize adds the report to the summary of a step of GitHub Actions, if there is one.
+// summarize appends the report to the step summary of GitHub Actions, if there is one.
 func (t outcome) summarize(file string) error {
 	if file == "" {
 		return nil

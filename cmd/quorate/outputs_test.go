@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestReplaceFile: a file is replaced at once, with the rights that it has, through links, and nothing is left of an
-// attempt that failed.
+// TestReplaceFile: a file is replaced atomically, with its existing permissions, through links, and a failed attempt
+// leaves nothing behind.
 func TestReplaceFile(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
@@ -53,7 +53,7 @@ func TestReplaceFile(t *testing.T) {
 	}
 }
 
-// TestOutputsAreAllWritten: one that cannot be written keeps no other from it.
+// TestOutputsAreAllWritten: an output that cannot be written does not prevent the others.
 func TestOutputsAreAllWritten(t *testing.T) {
 	dir := t.TempDir()
 	var out, stderr strings.Builder
@@ -76,7 +76,7 @@ func TestOutputsAreAllWritten(t *testing.T) {
 	}
 }
 
-// TestSummaryOfAStep: it is added to what is there, and never more than GitHub takes.
+// TestSummaryOfAStep: the summary is appended, and never exceeds GitHub's limit.
 func TestSummaryOfAStep(t *testing.T) {
 	var many report.Report
 	for i := range 20_000 {

@@ -11,7 +11,7 @@ import (
 
 var namedPage = regexp.MustCompile(`docs/[a-z/-]+\.md(?:#[a-z0-9-]+)?`)
 
-// What a message names of the docs, and of deploy, is there.
+// Pages and files in deploy that messages name exist.
 func TestMessagesNameWhatThereIs(t *testing.T) {
 	root, named := filepath.Join("..", ".."), 0
 	eachFile(t, func(path, content string) {

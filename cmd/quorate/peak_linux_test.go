@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// peakOf is the most memory that a process has had, in bytes.
+// peakOf returns the peak memory of a process, in bytes.
 func peakOf(ended *os.ProcessState) int64 { return ended.SysUsage().(*syscall.Rusage).Maxrss << 10 }

@@ -13,11 +13,11 @@ import (
 	"quorate.dev/quorate/clusters/shard"
 )
 
-// placesFlags say which Kubernetes clusters, for a command that may be about several.
+// placesFlags specify the Kubernetes clusters of a command that accepts several.
 type placesFlags struct {
 	contexts []string
 	fleet    string
-	// named: a file was given, with whatever name.
+	// named reports whether --fleet is set, even to an empty name.
 	named func() bool
 }
 
@@ -29,13 +29,13 @@ func (f *placesFlags) add(c *cobra.Command) {
 	f.named = func() bool { return c.Flags().Changed("fleet") }
 }
 
-// several reports whether a command is about several Kubernetes clusters, and so has to say which.
+// several reports whether a command covers several Kubernetes clusters, and so must name them.
 func (f *placesFlags) several() bool { return f.fleet != "" || len(f.contexts) > 1 }
 
-// place is a Kubernetes cluster that a command is about. Its name is empty unless there may be several.
+// place is a Kubernetes cluster of a command. Its name is empty unless there may be several.
 type place = fleetfile.Cluster
 
-// places are those that are given: one if nothing says more. What the file of a fleet says is checked.
+// places returns the given Kubernetes clusters, or a single default one. It validates the fleet file.
 func (f *placesFlags) places() ([]place, error) {
 	switch {
 	case f.fleet != "" && len(f.contexts) > 0:
@@ -65,7 +65,7 @@ func (f *placesFlags) places() ([]place, error) {
 	return list, nil
 }
 
-// read reads the file of a fleet. Paths in it are relative to it.
+// read reads the fleet file. Paths in it are relative to the file.
 func (f *placesFlags) read() ([]place, error) {
 	file, err := os.Open(f.fleet)
 	if err != nil {
@@ -92,14 +92,14 @@ func (f *placesFlags) read() ([]place, error) {
 	return list, nil
 }
 
-// at are the flags as they hold for one of the Kubernetes clusters.
+// at returns the flags for one of the Kubernetes clusters.
 func (f *liveFlags) at(p place) *liveFlags {
 	own := *f
 	own.context, own.kubernetes = p.Context, p.Name
 	if p.Kubeconfig != "" {
 		own.kubeconfig = p.Kubeconfig
 	}
-	if s, err := shard.Parse(p.Shard); err == nil && f.part != nil { // it was checked if it is given
+	if s, err := shard.Parse(p.Shard); err == nil && f.part != nil { // it was checked before
 		own.part = (*part)(&s)
 	}
 	return &own

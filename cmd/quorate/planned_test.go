@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPlanOfClone: the plan of a clone, before what it has is pushed, is approved for the run from the repository that
-// it is pushed to, as make demo does it.
+// TestPlanOfClone: the plan of a clone, made before a push, is approved for the run from the repository that it is
+// pushed to, as in make demo.
 func TestPlanOfClone(t *testing.T) {
 	f := newFleet(t)
 	bare, clone, file := filepath.Join(f.dir, "clusters.git"), filepath.Join(f.dir, "checkout"), filepath.Join(f.dir, "plan.json")
@@ -43,7 +43,7 @@ func TestPlanOfClone(t *testing.T) {
 	if code := approved("sha256:" + string(digest[1][len("sha256:")+1:]) + "0"); code != exitBlocked {
 		t.Errorf("with another digest: exit code %d: %s", code, said)
 	}
-	if code := approved(string(digest[1])); code != exitNotConverged { // nobody makes pods here
+	if code := approved(string(digest[1])); code != exitNotConverged { // there are no pods
 		t.Errorf("exit code %d: %s", code, said)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/gitsource/signature"
 )
 
-// checkCommand refuses what pods would refuse: the command line of the mode with what is added to it. What only pods
-// have, their files and an API server, is not asked for.
+// checkCommand rejects flags that the pods would reject: it checks the mode's command line with the given arguments. It
+// does not check files or an API server, which only exist for pods.
 func checkCommand(o deploy.Options) error {
 	texts, err := deploy.Render(o)
 	if err != nil {
@@ -52,7 +52,7 @@ func checkRunOf(args []string) error {
 	return f.checkUnmounted(run.Flags())
 }
 
-// argsOf are the arguments that what runs Quorate gives it; none if the object is something else.
+// argsOf returns the arguments of the quorate container, or nil if the object has none.
 func argsOf(object *unstructured.Unstructured) []string {
 	path := []string{"spec", "template", "spec", "containers"}
 	if object.GetKind() == "CronJob" {
@@ -69,7 +69,7 @@ func argsOf(object *unstructured.Unstructured) []string {
 	return nil
 }
 
-// checkUnmounted refuses what is wrong with a run, whatever the files hold that it is to read.
+// checkUnmounted rejects flags that are wrong regardless of the content of mounted files.
 func (f *runFlags) checkUnmounted(flags *pflag.FlagSet) error {
 	problems := []error{f.loop.check(flags), f.approve.check(f.untilConverged, f.loop.on), f.metrics.check(),
 		f.notify.checkAlone()}
@@ -89,7 +89,7 @@ func (f *runFlags) checkUnmounted(flags *pflag.FlagSet) error {
 	return errors.Join(append(problems, err)...)
 }
 
-// checkUnmounted refuses a source that pods cannot read, whatever credentials they have.
+// checkUnmounted rejects a source that pods cannot read, regardless of their credentials.
 func (s source) checkUnmounted() error {
 	if err := s.checkAddress(); err != nil {
 		return err
@@ -103,13 +103,13 @@ func (s source) checkUnmounted() error {
 	if err := s.checkVerify(); err != nil {
 		return err
 	}
-	// A location that takes no credentials: they are in files that are not here.
+	// The location needs no credentials, because the files with credentials do not exist here.
 	return gitsource.Options{Location: ".", Selector: s.selector, Proxy: s.proxy,
 		Verify:  gitsource.Verification{Mode: signature.Mode(s.verify)},
 		Options: manifests.Options{Path: s.path}}.Check()
 }
 
-// checkIdentity refuses ssh without a directory that could hold a key: the environment holds none.
+// checkIdentity rejects ssh without a credentials directory, because the environment cannot hold a key.
 func (s source) checkIdentity() error {
 	if address, err := remote.ParseAddress(s.location); err == nil && address.Scheme == "ssh" && s.credentials == "" {
 		return usageError{fmt.Errorf("--source %s: ssh wants a private key, and known_hosts beside it: "+
@@ -118,7 +118,7 @@ func (s source) checkIdentity() error {
 	return nil
 }
 
-// checkAddress refuses a location that pods cannot read.
+// checkAddress rejects a location that pods cannot read.
 func (s source) checkAddress() error {
 	if !remote.IsAddress(s.location) {
 		return usageError{fmt.Errorf("--source %q: want the URL of a git repository, or %q: "+

@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/clusters/policy"
 )
 
-// addPolicy adds what may be asked for as flags.
+// addPolicy adds the flags for what declarations may request.
 func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
 	const rest = "; repeated, or several with ; between them (default: all, or none where --allow-namespace is given)"
 	for _, setting := range []struct {
@@ -42,8 +42,7 @@ func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
 	}
 }
 
-// allowedFlag replaces what is allowed when it is set for the first time, and adds to it from then
-// on.
+// allowedFlag replaces the allowed patterns when it is first set, and then appends.
 type allowedFlag struct {
 	kind    policy.Kind
 	allowed *policy.Allowed

@@ -9,14 +9,14 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// tolerating declares a cluster whose pods tolerate a taint. It is suspended, so that a pass writes
-// the declaration down and does no more.
+// tolerating declares a cluster whose pods tolerate a taint. It is suspended, so that a pass only records the
+// declaration.
 func tolerating(namespace, name string) string {
 	return fmt.Sprintf("{apiVersion: etcd.quorate.dev/v1alpha1, kind: EtcdCluster, metadata: {name: %s, namespace: %s},\n"+
 		" spec: {version: 3.6.16, lifecycle: Stopped, suspend: true,\n  pod: {tolerations: [{key: dedicated, operator: Exists}]}}}\n", name, namespace)
 }
 
-// says runs a command that looks at what lives, or validate, which does not.
+// says runs a command, with access to the cluster unless it is validate.
 func (w *tenants) says(command string, args ...string) ran {
 	w.Helper()
 	args = append([]string{command}, args...)
@@ -26,9 +26,9 @@ func (w *tenants) says(command string, args ...string) ran {
 	return w.command(args...)
 }
 
-// What a tenant may not ask of pods is that cluster's problem alone. It holds in a plan and in a
-// run, for what was applied when it was allowed, whether git can be read or not, and for custom
-// resources that declare themselves.
+// If a tenant's pod settings are not allowed, only that cluster has a problem. This applies to plans and runs, to
+// clusters applied when it was allowed, whether or not git can be read, and to custom resources that are themselves the
+// declarations.
 func TestPolicyOfTenants(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "a", "b")

@@ -12,8 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/road"
 )
 
-// progress tells a person at a terminal what each cluster is at, a line for each change; nil where
-// no person looks on.
+// progress returns a function that prints a line whenever a cluster's state changes, or nil if w is not a terminal.
 func progress(w io.Writer, plan bool) func(report.Report, time.Duration) {
 	if plan || !isTerminal(w) {
 		return nil
@@ -50,16 +49,16 @@ func progressTo(w io.Writer, paint report.Style) func(report.Report, time.Durati
 	}
 }
 
-// walk is how far a cluster has come in a run.
+// walk is a cluster's progress in a run.
 type walk struct {
-	// said is what was last told of it.
+	// said is the last message.
 	said string
-	// done are the actions that have changed something.
+	// done counts the actions that have changed something.
 	done int
 }
 
-// step says at which action of its road a cluster is, such as (3 of 9): those that were taken in this run and those
-// that are foretold now. Empty where there is only one, or nobody knows how many.
+// step returns a cluster's position on its road, such as (3 of 9), counting the actions taken in this run and those now
+// predicted. It returns "" if there is only one action or the number is unknown.
 func (on *walk) step(c report.Cluster) string {
 	at := on.done
 	if c.Decision.Verdict == decide.Act {

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestProgress: a person sees at which step of its road a cluster is, and how many there are.
+// TestProgress: the progress output shows the current step of a cluster's road and the number of steps.
 func TestProgress(t *testing.T) {
 	w, _ := simulate.Settled("a", decide.Declared{Replicas: 3, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"})
 	w.Declared.Replicas = 4

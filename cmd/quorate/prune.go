@@ -46,7 +46,7 @@ deleted, the exit code is 4.`, retention.MaxDeleted),
 	return c
 }
 
-// addParts adds the flags that say what is kept.
+// addParts adds the retention flags.
 func addParts(c *cobra.Command, p *retention.Policy) (parts []*pflag.Flag) {
 	for _, part := range []struct {
 		to    *int
@@ -65,7 +65,7 @@ func addParts(c *cobra.Command, p *retention.Policy) (parts []*pflag.Flag) {
 	return parts
 }
 
-// onlyGiven sets what was not given to nothing, if anything was.
+// onlyGiven sets the flags that were not set to zero, if any flag was set.
 func onlyGiven(parts []*pflag.Flag) {
 	given := false
 	for _, part := range parts {
@@ -115,14 +115,14 @@ func pruneBackups(
 	return nil
 }
 
-// pruner deletes what a plan says, or says that it would.
+// pruner executes a plan, or reports what it would delete.
 type pruner struct {
 	std    streams
 	bucket store.Bucket
 	of     store.Cluster
-	// listed is what the plan is about.
+	// listed is the listing that the plan is based on.
 	listed store.Listing
-	// restsOn is the backup that others are given up for.
+	// restsOn is the backup that justifies deleting the others.
 	restsOn store.Backup
 	dryRun  bool
 }
@@ -167,7 +167,7 @@ func (p pruner) run(ctx context.Context, plan retention.Plan) error {
 	return err
 }
 
-// discardAll deletes data that no manifest names.
+// discardAll deletes data that is not named by a manifest.
 func (p pruner) discardAll(ctx context.Context, names []string, done string) error {
 	for _, name := range names {
 		if err := p.stands(ctx); err != nil {
@@ -184,8 +184,8 @@ func (p pruner) discardAll(ctx context.Context, names []string, done string) err
 	return nil
 }
 
-// takeTurns returns so many of those behind, at most, from anywhere among them: the first ones may be held on to for
-// as long as those before them.
+// takeTurns returns at most most backups from a random position: the first ones may be locked for as long as those
+// before them.
 func takeTurns(behind []store.Backup, most int) []store.Backup {
 	if len(behind) <= most {
 		return behind
@@ -194,10 +194,10 @@ func takeTurns(behind []store.Backup, most int) []store.Backup {
 	return slices.Concat(behind[at:], behind[:at])[:most]
 }
 
-// delete deletes one thing. What the store holds on to, and what cannot be read, stays, and is said.
+// delete deletes one object. Locked and unreadable objects are kept and reported.
 func (p pruner) delete(ctx context.Context, what string, delete func() error) (gone bool, err error) {
 	switch err := delete(); {
-	case err == nil, errors.Is(err, store.ErrNotFound): // another one may be pruning too
+	case err == nil, errors.Is(err, store.ErrNotFound): // another process may be pruning too
 		return true, nil
 	case errors.Is(err, store.ErrHeld), errors.Is(err, store.ErrManifest):
 		fmt.Fprintf(p.std.err, "quorate: %s stays: %v\n", what, err)
@@ -207,8 +207,8 @@ func (p pruner) delete(ctx context.Context, what string, delete func() error) (g
 	}
 }
 
-// stands looks again whether the backup is there that others are given up for: somebody may have deleted it meanwhile,
-// or found it damaged.
+// stands checks again that the backup which justifies the deletions exists: it may have been deleted or marked as
+// damaged.
 func (p pruner) stands(ctx context.Context) error {
 	if p.dryRun {
 		return nil
@@ -232,7 +232,7 @@ func (p pruner) remove(ctx context.Context, b store.Backup) error {
 }
 
 func (p pruner) discard(ctx context.Context, name string) error {
-	named, err := store.IsNamed(ctx, p.bucket, name) // whoever has stored them may have taken until now
+	named, err := store.IsNamed(ctx, p.bucket, name) // storing them may have taken until now
 	switch {
 	case err != nil || p.dryRun:
 		return err

@@ -19,7 +19,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// changing is a bucket of which deletions are held up.
+// changing is a bucket whose deletions are intercepted.
 type changing struct {
 	store.Bucket
 	remove func(name string, remove func() error) error
@@ -29,7 +29,7 @@ func (c changing) Delete(ctx context.Context, name string) error {
 	return c.remove(name, func() error { return c.Bucket.Delete(ctx, name) })
 }
 
-// pruned stores backups of the last days, verified and read again, and prunes them by way of a bucket.
+// pruned stores backups of the last few days, verified and read again, and prunes them through a wrapped bucket.
 func pruned(t *testing.T, in func(store.Bucket) store.Bucket) (store.Bucket, ran, error) {
 	t.Helper()
 	r := newRestores(t)
@@ -65,7 +65,7 @@ func listed(t *testing.T, b store.Bucket) store.Listing {
 	return listing
 }
 
-// prune keeps the newest one.
+// prune keeps the newest backup.
 func prune(t *testing.T, b store.Bucket, now time.Time) (ran, error) {
 	t.Helper()
 	var out, stderr bytes.Buffer
@@ -78,7 +78,7 @@ func prune(t *testing.T, b store.Bucket, now time.Time) (ran, error) {
 	return ran{out: out.String(), err: stderr.String()}, err
 }
 
-// TestPruneGoesOn: what the store holds on to stays, is reported, and is in nobody's way.
+// TestPruneGoesOn: a locked backup is kept and reported, and does not block others.
 func TestPruneGoesOn(t *testing.T) {
 	held := ""
 	bucket, got, err := pruned(t, func(b store.Bucket) store.Bucket {
@@ -104,7 +104,7 @@ func TestPruneGoesOn(t *testing.T) {
 	}
 }
 
-// noteFound records what was found of a backup: damage, or none.
+// noteFound records the verification of a backup, with damage or without.
 func noteFound(t *testing.T, in store.Bucket, of store.Backup, damage string) {
 	t.Helper()
 	m, err := store.ReadManifest(t.Context(), in, of)
@@ -120,7 +120,7 @@ func noteFound(t *testing.T, in store.Bucket, of store.Backup, damage string) {
 	}
 }
 
-// TestPruneStops: once somebody has found the backup damaged that others are given up for, none is given up any more.
+// TestPruneStops: once the backup that justifies deletions is found to be damaged, nothing more is deleted.
 func TestPruneStops(t *testing.T) {
 	found := false
 	bucket, got, err := pruned(t, func(b store.Bucket) store.Bucket {
@@ -137,7 +137,7 @@ func TestPruneStops(t *testing.T) {
 	}
 }
 
-// TestPruneLeavesDataThatAreNamed: data that had no manifest when the store was listed, and have one now, are a backup.
+// TestPruneLeavesDataThatAreNamed: data that had no manifest when the store was listed, but has one now, is a backup.
 func TestPruneLeavesDataThatAreNamed(t *testing.T) {
 	r := newRestores(t)
 	for _, days := range []int{-1, -30} {
@@ -168,8 +168,8 @@ func TestPruneLeavesDataThatAreNamed(t *testing.T) {
 	}
 }
 
-// TestPruneKeepsDataOnceNothingStands: data without a manifest may be what is left, once somebody has found the backup
-// damaged that others are given up for.
+// TestPruneKeepsDataOnceNothingStands: data without a manifest is kept once the backup that justifies deletions is
+// found to be damaged, because it may be all that is left.
 func TestPruneKeepsDataOnceNothingStands(t *testing.T) {
 	bucket, _, err := pruned(t, func(b store.Bucket) store.Bucket { return b })
 	if err != nil {
@@ -205,7 +205,7 @@ func TestPruneKeepsDataOnceNothingStands(t *testing.T) {
 	}
 }
 
-// TestPruneBehindHeld: what the store holds on to takes no turn of those behind it, however many it is.
+// TestPruneBehindHeld: locked backups do not use up the turns of the backups behind them, however many are locked.
 func TestPruneBehindHeld(t *testing.T) {
 	r := newRestores(t)
 	var first []store.Backup
@@ -232,7 +232,7 @@ func TestPruneBehindHeld(t *testing.T) {
 		}
 		return remove()
 	}}
-	for range 2 { // of which only one may go, each time
+	for range 2 { // only one of them can be deleted each time
 		newest, _ := listing.Newest()
 		plan := retention.Plan{Delete: first[:1], Behind: first[1:], RestsOn: newest}
 		var out, stderr bytes.Buffer
@@ -245,9 +245,8 @@ func TestPruneBehindHeld(t *testing.T) {
 	}
 }
 
-// TestPruneIsKilled: wherever a prune is killed, before or after a deletion, the newest backup is there, all
-// that are listed have their data, and the next prune goes on. Data that are left without a manifest are
-// deleted later.
+// TestPruneIsKilled: wherever a prune is killed, before or after a deletion, the newest backup exists, all listed
+// backups have their data, and the next prune continues. Data left without a manifest is deleted later.
 func TestPruneIsKilled(t *testing.T) {
 	errKilled := errors.New("killed")
 	kills := 0
@@ -292,8 +291,8 @@ func TestPruneIsKilled(t *testing.T) {
 	}
 }
 
-// TestPruneLeaves: a backup whose data are encoded as only a newer version may know is not deleted, nor is one that is
-// locked, and a dry run says so too. That is no failure, and neither of them is damaged.
+// TestPruneLeaves: a backup with an encoding that only a newer version may know is not deleted, nor is a locked backup,
+// and a dry run reports the same. That is not a failure, and neither backup is damaged.
 func TestPruneLeaves(t *testing.T) {
 	later := time.Now().UTC().Add(time.Hour).Format(time.RFC3339)
 	for line, why := range map[string]string{
@@ -342,7 +341,7 @@ func pruneLeaves(t *testing.T, line, why string) {
 	}
 }
 
-// requireWhole wants the newest backup to be a verified one, and each to have its data.
+// requireWhole requires that the newest backup is verified and recent, and that each backup has its data.
 func requireWhole(t *testing.T, bucket store.Bucket) {
 	t.Helper()
 	listing := listed(t, bucket)
@@ -356,7 +355,7 @@ func requireWhole(t *testing.T, bucket store.Bucket) {
 	}
 }
 
-// TestFutureIsPassedOver: a backup that was taken by a clock a day ahead is not the newest.
+// TestFutureIsPassedOver: a backup taken with a clock that was a day ahead is not the newest.
 func TestFutureIsPassedOver(t *testing.T) {
 	r := newRestores(t)
 	now, future := store.SlotID(time.Now().Add(-time.Hour)), store.SlotID(time.Now().Add(24*time.Hour))
@@ -378,8 +377,8 @@ func TestFutureIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestLaterRevisionIsTold: a backup that a clock which was late has taken may have more than the newest one, and whoever
-// takes that is told so.
+// TestLaterRevisionIsTold: a backup taken with a slow clock may have a later revision than the newest one, and using
+// the newest one prints a warning.
 func TestLaterRevisionIsTold(t *testing.T) {
 	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 const running = "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: one, namespace: own}\nspec: {version: 3.6.16, replicas: 1}\n"
 
-// founded is a cluster with TLS whose objects are all there, and whose pods nobody makes.
+// founded creates a cluster with TLS whose objects all exist, but which has no pods.
 func (w *tenants) founded() {
 	w.Helper()
 	w.push("own", running)
@@ -27,7 +27,7 @@ func (w *tenants) founded() {
 	}
 }
 
-// asReader goes on as an account with the rights of deploy/plan-rbac.yaml.
+// asReader continues as an account with the rights in deploy/plan-rbac.yaml.
 func (w *tenants) asReader() *watcher {
 	w.Helper()
 	text, err := os.ReadFile("../../deploy/plan-rbac.yaml")
@@ -50,8 +50,7 @@ func (w *tenants) asReader() *watcher {
 	return w.throughAs("quorate-system", "quorate-plan")
 }
 
-// onlyReads fails if anything but reading was asked for, or a Secret was had that is none of those
-// named.
+// onlyReads fails on any request that is not a read, and on access to a Secret other than those named.
 func (s *watcher) onlyReads(t *testing.T, secrets ...string) {
 	t.Helper()
 	for _, r := range s.requests() {
@@ -72,8 +71,8 @@ func (s *watcher) onlyReads(t *testing.T, secrets ...string) {
 	}
 }
 
-// TestReadingTakesNoSecrets: plan and status go without Secrets, say so, and conclude nothing about
-// what they have not seen.
+// TestReadingTakesNoSecrets: plan and status work without Secrets, say so, and conclude nothing from what they could
+// not read.
 func TestReadingTakesNoSecrets(t *testing.T) {
 	w := newTenants(t, "own", "quorate-system")
 	w.founded()
@@ -88,14 +87,14 @@ func TestReadingTakesNoSecrets(t *testing.T) {
 			t.Errorf("%q: %+v", command, got)
 		}
 	}
-	// What can be seen is compared all the same.
+	// Readable objects are still compared.
 	if err := w.server.Client.CoreV1().Services("own").Delete(t.Context(), "one-client", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.command(plan...); got.code != exitOK || !strings.Contains(got.out, "Service one-client: missing") {
 		t.Errorf("%+v", got)
 	}
-	// What cannot is neither there nor gone.
+	// Unreadable Secrets count as neither existing nor missing.
 	secrets := w.server.Client.CoreV1().Secrets("own")
 	for _, name := range []string{"one-ca", "one-peer-tls", "one-quorate-tls"} {
 		if err := secrets.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -105,8 +104,8 @@ func TestReadingTakesNoSecrets(t *testing.T) {
 	if got := w.command(append(plan, "-o", "state")...); got.code != exitOK || strings.Contains(got.out, "one-ca") || !strings.Contains(got.out, `"unseen"`) {
 		t.Errorf("%+v", got)
 	}
-	// Somebody else's object under the name of a Secret that nobody looks at is not seen either;
-	// under the one that is asked for it is.
+	// An unmanaged object under the name of an unreadable Secret is not noticed, but one under a name that can be read
+	// is.
 	w.allowSecret("one-quorate-tls")
 	if _, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "one-quorate-tls"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -116,7 +115,7 @@ func TestReadingTakesNoSecrets(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	seen.onlyReads(t, "one-quorate-tls")
-	// Who acts has to see everything: with the same rights, a run looks at nothing.
+	// A run must see everything: with the same rights, it observes nothing.
 	if got := w.run("--source", w.repository("own")); got.code != exitError || !strings.Contains(got.out, "error observe "+seen.url+": list Secrets: ") {
 		t.Errorf("%+v", got)
 	}
@@ -126,8 +125,7 @@ func TestReadingTakesNoSecrets(t *testing.T) {
 	}
 }
 
-// allowSecret lets the account that reads get one Secret, as docs/how-to/plan-without-secrets.md
-// has it.
+// allowSecret grants the reading account access to one Secret, as in docs/how-to/plan-without-secrets.md.
 func (w *tenants) allowSecret(name string) {
 	w.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "quorate-plan"}, Rules: []rbacv1.PolicyRule{

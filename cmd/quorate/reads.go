@@ -7,20 +7,21 @@ import (
 	"quorate.dev/quorate/gitsource"
 )
 
-// reads are sources, each of which is read once, however many ask for it. Nil reads each time.
+// reads holds sources that are read only once, however often they are requested. A nil value reads them each time.
 type reads struct {
 	mu  sync.Mutex
 	all map[string]*reading
 }
 
-// reading is a source that is being read, or was.
+// reading is a source that is being read or has been read.
 type reading struct {
 	once    sync.Once
 	desired gitsource.Desired
 	err     error
 }
 
-// once reads a source, unless that was done before; who asks meanwhile waits for it. What it returns is the caller's.
+// once reads a source unless that has already been done; concurrent callers wait for the result. The caller owns the
+// returned value.
 func (r *reads) once(name string, read func() (gitsource.Desired, error)) (gitsource.Desired, error) {
 	if r == nil {
 		return read()

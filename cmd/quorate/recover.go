@@ -24,7 +24,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// recoverFlags say what to recover, and into what.
+// recoverFlags specify what to recover, and into what.
 type recoverFlags struct {
 	into      snapshot.Restoration
 	clusterID string
@@ -34,10 +34,10 @@ type recoverFlags struct {
 	timeout   timeoutFlag
 	apart     apartFlags
 	results   resultFiles
-	// backup says where a backup goes, if one is to be made and no member.
+	// backup specifies where to store a backup, if one is taken instead of creating a member.
 	backup backupFlags
 
-	lost uint64 // clusterID
+	lost uint64 // from clusterID
 }
 
 func newRecover(std streams) *cobra.Command {
@@ -164,7 +164,7 @@ func (f *recoverFlags) check() (err error) {
 	return f.apart.checkRecovery(f)
 }
 
-// clusterID reads a flag that is the ID of a cluster.
+// clusterID parses the value of a flag that is a cluster ID.
 func clusterID(flag, text string) (uint64, error) {
 	id, err := strconv.ParseUint(text, 16, 64)
 	if err != nil || id == 0 {
@@ -173,8 +173,9 @@ func clusterID(flag, text string) (uint64, error) {
 	return id, nil
 }
 
-// ownedByUs is the path of a directory, without links. As root, it refuses one of which somebody else may change
-// these parts, or what leads to it: they could have root read, change or delete what is not theirs.
+// ownedByUs returns the absolute path of a directory. As root, it also resolves links, and rejects a directory if
+// another user may change these parts or a parent directory: that user could make root read, change or delete other
+// files.
 func ownedByUs(flag, dir string, parts ...string) (string, error) {
 	whole, err := filepath.Abs(dir)
 	if err == nil && os.Geteuid() == 0 {
@@ -192,7 +193,7 @@ func ownedByUs(flag, dir string, parts ...string) (string, error) {
 		part = filepath.Join(whole, part)
 		switch others, err = disk.ChangedByOthers(part); {
 		case errors.Is(err, fs.ErrNotExist):
-			return whole, nil // there is no member: somebody else says so
+			return whole, nil // there is no member, which is reported elsewhere
 		case others:
 			changed = part
 		}
@@ -208,7 +209,7 @@ func ownedByUs(flag, dir string, parts ...string) (string, error) {
 	return whole, nil
 }
 
-// target is how and as whose a backup is stored.
+// target returns how, and for which cluster, a backup is stored.
 func (f *recoverFlags) target(args []string) (o backup.Order, err error) {
 	to := f.backup.to
 	switch {
@@ -229,7 +230,7 @@ func (f *recoverFlags) target(args []string) (o backup.Order, err error) {
 	return o, err
 }
 
-// describe says what is left.
+// describe prints the state of the surviving member.
 func (f *recoverFlags) describe(ctx context.Context, std streams) error {
 	s, err := memberApart{}.Survivor(ctx, f.into.DataDir)
 	if err != nil {
@@ -253,7 +254,7 @@ func (f *recoverFlags) describe(ctx context.Context, std streams) error {
 	return nil
 }
 
-// order finds the etcd that is to be started.
+// order builds the recovery order, with the etcd to start.
 func (f *recoverFlags) order(ctx context.Context, progress backup.Progress) (recovery.Order, error) {
 	order := recovery.Order{
 		Into: f.into, ClusterID: f.lost, Dir: f.dir, Inspect: inspectApart, Files: memberApart{}, Progress: progress,
@@ -270,7 +271,7 @@ func (f *recoverFlags) order(ctx context.Context, progress backup.Progress) (rec
 	return order, nil
 }
 
-// rescue takes a backup of what is left, and puts it where it is to be.
+// rescue takes a backup of the surviving data and stores it.
 func (f *recoverFlags) rescue(
 	ctx context.Context, std streams, put backup.Order,
 ) (stored store.Manifest, err error) {
@@ -307,8 +308,8 @@ func (f *recoverFlags) rescue(
 	return stored, err
 }
 
-// alone keeps others from working in the data directory, and removes what those have left there that were killed.
-// In another directory nobody knows whose anything is, and it stays.
+// alone locks the data directory, and removes what killed processes have left there. In a different directory, the
+// owner of files is unknown, so nothing is removed.
 func (f *recoverFlags) alone(ctx context.Context, std streams) (done func(), err error) {
 	if f.dir != "" {
 		return func() {}, nil
@@ -324,7 +325,7 @@ func (f *recoverFlags) alone(ctx context.Context, std streams) (done func(), err
 	return unlock, nil
 }
 
-// recover makes a member of what is left, unless that was done before.
+// recover creates a member from the surviving data, unless that has already been done.
 func (f *recoverFlags) recover(ctx context.Context, std streams) error {
 	progress, done := bars(std.err)
 	defer done()
@@ -352,7 +353,7 @@ func (f *recoverFlags) recover(ctx context.Context, std streams) error {
 	return f.results.write(told.Encode)
 }
 
-// recoverNow makes the member, and puts it in place.
+// recoverNow creates the member and puts it in place.
 func (f *recoverFlags) recoverNow(
 	ctx context.Context, std streams, d recovering, order recovery.Order,
 ) (told result.Recovered, err error) {
@@ -377,7 +378,7 @@ func (f *recoverFlags) recoverNow(
 	return told, nil
 }
 
-// tellRecovered says what was recovered, and how etcd is started with it.
+// tellRecovered prints what was recovered, and how to start etcd with it.
 func tellRecovered(std streams, d recovering, r recovery.Recovered) {
 	s := r.Survivor
 	fmt.Fprintf(std.out, "recovered cluster %s from member %s into %s\n", hexID(s.ClusterID), visible.Line(s.Name),

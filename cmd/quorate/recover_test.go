@@ -19,16 +19,16 @@ import (
 	"quorate.dev/quorate/clusters/child/childtest"
 )
 
-// recoveries recovers copies of what is left of an etcd with one member, a-0, that held the key k.
+// recoveries recovers copies of the data of an etcd with one member, a-0, that held the key k.
 type recoveries struct {
-	restores // for what is in its volume
+	restores // for the content of its volume
 	etcd     string
 	left     string
 	peer     string
 	id       snapshot.Identity
 }
 
-// newRecoveries starts an etcd, has it take the requests after a first write, and kills it.
+// newRecoveries starts an etcd, sends the requests after a first write, and kills it.
 func newRecoveries(t *testing.T, requests ...string) recoveries {
 	t.Helper()
 	quorateAs(t)
@@ -89,14 +89,14 @@ func post(t *testing.T, url, body string) (status int, said string) {
 	return answer.StatusCode, string(text)
 }
 
-// copied copies what is left into an empty volume.
+// copied copies the surviving data into an empty volume.
 func (r *recoveries) copied() {
 	r.Helper()
 	r.volume = r.TempDir()
 	if err := snapshot.CopyMember(r.Context(), r.left, r.dir()); err != nil {
 		r.Fatal(err)
 	}
-	unlock, err := disk.Lock(r.Context(), recovering{dataDir: r.dir()}.lockName(), nil) // which stays
+	unlock, err := disk.Lock(r.Context(), recovering{dataDir: r.dir()}.lockName(), nil) // the lock file remains
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -113,8 +113,8 @@ func (r recoveries) recover(dir string, more ...string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// isRecovered requires that a member of another cluster is in place, as the mark says, and the one that
-// was is kept.
+// isRecovered requires that a member of a new cluster is in place, as the mark says, and that the previous member is
+// kept.
 func (r recoveries) isRecovered() {
 	r.Helper()
 	d := recovering{r.dir(), r.id.ClusterID}
@@ -133,12 +133,12 @@ func (r recoveries) isRecovered() {
 		}
 	}
 	entries, err := os.ReadDir(r.dir())
-	if err != nil || len(entries) != 4 { // with mark and lock
+	if err != nil || len(entries) != 4 { // with mark and lock file
 		r.Errorf("%v, %v", entries, err)
 	}
 }
 
-// TestRecover: of the data directory of a member a new cluster is made, once, and only of the one that is
+// TestRecover: a new cluster is created once from the data directory of a member, and only from the cluster that is
 // named.
 func TestRecover(t *testing.T) {
 	r := newRecoveries(t)
@@ -158,7 +158,7 @@ func TestRecover(t *testing.T) {
 	}
 	r.isRecovered()
 	r.unchanged(exitOK, "was recovered at", func() ran { return r.recover(r.dir()) })
-	if _, err := snapshot.WorkspaceBeside(r.dir()); err != nil { // of somebody who was killed right after
+	if _, err := snapshot.WorkspaceBeside(r.dir()); err != nil { // as left by a process that was killed right after that
 		t.Fatal(err)
 	}
 	if got := r.recover(r.dir()); got.code != exitOK {
@@ -180,7 +180,7 @@ func TestRecover(t *testing.T) {
 	_ = etcd.Process.Kill()
 	_ = etcd.Wait()
 
-	// A member that is put back by hand is recovered again only once it is out of doubt what the other one is.
+	// A member that was put back manually is only recovered again once it is clear what the other member is.
 	kept := filepath.Join(r.dir(), "member.lost-"+hexID(r.id.ClusterID))
 	if err := snapshot.Exchange(r.dir(), filepath.Base(kept)); err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestRecover(t *testing.T) {
 	r.isRecovered()
 }
 
-// TestRecoverTo: a backup is taken of what is left, which stays as it is, and a cluster is made of the
+// TestRecoverTo: a backup is taken of the surviving member, which is left unchanged, and a cluster is created from the
 // backup.
 func TestRecoverTo(t *testing.T) {
 	r := newRecoveries(t)
@@ -227,8 +227,7 @@ func TestRecoverTo(t *testing.T) {
 	}
 }
 
-// TestRecoverToClearsUp: what one has left that was killed is gone after the next one, which touches nothing of one
-// that runs.
+// TestRecoverToClearsUp: the next run removes what a killed one has left, but does not touch files of a running one.
 func TestRecoverToClearsUp(t *testing.T) {
 	r := newRecoveries(t)
 	left := filepath.Join(r.dir(), ".restore-1", "data", "member")
@@ -236,7 +235,7 @@ func TestRecoverToClearsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := "--to=" + filepath.Join(t.TempDir(), "a.db")
-	unlock, err := disk.Lock(t.Context(), recovering{dataDir: r.dir()}.lockName(), nil) // as one that runs
+	unlock, err := disk.Lock(t.Context(), recovering{dataDir: r.dir()}.lockName(), nil) // as a running process holds it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +249,7 @@ func TestRecoverToClearsUp(t *testing.T) {
 	}
 }
 
-// contents says what is in a directory, with the checksums of files.
+// contents lists the content of a directory, with checksums of files.
 func contents(t *testing.T, dir string) string {
 	t.Helper()
 	var said strings.Builder
@@ -269,8 +268,8 @@ func contents(t *testing.T, dir string) string {
 	return said.String()
 }
 
-// TestRecoverDamaged: of what is damaged nothing is made, and nothing is changed. An end of the log that
-// is torn, as by a loss of power, is none.
+// TestRecoverDamaged: damaged data is not recovered or changed. A torn end of the log, as after a power loss, is not
+// damage.
 func TestRecoverDamaged(t *testing.T) {
 	r := newRecoveries(t)
 	log, database := "wal/0000000000000000-0000000000000000.wal", "snap/db"
@@ -313,7 +312,7 @@ func TestRecoverDamaged(t *testing.T) {
 	}
 }
 
-// TestRecoverWithAuth: authentication that was on is on.
+// TestRecoverWithAuth: authentication remains enabled.
 func TestRecoverWithAuth(t *testing.T) {
 	r := newRecoveries(t, `/v3/auth/user/add {"name":"root","password":"secret"}`, `/v3/auth/role/add {"name":"root"}`,
 		`/v3/auth/user/grant {"user":"root","role":"root"}`, `/v3/auth/enable {}`)
@@ -342,8 +341,8 @@ func TestRecoverWithAuth(t *testing.T) {
 	}
 }
 
-// TestRecoverIsKilled: wherever it is killed, there is the member that was, or the recovered one and the
-// one that was beside it; and the next attempt ends with both.
+// TestRecoverIsKilled: wherever a recovery is killed, the previous member is in place, or the recovered member with the
+// previous one next to it. The next attempt ends with both.
 func TestRecoverIsKilled(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)
@@ -380,8 +379,8 @@ func TestRecoverIsKilled(t *testing.T) {
 	}
 }
 
-// clearedUp removes what whoever was killed after the last step has left: nothing but empty directories
-// of a workspace.
+// clearedUp removes what a process killed after the last step has left, which may only be empty directories of a
+// workspace.
 func (r recoveries) clearedUp() {
 	r.Helper()
 	entries, err := os.ReadDir(r.dir())
@@ -402,8 +401,8 @@ func (r recoveries) clearedUp() {
 	}
 }
 
-// TestRecoverBesideOthers: nothing is put in the place of a member for which an etcd waits, which would start
-// on a mix of both; nobody is led elsewhere by a link; and root does nothing in a directory of somebody else.
+// TestRecoverBesideOthers: a member is not replaced while an etcd waits for its files, because that etcd would start on
+// a mix of both. Links are not followed, and root does not act in another user's directory.
 func TestRecoverBesideOthers(t *testing.T) {
 	r := newRecoveries(t)
 	waiting, err := os.OpenFile(filepath.Join(r.dir(), "member", "snap", "db"), os.O_RDWR, 0)

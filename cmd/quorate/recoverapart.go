@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/recovery"
 )
 
-// checkRecovery refuses what does not go with somebody else's etcd.
+// checkRecovery rejects flags that cannot be combined with a separately started etcd.
 func (f *apartFlags) checkRecovery(all *recoverFlags) error {
 	switch err := f.check(all.dir); {
 	case err != nil || !f.is():
@@ -21,7 +21,7 @@ func (f *apartFlags) checkRecovery(all *recoverFlags) error {
 	return nil
 }
 
-// prepare copies the member, unless it was recovered before.
+// prepare copies the member, unless it has already been recovered.
 func (f *recoverFlags) prepare(ctx context.Context, std streams) error {
 	progress, done := bars(std.err)
 	defer done()

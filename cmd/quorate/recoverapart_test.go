@@ -11,12 +11,12 @@ import (
 	"quorate.dev/quorate/clusters/backup/result"
 )
 
-// TestRecoverApart: one command copies the member, an etcd runs on the copy that somebody else has started,
-// and another command makes the new cluster; each may be repeated. What has changed meanwhile is not touched.
+// TestRecoverApart: one command copies the member, a separately started etcd runs on the copy, and another command
+// creates the new cluster. Each may be repeated. Files changed in between are not touched.
 func TestRecoverApart(t *testing.T) {
 	r := newRecoveries(t)
 	version := versionOf(t, r.etcd)
-	work := t.TempDir() // of a short name, for sockets
+	work := t.TempDir() // with a short path, for sockets
 	told := filepath.Join(work, "result.json")
 	step := func(which string, more ...string) ran {
 		return r.recover(r.dir(), append([]string{which, "--dir=" + work, "--etcd-version=" + version, "--initial-cluster-token=t"}, more...)...)
@@ -44,7 +44,7 @@ func TestRecoverApart(t *testing.T) {
 	if got := step("--prepared"); got.code != exitBlocked || !strings.Contains(got.err, "it has changed since it was copied") {
 		t.Errorf("%+v", got)
 	}
-	overwriteFile(t, survivor, "") // as --prepare leaves it that was killed while it copied
+	overwriteFile(t, survivor, "") // as a --prepare that was killed while copying leaves it
 	if got := step("--prepared"); got.code != exitError || !strings.Contains(got.err, "is not whole") {
 		t.Errorf("%+v", got)
 	}
@@ -77,7 +77,7 @@ func TestRecoverApart(t *testing.T) {
 	}
 }
 
-// TestRecoverApartFromNothing: an etcd that runs on something else than the copy is not believed.
+// TestRecoverApartFromNothing: an etcd that runs on anything other than the copy is rejected.
 func TestRecoverApartFromNothing(t *testing.T) {
 	r := newRecoveries(t)
 	work := t.TempDir()
@@ -101,8 +101,8 @@ func TestRecoverApartFromNothing(t *testing.T) {
 	}
 }
 
-// TestRecoverApartRemovesCopiesOnly: what is in the place of the copy is removed only if it is one; it may be the member
-// itself.
+// TestRecoverApartRemovesCopiesOnly: the directory of the copy is only removed if it is a copy, because it could be the
+// member itself.
 func TestRecoverApartRemovesCopiesOnly(t *testing.T) {
 	r := newRecoveries(t)
 	prepare := func(work string) func() ran {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRecoverHostile: whatever somebody has written to a data directory, the process that is to recover it says
-// what is wrong with it, and goes on.
+// TestRecoverHostile: whatever an attacker has written to a data directory, the recovering process reports what is
+// wrong with it and does not crash.
 func TestRecoverHostile(t *testing.T) {
 	r := newRecoveries(t)
 	for name, c := range map[string]struct {
@@ -46,7 +46,7 @@ func TestRecoverHostile(t *testing.T) {
 
 const firstLog = "wal/0000000000000000-0000000000000000.wal"
 
-// immenseRecord has the log end with a record that takes 200 GiB, in a file of holes that is as long.
+// immenseRecord ends the log with a record of 200 GiB, in a sparse file of that size.
 func immenseRecord(t *testing.T, member string) {
 	t.Helper()
 	file, end := atEndOfLog(t, member)
@@ -60,7 +60,7 @@ func immenseRecord(t *testing.T, member string) {
 	}
 }
 
-// immenseSnap is a snapshot of Raft's state that etcd would read as a whole, and that takes nothing of the disk.
+// immenseSnap creates a snapshot of Raft's state that etcd would read into memory, as a sparse file.
 func immenseSnap(t *testing.T, member string) {
 	t.Helper()
 	path := filepath.Join(member, "snap", "ffffffffffffffff-ffffffffffffffff.snap")
@@ -72,7 +72,7 @@ func immenseSnap(t *testing.T, member string) {
 	}
 }
 
-// atEndOfLog opens the log of a member, and says where the next record would be.
+// atEndOfLog opens the log of a member, and returns the offset of the next record.
 func atEndOfLog(t *testing.T, member string) (file *os.File, end int64) {
 	t.Helper()
 	path := filepath.Join(member, firstLog)
@@ -92,7 +92,7 @@ func atEndOfLog(t *testing.T, member string) (file *os.File, end int64) {
 	return file, end
 }
 
-// ownChild has the first page that is read be a branch whose only child is itself.
+// ownChild makes the root page a branch whose only child is itself.
 func ownChild(t *testing.T, member string) {
 	t.Helper()
 	path := filepath.Join(member, "snap", "db")
@@ -110,7 +110,7 @@ func ownChild(t *testing.T, member string) {
 	page = binary.LittleEndian.AppendUint16(page, 1) // a branch
 	page = binary.LittleEndian.AppendUint16(page, 1) // with one child
 	page = binary.LittleEndian.AppendUint32(page, 0)
-	page = binary.LittleEndian.AppendUint32(page, 16) // whose key is behind this
+	page = binary.LittleEndian.AppendUint32(page, 16) // whose key follows this header
 	page = binary.LittleEndian.AppendUint32(page, 0)
 	page = binary.LittleEndian.AppendUint64(page, root)
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -123,7 +123,7 @@ func ownChild(t *testing.T, member string) {
 	}
 }
 
-// truncatedDatabase has only the first pages of the database.
+// truncatedDatabase truncates the database to its first pages.
 func truncatedDatabase(t *testing.T, member string) {
 	t.Helper()
 	if err := os.Truncate(filepath.Join(member, "snap", "db"), 3*4096+100); err != nil {
@@ -131,7 +131,7 @@ func truncatedDatabase(t *testing.T, member string) {
 	}
 }
 
-// linked has a part of a member be a link to where it was moved.
+// linked replaces a part of a member with a link to its new location.
 func linked(part string) func(*testing.T, string) {
 	return func(t *testing.T, member string) {
 		t.Helper()
@@ -143,12 +143,12 @@ func linked(part string) func(*testing.T, string) {
 	}
 }
 
-// linkedTo has a part of a member be a link.
+// linkedTo replaces a part of a member with a link.
 func linkedTo(part, elsewhere string) func(*testing.T, string) {
 	return made(part, func(at string) error { return os.Symlink(elsewhere, at) })
 }
 
-// made has a part of a member be something else.
+// made replaces a part of a member with something else.
 func made(part string, something func(at string) error) func(*testing.T, string) {
 	return func(t *testing.T, member string) {
 		t.Helper()

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestRecoverToIsKilled: wherever a member's backup is killed, the member is as it was, and there is a backup
-// with its data or none; the next attempt makes one.
+// TestRecoverToIsKilled: wherever the backup of a member is killed, the member is unchanged, and there is either no
+// backup or a complete one. The next attempt creates one.
 func TestRecoverToIsKilled(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)
@@ -51,8 +51,8 @@ func TestRecoverToIsKilled(t *testing.T) {
 	}
 }
 
-// TestRecoverApartIsKilled: so it is where somebody else starts etcd: wherever one of the two commands is killed,
-// there is the member that was, or the recovered one; and each of them may be repeated.
+// TestRecoverApartIsKilled: the same applies if etcd is started separately: wherever one of the two commands is killed,
+// the previous member or the recovered one is in place, and each command may be repeated.
 func TestRecoverApartIsKilled(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)

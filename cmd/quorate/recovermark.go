@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// recovering is a data directory that is recovered once and for all, of the cluster that is lost. Beside
-// it are a mark, which says what was recovered, and a lock.
+// recovering is a data directory into which the lost cluster is recovered exactly once. It contains a mark, which
+// records what was recovered, and a lock file.
 type recovering struct {
 	dataDir string
 	lost    uint64
@@ -25,24 +25,24 @@ type recovering struct {
 func (d recovering) markName() string { return filepath.Join(d.dataDir, "recovered.json") }
 func (d recovering) lockName() string { return filepath.Join(d.dataDir, "recover.lock") }
 
-// aside is what the member that was is called from then on, in the data directory.
+// aside returns the name under which the previous member is kept in the data directory.
 func (d recovering) aside() string { return lostMember(d.lost) }
 
-// lostMember is what a member of a lost cluster is called, in the data directory in which it is kept.
+// lostMember returns the name under which a data directory keeps a member of a lost cluster.
 func lostMember(lost uint64) string { return "member.lost-" + hexID(lost) }
 
-// lock keeps others from recovering the same directory.
+// lock prevents other processes from recovering the same directory.
 func (d recovering) lock(ctx context.Context, std streams) (unlock func(), err error) {
 	if _, err := snapshot.IdentityOf(d.dataDir); err != nil {
-		return nil, err // nothing is left where there is no member
+		return nil, err // without a member, there is nothing to recover
 	}
 	return disk.Lock(ctx, d.lockName(), func() {
 		fmt.Fprintf(std.err, "quorate: another process recovers %s: waiting for it\n", d.dataDir)
 	})
 }
 
-// find reports whether the cluster was recovered before, in this directory. Data of another one are
-// recovery.ErrUnfit.
+// find reports whether the cluster has already been recovered in this directory. It returns recovery.ErrUnfit if the
+// directory holds data of another cluster.
 func (d recovering) find() (told result.Recovered, done bool, err error) {
 	found, err := snapshot.IdentityOf(d.dataDir)
 	if err != nil || found.ClusterID == d.lost {
@@ -56,11 +56,11 @@ func (d recovering) find() (told result.Recovered, done bool, err error) {
 		return result.Recovered{}, false, fmt.Errorf("%s: %w: it holds a member of cluster %s, and not of %s "+
 			"(--cluster-id); nothing was changed", d.dataDir, recovery.ErrUnfit, hexID(found.ClusterID), hexID(d.lost))
 	}
-	// Whoever has put it there may have been killed before it was on the disk for good.
+	// The process that put it there may have been killed before syncing the directory.
 	return told, true, disk.Sync(d.dataDir)
 }
 
-// again says that the cluster was recovered before, and clears away what whoever was killed right after that has left.
+// again reports that the cluster was already recovered, and removes what a process killed right after that has left.
 func (d recovering) again(std streams, told result.Recovered) error {
 	fmt.Fprintf(std.out, "%s was recovered at %s, and is left as it is\n", d.dataDir,
 		told.FinishedAt.Format(time.RFC3339))
@@ -70,7 +70,7 @@ func (d recovering) again(std streams, told result.Recovered) error {
 	return nil
 }
 
-// is reports whether a member is the one that was made.
+// is reports whether found is the recovered member.
 func is(told result.Recovered, found snapshot.Identity) bool {
 	return told.ClusterID == hexID(found.ClusterID) && told.MemberID == hexID(found.MemberID)
 }
@@ -83,8 +83,8 @@ func (d recovering) read() (result.Recovered, error) {
 	return result.ParseRecovered(string(text))
 }
 
-// clear removes what those have left that were killed before the recovered member was in place: it may
-// be where the member that was is to be kept. Whatever else is there stays.
+// clear removes what processes have left that were killed before the recovered member was in place. That may include a
+// directory where the previous member is to be kept. All other files are kept.
 func (d recovering) clear(ctx context.Context) error {
 	kept := filepath.Join(d.dataDir, d.aside())
 	if _, err := os.Lstat(kept); err == nil {
@@ -99,8 +99,8 @@ func (d recovering) clear(ctx context.Context) error {
 	return errors.Join(err, snapshot.RemoveLeftovers(d.dataDir))
 }
 
-// clearAside clears away what is where the member that was is to be kept, if it is one that was made, and on which no
-// etcd has started: snapshot.ErrExists if not.
+// clearAside removes the directory where the previous member is to be kept, if it holds a created member on which etcd
+// has never started. Otherwise it returns snapshot.ErrExists.
 func clearAside(ctx context.Context, dataDir string, lost uint64) error {
 	kept := filepath.Join(dataDir, lostMember(lost))
 	if !leftBehind(ctx, dataDir, kept, lost) {
@@ -109,13 +109,13 @@ func clearAside(ctx context.Context, dataDir string, lost uint64) error {
 	}
 	work, err := snapshot.WorkspaceBeside(dataDir)
 	if err == nil {
-		err = disk.Move(kept, filepath.Join(work, "kept")) // from where it is removed, all or nothing
+		err = disk.Move(kept, filepath.Join(work, "kept")) // moved so that it is removed completely or not at all
 	}
 	return err
 }
 
-// leftBehind reports whether what is kept is a member that was made for the data directory, as it was made, and none
-// of the lost cluster.
+// leftBehind reports whether kept is an unused member that was created for the data directory and is not of the lost
+// cluster.
 func leftBehind(ctx context.Context, dataDir, kept string, lost uint64) bool {
 	found, unknown := snapshot.IdentityIn(kept)
 	if unknown != nil || found.ClusterID == lost || !isMade(dataDir, found) {
@@ -125,8 +125,8 @@ func leftBehind(ctx context.Context, dataDir, kept string, lost uint64) bool {
 	return err == nil && unstarted
 }
 
-// isMade reports whether a mark says that a member was made for the data directory, by a recovery or by a restore: git
-// may have ordered the one and then the other.
+// isMade reports whether a mark shows that a member was created for the data directory, by a recovery or a restore: the
+// spec may have requested one after the other.
 func isMade(dataDir string, found snapshot.Identity) bool {
 	if told, err := (recovering{dataDir: dataDir}).read(); err == nil && is(told, found) {
 		return true
@@ -135,7 +135,7 @@ func isMade(dataDir string, found snapshot.Identity) bool {
 	return err == nil && isRestored(mark.Restored, found)
 }
 
-// place puts the recovered member in place, once the mark says what it is.
+// place writes the mark, and then puts the recovered member in place.
 func (d recovering) place(r recovery.Recovered, started time.Time) (result.Recovered, error) {
 	s, made := r.Survivor, r.Made
 	told := result.Recovered{

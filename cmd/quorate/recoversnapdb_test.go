@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestRecoverReceivedDatabase: a member that was killed after it had noted the snapshot of a leader, and before it had
-// put its database in place, has it beside that.
+// TestRecoverReceivedDatabase: a member that was killed after it recorded a snapshot from the leader, and before it put
+// the snapshot's database in place, has that database next to its own.
 func TestRecoverReceivedDatabase(t *testing.T) {
 	r := newRecoveries(t)
 	at := filepath.Join(r.dir(), "member", "snap")

@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// TestRecoverSuspect: that etcd had found data to differ is told wherever it is known from: a database may be behind
-// the log that says so.
+// TestRecoverSuspect: if etcd had found different data, this is reported from either place that records it: the
+// database may be older than the log entry.
 func TestRecoverSuspect(t *testing.T) {
 	for _, inDatabase := range []bool{true, false} {
 		r := newRecoveries(t)

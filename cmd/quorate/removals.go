@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// revisions are those whose removals are confirmed. A revision and no mere yes, so that a flag that
-// is left in place, as in a CronJob, confirms no later accident.
+// revisions are the revisions whose removals are confirmed. They are revisions and not a simple yes, so that a flag
+// left in place, as in a CronJob, does not confirm a later accident.
 type revisions []string
 
 func (r *revisions) add(f *pflag.FlagSet) {
@@ -20,13 +20,12 @@ func (r *revisions) add(f *pflag.FlagSet) {
 			"however many they are; repeatable")
 }
 
-// directory is the revision of a source that is no repository.
+// directory is the revision of a source that is not a repository.
 const directory = "directory"
 
 var commit = regexp.MustCompile(`^([^:\s]+@)?(sha1:)?[0-9a-f]{40}$`)
 
-// Set implements pflag.Value. Of several sources at once the report names the revisions with spaces
-// between them.
+// Set implements pflag.Value. With several sources, the report separates their revisions with spaces.
 func (r *revisions) Set(value string) error {
 	names := strings.Fields(value)
 	if len(names) == 0 {

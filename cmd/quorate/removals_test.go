@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// fleet is a directory that declares clusters on a real API server, on which nobody makes pods.
+// fleet is a directory that declares clusters on a real API server without pods.
 type fleet struct {
 	*testing.T
 	server     *kubetest.Server
@@ -50,7 +50,7 @@ func (f *fleet) quorate(args ...string) (code int, said string) {
 	return code, out.String() + err.String()
 }
 
-// declare makes these clusters all that the directory declares below clusters.
+// declare makes these clusters the only ones that the directory declares below clusters.
 func (f *fleet) declare(names ...string) {
 	f.Helper()
 	path := filepath.Join(f.dir, "clusters")
@@ -71,8 +71,7 @@ func (f *fleet) declare(names ...string) {
 	}
 }
 
-// pass runs a command over the fleet, and requires its exit code and which clusters it says are
-// held.
+// pass runs a command over the fleet, and requires its exit code and the clusters that it reports as held.
 func (f *fleet) pass(command string, code int, held []string, args ...string) string {
 	f.Helper()
 	got, said := f.quorate(append([]string{command, "--source", f.dir, "--path", "clusters", "--etcd-access", "direct", "--log-level", "error", "--timeout", "5s", "-o", "json"}, args...)...)
@@ -82,8 +81,7 @@ func (f *fleet) pass(command string, code int, held []string, args ...string) st
 			Clusters []string
 		}
 	}
-	// Behind the report there may be lines of the log: of a question to the API server that was
-	// under way as the time was over.
+	// Log lines may follow the report, such as of a request to the API server that was active when the time ran out.
 	if err := json.NewDecoder(strings.NewReader(said)).Decode(&rep); err != nil {
 		f.Fatalf("%v:\n%s", err, said)
 	}
@@ -112,8 +110,8 @@ func (f *fleet) events(reason string) int {
 	return n
 }
 
-// A source that no longer declares its clusters changes nothing of them until that is confirmed,
-// whatever else it declares by then.
+// A source that no longer declares its clusters does not change them until that is confirmed, whatever else it
+// declares.
 func TestRemovalsAreHeld(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -122,7 +120,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 		t.Errorf("nothing is said of an empty source:\n%s", said)
 	}
 	f.declare("a", "b", "c")
-	f.pass("run", exitNotConverged, nil) // there are no nodes here, so nobody starts, and each run stays until its time is over
+	f.pass("run", exitNotConverged, nil) // there are no nodes, so that no pod starts and each run uses all of its time
 
 	f.declare()
 	all := []string{"default/a", "default/b", "default/c"}
@@ -145,7 +143,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 		}
 	}
 
-	// Others are founded meanwhile, and change nothing about that.
+	// Bootstrapping other clusters does not change that.
 	f.declare("c", "d", "e", "f")
 	f.pass("run", exitBlocked, all[:2])
 	f.pass("run", exitBlocked, all[:2])
@@ -159,7 +157,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 		t.Errorf("nothing is held, and a word is said about it:\n%s", said)
 	}
 
-	// One of four is an orphan at once.
+	// One of four is an orphan immediately.
 	f.declare("c", "d", "e")
 	if said := f.pass("run", exitNotConverged, nil); strings.Count(said, `"Orphaned"`) != 3 {
 		t.Errorf("f is no orphan:\n%s", said)

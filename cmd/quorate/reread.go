@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// rereadFlags are those for reading stored backups again.
+// rereadFlags are the flags for reading stored backups again.
 type rereadFlags struct {
 	reading readingFlags
 	again   backup.Again
@@ -116,7 +116,7 @@ func rereadResult(at time.Time, found backup.ReadAgain, listing store.Listing) r
 	return r
 }
 
-// report says what was found, and ends with the exit code for that.
+// report prints the result, and returns the matching exit code.
 func (f *rereadFlags) report(std streams, of store.Cluster, found backup.ReadAgain) error {
 	for _, b := range found.Read {
 		state := "is what was stored"

@@ -23,21 +23,21 @@ import (
 	"quorate.dev/quorate/etcdversion"
 )
 
-// restoreFlags say what to restore, and into what.
+// restoreFlags specify what to restore, and into what.
 type restoreFlags struct {
 	readingFlags
 	r       snapshot.Restoration
 	results resultFiles
-	// once: what was restored by the same command line is not restored again.
+	// once skips what the same command line has already restored.
 	once bool
-	// etcd is the version that is to be started with it, and quota how large its database may get.
+	// etcd is the version that will run on the data, and quota the maximum size of its database.
 	etcd  string
 	quota int64
-	// lostID is the ID of a cluster of which a member may be in the directory; that is kept there.
+	// lostID is the ID of a cluster that may have left a member in the directory; that member is kept there.
 	lostID string
 
 	version etcdversion.Version
-	lost    uint64 // lostID
+	lost    uint64 // from lostID
 }
 
 func newRestore(std streams) *cobra.Command {
@@ -121,7 +121,7 @@ func (f *restoreFlags) run(ctx context.Context, std streams, args []string) erro
 	return nil
 }
 
-// check completes what was asked for, or says what is wrong with it.
+// check completes the flags, or returns what is wrong with them.
 func (f *restoreFlags) check(args []string) (result.Asked, error) {
 	if err := f.checkFrom(args); err != nil {
 		return result.Asked{}, err
@@ -150,7 +150,7 @@ func (f *restoreFlags) check(args []string) (result.Asked, error) {
 	return f.asked(args)
 }
 
-// checkLost reads which cluster may have left a member in the directory.
+// checkLost parses the ID of the cluster that may have left a member in the directory.
 func (f *restoreFlags) checkLost() (err error) {
 	if f.lostID == "" {
 		return nil
@@ -162,7 +162,7 @@ func (f *restoreFlags) checkLost() (err error) {
 		return err
 	}
 	f.r.Beside = true
-	if _, missing := os.Lstat(f.r.DataDir); errors.Is(missing, fs.ErrNotExist) { // it is made
+	if _, missing := os.Lstat(f.r.DataDir); errors.Is(missing, fs.ErrNotExist) { // it will be created
 		return err
 	}
 	f.r.DataDir, err = ownedByUs("data-dir", f.r.DataDir, ".", "member")
@@ -184,20 +184,20 @@ func (f *restoreFlags) checkFrom(args []string) error {
 	return nil
 }
 
-// restored is what was restored.
+// restored describes what was restored.
 type restored struct {
-	// what it is, as a person calls it: a file, or a backup of a store.
+	// what is the display name of the source: a file, or a backup in a store.
 	what  string
 	facts snapshot.Facts
-	// manifest of a backup of a store.
+	// manifest is the backup's manifest, if it comes from a store.
 	manifest store.Manifest
-	// revision and identity that etcd will have.
+	// revision and identity are those that etcd will have.
 	revision          int64
 	identity          snapshot.Identity
 	started, finished time.Time
 }
 
-// result is what is told of a backup of a store.
+// result returns the result for a backup from a store.
 func (r restored) result() result.Restored {
 	m := r.manifest
 	return result.Restored{
@@ -209,10 +209,10 @@ func (r restored) result() result.Restored {
 	}
 }
 
-// hexID is an ID of etcd as backups have it.
+// hexID formats an etcd ID as backups do.
 func hexID(id uint64) string { return fmt.Sprintf("%016x", id) }
 
-// restore makes the data directory. What is made is in place only once it was recorded.
+// restore creates the data directory. It calls record before it puts the result in place.
 func (f *restoreFlags) restore(
 	ctx context.Context, std streams, args []string, record func(restored) error,
 ) (said restored, err error) {
@@ -225,7 +225,7 @@ func (f *restoreFlags) restore(
 	_, missing := os.Lstat(f.r.DataDir)
 	defer func() {
 		if err != nil && missing != nil {
-			_ = os.Remove(f.r.DataDir) // which was made, and is empty: etcd would start with it as a new cluster
+			_ = os.Remove(f.r.DataDir) // it was created empty: etcd would start a new cluster in it
 		}
 	}()
 	spool, err := f.workspace()
@@ -243,14 +243,14 @@ func (f *restoreFlags) restore(
 	}
 	defer made.Remove()
 	said.started, said.finished, said.revision, said.identity = started, time.Now(), made.Revision, made.Identity
-	// Whoever is killed from here on leaves no copy of the data.
+	// If the process is killed after this, it leaves no copy of the data.
 	if err := errors.Join(os.RemoveAll(spool), record(said)); err != nil {
 		return restored{}, err
 	}
 	return said, f.place(made)
 }
 
-// workspace is a directory to work in, on the disk of what is made.
+// workspace returns a working directory on the same file system as the data directory.
 func (f *restoreFlags) workspace() (string, error) {
 	if f.lost == 0 {
 		return snapshot.Workspace(f.r.DataDir)
@@ -318,7 +318,7 @@ func (f *restoreFlags) place(made *snapshot.Made) error {
 	return blockedBy(err, snapshot.ErrRunning)
 }
 
-// bring brings the backup into a file, checked.
+// bring reads the backup into a file, and checks it.
 func (f *restoreFlags) bring(
 	ctx context.Context, std streams, file string, reading backup.Reading, args []string,
 ) (restored, error) {
@@ -342,7 +342,7 @@ func (f *restoreFlags) bring(
 	return restored{what: what, facts: facts, manifest: m}, nil
 }
 
-// blockedBy marks an error that is one of these.
+// blockedBy marks an error that matches one of these as blocking.
 func blockedBy(err error, these ...error) error {
 	if slices.ContainsFunc(these, func(one error) bool { return errors.Is(err, one) }) {
 		return blockedError{err}

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// inPlace restores a backup in the place of what is left of an etcd.
+// inPlace restores a backup in the place of the surviving member of an etcd.
 type inPlace struct{ recoveries }
 
 func newInPlace(t *testing.T) inPlace {
@@ -26,10 +26,10 @@ func newInPlace(t *testing.T) inPlace {
 
 func (r inPlace) lost() string { return "--lost-cluster-id=" + hexID(r.id.ClusterID) }
 
-// kept is where the member that was is to be.
+// kept returns where the previous member is kept.
 func (r inPlace) kept() string { return filepath.Join(r.dir(), lostMember(r.id.ClusterID)) }
 
-// isRestored requires that the backup is in place, and that the member that was is kept as it was.
+// isRestored requires that the backup is in place, and that the previous member is kept unchanged.
 func (r inPlace) isRestored() {
 	r.Helper()
 	r.unchanged(exitOK, "by the same command line", func() ran { return r.restore(r.lost()) })
@@ -47,8 +47,8 @@ func (r inPlace) isRestored() {
 	}
 }
 
-// TestRestoreInPlace: a backup takes the place of a member of a lost cluster, which is kept; of no other one, and of
-// none that somebody runs.
+// TestRestoreInPlace: a backup replaces a member of the lost cluster, which is kept. It does not replace a member of a
+// different cluster or a running one.
 func TestRestoreInPlace(t *testing.T) {
 	r := newInPlace(t)
 	r.unchanged(exitBlocked, "the data directory is not empty", func() ran { return r.restore() })
@@ -85,8 +85,8 @@ func TestRestoreInPlace(t *testing.T) {
 	}
 }
 
-// TestRestoreInPlaceBeneathEtcd: an etcd that runs, or waits, on what is left is noticed, whatever else is there that is
-// none of its files.
+// TestRestoreInPlaceBeneathEtcd: an etcd that runs or waits on the surviving data is noticed, whatever other files are
+// there.
 func TestRestoreInPlaceBeneathEtcd(t *testing.T) {
 	r := newInPlace(t)
 	for name, odd := range map[string]func(member string) error{
@@ -122,8 +122,7 @@ func TestRestoreInPlaceBeneathEtcd(t *testing.T) {
 	}
 }
 
-// TestRestoreOrRecover: what a restore has made that could not be put in place is not in the way of a recovery, nor the
-// other way round.
+// TestRestoreOrRecover: a restored member that could not be put in place does not block a recovery, nor vice versa.
 func TestRestoreOrRecover(t *testing.T) {
 	r := newInPlace(t)
 	restore, recover := func() ran { return r.restore(r.lost()) }, func() ran { return r.recover(r.dir()) }
@@ -160,7 +159,7 @@ func TestRestoreOrRecover(t *testing.T) {
 	}
 }
 
-// emptyFile makes a file of holes.
+// emptyFile creates a sparse file.
 func emptyFile(name string, size int64) error {
 	if err := os.WriteFile(name, nil, 0o600); err != nil {
 		return err
@@ -168,7 +167,7 @@ func emptyFile(name string, size int64) error {
 	return os.Truncate(name, size)
 }
 
-// TestRestoreInPlaceOfDamaged: whatever is left of the member is kept, and none may be left at all.
+// TestRestoreInPlaceOfDamaged: the remains of the member are kept, and there may be none.
 func TestRestoreInPlaceOfDamaged(t *testing.T) {
 	r := newInPlace(t)
 	for name, damage := range map[string]func(member string) error{
@@ -210,8 +209,8 @@ func TestRestoreInPlaceOfDamaged(t *testing.T) {
 	}
 }
 
-// TestRestoreInPlaceIsKilled: wherever it is killed, there is the member that was, or the restored one and the one that
-// was beside it; and the next attempt ends with both.
+// TestRestoreInPlaceIsKilled: wherever a restore is killed, the previous member is in place, or the restored member
+// with the previous one next to it. The next attempt ends with both.
 func TestRestoreInPlaceIsKilled(t *testing.T) {
 	kill := newKilling(t)
 	r := newInPlace(t)
@@ -251,13 +250,13 @@ func TestRestoreInPlaceIsKilled(t *testing.T) {
 	}
 }
 
-// TestRestoreInPlaceBesideOthers: what somebody has put where the member is to be kept stays.
+// TestRestoreInPlaceBesideOthers: existing files where the member would be kept are not touched.
 func TestRestoreInPlaceBesideOthers(t *testing.T) {
 	r := newInPlace(t)
 	if err := os.MkdirAll(filepath.Join(r.kept(), "wal"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := disk.Lock(t.Context(), once{dataDir: r.dir()}.lockName(), nil) // which is made beside the directory
+	unlock, err := disk.Lock(t.Context(), once{dataDir: r.dir()}.lockName(), nil) // creates the lock file next to the directory
 	if err != nil {
 		t.Fatal(err)
 	}

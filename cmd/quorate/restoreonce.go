@@ -16,20 +16,20 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// once is a data directory that is restored once and for all. Beside it are a mark, which says what
-// was restored, and a lock. The mark is written before the member is put in place: a member that
-// somebody else has put there has none, and a mark without a member says nothing.
+// once is a data directory that is restored exactly once. Next to it are a mark, which records what was restored, and a
+// lock file. The mark is written before the member is put in place: a member from elsewhere has no mark, and a mark
+// without a member proves nothing.
 type once struct {
 	dataDir string
 	asked   result.Asked
-	// lost is the ID of a cluster of which a member may be there, or what is left of one; zero: there may be none.
+	// lost is the ID of a cluster that may have left a member or its remains there; zero means that none is expected.
 	lost uint64
 }
 
 func (o once) markName() string { return o.dataDir + ".restored.json" }
 func (o once) lockName() string { return o.dataDir + ".restore.lock" }
 
-// asked is what the command line asks for.
+// asked returns what the command line requests.
 func (f *restoreFlags) asked(args []string) (result.Asked, error) {
 	if _, err := store.ParseLocation(f.from); err != nil {
 		return result.Asked{}, usageError{fmt.Errorf("--from: %w", err)}
@@ -49,18 +49,18 @@ func (f *restoreFlags) asked(args []string) (result.Asked, error) {
 		}
 		a.Backup = store.SlotID(slot)
 	}
-	// One that is not there may be a volume that is not mounted.
+	// A missing directory may be a volume that is not mounted.
 	return a, existingDir("data-dir", filepath.Dir(f.r.DataDir))
 }
 
-// restoreOnce restores, unless the same command line has done so before.
+// restoreOnce restores, unless the same command line has already done so.
 func (f *restoreFlags) restoreOnce(ctx context.Context, std streams, asked result.Asked, args []string) error {
 	o := once{f.r.DataDir, asked, f.lost}
 	told, done, err := o.find()
 	if err == nil && !done {
 		told, done, err = f.restoreAlone(ctx, std, o, args)
 	}
-	if err == nil && done { // another version of etcd may be declared by now
+	if err == nil && done { // a different etcd version may be declared now
 		facts := snapshot.Facts{ClusterVersion: told.ClusterVersion, StorageVersion: told.StorageVersion}
 		err = f.suits(std, facts, told.Bytes)
 	}
@@ -73,7 +73,7 @@ func (f *restoreFlags) restoreOnce(ctx context.Context, std streams, asked resul
 	return nil
 }
 
-// restoreAlone restores while no other process does. If another one has done so before, that is done.
+// restoreAlone restores while it holds the lock. If another process has already restored, it returns that result.
 func (f *restoreFlags) restoreAlone(
 	ctx context.Context, std streams, o once, args []string,
 ) (told result.Restored, done bool, err error) {
@@ -99,11 +99,11 @@ func (f *restoreFlags) restoreAlone(
 	return result.Restored{}, false, nil
 }
 
-// find reports whether what was asked for is there, and what is known of it. Something else that is
-// there is snapshot.ErrExists.
+// find reports whether the requested data is in place, and returns what was recorded about it. It returns
+// snapshot.ErrExists if something else is there.
 func (o once) find() (told result.Restored, done bool, err error) {
 	found, err := snapshot.IdentityOf(o.dataDir)
-	left := found.ClusterID == o.lost || err != nil // or what cannot be read any more
+	left := found.ClusterID == o.lost || err != nil // or it is no longer readable
 	switch {
 	case o.lost != 0 && left:
 		return result.Restored{}, false, nil
@@ -127,16 +127,16 @@ func (o once) find() (told result.Restored, done bool, err error) {
 		return result.Restored{}, false, o.exists(fmt.Sprintf("it is %s of cluster %s, and what was restored was "+
 			"%s of %s", hexID(found.MemberID), hexID(found.ClusterID), told.MemberID, told.ClusterID))
 	}
-	// Whoever has put it there may have been killed before it was on the disk for good.
+	// The process that put it there may have been killed before syncing the directories.
 	return told, true, errors.Join(disk.Sync(o.dataDir), disk.Sync(filepath.Dir(o.dataDir)))
 }
 
-// isRestored reports whether a member is the one that was restored.
+// isRestored reports whether found is the restored member.
 func isRestored(told result.Restored, found snapshot.Identity) bool {
 	return told.ClusterID == hexID(found.ClusterID) && told.MemberID == hexID(found.MemberID)
 }
 
-// vacant reports a data directory without the log of a member that has the rest of one.
+// vacant returns an error if the data directory has a member without a log, which is incomplete.
 func (o once) vacant() error {
 	switch _, err := os.Lstat(filepath.Join(o.dataDir, "member")); {
 	case err == nil:
@@ -148,19 +148,19 @@ func (o once) vacant() error {
 	}
 }
 
-// exists is the error of a member that is not what was asked for.
+// exists returns the error for a member that is not the requested one.
 func (o once) exists(why string) error {
 	return blockedError{fmt.Errorf("%s: %w: it holds a member, and %s; nothing was changed. Name another directory, "+
 		"or, if nobody needs that member, remove the directory and %s", o.dataDir, snapshot.ErrExists, why,
 		filepath.Base(o.markName()))}
 }
 
-// backupIn is what a person calls the backup of a cluster.
+// backupIn returns the display name of a cluster's backup.
 func backupIn(cluster string, told result.Restored) string {
 	return fmt.Sprintf("%s %s of cluster %s", cluster, store.SlotID(told.Slot), told.SourceClusterID)
 }
 
-// read reads the mark: result.ErrMark if it is none.
+// read reads the mark. It returns result.ErrMark if the file is not a valid mark.
 func (o once) read() (result.Mark, error) {
 	text, err := disk.Read(o.markName(), result.MaxMark)
 	if err != nil {
@@ -173,8 +173,8 @@ func (o once) read() (result.Mark, error) {
 	return mark, nil
 }
 
-// clear removes what those have left that were killed before their member was in place. It may be where the member of
-// a lost cluster is to be kept.
+// clear removes what processes have left that were killed before their member was in place. That may include a
+// directory where the member of a lost cluster is to be kept.
 func (o once) clear(ctx context.Context) error {
 	kept := filepath.Join(o.dataDir, lostMember(o.lost))
 	_, nothing := os.Lstat(kept)
@@ -191,7 +191,7 @@ func (o once) clear(ctx context.Context) error {
 	return errors.Join(err, snapshot.RemoveLeftovers(o.dataDir))
 }
 
-// record writes the mark, for good.
+// record writes and syncs the mark.
 func (o once) record(said restored) error {
 	line, err := result.Mark{Asked: o.asked, Restored: said.result()}.Encode()
 	if err != nil {
@@ -200,7 +200,7 @@ func (o once) record(said restored) error {
 	return writeMark(o.markName(), line)
 }
 
-// writeMark writes a mark that is not there yet, for good.
+// writeMark writes and syncs a mark that does not exist yet.
 func writeMark(name string, line []byte) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -210,9 +210,8 @@ func writeMark(name string, line []byte) error {
 	return errors.Join(err, file.Sync(), file.Close(), disk.Sync(filepath.Dir(name)))
 }
 
-// failed takes back the mark of a member that could not be put in place: one that somebody else has
-// put there meanwhile is not what the mark says. That whatever else is in the way is not ours is for
-// a person to see.
+// failed removes the mark of a member that could not be put in place, because the mark does not describe a member that
+// another process has put there. Other obstacles need manual action.
 func (o once) failed(err error) error {
 	_, missing := os.Lstat(filepath.Join(o.dataDir, "member"))
 	exists := errors.Is(err, snapshot.ErrExists)

@@ -23,7 +23,7 @@ import (
 	"quorate.dev/quorate/etcdversion"
 )
 
-// restores restores as Jobs do, into a volume.
+// restores restores into a volume as Jobs do.
 type restores struct {
 	*testing.T
 	store, volume, result string
@@ -35,7 +35,7 @@ func newRestores(t *testing.T) restores {
 	return restores{t, t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "termination-log")}
 }
 
-// dir is the data directory.
+// dir returns the data directory.
 func (r restores) dir() string { return filepath.Join(r.volume, "data") }
 
 // stored stores a backup of ns/a.
@@ -62,7 +62,7 @@ func (r restores) stored(id string) {
 	}
 }
 
-// args are those of a Job; of flags given twice, the last counts.
+// args returns the arguments of a Job. If a flag is set twice, the last value is used.
 func (r restores) args(more ...string) []string {
 	return append([]string{"restore", "ns/a", "--from=file://" + r.store, "--data-dir=" + r.dir(), "--name=a-0", "--peer-url=http://127.0.0.1:2380",
 		"--initial-cluster-token=ns-a-t", "--once", "--result=" + r.result}, more...)
@@ -74,7 +74,7 @@ func (r restores) restore(more ...string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// told is the result of the newest one.
+// told returns the result of the last restore.
 func (r restores) told() result.Restored {
 	r.Helper()
 	text, err := os.ReadFile(r.result)
@@ -88,7 +88,7 @@ func (r restores) told() result.Restored {
 	return told
 }
 
-// files are all that is in the volume, with when it was changed.
+// files returns all files in the volume, with size, time and mode.
 func (r restores) files() map[string]string {
 	r.Helper()
 	found := map[string]string{}
@@ -122,8 +122,8 @@ func (r restores) unchanged(want int, said string, command func() ran) {
 	}
 }
 
-// TestRestoreOnce: what the same command line has restored is as good, for which nothing is looked at
-// but the volume, and nothing else in it is replaced.
+// TestRestoreOnce: an earlier restore by the same command line is reused after checking only the volume, and nothing
+// else in the volume is replaced.
 func TestRestoreOnce(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261121t180000z")
@@ -157,9 +157,9 @@ func TestRestoreOnce(t *testing.T) {
 			t.Errorf("%s: %s %v", other, text, err)
 		}
 	}
-	// Even what was restored is another one if it was named.
+	// Naming the restored backup makes it a different command line.
 	r.unchanged(exitBlocked, "by another command line", func() ran { return r.again("20261122t180000z") })
-	// Without the mark, it is anybody's; one that cannot be read says nothing.
+	// Without the mark, the origin of the member is unknown. A mark that cannot be read proves nothing.
 	mark := r.dir() + ".restored.json"
 	text, err := os.ReadFile(mark)
 	if err != nil {
@@ -178,7 +178,7 @@ func TestRestoreOnce(t *testing.T) {
 	r.unchanged(exitBlocked, "nothing says that it was restored", func() ran { return r.restore() })
 }
 
-// again restores a backup that is named.
+// again restores a named backup.
 func (r restores) again(which string) ran {
 	var out, stderr bytes.Buffer
 	args := slices.Insert(r.args(), 2, which)
@@ -186,7 +186,7 @@ func (r restores) again(which string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// TestRestoreOnceLeavesStrangers: a member of somebody else stays as it is, whatever the mark says.
+// TestRestoreOnceLeavesStrangers: a member from elsewhere is not changed, whatever the mark says.
 func TestRestoreOnceLeavesStrangers(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
@@ -197,7 +197,7 @@ func TestRestoreOnceLeavesStrangers(t *testing.T) {
 	if err := os.Remove(filepath.Join(r.dir(), "member")); err != nil {
 		t.Fatal(err)
 	}
-	// What killed attempts left, and a mark without a member, are nothing.
+	// The remains of killed attempts, and a mark without a member, do not count.
 	left := filepath.Join(r.dir(), ".restore-1", "data", "member")
 	if err := os.MkdirAll(left, 0o700); err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestRestoreOnceLeavesStrangers(t *testing.T) {
 	if entries, err := os.ReadDir(r.dir()); err != nil || len(entries) != 1 {
 		t.Errorf("%v %v", entries, err)
 	}
-	// A file is in the way: it is not ours to remove, and no mark stays.
+	// An unknown file is in the way: it is not removed, and the mark is.
 	other := newRestores(t)
 	other.store = r.store
 	if err := os.MkdirAll(other.dir(), 0o700); err != nil {
@@ -231,17 +231,17 @@ func TestRestoreOnceLeavesStrangers(t *testing.T) {
 	}
 }
 
-// process starts this program as quorate, and notes what it says.
+// process returns a command that runs this program as quorate and collects its output.
 func (r restores) process(said *bytes.Buffer, args ...string) *exec.Cmd {
 	r.Helper()
 	quorate := exec.CommandContext(r.Context(), testProgram(r.T), args...)
-	quorate.Args[0] = "quorate" // what TestMain goes by
+	quorate.Args[0] = "quorate" // TestMain checks the name
 	quorate.Stdout, quorate.Stderr = said, said
 	return quorate
 }
 
-// TestRestoreTwiceAtOnce: of several at once, one restores, and all tell of it; one that waits too
-// long has done nothing.
+// TestRestoreTwiceAtOnce: if several processes run at the same time, one restores, and all report it. A process that
+// waits too long does nothing.
 func TestRestoreTwiceAtOnce(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
@@ -291,8 +291,8 @@ func TestRestoreTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// TestRestoreIsKilled: wherever a restore is killed, there is no member, or the one that was asked for,
-// and the next attempt makes it one and leaves nothing else.
+// TestRestoreIsKilled: wherever a restore is killed, there is no member, or the requested one. The next attempt creates
+// it and leaves nothing else.
 func TestRestoreIsKilled(t *testing.T) {
 	kill := newKilling(t)
 	r := newRestores(t)
@@ -312,7 +312,7 @@ func TestRestoreIsKilled(t *testing.T) {
 			if missing == nil {
 				r.isWhole()
 				r.volume = t.TempDir()
-			} // or else the next one is killed in the same volume
+			} // otherwise, the next process is killed in the same volume
 			if err == nil {
 				break
 			}
@@ -323,8 +323,8 @@ func TestRestoreIsKilled(t *testing.T) {
 	}
 }
 
-// isWhole requires that the member there is what was asked for, that the same command line says so, and
-// that killed attempts have left no copy of the data.
+// isWhole requires that the member is the requested one, that the same command line reports it, and that killed
+// attempts have left no copy of the data.
 func (r restores) isWhole() {
 	r.Helper()
 	if got := r.restore(); got.code != exitOK || !strings.Contains(got.out, "by the same command line") {
@@ -341,7 +341,7 @@ func (r restores) isWhole() {
 	}
 }
 
-// TestRestoreSuits: an etcd that is not to be started with the data, or could not write, gets none.
+// TestRestoreSuits: an etcd that must not start on the data, or could not write to it, does not get the data.
 func TestRestoreSuits(t *testing.T) {
 	const quota = 20480
 	for name, c := range map[string]struct {
@@ -377,7 +377,7 @@ func TestRestoreSuits(t *testing.T) {
 	}
 }
 
-// TestRestoreSuspect: a suspect backup is restored only by its name, and says so.
+// TestRestoreSuspect: a suspect backup is only restored by name, with a warning.
 func TestRestoreSuspect(t *testing.T) {
 	j := newJobs(t)
 	if err := j.post("/v3/maintenance/alarm", `{"action":"ACTIVATE","memberID":"1","alarm":"CORRUPT"}`); err != nil {
@@ -401,9 +401,8 @@ func TestRestoreSuspect(t *testing.T) {
 	}
 }
 
-// TestRestoredStartsSealed: each version of etcd starts on what was restored from it under the
-// configuration of a sealed member, which lets it start on its data or not at all, and is who the
-// result says.
+// TestRestoredStartsSealed: each version of etcd starts on data restored from it with the configuration of a sealed
+// member, which cannot start without its data, and has the identity in the result.
 func TestRestoredStartsSealed(t *testing.T) {
 	for _, program := range etcdPrograms(t) {
 		version := strings.TrimPrefix(filepath.Base(filepath.Dir(program)), "etcd-")
@@ -435,7 +434,7 @@ func TestRestoredStartsSealed(t *testing.T) {
 			if told.ClusterID != hexID(identity.ClusterID) || told.MemberID != hexID(identity.MemberID) || revision != told.NewRevision {
 				t.Errorf("it is %+v at %d, and the result is %+v", identity, revision, told)
 			}
-			// While it runs, the same command line leaves it alone.
+			// While it runs, the same command line changes nothing.
 			if got := r.restore(flags...); got.code != exitOK || r.told() != told {
 				t.Errorf("%+v: %+v", got, r.told())
 			}

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// suits refuses a snapshot, of that size, which the etcd that it is for is not to be started with.
+// suits rejects a snapshot of that size if the given etcd version or quota does not suit it.
 func (f *restoreFlags) suits(std streams, facts snapshot.Facts, bytes int64) error {
 	if f.etcd != "" {
 		suits, of, err := facts.Suits(f.version)
@@ -37,7 +37,7 @@ func (f *restoreFlags) suits(std streams, facts snapshot.Facts, bytes int64) err
 	return nil
 }
 
-// tell says what was restored, and how etcd is started with it.
+// tell prints what was restored, and how to start etcd with it.
 func (f *restoreFlags) tell(std streams, said restored) {
 	fmt.Fprintf(std.out, "restored %s into %s\n", said.what, f.r.DataDir)
 	tellStart(std, said.facts, f.r, said.revision)
@@ -45,8 +45,8 @@ func (f *restoreFlags) tell(std streams, said restored) {
 	f.writeResult(std, said.result())
 }
 
-// tellStart says what is in a data directory that was made of a snapshot, and how etcd is started with it,
-// which will be at that revision.
+// tellStart prints what a data directory created from a snapshot contains, and how to start etcd with it, which will be
+// at the given revision.
 func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revision int64) {
 	minor := visible.Line(strings.TrimSuffix(facts.ClusterVersion, ".0"))
 	fmt.Fprintf(std.out, "it holds revision %d; new writes come after %d\n", facts.Revision, revision)
@@ -66,7 +66,7 @@ func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revisi
 	}
 }
 
-// tellAgain says what the same command line has restored before.
+// tellAgain prints what the same command line has already restored.
 func (f *restoreFlags) tellAgain(std streams, of string, told result.Restored) {
 	fmt.Fprintf(std.out, "%s was restored into %s by the same command line at %s, and is left as it is\n",
 		backupIn(of, told), f.r.DataDir, told.FinishedAt.Format(time.RFC3339))
@@ -82,7 +82,7 @@ func warnSuspect(std streams, suspect bool) {
 	}
 }
 
-// writeResult writes the result. What is restored is so as well without one.
+// writeResult writes the result. If that fails, the data is still restored.
 func (f *restoreFlags) writeResult(std streams, told result.Restored) {
 	if err := f.results.write(told.Encode); err != nil {
 		fmt.Fprintf(std.err, "quorate: %s is restored, and --result is not written: %s\n", f.r.DataDir,
@@ -90,7 +90,7 @@ func (f *restoreFlags) writeResult(std streams, told result.Restored) {
 	}
 }
 
-// quoted is a word of a shell's command line.
+// quoted quotes a word for a shell, if necessary.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// resultFiles are what the outcome is written to, for whoever cannot read what a command says.
+// resultFiles are files to which the result is written, for readers that do not see the command's output.
 type resultFiles []string
 
 func (f *resultFiles) add(c *cobra.Command) {
@@ -21,8 +21,8 @@ func (f *resultFiles) add(c *cobra.Command) {
 			"repeatable")
 }
 
-// check refuses what cannot be written to, and a backup that is in no store, given as the value of a
-// flag: there is no such outcome.
+// check rejects files that cannot be written, and a backup that is not in a store, as given by the flag: it has no such
+// result.
 func (f resultFiles) check(flag, location string) error {
 	if len(f) > 0 && !store.IsLocation(location) {
 		return usageError{fmt.Errorf("--result goes with the URL of a store as --%s", flag)}
@@ -30,7 +30,7 @@ func (f resultFiles) check(flag, location string) error {
 	return f.checkFiles()
 }
 
-// checkFiles refuses what cannot be written to.
+// checkFiles rejects files that cannot be written.
 func (f resultFiles) checkFiles() error {
 	for _, name := range f {
 		if err := writable("result", name); err != nil {
@@ -40,7 +40,7 @@ func (f resultFiles) checkFiles() error {
 	return nil
 }
 
-// writable refuses the name of a file, given as the value of a flag, that cannot be one.
+// writable rejects a file name, given by the flag, that cannot be written.
 func writable(flag, name string) error {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return usageError{fmt.Errorf("--%s %s: it is a directory", flag, name)}
@@ -48,14 +48,14 @@ func writable(flag, name string) error {
 	return existingDir(flag, filepath.Dir(name))
 }
 
-// begin empties them: what another command has left there is not this one's.
+// begin truncates the files, so that no result of an earlier command remains.
 func (f resultFiles) begin() {
 	for _, name := range f {
-		_ = os.Truncate(name, 0) // no file, or a device: then nothing is left there
+		_ = os.Truncate(name, 0) // if the file is missing or a device, there is nothing to remove
 	}
 }
 
-// write writes the outcome.
+// write writes the result.
 func (f resultFiles) write(encode func() ([]byte, error)) error {
 	if len(f) == 0 {
 		return nil
@@ -69,8 +69,8 @@ func (f resultFiles) write(encode func() ([]byte, error)) error {
 	return err
 }
 
-// overwrite writes to a file or a device that is there, or else to a new file. What is there may be
-// mounted, where nothing may be created.
+// overwrite writes to an existing file or device, or creates a file. An existing one may be mounted in a directory
+// where files cannot be created.
 func overwrite(name string, content []byte) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,43 +16,43 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// descentPatience is how long passes wait in all for the history of one source. What takes longer
-// goes on beside them, and holds up nobody else's clusters.
+// descentPatience is the total time that passes wait for the history of one source. A longer check continues in the
+// background and does not delay the clusters of other sources.
 const descentPatience = time.Second
 
-// mostAsked bounds how many revisions are remembered whose place in the history of one source was asked for: a status
-// names them, and whoever may write one may name a new one each time.
+// mostAsked bounds the revisions remembered per source. They come from status, and anyone who may write a status could
+// name new ones forever.
 const mostAsked = 4096
 
-// descent tells which revisions the one that was read descends from. It asks once for each, one
-// after the other, and for as long in all as reading the source may take; in a loop, for as long each time.
+// descent determines which revisions are ancestors of the one that was read. It checks each revision once, one after
+// the other, and the total time is bounded by the fetch timeout; in a loop, each check has that time.
 type descent struct {
 	source source
 	read   refs.Revision
-	// loops: the source is read again and again, and another process that does so may have been faster.
+	// loops is set if the source is read repeatedly, in which case another process may have read a newer revision.
 	loops bool
 
 	mu    sync.Mutex
 	asked map[string]*question
-	// unanswered is when questions were first asked of an earlier descent, some of which it could not answer.
+	// unanswered holds when the questions to an earlier descent, which could not answer all of them, were first asked.
 	unanswered map[string]time.Time
-	// since is when the first question was asked, and confirmed when the revision was last found to be that of
-	// the source still.
+	// since is when the first question was asked, and confirmed when the source was last found to still be at the
+	// revision.
 	since, confirmed time.Time
-	// asking is held while one of them is being answered.
+	// asking is held while a question is being answered.
 	asking sync.Mutex
 }
 
-// question is whether what was read descends from a commit. It is answered once done is closed.
+// question asks whether the revision descends from a commit. It is answered once done is closed.
 type question struct {
-	// asked is when it was first asked.
+	// asked is when the question was first asked.
 	asked   time.Time
 	done    chan struct{}
 	follows bool
 	err     error
 }
 
-// descentOf returns what tells whether a revision follows another; nil where that does not matter.
+// descentOf returns the descent of a revision, or nil if ancestry does not matter.
 func (s source) descentOf(read refs.Revision) *descent {
 	if s.allowNonFastForward || read.Commit == "" {
 		return nil
@@ -60,7 +60,7 @@ func (s source) descentOf(read refs.Revision) *descent {
 	return &descent{source: s, read: read, asked: map[string]*question{}}
 }
 
-// failed reports whether some answer could not be had, so that it is worth it to ask again.
+// failed reports whether a question has failed, so that it is worth asking again.
 func (d *descent) failed() bool {
 	if d == nil {
 		return false
@@ -79,11 +79,11 @@ func (d *descent) failed() bool {
 	return false
 }
 
-// follows implements reconcile.Place.Follows. The error matches reconcile.ErrReading as long as the
-// answer takes more than passes wait for.
+// follows implements reconcile.Place.Follows. The error matches reconcile.ErrReading while the answer takes longer than
+// passes wait.
 func (d *descent) follows(ctx context.Context, revision string) (bool, error) {
 	_, before, ok := strings.Cut(revision, "sha1:")
-	if !ok || before == d.read.Commit { // what a directory declared has no place in a history
+	if !ok || before == d.read.Commit { // a directory has no history
 		return true, nil
 	}
 	q, patience := d.ask(ctx, before)
@@ -104,7 +104,7 @@ func (d *descent) follows(ctx context.Context, revision string) (bool, error) {
 	return q.follows, q.err
 }
 
-// confirm notes that the source was at the revision still when it was read from then on.
+// confirm records that a read that started at began found the source still at the revision.
 func (d *descent) confirm(began time.Time) {
 	if d == nil {
 		return
@@ -114,7 +114,7 @@ func (d *descent) confirm(began time.Time) {
 	d.confirmed = began
 }
 
-// takeOver goes on with the questions of an earlier descent, as asked when they first were.
+// takeOver takes over the questions of an earlier descent, with the times at which they were first asked.
 func (d *descent) takeOver(from *descent) {
 	if d == nil {
 		return
@@ -133,8 +133,8 @@ func (d *descent) isConfirmedSince(asked time.Time) bool {
 	return d.confirmed.After(asked)
 }
 
-// ask asks whether what was read descends from a commit, if nobody has. It returns how long to wait
-// for the answer.
+// ask asks whether the revision descends from a commit, unless that has already been asked. It also returns a context
+// that bounds the wait for the answer.
 func (d *descent) ask(ctx context.Context, before string) (q *question, patience context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,7 +160,7 @@ func (d *descent) ask(ctx context.Context, before string) (q *question, patience
 	return q, patience
 }
 
-// forgetAnswered makes room for other questions, where there are as many as may be. What is forgotten is asked again.
+// forgetAnswered removes answered questions if the limit is reached. They may be asked again.
 func (d *descent) forgetAnswered() {
 	if len(d.asked) < mostAsked {
 		return
@@ -179,7 +179,7 @@ func (d *descent) answer(ctx context.Context, before string, q *question) {
 	defer close(q.done)
 	since := d.since
 	if d.loops {
-		since = time.Now() // the revision may have been the newest one for hours
+		since = time.Now() // the revision may have been the newest for hours
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, since.Add(d.source.timeout),
 		fmt.Errorf("looking through the history took longer than %s; --fetch-timeout allows more", d.source.timeout))

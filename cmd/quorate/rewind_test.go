@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// A source is not taken back to where it was before, whatever it declares there: here none of the
-// clusters that live.
+// A source is not reset to an earlier revision, whatever that declares; here, it declares none of the existing
+// clusters.
 func TestRewoundToOtherClusters(t *testing.T) {
 	w := newTenants(t, "a", "b")
 	w.made("a/one", "a/two", "b/one")
@@ -48,7 +48,7 @@ func TestRewoundToOtherClusters(t *testing.T) {
 	if c := w.cluster("b/one"); c.Status.DeclaredRevision != "main@sha1:"+next {
 		t.Errorf("the other tenant is held up: %+v", c.Status)
 	}
-	// Once is enough, also for what is no longer declared.
+	// It only needs to be allowed once, even for clusters that are no longer declared.
 	allowed := append(w.sources("a", "b"), "--allow-non-fast-forward")
 	if got := w.run(allowed...); got.code != exitBlocked || !strings.Contains(got.out, "a/zero") {
 		t.Errorf("%d\n%s", got.code, got.out)
@@ -62,8 +62,8 @@ func TestRewoundToOtherClusters(t *testing.T) {
 	}
 }
 
-// Whether a revision descends from the one before is not known of a shallow clone: that is a
-// warning, but where signatures are asked for it is no.
+// In a shallow clone, it is unknown whether a revision descends from the previous one. That is only a warning, unless
+// signatures are required, in which case the revision is refused.
 func TestDoubtsOfWhatIsSigned(t *testing.T) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("ssh-keygen is not installed")
@@ -109,8 +109,8 @@ func TestDoubtsOfWhatIsSigned(t *testing.T) {
 	}
 }
 
-// TestRevisionsRemembered: however many revisions statuses name one after the other, no more than a bound of them is
-// remembered, and none is asked for beyond it.
+// TestRevisionsRemembered: however many revisions statuses name, the number of remembered revisions is bounded, and no
+// history is read beyond the bound.
 func TestRevisionsRemembered(t *testing.T) {
 	d := &descent{asked: map[string]*question{}, loops: true}
 	for n := range mostAsked {
@@ -134,8 +134,8 @@ func TestRevisionsRemembered(t *testing.T) {
 	}
 }
 
-// A revision that the source no longer has by the time that its history is asked for was pushed by force, and is gone
-// again: it is refused as well.
+// A revision that the source no longer has when its history is read was force-pushed and is gone again: it is refused
+// too.
 func TestRewrittenAndGoneAgain(t *testing.T) {
 	w := newTenants(t, "a")
 	w.made("a/one")
@@ -145,7 +145,7 @@ func TestRewrittenAndGoneAgain(t *testing.T) {
 	git := (&gittest.Repository{T: t, Dir: w.repository("a")}).Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet && served.Add(1) == 2 {
-			w.git("a", "reset", "--quiet", "--hard", last) // whoever has rewritten it notices
+			w.git("a", "reset", "--quiet", "--hard", last) // the author of the rewrite notices it
 		}
 		git.ServeHTTP(rw, r)
 	}))

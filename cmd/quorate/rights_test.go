@@ -23,14 +23,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// asked is one request that reached the API server: who sent it, whom it was made as, what for, and
-// the answer.
+// asked is a request that reached the API server: the impersonated user, the method and path, and the response status.
 type asked struct {
 	as, method, path string
 	status           int
 }
 
-// watcher stands before the API server and writes down what it is asked.
+// watcher is a proxy in front of the API server that records requests.
 type watcher struct {
 	url string
 	mu  sync.Mutex
@@ -45,7 +44,7 @@ func newWatcher(w *tenants) *watcher {
 	}
 	seen := &watcher{}
 	proxy := httputil.NewSingleHostReverseProxy(target)
-	proxy.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // as the kubeconfig of these tests has it
+	proxy.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // as in the kubeconfig of these tests
 	proxy.FlushInterval = -1
 	proxy.ModifyResponse = func(r *http.Response) error {
 		seen.mu.Lock()
@@ -67,8 +66,7 @@ func (s *watcher) requests() []asked {
 
 var namespaced = regexp.MustCompile(`^/apis?/.*/namespaces/([^/]+)/`)
 
-// within fails if something was asked beyond these namespaces, but for nodes and volumes, which are
-// in none.
+// within fails if a request was made outside these namespaces, except for nodes and volumes, which are cluster-scoped.
 func (s *watcher) within(t *testing.T, namespaces ...string) {
 	t.Helper()
 	all := s.requests()
@@ -86,14 +84,14 @@ func (s *watcher) within(t *testing.T, namespaces ...string) {
 	}
 }
 
-// through makes runs go through a watcher, as a service account of the namespace default.
+// through makes runs use a watcher, with a service account in the namespace default.
 func (w *tenants) through(account string) *watcher {
 	w.Helper()
 	w.account("default", account)
 	return w.throughAs("default", account)
 }
 
-// throughAs is through, as a service account that is there.
+// throughAs is like through, with an existing service account.
 func (w *tenants) throughAs(namespace, account string) *watcher {
 	w.Helper()
 	token, err := w.server.Client.CoreV1().ServiceAccounts(namespace).CreateToken(w.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
@@ -115,7 +113,7 @@ func (w *tenants) account(namespace, name string) {
 	}
 }
 
-// role makes the ClusterRole of that file in deploy.
+// role creates the ClusterRole in a file of deploy.
 func (w *tenants) role(file string) string {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join("../../deploy", file))
@@ -133,7 +131,7 @@ func (w *tenants) role(file string) string {
 	return role.Name
 }
 
-// allow gives an account of the namespace default the rights of a ClusterRole in these namespaces.
+// allow grants an account in the namespace default the rights of a ClusterRole in these namespaces.
 func (w *tenants) allow(account, role string, namespaces ...string) {
 	w.Helper()
 	for _, namespace := range namespaces {
@@ -148,7 +146,7 @@ func (w *tenants) allow(account, role string, namespaces ...string) {
 	}
 }
 
-// authorized reports whether somebody may list leases in a namespace.
+// authorized reports whether a user may list leases in a namespace.
 func (w *tenants) authorized(user, namespace string) bool {
 	w.Helper()
 	review, err := w.server.Client.AuthorizationV1().SubjectAccessReviews().Create(w.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -161,9 +159,8 @@ func (w *tenants) authorized(user, namespace string) bool {
 	return review.Status.Allowed
 }
 
-// An account that has rights in two namespaces is enough for a run that is bound to them, by
-// --allow-namespace or --namespace: nothing is asked of the API server beyond them, Secrets of
-// others least of all.
+// An account with rights in two namespaces is sufficient for a run that is bound to them by --allow-namespace or
+// --namespace: the run requests nothing outside them from the API server, in particular no other Secrets.
 func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "also/one", "other/one")
@@ -195,8 +192,7 @@ func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
 	}
 }
 
-// Where the sources may declare nothing in the namespaces that are named, nothing is left, rather
-// than everything.
+// If the sources may not declare anything in the given namespaces, the run covers no namespace, rather than all.
 func TestNoNamespaceIsLeft(t *testing.T) {
 	w := &tenants{T: t, kubeconfig: "/nowhere"}
 	got := w.command("run", "--source", ".", "--allow-namespace", "own", "--namespace", "other")
@@ -208,8 +204,8 @@ func TestNoNamespaceIsLeft(t *testing.T) {
 	}
 }
 
-// A namespace that cannot be listed is a matter of the clusters in it. What is elsewhere goes on,
-// and nothing of the same source is taken for removed, or for new.
+// A namespace that cannot be listed only affects the clusters in it. Clusters elsewhere are processed, and no cluster
+// of the same source is treated as removed or new.
 func TestNamespaceThatIsNotListed(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "own/two", "own/three", "also/one", "other/one")
@@ -229,7 +225,7 @@ func TestNamespaceThatIsNotListed(t *testing.T) {
 	}
 	w.push("own", "own/one", "own/two", "own/new", "also/one")
 	next := w.push("other", "other/one", "other/new")
-	for w.authorized("system:serviceaccount:default:account", "also") { // the API server learns of it from a watch of its own
+	for w.authorized("system:serviceaccount:default:account", "also") { // the API server's authorizer updates asynchronously
 	}
 	got := w.command(sources...)
 	if got.code != exitError || !strings.Contains(got.out, "error look at the namespace also, for "+w.repository("own")+": list ") || !strings.Contains(got.out, `also/one`) {

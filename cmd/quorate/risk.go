@@ -8,10 +8,10 @@ import (
 	"quorate.dev/quorate/reconcile/road"
 )
 
-// riskFlag are the risks that a pipeline wants to be stopped by.
+// riskFlag lists the risks that make the command fail.
 type riskFlag []road.Risk
 
-// avoidable are the risks that there are to choose from. What is unknown may be any of them.
+// avoidable returns the risks that can be chosen. An unknown risk may be any of them.
 func avoidable() []road.Risk {
 	return slices.DeleteFunc(road.Risks(),
 		func(risk road.Risk) bool { return risk == road.Safe || risk == road.Unknown })
@@ -42,10 +42,10 @@ func (f *riskFlag) Set(text string) error {
 // String returns the risks, separated by commas.
 func (f *riskFlag) String() string { return joined(*f, ",") }
 
-// Type is what the help calls a value.
+// Type implements pflag.Value.
 func (f *riskFlag) Type() string { return "risk" }
 
-// isAmong reports whether one of the risks is among those of a report, or may be.
+// isAmong reports whether a chosen risk is, or may be, among those of a report.
 func (f *riskFlag) isAmong(risks []road.Risk) bool {
 	if len(*f) > 0 && slices.Contains(risks, road.Unknown) {
 		return true

@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// streams are where results and everything else go.
+// streams are the writers for results and for everything else.
 type streams struct{ out, err io.Writer }
 
 // The exit codes. They are a contract: see docs/reference/exit-codes.md.
@@ -32,16 +32,15 @@ const (
 	exitNotConverged = 6
 )
 
-// exit is the error by which a command ends with a code of its own; what there is to say has been
-// said.
+// exit is the error of a command that ends with a specific exit code and has already printed its messages.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// usageError marks what is wrong with the command line itself.
+// usageError marks an invalid command line.
 type usageError struct{ error }
 
-// usage is all that is wrong with what a user wrote, nil if nothing is.
+// usage joins problems with the command line into an error, or returns nil if there are none.
 func usage(problems []error) error {
 	if len(problems) == 0 {
 		return nil
@@ -49,10 +48,10 @@ func usage(problems []error) error {
 	return usageError{errors.Join(problems...)}
 }
 
-// blockedError marks what a person has to look at: to try again is of no use.
+// blockedError marks an error that needs manual action and is not worth a retry.
 type blockedError struct{ error }
 
-// Unwrap is what it is about.
+// Unwrap returns the underlying error.
 func (e blockedError) Unwrap() error { return e.error }
 
 // execute runs one command line and returns the exit code.
@@ -87,7 +86,7 @@ func execute(ctx context.Context, args []string, std streams) int {
 	return exitError
 }
 
-// plugin is what kubectl starts for "kubectl quorate", if a link of that name leads to the program.
+// plugin is the program that kubectl starts for "kubectl quorate", which may be a link to quorate.
 const plugin = "kubectl-quorate"
 
 func newRoot(std streams) *cobra.Command {
@@ -108,7 +107,7 @@ Results go to stdout, everything else to stderr. Exit codes:
 		SilenceErrors: true,
 		Version:       version(),
 
-		DisableSuggestions:         true, // they come in lines of their own; see explain
+		DisableSuggestions:         true, // explain prints suggestions
 		SuggestionsMinimumDistance: 2,
 	}
 	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == plugin {
@@ -132,7 +131,7 @@ Results go to stdout, everything else to stderr. Exit codes:
 	return root
 }
 
-// explain adds to an error about the command line what could have been meant, and where to read on.
+// explain adds suggestions and a pointer to the help to an error about the command line.
 func explain(root, command *cobra.Command, err error) error {
 	var name, of string
 	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q for %q", &name, &of); n == 2 {
@@ -144,13 +143,13 @@ func explain(root, command *cobra.Command, err error) error {
 		}
 		return fmt.Errorf("%w; %q lists all", err, of+" --help")
 	}
-	if strings.HasPrefix(err.Error(), "accepts ") { // so many arguments, says cobra, and not which
+	if strings.HasPrefix(err.Error(), "accepts ") { // cobra only reports the number of arguments
 		return fmt.Errorf("%w; want %s", err, command.UseLine())
 	}
 	return err
 }
 
-// helpWidth is how wide the help is where it goes to no terminal.
+// helpWidth is the width of the help if the output is not a terminal.
 const helpWidth = 100
 
 func isTerminal(w io.Writer) bool {
@@ -158,14 +157,14 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// widest is how wide a text is at most, on however wide a terminal: longer lines are hard to read.
+// widest is the maximum text width, even on wider terminals, because long lines are hard to read.
 const widest = 120
 
-// style fits w if it is a terminal: it breaks lines, and colours if nobody objects (NO_COLOR,
-// TERM=dumb).
+// style returns the style for w. On a terminal, lines are wrapped, and colors are used unless NO_COLOR or TERM=dumb is
+// set.
 func style(w io.Writer) report.Style { return styleUpTo(w, widest) }
 
-// styleUpTo is style, for what may be that wide.
+// styleUpTo is like style, with a maximum width.
 func styleUpTo(w io.Writer, widest int) report.Style {
 	if !isTerminal(w) {
 		return report.Style{}
@@ -179,7 +178,7 @@ func styleUpTo(w io.Writer, widest int) report.Style {
 	return s
 }
 
-// oneOf checks the value of a flag that has a fixed choice.
+// oneOf checks the value of a flag that has a fixed set of choices.
 func oneOf(flag, value string, choices ...string) error {
 	for _, c := range choices {
 		if value == c {

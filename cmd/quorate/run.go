@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/steps"
 )
 
-// runFlags are those of run and plan.
+// runFlags are the flags of run and plan.
 type runFlags struct {
 	source         sourceFlags
 	live           liveFlags
@@ -29,11 +29,11 @@ type runFlags struct {
 	timeout        time.Duration
 	clusterTimeout time.Duration
 	plan           bool
-	// traces are what is told while it runs.
+	// traces receive the steps of the run.
 	traces  *traces
 	failOn  riskFlag
 	approve approveFlag
-	// against is the revision that a plan compares with, instead of what lives.
+	// against is the revision that a plan compares with, instead of the live state.
 	against string
 }
 
@@ -59,7 +59,7 @@ func (f *runFlags) add(c *cobra.Command) {
 
 func newRun(std streams) *cobra.Command { return newRunOf(&runFlags{}, std) }
 
-// newRunOf is the command whose flags are f.
+// newRunOf returns the run command with f as its flags.
 func newRunOf(f *runFlags, std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
@@ -140,7 +140,7 @@ next one, and which pods and volumes come and go. It does nothing.`,
 	return c
 }
 
-// name of the command.
+// name returns the name of the command.
 func (f *runFlags) name() string {
 	if f.plan {
 		return "plan"
@@ -158,7 +158,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if err := f.checkSources(); err != nil {
 		return err
 	}
-	// It shows whatever was asked for.
+	// A plan shows any revision.
 	f.source.settings.allowNonFastForward = f.source.settings.allowNonFastForward || f.plan
 	log, err := f.log.logger(std)
 	if err != nil {
@@ -187,7 +187,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	return f.once(ctx, std, log, sites)
 }
 
-// checkSources checks the sources, and what goes with them alone.
+// checkSources checks the sources, and the flags that depend on them.
 func (f *runFlags) checkSources() error {
 	f.source.namespaces = f.live.namespaces
 	if err := f.source.check(); err != nil {
@@ -196,7 +196,7 @@ func (f *runFlags) checkSources() error {
 	return f.notify.check(&f.source)
 }
 
-// keepToApproved has a run do what is approved.
+// keepToApproved restricts the run to the approved plan.
 func (f *runFlags) keepToApproved(ctx context.Context, sites []*site) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
 		fmt.Errorf("the plan took longer than --timeout %s", f.timeout))
@@ -204,13 +204,13 @@ func (f *runFlags) keepToApproved(ctx context.Context, sites []*site) error {
 	return f.approve.keepTo(ctx, sites)
 }
 
-// once runs until there is a report, and renders that.
+// once runs until there is a report, and prints it.
 func (f *runFlags) once(ctx context.Context, std streams, log *slog.Logger, sites []*site) error {
 	began, longest := time.Now(), timeToFlush
 	rep, converged := f.pass(f.traces.within(ctx), sites)
 	took := time.Since(began)
 	left := f.timeout - took
-	if ctx.Err() != nil { // whoever has told it to stop kills it if that takes long
+	if ctx.Err() != nil { // a run that stops slowly may be killed
 		left = 0
 	}
 	if left <= 0 {
@@ -227,7 +227,7 @@ func (f *runFlags) once(ctx context.Context, std streams, log *slog.Logger, site
 	return err
 }
 
-// giveUp gives up what is held, even if the run was interrupted.
+// giveUp releases all leases, even if the run was interrupted.
 func giveUp(ctx context.Context, live reconcile.Live, log *slog.Logger) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -236,7 +236,7 @@ func giveUp(ctx context.Context, live reconcile.Live, log *slog.Logger) {
 	}
 }
 
-// passes are those over one Kubernetes cluster.
+// passes makes the passes over one Kubernetes cluster.
 func (f *runFlags) passes(ctx context.Context, s *site) (rep report.Report, converged bool) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
 		fmt.Errorf("the run took longer than --timeout %s", f.timeout))
@@ -256,7 +256,7 @@ func (f *runFlags) passes(ctx context.Context, s *site) (rep report.Report, conv
 	return rep, converged
 }
 
-// code is the exit code of a report: what went wrong first, in the order of how much it matters.
+// code returns the exit code of a report. The most serious result takes precedence.
 func (f *runFlags) code(rep report.Report, converged bool) error {
 	switch rep.Result() {
 	case report.Failed:
@@ -266,7 +266,7 @@ func (f *runFlags) code(rep report.Report, converged bool) error {
 	case report.Blocked:
 		return exit(exitBlocked)
 	case report.Locked:
-		if !f.failOn.isAmong(rep.Risks()) { // what is foretold matters more
+		if !f.failOn.isAmong(rep.Risks()) { // predicted risks take precedence
 			return exit(exitLocked)
 		}
 	case report.OK:

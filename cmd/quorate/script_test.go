@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"quorate": main, plugin: main})
 }
 
-// TestScripts runs command lines as people type them. None of them needs a Kubernetes cluster.
+// TestScripts runs command lines as users type them, without a Kubernetes cluster.
 func TestScripts(t *testing.T) {
 	definition, err := filepath.Abs("../../clusters/v1alpha1/crd/etcd.quorate.dev_etcdclusters.yaml")
 	if err != nil {

@@ -13,14 +13,13 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// server tells of a loop by HTTP.
+// server serves the state of a loop over HTTP.
 type server struct {
 	http     http.Server
 	listener net.Listener
 }
 
-// listen listens at an address, so that an error of that ends a loop before it begins. The metrics are nil where
-// there are none.
+// listen listens at an address, so that an error ends a loop before it begins. metrics may be nil.
 func listen(address string, r *reconcile.Reconciler, metrics http.Handler) (*server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -32,18 +31,18 @@ func listen(address string, r *reconcile.Reconciler, metrics http.Handler) (*ser
 	}}, nil
 }
 
-// mostConnected is how many connections there may be at once. Each may take 150 KB while its request comes.
+// mostConnected is the maximum number of simultaneous connections. Each may use 150 KB while it sends its request.
 const mostConnected = 64
 
-// crowd keeps connections few: for each that is one too many, the oldest is closed. So whoever keeps many open holds up
-// nobody who asks, as they would if no more were taken.
+// crowd limits the number of connections: each excess connection closes the oldest. Clients that hold many connections
+// open therefore cannot block others, as they could if new connections were refused.
 type crowd struct {
 	mu sync.Mutex
-	// connected are those that are open, the oldest first.
+	// connected holds the open connections, oldest first.
 	connected []net.Conn
 }
 
-// note takes in what becomes of a connection; the server waits for that before it takes the next one.
+// note tracks the state of a connection; the server calls it before it accepts the next one.
 func (c *crowd) note(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +50,7 @@ func (c *crowd) note(conn net.Conn, state http.ConnState) {
 	case http.StateNew:
 		c.connected = append(c.connected, conn)
 		if len(c.connected) > mostConnected {
-			_ = c.connected[0].Close() // whoever serves it finds out
+			_ = c.connected[0].Close() // its handler notices
 			c.connected = slices.Delete(c.connected, 0, 1)
 		}
 	case http.StateClosed, http.StateHijacked:
@@ -60,7 +59,7 @@ func (c *crowd) note(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// handler answers probes, with 200 or 503, and has the metrics, if there are any.
+// handler answers probes with 200 or 503, and serves the metrics unless they are nil.
 func handler(r *reconcile.Reconciler, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", probe(r.Alive, "nothing has gone on for five minutes"))
@@ -82,7 +81,7 @@ func probe(well func() bool, otherwise string) http.Handler {
 	})
 }
 
-// serve answers until the server is stopped, which is no error.
+// serve serves until the server is stopped, which is not an error.
 func (s *server) serve() error {
 	err := s.http.Serve(s.listener)
 	if errors.Is(err, http.ErrServerClosed) {
@@ -91,11 +90,11 @@ func (s *server) serve() error {
 	return fmt.Errorf("serve at %s: %w", s.listener.Addr(), err)
 }
 
-// stop lets those who are being answered have their answer.
+// stop shuts the server down, and gives active requests time to finish.
 func (s *server) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if s.http.Shutdown(ctx) != nil {
-		_ = s.http.Close() // it is about to end
+		_ = s.http.Close() // the process is about to end
 	}
 }

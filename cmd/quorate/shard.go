@@ -9,13 +9,13 @@ import (
 	"quorate.dev/quorate/clusters/shard"
 )
 
-// What an Indexed Job tells its pods: Kubernetes the index, and its manifest how many there are.
+// Variables in the pods of an Indexed Job: Kubernetes sets the index, and the manifest sets the number of pods.
 const (
 	indexVariable       = "JOB_COMPLETION_INDEX"
 	completionsVariable = "JOB_COMPLETIONS"
 )
 
-// part is a flag that says which shard this is.
+// part is a flag for the shard of a run.
 type part shard.Shard
 
 // Set implements pflag.Value.
@@ -38,7 +38,7 @@ func (f *liveFlags) addShard(c *cobra.Command) {
 		", if both are set)")
 }
 
-// shard is the part of the clusters that a run is about, by its flag or by its environment.
+// shard returns the shard from the flag or the environment.
 func (f *liveFlags) shard() (shard.Shard, error) {
 	if f.part == nil {
 		return shard.Shard{}, nil

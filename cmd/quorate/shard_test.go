@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/clusters/shard"
 )
 
-// The flag says which shard it is; without it, what an Indexed Job tells its pods does, if all of it is there.
+// The flag specifies the shard. Without it, the variables of an Indexed Job do, if both are set.
 func TestShardOf(t *testing.T) {
 	for _, test := range []struct {
 		flag, index, of string

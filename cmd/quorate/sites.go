@@ -20,26 +20,26 @@ import (
 	"quorate.dev/quorate/reconcile/steps"
 )
 
-// site is the part of a run that is about one Kubernetes cluster. It waits for no other one.
+// site is the part of a run for one Kubernetes cluster. It does not wait for the others.
 type site struct {
-	// name of the Kubernetes cluster; empty where it is the only one.
+	// name is the name of the Kubernetes cluster; empty if it is the only one.
 	name string
-	// open readies the two below, once. An error says why nothing can be done there.
+	// open initializes r and live, once. An error is why nothing can be done there.
 	open func() error
-	// r makes the passes, and live is what they are over.
+	// r makes the passes over live.
 	r    *reconcile.Reconciler
 	live reconcile.Live
-	// watched is what is counted, and took how long the passes have taken; zero if there were none.
+	// watched collects metrics, and took is how long the passes have taken, or zero if there were none.
 	watched *metrics.Metrics
 	took    time.Duration
-	// told, if anybody is to be told of the passes, does that.
+	// told sends notifications, or is nil.
 	told *notifier
 }
 
 var errLoopOfSeveral = usageError{errors.New("--loop looks after one Kubernetes cluster: run one loop for each, " +
 	"such as a Deployment in each of them, with one --context or none")}
 
-// sites are those of a run. Of several, none is open yet, since that may take one of them long.
+// sites returns the sites of a run. If there are several, it does not open them, because that may take long.
 func (f *runFlags) sites(
 	ctx context.Context, log *slog.Logger, tell func(report.Report, time.Duration),
 ) ([]*site, error) {
@@ -86,14 +86,14 @@ func (f *runFlags) sites(
 	return sites, nil
 }
 
-// ready waits until it is known which Kubernetes cluster it is, for as long as the run may take.
+// ready waits until the Kubernetes cluster has been identified, within the run's timeout.
 func (f *runFlags) ready(ctx context.Context, m *meeting, one *met) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("it took longer than --timeout %s", f.timeout))
 	defer cancel()
 	return m.ready(ctx, one)
 }
 
-// at are the sources as they are for one of the Kubernetes clusters.
+// at returns the sources for one of the Kubernetes clusters.
 func (f *sourceFlags) at(p place) (*sourceFlags, error) {
 	own := *f
 	if p.Path == "" {
@@ -119,7 +119,7 @@ func (f *sourceFlags) at(p place) (*sourceFlags, error) {
 	return &own, nil
 }
 
-// open readies the part of a run that is about one Kubernetes cluster.
+// open initializes the part of a run for one Kubernetes cluster.
 func (f *runFlags) open(
 	ctx context.Context, s *site, live *liveFlags, source *sourceFlags, log *slog.Logger,
 	tell func(report.Report, time.Duration),
@@ -148,7 +148,7 @@ func (f *runFlags) open(
 	return nil
 }
 
-// side is where clusters run, or are taken to.
+// side returns the live side: the real one, or the simulated one of --against.
 func (f *runFlags) side(live *liveFlags, source *sourceFlags, s scope) (reconcile.Live, error) {
 	if f.against != "" {
 		return f.offline(source), nil
@@ -156,7 +156,7 @@ func (f *runFlags) side(live *liveFlags, source *sourceFlags, s scope) (reconcil
 	return live.live(s)
 }
 
-// named tells of the passes of a site, if anybody is to be told.
+// named returns a function that reports a site's passes to tell, or nil if tell is nil.
 func (s *site) named(tell func(report.Report, time.Duration)) func(report.Report, time.Duration) {
 	if tell == nil {
 		return nil
@@ -166,8 +166,8 @@ func (s *site) named(tell func(report.Report, time.Duration)) func(report.Report
 	}
 }
 
-// everywhere has each site do something, all at once, and joins what they report. One that cannot, or panics, reports
-// that.
+// everywhere runs do for all sites in parallel and returns their reports. If a site fails or panics, its report
+// contains the error.
 func everywhere(sites []*site, do func(*site) report.Report) []report.Part {
 	parts := make([]report.Part, len(sites))
 	var all sync.WaitGroup
@@ -190,7 +190,7 @@ func everywhere(sites []*site, do func(*site) report.Report) []report.Part {
 	return parts
 }
 
-// pass runs until there is a report of each of them, and joins these.
+// pass runs all sites until each has a report, and joins the reports.
 func (f *runFlags) pass(ctx context.Context, sites []*site) (rep report.Report, converged bool) {
 	var mu sync.Mutex
 	converged = true
@@ -211,7 +211,7 @@ func (f *runFlags) pass(ctx context.Context, sites []*site) (rep report.Report, 
 	return report.Join(parts), converged
 }
 
-// closeAll gives up what is held anywhere.
+// closeAll releases the leases of all sites.
 func closeAll(ctx context.Context, sites []*site) {
 	var all sync.WaitGroup
 	for _, s := range sites {
@@ -222,7 +222,7 @@ func closeAll(ctx context.Context, sites []*site) {
 	all.Wait()
 }
 
-// endTelling tells what is left to tell of any, all at once.
+// endTelling sends the remaining notifications of all sites in parallel.
 func endTelling(ctx context.Context, sites []*site, longest time.Duration) {
 	var all sync.WaitGroup
 	for _, s := range sites {
@@ -231,7 +231,7 @@ func endTelling(ctx context.Context, sites []*site, longest time.Duration) {
 	all.Wait()
 }
 
-// counted is what is counted in all of them.
+// counted returns the metrics of all sites.
 func counted(sites []*site) prometheus.Gatherer {
 	var all prometheus.Gatherers
 	for _, s := range sites {

@@ -34,15 +34,15 @@ import (
 	"quorate.dev/quorate/reconcile/road"
 )
 
-// codes are all exit codes of a report, those that matter most first.
+// codes are all exit codes of a report, the most serious first.
 var codes = []int{exitError, exitInvalid, exitBlocked, exitLocked, exitNotConverged, exitChanges, exitOK}
 
-// TestCodeOfSeveral: the exit code of a run is that of the Kubernetes cluster in which it is the worst.
+// TestCodeOfSeveral: the exit code of a run is the most serious one among its Kubernetes clusters.
 func TestCodeOfSeveral(t *testing.T) {
 	random, met := rand.New(rand.NewPCG(1, 2)), map[int]bool{}
 	one := func(err error) int {
 		code := exit(exitOK)
-		_ = errors.As(err, &code) // none is well
+		_ = errors.As(err, &code) // a nil error leaves exitOK
 		return int(code)
 	}
 	for range 5000 {
@@ -84,14 +84,14 @@ func TestCodeOfSeveral(t *testing.T) {
 	}
 }
 
-// founds declares a cluster in the namespace shop, whose pods nobody makes.
+// founds declares a cluster in the namespace shop, which gets no pods.
 func founds(name string) string {
 	return fmt.Sprintf("apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: %s, namespace: shop}\n"+
 		"spec: {version: 3.6.16, replicas: 1, tls: {mode: Disabled}}\n", name)
 }
 
-// twice are two Kubernetes clusters, as contexts of one kubeconfig: eu, us, and silent, which takes connections and
-// answers nothing.
+// twice starts two Kubernetes clusters and returns them with a kubeconfig that has the contexts eu, us, silent, which
+// accepts connections and does not respond, and eu-again.
 func twice(t *testing.T) (eu, us *tenants, kubeconfig string) {
 	t.Helper()
 	eu, us = newTenants(t, "shop"), newTenants(t, "shop", "fleet")
@@ -104,7 +104,7 @@ func twice(t *testing.T) (eu, us *tenants, kubeconfig string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := fmt.Sprintf("https://[::ffff:%s]:%s", at.Hostname(), at.Port()) // the same address, written in another way
+	again := fmt.Sprintf("https://[::ffff:%s]:%s", at.Hostname(), at.Port()) // the same address in a different notation
 	contexts, clusters := "", ""
 	for name, host := range map[string]string{"eu": eu.server.Config.Host, "us": us.server.Config.Host, "silent": "https://" + silent.Addr().String(),
 		"eu-again": again} {
@@ -116,8 +116,8 @@ func twice(t *testing.T) (eu, us *tenants, kubeconfig string) {
 	return eu, us, filepath.Join(eu.dir, "both")
 }
 
-// TestSeveralKubernetesClusters: one run is over two of them, with one report and one exit code, and one that answers
-// nothing holds up no other.
+// TestSeveralKubernetesClusters: one run covers two Kubernetes clusters, with one report and one exit code, and an
+// unresponsive one does not delay the others.
 func TestSeveralKubernetesClusters(t *testing.T) {
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
@@ -176,7 +176,7 @@ func TestSeveralKubernetesClusters(t *testing.T) {
 	}
 }
 
-// TestFleet: a file says which Kubernetes clusters there are, and which part of the repository is for each.
+// TestFleet: a file lists the Kubernetes clusters, and which part of the repository is for each.
 func TestFleet(t *testing.T) {
 	eu, us, _ := twice(t)
 	eu.push("own", founds("other"))
@@ -217,7 +217,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// TestApproveSeveral: a plan is approved for all Kubernetes clusters together, or nothing is done in any.
+// TestApproveSeveral: a plan is approved for all Kubernetes clusters together, or nothing is done in any of them.
 func TestApproveSeveral(t *testing.T) {
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
@@ -244,7 +244,7 @@ func TestApproveSeveral(t *testing.T) {
 	}
 }
 
-// TestReadOnce: however many ask for a source, it is read once, and one that panics is one that was not read.
+// TestReadOnce: a source is read once, however often it is requested, and a read that panics returns an error.
 func TestReadOnce(t *testing.T) {
 	var times atomic.Int32
 	shared := &reads{}
@@ -265,7 +265,7 @@ func TestReadOnce(t *testing.T) {
 	}
 	declared := manifests.Declared{Applied: map[string]any{"spec": map[string]any{"replicas": int64(3)}}, Warnings: []string{"w"}}
 	declared.Cluster.Labels = map[string]string{"a": "b"}
-	for range 2 { // one of them may change what it got
+	for range 2 { // callers may change what they receive
 		got, err := shared.once("c", func() (gitsource.Desired, error) {
 			return gitsource.Desired{Declarations: manifests.Declarations{Clusters: []manifests.Declared{declared}}}, nil
 		})
@@ -276,7 +276,7 @@ func TestReadOnce(t *testing.T) {
 		c.Cluster.Labels["a"], c.Applied["spec"], c.Warnings[0] = "c", nil, "x"
 	}
 	func() {
-		defer func() { _ = recover() }() // as whoever reads does
+		defer func() { _ = recover() }() // as the reader does
 		_, _ = shared.once("b", func() (gitsource.Desired, error) { panic("x") })
 	}()
 	if _, err := shared.once("b", nil); err == nil {
@@ -284,8 +284,8 @@ func TestReadOnce(t *testing.T) {
 	}
 }
 
-// TestLateToMeet: one that takes longer than others wait for says later which one it is, and does nothing if that is
-// another one's.
+// TestLateToMeet: a Kubernetes cluster that is identified after the others have stopped waiting does nothing if it is
+// the same as one of them.
 func TestLateToMeet(t *testing.T) {
 	answering := func(wait time.Duration) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -320,8 +320,8 @@ func TestLateToMeet(t *testing.T) {
 	}
 }
 
-// TestLeasesOfTheirOwn: each part of a run holds leases by a name of its own, in case that two are about one Kubernetes
-// cluster, and nobody can tell.
+// TestLeasesOfTheirOwn: each part of a run uses a different lease holder name, in case two parts unknowingly act on the
+// same Kubernetes cluster.
 func TestLeasesOfTheirOwn(t *testing.T) {
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
@@ -340,7 +340,7 @@ func TestLeasesOfTheirOwn(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	for _, leases := range seen {
-		for event := range leases.ResultChan() { // until it is given up
+		for event := range leases.ResultChan() { // until it is released
 			lease, is := event.Object.(*coordinationv1.Lease)
 			if !is || *lease.Spec.HolderIdentity == "" {
 				break
@@ -355,8 +355,8 @@ func TestLeasesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestLateByAddress: one whose kubeconfig takes longer than others wait for, and that does not say which it is, does
-// nothing either if its address is another one's.
+// TestLateByAddress: a Kubernetes cluster whose kubeconfig arrives late, and that cannot be identified, does nothing if
+// its address is the same as that of another one.
 func TestLateByAddress(t *testing.T) {
 	var hub *httptest.Server
 	var given atomic.Bool
@@ -400,7 +400,7 @@ func TestLateByAddress(t *testing.T) {
 	}
 }
 
-// TestSilentSignIn: a program that signs in, and does not end, is a matter of the Kubernetes cluster that it is for.
+// TestSilentSignIn: a credential plugin that does not end only affects its own Kubernetes cluster.
 func TestSilentSignIn(t *testing.T) {
 	if _, err := exec.LookPath("sleep"); err != nil {
 		t.Skip("sleep is not installed")
@@ -424,7 +424,7 @@ func TestSilentSignIn(t *testing.T) {
 	}
 }
 
-// TestWhatIsRead: sources of two Kubernetes clusters are one only if the same is read of both.
+// TestWhatIsRead: sources of two Kubernetes clusters are the same only if they read the same data.
 func TestWhatIsRead(t *testing.T) {
 	read := map[string]string{}
 	for _, path := range []string{"a", "a,branch=dev"} {
@@ -443,8 +443,8 @@ func TestWhatIsRead(t *testing.T) {
 	}
 }
 
-// TestContextIsSwitched: a run acts where it has asked which Kubernetes cluster that is, whatever the kubeconfig says by
-// then, as after kubectl config use-context.
+// TestContextIsSwitched: a run acts on the Kubernetes cluster that it has identified, even if the kubeconfig changes
+// afterwards, as after kubectl config use-context.
 func TestContextIsSwitched(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	use := func(context, eu, us string) {
@@ -485,8 +485,8 @@ func TestContextIsSwitched(t *testing.T) {
 	}
 }
 
-// TestPathMakesTwice: sources that a path of the fleet's file makes the same one are refused as those of a command line
-// are. One of them would be read as the other one may be.
+// TestPathMakesTwice: sources that become identical through a path in the fleet file are rejected, as on a command
+// line. Otherwise, one source would be read with the other one's settings.
 func TestPathMakesTwice(t *testing.T) {
 	dir := t.TempDir()
 	f := &sourceFlags{values: []string{dir, dir + ",path=a,allow-namespace=shop"}, settings: newSource(budgetWithin(0).limits)}
@@ -502,8 +502,8 @@ func TestPathMakesTwice(t *testing.T) {
 	}
 }
 
-// TestPretender: who writes a kubeconfig in a Secret keeps the run from no other Kubernetes cluster by saying that it is
-// that one, wherever it is in the list; the pretender alone is left out.
+// TestPretender: a kubeconfig in a Secret that claims to lead to a different Kubernetes cluster does not exclude that
+// cluster, regardless of their order. Only the pretender is excluded.
 func TestPretender(t *testing.T) {
 	answering := func(id string) *httptest.Server {
 		var server *httptest.Server

@@ -21,50 +21,48 @@ import (
 	"quorate.dev/quorate/gitsource/signature"
 )
 
-// source is one place that declarations come from, and how to read it. Each setting is a flag of
-// the command, and can be given for one source alone: --source LOCATION,path=apps,branch=main.
+// source is a place with declarations, and how to read it. Each setting is a flag of the command, and can also be set
+// for a single source: --source LOCATION,path=apps,branch=main.
 type source struct {
 	location    string
 	selector    refs.Selector
 	path        string
 	credentials string
-	// caOnly trusts the authorities of the credentials and no other.
+	// caOnly trusts only the CAs in the credentials.
 	caOnly bool
 	proxy  string
-	// verify is what must be signed, and verifyKeys where the public keys are of those who may
-	// sign.
+	// verify specifies what must be signed, and verifyKeys the path of the public keys of the allowed signers.
 	verify     string
 	verifyKeys keysPath
-	// namespace is that of declarations without one.
+	// namespace is the namespace of declarations without one.
 	namespace string
-	// allowNamespaces are the only ones that it may declare clusters in; all if there are none.
+	// allowNamespaces limits the namespaces in which it may declare clusters; empty means all.
 	allowNamespaces namespaces
-	// policy is what its clusters may ask for.
+	// policy limits what its clusters may request.
 	policy           policy.Policy
 	ignoreOtherKinds bool
 	cacheDir         string
-	// as is whom everything of its clusters is done as; nobody if that is as the run says. See
-	// tenants.go.
+	// as is the user to impersonate for its clusters; if empty, the user of the run is used. See tenants.go.
 	as tenant
-	// allowNonFastForward takes a revision that does not descend from what was applied before.
+	// allowNonFastForward accepts a revision that does not descend from the last applied one.
 	allowNonFastForward bool
 	timeout             time.Duration
 	limits              limits
-	// fetchBytes are what the process may use that fetches it; 0 if that has no bound.
+	// fetchBytes is the memory limit of the process that fetches it; 0 means unlimited.
 	fetchBytes int64
-	// turns are those of all sources of the run.
+	// turns are shared by all sources of the run.
 	turns *turns
 }
 
 func newSource(l limits) source { return source{timeout: gitsource.FetchTimeout, limits: l} }
 
-// add adds the settings as flags. What is set already stays unless a flag says otherwise.
+// add adds the settings as flags, with the current values as defaults.
 func (s *source) add(f *pflag.FlagSet) {
 	s.addReading(f)
 	addPolicy(f, &s.policy)
 }
 
-// addReading adds those that say how to read git, and which namespaces it may speak of.
+// addReading adds the flags for reading git, and for the namespaces it may declare clusters in.
 func (s *source) addReading(f *pflag.FlagSet) {
 	f.StringVar(&s.selector.Branch, "branch", s.selector.Branch, "branch to read (default: the one that HEAD names)")
 	f.StringVar(&s.selector.Tag, "tag", s.selector.Tag, "tag to read, instead of a branch")
@@ -102,7 +100,7 @@ func (s *source) addReading(f *pflag.FlagSet) {
 	s.limits.add(f)
 }
 
-// String names the source as a person tells it from others.
+// String returns the display name of the source.
 func (s source) String() string {
 	if s.path == "" {
 		return s.location
@@ -110,8 +108,7 @@ func (s source) String() string {
 	return s.location + ",path=" + s.path
 }
 
-// identity names the source in the status of the clusters that it declares: the same one in
-// whatever directory the process runs.
+// identity returns the name of the source in the status of its clusters, independent of the working directory.
 func (s source) identity() string {
 	if !remote.IsAddress(s.location) {
 		if path, err := filepath.Abs(s.location); err == nil {
@@ -124,8 +121,7 @@ func (s source) identity() string {
 	return s.String()
 }
 
-// selected is which revision of it is read, as the setting is written; empty if it is the one that
-// HEAD names.
+// selected returns the setting that selects the revision, or "" if HEAD is read.
 func (s source) selected() string {
 	for i, value := range []string{s.selector.Branch, s.selector.Tag, s.selector.SemVer, s.selector.Name,
 		s.selector.Commit} {
@@ -136,12 +132,11 @@ func (s source) selected() string {
 	return ""
 }
 
-// selecting are the settings of which a source has one at most; one of its own replaces that of
-// all.
+// selecting lists the mutually exclusive settings that select a revision; a source's own setting replaces the global
+// one.
 var selecting = []string{"branch", "tag", "semver", "ref", "commit"}
 
-// with returns the source that a value of --source names: a location, and settings of its own after
-// commas.
+// with returns the source for a value of --source: a location, followed by its own settings after commas.
 func (s source) with(value string) (source, error) {
 	parts := strings.Split(value, ",")
 	s.location = parts[0]
@@ -169,7 +164,7 @@ func (s source) with(value string) (source, error) {
 	for name, settings := range own {
 		for _, setting := range settings {
 			if err := flags.Set(name, setting); err != nil {
-				var invalid *pflag.InvalidValueError // it names a flag, where a setting was given
+				var invalid *pflag.InvalidValueError // it names a flag, but the user wrote a setting
 				if errors.As(err, &invalid) {
 					err = invalid.Unwrap()
 				}
@@ -180,7 +175,7 @@ func (s source) with(value string) (source, error) {
 	return s, nil
 }
 
-// hide keeps an error from repeating a location that may hold a password: what is wrong with that is the error then.
+// hide replaces an error that would repeat a location which may contain a password.
 func (s source) hide(err error) error {
 	if err == nil || !remote.IsAddress(s.location) || !strings.Contains(err.Error(), s.location) {
 		return err
@@ -191,8 +186,8 @@ func (s source) hide(err error) error {
 	return err
 }
 
-// asOneOfMany is a hint where a part of a value of --source is no setting by itself and the one
-// before it can have several values; empty anywhere else.
+// asOneOfMany returns a hint if a part of a --source value is not a setting but the previous setting accepts several
+// values, and "" otherwise.
 func asOneOfMany(flags *pflag.FlagSet, before, part string) string {
 	name, _, _ := strings.Cut(before, "=")
 	if flag := flags.Lookup(name); flag == nil || flag.Value.Type() != "strings" {
@@ -201,8 +196,7 @@ func asOneOfMany(flags *pflag.FlagSet, before, part string) string {
 	return fmt.Sprintf("; several values of %s have ; between them: %q", name, before+";"+part)
 }
 
-// options read the credentials too: a source without a directory of them has those of the
-// environment.
+// options also reads the credentials: a source without a credentials directory uses those of the environment.
 func (s source) options() (gitsource.Options, error) {
 	o := gitsource.Options{
 		Location: s.location,

@@ -24,36 +24,36 @@ import (
 	"quorate.dev/quorate/reconcile/steps"
 )
 
-// ofCluster as the only source means that the custom resources themselves are the declaration.
+// ofCluster is the value of --source for which the custom resources themselves are the declarations.
 const ofCluster = deploy.Cluster
 
-// sourceFlags say where declarations come from. They implement reconcile.Source.
+// sourceFlags specify the sources. They implement reconcile.Source.
 type sourceFlags struct {
-	// values of --source, and the settings that hold for each that does not say otherwise.
+	// values are those of --source, and settings the defaults for each of them.
 	values   []string
 	settings source
-	// readers remember what each of them has declared, for a run that reads them again.
+	// readers cache the declarations of each source, for a run that reads them repeatedly.
 	readers []gitsource.Reader
-	// atOnce is how many of them are read at once, in turns.
+	// atOnce is the number of sources that are read at the same time, in turns.
 	atOnce int
 	turns  *turns
-	// reads, if set, are those of a run over several Kubernetes clusters: each source is read once for all.
+	// reads, if set, is shared by a run over several Kubernetes clusters, so that each source is read only once.
 	reads *reads
-	// steps, if set, is told when a source is fetched.
+	// steps, if set, is called when a source is fetched.
 	steps steps.Hook
-	// namespaces limit to these, if there are any; they are another flag's.
+	// namespaces limits declarations to these namespaces, if any; it belongs to another flag.
 	namespaces namespaces
-	// confirmed are revisions; see removals.go.
+	// confirmed are the confirmed revisions; see removals.go.
 	confirmed revisions
-	// given are the settings of the command line, such as --branch.
+	// given returns the settings on the command line, such as --branch.
 	given func() []string
-	// divide divides the memory among as many sources as the command line says.
+	// divide divides the memory among the number of sources that the command line sets.
 	divide func()
-	// shows is the name of the command if it applies nothing.
+	// shows is the name of the command if it does not apply anything.
 	shows string
-	// anyDestination lets backups go anywhere where no setting says where they may.
+	// anyDestination allows all backup destinations unless a setting limits them.
 	anyDestination bool
-	// instead, if set, is the revision that is read, whatever the settings say.
+	// instead, if set, is read instead of the revision in the settings.
 	instead *refs.Selector
 }
 
@@ -69,16 +69,15 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 	f.divide = func() { f.settings.fetchBytes = divideMemory(c.Flags(), f.atOnce) }
 }
 
-// addShowing adds the flags of a command that applies nothing. It shows a revision whether it
-// descends from what was applied or not.
+// addShowing adds the flags of a command that does not apply anything. It shows a revision even if that does not
+// descend from the applied one.
 func (f *sourceFlags) addShowing(c *cobra.Command, help string) {
 	f.add(c, help)
 	f.shows = c.Name()
 	c.Flags().Lookup("allow-non-fast-forward").Hidden = true
 }
 
-// settingsIn lists the flags that say how to read git, or which namespaces it may speak of, as far
-// as they are given.
+// settingsIn lists the flags for reading git and for its namespaces that are set.
 func settingsIn(flags *pflag.FlagSet) []string {
 	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
 	s := newSource(budgetWithin(0).limits)
@@ -99,8 +98,7 @@ const helpSource = "URL of a git repository or user@host:path, path of a local o
 // live reports whether the custom resources are the source.
 func (f *sourceFlags) live() bool { return slices.Contains(f.values, ofCluster) }
 
-// sources are those that are given, with their settings. The error is all that is wrong with how
-// they are written, and what check says of each.
+// sources returns the given sources with their settings. The error contains all syntax errors and all errors of check.
 func (f *sourceFlags) sources(check func(source) error) ([]source, error) {
 	var sources []source
 	var problems error
@@ -124,7 +122,7 @@ func (f *sourceFlags) sources(check func(source) error) ([]source, error) {
 	return sources, problems
 }
 
-// checkEnvironment refuses credentials of the environment that would be shown to several hosts.
+// checkEnvironment rejects credentials in the environment that would be sent to several hosts.
 func checkEnvironment(sources []source) error {
 	if !credentials.FromEnvironment(os.Getenv).Given() {
 		return nil
@@ -158,7 +156,7 @@ func (s source) check() error {
 	return options.Check()
 }
 
-// checkOne checks one source, with the settings of its own.
+// checkOne checks one source with its own settings.
 func (f *sourceFlags) checkOne(s source) error {
 	if f.shows != "" && s.allowNonFastForward {
 		return usageError{fmt.Errorf("--source %s: allow-non-fast-forward: %s", s.location, f.whyNoRewind())}
@@ -180,7 +178,7 @@ func (f *sourceFlags) check() error {
 	return errors.Join(err, checkEnvironment(sources))
 }
 
-// checkEach says what is wrong with each source, by check, or else with one beside another.
+// checkEach calls check for each source, and if all succeed, checks them against each other.
 func (f *sourceFlags) checkEach(check func(source) error) ([]source, error) {
 	sources, problems := f.sources(check)
 	if problems == nil {
@@ -189,7 +187,7 @@ func (f *sourceFlags) checkEach(check func(source) error) ([]source, error) {
 	return sources, problems
 }
 
-// checkTogether refuses flags that mean nothing beside the sources.
+// checkTogether rejects flags that do not apply to the sources.
 func (f *sourceFlags) checkTogether() error {
 	switch {
 	case len(f.values) == 0:
@@ -233,12 +231,12 @@ func (f *sourceFlags) Fetch(ctx context.Context, early func(reconcile.Desired)) 
 	}))
 }
 
-// declaredLive is what is declared where the custom resources themselves are the source.
+// declaredLive returns the desired state if the custom resources themselves are the source.
 func (f *sourceFlags) declaredLive() reconcile.Desired {
 	return reconcile.Desired{Live: true, Revision: "cluster", Refuses: f.settings.policy.Problems}
 }
 
-// within is what is declared in the namespaces of the run.
+// within returns the declarations in the namespaces of the run.
 func (f *sourceFlags) within(d reconcile.Desired) reconcile.Desired {
 	d.Clusters = slices.DeleteFunc(d.Clusters, func(c reconcile.Declaration) bool {
 		return !reconcile.Namespaces(f.namespaces).Allow(c.Cluster.Namespace)
@@ -246,7 +244,7 @@ func (f *sourceFlags) within(d reconcile.Desired) reconcile.Desired {
 	return d
 }
 
-// declared is what the sources declare, in whatever namespace.
+// declared returns the declarations of the sources in all namespaces.
 func (f *sourceFlags) declared(ctx context.Context, early func(reconcile.Desired)) reconcile.Desired {
 	all, err := f.fetch(ctx, func(soFar []fetched) { early(f.together(soFar)) })
 	if err != nil {
@@ -255,7 +253,7 @@ func (f *sourceFlags) declared(ctx context.Context, early func(reconcile.Desired
 	return f.together(all)
 }
 
-// together is what the sources declare that were read.
+// together returns the declarations of the sources that have been read.
 func (f *sourceFlags) together(all []fetched) reconcile.Desired {
 	desired, sources := join(all), []source(nil)
 	desired.Summarize()

@@ -21,7 +21,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// statusFlags say what is shown, and how.
+// statusFlags specify what is shown, and how.
 type statusFlags struct {
 	live     liveFlags
 	log      logFlags
@@ -32,7 +32,7 @@ type statusFlags struct {
 	watch    watchFlags
 }
 
-// statusOutputs are the formats of status.
+// statusOutputs are the output formats of status.
 var statusOutputs = []string{"text", "wide", "json", "yaml", "name"}
 
 func newStatus(std streams) *cobra.Command { //nolint:funlen // most of it is help
@@ -88,7 +88,7 @@ kubectl takes.`,
 var verdictNames = []string{string(decide.Act), string(decide.Wait), string(decide.Block), string(decide.Done),
 	report.VerdictUnknown}
 
-// inWords lists choices as prose does.
+// inWords joins choices with commas and "or".
 func inWords(choices []string) string {
 	last := len(choices) - 1
 	return strings.Join(choices[:last], ", ") + " or " + choices[last]
@@ -131,7 +131,7 @@ func status(ctx context.Context, std streams, f statusFlags, argument string) er
 	return errors.Join(f.all(std.out, rep), unseen)
 }
 
-// named is the cluster of that name, of which everything is shown.
+// named returns the cluster of that name, which is shown in full.
 func (f *statusFlags) named(argument string) (store.Cluster, error) {
 	if f.selector != "" || len(f.verdicts) > 0 {
 		return store.Cluster{}, usageError{fmt.Errorf(
@@ -140,7 +140,7 @@ func (f *statusFlags) named(argument string) (store.Cluster, error) {
 	return clusterNamed(argument, f.live.namespaces)
 }
 
-// choice checks the flags, and says which clusters they choose.
+// choice checks the flags, and returns a function that selects clusters.
 func (f *statusFlags) choice() (func(report.Cluster) bool, error) {
 	if err := errors.Join(oneOf("output", f.output, statusOutputs...),
 		oneOf("sort-by", f.order, report.Orders...), f.watch.check(f.output)); err != nil {
@@ -171,7 +171,7 @@ func (f *statusFlags) choice() (func(report.Cluster) bool, error) {
 	}, nil
 }
 
-// all writes what is known of many clusters.
+// all writes a report about many clusters.
 func (f *statusFlags) all(w io.Writer, rep report.Report) error {
 	switch f.output {
 	case "json":
@@ -186,10 +186,11 @@ func (f *statusFlags) all(w io.Writer, rep report.Report) error {
 	return report.Table(w, rep, styleUpTo(w, widestTable))
 }
 
-// widestTable is how wide a table is at most. It is not read from the left to the right as text is.
+// widestTable is the maximum width of a table. It is larger than that of text, because a table is not read line by
+// line.
 const widestTable = 400
 
-// one writes what is known of one cluster. It is an error if that could not be looked at.
+// one writes a report about one cluster. It returns an error if the cluster could not be observed.
 func (f *statusFlags) one(w io.Writer, rep report.Report, of store.Cluster, unseen error) error {
 	if len(rep.Clusters) == 0 {
 		return fmt.Errorf("status of %s: Quorate has applied no cluster of that name; quorate status lists all", of)
@@ -214,7 +215,7 @@ func (f *statusFlags) one(w io.Writer, rep report.Report, of store.Cluster, unse
 	return errors.Join(err, unseen)
 }
 
-// lookEverywhere is look in each of the Kubernetes clusters that are given, all at once.
+// lookEverywhere calls look for all given Kubernetes clusters in parallel.
 func (f *liveFlags) lookEverywhere(
 	ctx context.Context, std streams, logging logFlags, in namespaces,
 ) (report.Report, error) {
@@ -246,8 +247,8 @@ func (f *liveFlags) lookEverywhere(
 	return report.Join(parts), errors.Join(unseen...)
 }
 
-// look looks at the clusters in these namespaces, or in all if there are none, and writes nothing. An error says what
-// could not be listed, beside those that could.
+// look observes the clusters in these namespaces, or in all namespaces if there are none, and writes nothing. The error
+// contains what could not be listed; the report contains the rest.
 func (f *liveFlags) look(
 	ctx context.Context, std streams, logging logFlags, in namespaces,
 ) (report.Report, error) {
@@ -270,10 +271,10 @@ func (f *liveFlags) look(
 	return rep, err
 }
 
-// timeForEvents is how long they may take: they are beside what else is shown.
+// timeForEvents is the timeout for reading events, which are supplementary.
 const timeForEvents = 5 * time.Second
 
-// readEvents adds the events of a cluster, or why they cannot be had.
+// readEvents adds the events of a cluster, or why they could not be read.
 func (f *liveFlags) readEvents(ctx context.Context, live *clusters.Live, c *report.Cluster) {
 	ctx, cancel := context.WithTimeout(ctx, timeForEvents)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestStatus: a line per cluster, all of one, and those that were asked for.
+// TestStatus: one line per cluster, all of one cluster, or selected clusters.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "own", "also")
@@ -64,7 +64,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStatusHasTheAgeOfTheRevision: it is the committer's time, as git has it.
+// TestStatusHasTheAgeOfTheRevision: the age is based on git's committer time.
 func TestStatusHasTheAgeOfTheRevision(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "own")
@@ -92,7 +92,7 @@ func TestStatusHasTheAgeOfTheRevision(t *testing.T) {
 	}
 }
 
-// What is wrong with a command line is said before anything is asked.
+// Errors in a command line are reported before anything is read.
 func TestStatusFlags(t *testing.T) {
 	w := &tenants{T: t, kubeconfig: "/nowhere"}
 	for args, want := range map[string]string{

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestEndpointOfRestore: what was restored from a store is told from what is in another one of the same URL.
+// TestEndpointOfRestore: backups in stores with the same URL and different endpoints are distinguished.
 func TestEndpointOfRestore(t *testing.T) {
 	for _, c := range []struct{ url, endpoint, region, want string }{
 		{"s3://backups", "", "", ""},

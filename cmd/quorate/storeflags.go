@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// storeFlags say how to reach a store of backups.
+// storeFlags specify how to reach a backup store.
 type storeFlags struct {
 	store.Options
 	caFile string
@@ -37,16 +37,16 @@ func (f *storeFlags) add(c *cobra.Command) {
 		"URL of the Azure storage account (default https://$AZURE_STORAGE_ACCOUNT.blob.core.windows.net)")
 }
 
-// addLock adds the flag of those who store backups.
+// addLock adds the flag for commands that store backups.
 func (f *storeFlags) addLock(c *cobra.Command) {
 	c.Flags().DurationVar(&f.S3.LockFor, "s3-lock-for", 0,
 		"how long nobody can delete the backup, by the object lock of the bucket, in mode COMPLIANCE (at most 8760h)")
 }
 
-// maxLock bounds what nobody can take back.
+// maxLock bounds the lock time, because a lock cannot be revoked.
 const maxLock = 365 * 24 * time.Hour
 
-// check refuses what the place that backups go to cannot promise.
+// check rejects options that the destination of backups does not support.
 func (f *storeFlags) check(to string) error {
 	switch {
 	case f.S3.LockFor < 0 || f.S3.LockFor > maxLock:
@@ -57,8 +57,8 @@ func (f *storeFlags) check(to string) error {
 	return nil
 }
 
-// endpoint is where the store at a URL is, empty if it is where its vendor has it; or the partition of AWS that it is
-// in, empty if that is the public one.
+// endpoint returns the endpoint of the store at a URL, or "" for the vendor's default. For AWS, it returns the
+// partition, or "" for the public one.
 func (f *storeFlags) endpoint(url string) string {
 	scheme, _, _ := strings.Cut(url, "://")
 	if scheme == "s3" && f.S3.Endpoint == "" {
@@ -85,7 +85,7 @@ func (f *storeFlags) open(ctx context.Context, flag, url string) (store.Bucket, 
 	return location.Open(ctx, f.Options)
 }
 
-// encodingFlags say how a backup is stored.
+// encodingFlags specify how a backup is stored.
 type encodingFlags struct {
 	compress       string
 	recipients     []string
@@ -101,7 +101,7 @@ func (f *encodingFlags) add(c *cobra.Command) {
 		"encrypt to the age recipients in this file, a line each")
 }
 
-// encoding reads the flags, for a backup that goes there.
+// encoding returns the encoding for a backup with that destination.
 func (f *encodingFlags) encoding(to string) (backup.Encoding, error) {
 	if f.compress != "" {
 		if err := oneOf("compress", f.compress, "zstd", "none"); err != nil {
@@ -134,13 +134,13 @@ func (f *encodingFlags) encoding(to string) (backup.Encoding, error) {
 	if e.Recipients, err = age.ParseRecipients(strings.NewReader(text)); err != nil {
 		return backup.Encoding{}, usageError{fmt.Errorf("--recipient, --recipients-file: %w", err)}
 	}
-	if err := e.Check(); err != nil { // before etcd is asked for anything
+	if err := e.Check(); err != nil { // before etcd is contacted
 		return backup.Encoding{}, usageError{fmt.Errorf("--recipient, --recipients-file: %w", err)}
 	}
 	return e, nil
 }
 
-// timeoutFlag says how long a command may take.
+// timeoutFlag is the timeout of a command.
 type timeoutFlag time.Duration
 
 func (f *timeoutFlag) add(c *cobra.Command) { f.addFor(c, "all of it") }
@@ -149,26 +149,26 @@ func (f *timeoutFlag) addFor(c *cobra.Command, what string) {
 	c.Flags().DurationVar((*time.Duration)(f), "timeout", 30*time.Minute, "how long "+what+" may take")
 }
 
-// within ends when the time is over.
+// within returns a context that ends when the timeout expires.
 func (f timeoutFlag) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := time.Duration(f)
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than --timeout %s", limit))
 }
 
-// readingFlags say how to read a backup.
+// readingFlags specify how to read a backup.
 type readingFlags struct {
 	from       string
 	identities []string
 	store      storeFlags
 	maxBytes   int64
 	timeout    timeoutFlag
-	// result is a file that tells which backup is read.
+	// result is a file that identifies the backup to read.
 	result string
 	// narrow returns the backups of which the newest is read if none is named; nil: all.
 	narrow func(store.Listing) (store.Listing, error)
 }
 
-// addMaxBytes adds the flag that says how large a snapshot may be.
+// addMaxBytes adds the flag for the maximum snapshot size.
 func addMaxBytes(c *cobra.Command, most *int64) {
 	*most = 16 << 30
 	addBytes(c.Flags(), most, "max-bytes", "bytes that a snapshot may have, uncompressed")
@@ -188,7 +188,7 @@ func (f *readingFlags) addIdentity(c *cobra.Command) {
 		"file with an age identity that can read the backup; repeatable")
 }
 
-// list opens the store to read from, and lists the backups of a cluster, or of all.
+// list opens the store to read from, and lists the backups of one cluster or of all.
 func (f *readingFlags) list(ctx context.Context, of store.Cluster) (store.Bucket, store.Listing, error) {
 	bucket, err := f.store.open(ctx, "from", f.from)
 	if err != nil {
@@ -202,7 +202,7 @@ func (f *readingFlags) list(ctx context.Context, of store.Cluster) (store.Bucket
 	return bucket, listing, nil
 }
 
-// reading is how to read.
+// reading returns how to read a backup, and a function to call when done.
 func (f *readingFlags) reading(std streams) (backup.Reading, func(), error) {
 	r := backup.Reading{Inspect: inspectApart, MaxBytes: f.maxBytes}
 	for _, name := range f.identities {
@@ -218,7 +218,7 @@ func (f *readingFlags) reading(std streams) (backup.Reading, func(), error) {
 	return r, done, nil
 }
 
-// identitiesIn reads a file of identities. No error shows what it holds.
+// identitiesIn reads a file of identities. Errors do not reveal its content.
 func identitiesIn(name string) ([]age.Identity, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -232,7 +232,7 @@ func identitiesIn(name string) ([]age.Identity, error) {
 	return identities, nil
 }
 
-// clusterNamed reads [NAMESPACE/]NAME.
+// clusterNamed parses [NAMESPACE/]NAME.
 func clusterNamed(argument string, namespaces []string) (store.Cluster, error) {
 	namespace, name, both := strings.Cut(argument, "/")
 	switch {
@@ -254,9 +254,9 @@ func clusterNamed(argument string, namespaces []string) (store.Cluster, error) {
 	return store.Cluster{Namespace: namespace, Name: name}, nil
 }
 
-// require makes a command line without that flag a mistake.
+// require marks a flag as required.
 func require(c *cobra.Command, flag string) {
 	if err := c.MarkFlagRequired(flag); err != nil {
-		panic(err) // there is no such flag
+		panic(err) // the flag does not exist
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"quorate.dev/quorate/gitsource/gittest"
 )
 
-// refusing is the kubeconfig of an API server that lets nobody do anything.
+// refusing returns the kubeconfig of an API server that refuses all requests.
 func refusing(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -29,13 +29,13 @@ func refusing(t *testing.T) string {
 	return kubeconfigTo(t, server.URL)
 }
 
-// kubeconfigTo leads to an API server.
+// kubeconfigTo returns a kubeconfig for an API server.
 func kubeconfigTo(t *testing.T, url string) string {
 	return filesIn(t, "kubeconfig", "{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "+
 		"clusters: [{name: c, cluster: {server: \""+url+"\"}}], users: [{name: u, user: {token: s3cret}}]}") + "/kubeconfig"
 }
 
-// counted are the series that any run has: of what it reads, and of what it asks for.
+// requireCounted requires the series that every run has: about its sources and its requests.
 func requireCounted(t *testing.T, text, source string) {
 	t.Helper()
 	for _, want := range []string{
@@ -49,7 +49,7 @@ func requireCounted(t *testing.T, text, source string) {
 	}
 }
 
-// What is counted while a run goes on is in what it tells of its end.
+// Everything counted during a run is reported at its end.
 func TestRunIsCounted(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")

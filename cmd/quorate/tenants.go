@@ -11,17 +11,15 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// tenant is whom everything of the clusters of one source is done as: --source
-// LOCATION,allow-namespace=shop,as=quorate:tenant:shop. It is told by the namespace
-// which clusters are whose, of those that no source declares as well; so each source is bound to
-// namespaces then, and what two tenants may declare clusters in is never the same.
+// tenant is the user to impersonate for all clusters of a source: --source
+// LOCATION,allow-namespace=shop,as=quorate:tenant:shop. Clusters that are no longer declared are assigned to tenants by
+// namespace, so each source must be bound to namespaces, and the namespaces of two tenants must not overlap.
 type tenant struct {
 	kube.Impersonation
 	flags *pflag.FlagSet
 }
 
-// add adds the settings, which a source alone has: as flags of a command they are those of
-// kubeFlags.
+// add adds the settings for a single source. As flags of a command, they belong to kubeFlags.
 func (t *tenant) add(f *pflag.FlagSet) {
 	f.StringVar(&t.User, "as", "", "")
 	f.StringArrayVar(&t.Groups, "as-group", nil, "")
@@ -30,7 +28,7 @@ func (t *tenant) add(f *pflag.FlagSet) {
 
 func (t *tenant) given(setting string) bool { return t.flags != nil && t.flags.Changed(setting) }
 
-// check refuses to act as nobody, and where nobody knows what is the source's.
+// check rejects impersonation without a user or without namespaces.
 func (t *tenant) check(s source) error {
 	switch {
 	case !t.given("as") && !t.given("as-group"):
@@ -49,8 +47,8 @@ func (t *tenant) check(s source) error {
 	return nil
 }
 
-// checkAccounts refuses to act as a service account of a namespace that sources may declare clusters in: whoever can
-// create pods there can run as it.
+// checkAccounts rejects impersonating a service account in a namespace where sources may declare clusters: anyone who
+// can create pods there can run as that account.
 func checkAccounts(sources []source) (problems []error) {
 	bound := namespacesOf(sources)
 	for _, s := range sources {
@@ -65,7 +63,7 @@ func checkAccounts(sources []source) (problems []error) {
 	return problems
 }
 
-// checkTenants refuses sources of which it cannot be told whom to act as in some namespace.
+// checkTenants rejects sources that leave the user to impersonate in a namespace ambiguous.
 func checkTenants(sources []source) error {
 	if !slices.ContainsFunc(sources, func(s source) bool { return s.as.User != "" }) {
 		return nil
@@ -95,8 +93,8 @@ func (t *tenant) same(other tenant) bool {
 	return t.User == other.User && slices.Equal(t.Groups, other.Groups)
 }
 
-// namespacesOf lists the namespaces that the sources may declare clusters in; none if one of them
-// may in all.
+// namespacesOf lists the namespaces in which the sources may declare clusters, or returns nil if a source may use all
+// namespaces.
 func namespacesOf(sources []source) []string {
 	var list []string
 	for _, s := range sources {
@@ -108,15 +106,14 @@ func namespacesOf(sources []source) []string {
 	return list
 }
 
-// scope is how far a run goes: the namespaces that it looks at, all if there are none, and whom it
-// acts as in them, unless that is as it always does.
+// scope is the scope of a run: its namespaces, or all if there are none, and the users to impersonate in them, if any.
 type scope struct {
 	namespaces []string
 	as         map[string]kube.Impersonation
 }
 
-// scope is that of the sources: no namespace is looked at, nor anything in it asked for, that none
-// of them may declare clusters in.
+// scope returns the scope of the sources: the run does not read anything in namespaces where none of them may declare
+// clusters.
 func (f *sourceFlags) scope() (scope, error) {
 	s := scope{namespaces: f.namespaces, as: map[string]kube.Impersonation{}}
 	if f.live() {
@@ -134,7 +131,7 @@ func (f *sourceFlags) scope() (scope, error) {
 	default:
 		s.namespaces = slices.DeleteFunc(slices.Clone(s.namespaces),
 			func(n string) bool { return !slices.Contains(bound, n) })
-		if len(s.namespaces) == 0 { // which would stand for all
+		if len(s.namespaces) == 0 { // empty would mean all
 			return scope{}, usageError{fmt.Errorf("--namespace %s: no source may declare clusters there: "+
 				"--allow-namespace names %s", strings.Join(f.namespaces, ";"), strings.Join(bound, ";"))}
 		}
@@ -149,8 +146,8 @@ func (f *sourceFlags) scope() (scope, error) {
 	return s, nil
 }
 
-// clients are those that act as the tenants, by namespace: one for each of them, however many
-// namespaces it has.
+// clients returns the clients that impersonate the tenants, by namespace. Each tenant has one client for all its
+// namespaces.
 func (s scope) clients(made func(kube.Impersonation) (*kube.Client, error)) (map[string]*kube.Client, error) {
 	all, byTenant := map[string]*kube.Client{}, map[string]*kube.Client{}
 	for namespace, as := range s.as {

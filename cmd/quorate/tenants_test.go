@@ -20,8 +20,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// tenants share one run: each has a repository of its own. What they declare is stopped, so that a
-// pass is about declarations alone.
+// tenants share one run, and each has its own repository. Their clusters are declared as stopped, so that a pass only
+// processes declarations.
 type tenants struct {
 	*testing.T
 	server     *kubetest.Server
@@ -68,8 +68,8 @@ func (w *tenants) write(name, text string) {
 	}
 }
 
-// repository is where the repository of a tenant is. Its path stands for what nobody else is to
-// read.
+// repository returns the path of a tenant's repository. The path stands for information that other tenants must not
+// see.
 func (w *tenants) repository(tenant string) string {
 	return filepath.Join(w.dir, "private-to-"+tenant)
 }
@@ -87,8 +87,8 @@ func (w *tenants) git(tenant string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// push makes a commit that declares these clusters and no others, as namespace/name, and returns
-// it. What is no such name is the text of a file.
+// push commits a declaration of exactly these clusters, given as namespace/name, and returns the commit. Any other text
+// is the content of a file.
 func (w *tenants) push(tenant string, declared ...string) string {
 	w.Helper()
 	dir := w.repository(tenant)
@@ -111,7 +111,7 @@ func (w *tenants) push(tenant string, declared ...string) string {
 	return w.git(tenant, "rev-parse", "HEAD")
 }
 
-// made are clusters that have formed and are stopped since; nobody is on record as declaring them.
+// made creates clusters that have formed and are now stopped, and for which no source is recorded.
 func (w *tenants) made(clusters ...string) {
 	w.Helper()
 	for _, cluster := range clusters {
@@ -130,10 +130,10 @@ func (w *tenants) made(clusters ...string) {
 	}
 }
 
-// idOf is a cluster ID that nobody else has.
+// idOf returns a unique cluster ID.
 func idOf(cluster string) string { return fmt.Sprintf("%x", cluster) }
 
-// ran is what a run has said, and its exit code.
+// ran is the output of a run, and its exit code.
 type ran struct {
 	code     int
 	out, err string
@@ -144,13 +144,13 @@ func (w *tenants) run(args ...string) ran {
 	return w.command(append([]string{"run"}, args...)...)
 }
 
-// command runs one, by name, with these arguments.
+// command runs a command with these arguments and the kubeconfig.
 func (w *tenants) command(args ...string) ran {
 	w.Helper()
 	return w.bare(append(args, "--kubeconfig", w.kubeconfig)...)
 }
 
-// bare runs a command with these arguments and no others.
+// bare runs a command with exactly these arguments.
 func (w *tenants) bare(args ...string) ran {
 	w.Helper()
 	var out, stderr bytes.Buffer
@@ -158,7 +158,7 @@ func (w *tenants) bare(args ...string) ran {
 	return ran{code, out.String(), stderr.String()}
 }
 
-// sources is the command line of a run of these tenants.
+// sources returns the command line of a run over these tenants.
 func (w *tenants) sources(tenants ...string) []string {
 	var args []string
 	for _, tenant := range tenants {
@@ -167,13 +167,13 @@ func (w *tenants) sources(tenants ...string) []string {
 	return args
 }
 
-// cluster is the custom resource of that name, nil if there is none.
+// cluster returns the custom resource of that name, or nil if it does not exist.
 func (w *tenants) cluster(name string) *v1alpha1.EtcdCluster {
 	w.Helper()
 	return w.listed("").Of(inventory.ParseKey(name)).Custom
 }
 
-// listed are the clusters in a namespace, or in all.
+// listed returns the clusters in a namespace, or in all namespaces.
 func (w *tenants) listed(namespace string) inventory.ByCluster {
 	w.Helper()
 	sorter := inventory.NewSorter(inventory.AnyCluster)
@@ -183,7 +183,7 @@ func (w *tenants) listed(namespace string) inventory.ByCluster {
 	return sorter.Listed()
 }
 
-// condition is one of a cluster, as Type=Status message; empty if it has none of that type.
+// condition returns a condition of a cluster as Type=Status message, or "" if it has no such condition.
 func (w *tenants) condition(name, kind string) string {
 	w.Helper()
 	c := w.cluster(name)

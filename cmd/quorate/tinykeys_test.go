@@ -24,8 +24,8 @@ import (
 	"quorate.dev/quorate/clusters/child/childtest"
 )
 
-// tinyKeys writes a snapshot with n changes of keys that have no values: a tenth is what a compaction has left, and the
-// others came after it, in part to the same keys.
+// tinyKeys writes a snapshot with n changes of keys without values: a tenth remains from a compaction, and the others
+// came after it, partly to the same keys.
 func tinyKeys(t *testing.T, path string, n int) {
 	t.Helper()
 	db, err := bolt.Open(path, 0o600, &bolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bolt.FreelistMapType})
@@ -68,7 +68,7 @@ func tinyKeys(t *testing.T, path string, n int) {
 	}
 }
 
-// serving starts etcd, and waits until it serves. How long it takes to read its keys is not what is tested.
+// serving starts etcd, and waits until it serves. How long etcd takes to load its keys is not tested.
 func serving(t *testing.T, etcd *exec.Cmd, client *http.Client, url string) {
 	t.Helper()
 	startEtcd(t, etcd)
@@ -86,9 +86,8 @@ func serving(t *testing.T, etcd *exec.Cmd, client *http.Client, url string) {
 	}
 }
 
-// An application that may write tiny keys only cannot keep backups from being made: the memory that a database is
-// inspected in does not grow with the number of keys. The ratio is that of nine million keys in the 256 MiB of a
-// container that backs up.
+// An application that may only write tiny keys cannot prevent backups: the memory for inspecting a database does not
+// grow with the number of keys. The ratio corresponds to nine million keys in the 256 MiB of a backup container.
 func TestInspectionOfTinyKeysFitsIntoMemory(t *testing.T) {
 	g := newMemoryGroup(t, 44<<20)
 	if g.dir == "" {
@@ -101,9 +100,9 @@ func TestInspectionOfTinyKeysFitsIntoMemory(t *testing.T) {
 	}
 }
 
-// TestTinyKeysFitIntoMemory backs up tiny keys, and verifies, restores and drills the backup, in little memory. With
-// QUORATE_TINY_KEYS=9000000, it is the memory of a container that backs up, and a database of 525 MiB. That takes 4 GiB
-// for etcd, and some minutes.
+// TestTinyKeysFitIntoMemory backs up tiny keys, and verifies, restores and drills the backup, with little memory. With
+// QUORATE_TINY_KEYS=9000000, it uses the memory of a backup container and a database of 525 MiB, which takes 4 GiB for
+// etcd and several minutes.
 func TestTinyKeysFitIntoMemory(t *testing.T) {
 	keys, memory := 300_000, int64(64<<20)
 	if text := os.Getenv("QUORATE_TINY_KEYS"); text != "" {

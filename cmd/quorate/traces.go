@@ -27,26 +27,27 @@ import (
 )
 
 const (
-	// timeToFlush is how long a run that has ended waits for its traces to be taken, and hurriedFlush how long one
-	// does that was out of time before.
+	// timeToFlush is how long a finished run waits for its traces to be exported, and hurriedFlush how long it waits if
+	// it is out of time.
 	timeToFlush, hurriedFlush = 3 * time.Second, time.Second
-	// settingEndpoints and settingProtocols are those of the environment that say where traces go, and how; the first
-	// one that is set counts.
+	// settingEndpoints and settingProtocols are the environment variables for the endpoint and protocol of traces; the
+	// first one that is set is used.
 	settingEndpoints = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT OTEL_EXPORTER_OTLP_ENDPOINT"
 	settingProtocols = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL OTEL_EXPORTER_OTLP_PROTOCOL"
-	// settingHeaders are those that say what is sent to a collector besides, which may be credentials.
+	// settingHeaders are the variables for additional headers, which may contain credentials.
 	settingHeaders = "OTEL_EXPORTER_OTLP_TRACES_HEADERS OTEL_EXPORTER_OTLP_HEADERS"
 )
 
-// traces go to a collector, where the environment names one. If it does not, this is nil, and does nothing.
+// traces exports traces to the collector that the environment names. It is nil, and does nothing, if there is no
+// collector.
 type traces struct {
 	provider *sdktrace.TracerProvider
 	to       *collector
 	env      func(string) string
 }
 
-// newTraces are those that the environment asks for. What is wrong with that is a warning: it changes nothing about
-// the run.
+// newTraces creates the traces that the environment requests. Invalid settings are only logged as warnings: they do not
+// affect the run.
 func newTraces(ctx context.Context, env func(string) string, log *slog.Logger) *traces {
 	host, err := tracesTo(env)
 	if err != nil {
@@ -55,7 +56,7 @@ func newTraces(ctx context.Context, env func(string) string, log *slog.Logger) *
 	if host == "" {
 		return nil
 	}
-	// The SDK writes settings that it does not understand to stderr, as they are, and they may be secrets.
+	// The SDK writes invalid settings to stderr as they are, and they may be secrets.
 	otel.SetLogger(logr.New(quiet{log}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
 	endpoint, _ := setting(env, settingEndpoints)
@@ -69,12 +70,12 @@ func newTraces(ctx context.Context, env func(string) string, log *slog.Logger) *
 	}
 	about, _ := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithAttributes(
 		attribute.String("service.name", "quorate"), attribute.String("service.version", version())),
-		resource.WithFromEnv()) // what cannot be told is left out
+		resource.WithFromEnv()) // unknown attributes are omitted
 	return &traces{sdktrace.NewTracerProvider(sdktrace.WithBatcher(to), sdktrace.WithResource(about)), to, env}
 }
 
-// tracesTo is the host that traces go to; empty if they go nowhere. An error shows nothing of a setting that may hold
-// a password.
+// tracesTo returns the host that traces are sent to, or "" if traces are off. Errors do not reveal settings that may
+// contain a password.
 func tracesTo(env func(string) string) (host string, err error) {
 	endpoint, name := setting(env, settingEndpoints)
 	switch {
@@ -100,8 +101,8 @@ func tracesTo(env func(string) string) (host string, err error) {
 	return u.Host, nil
 }
 
-// noRedirect is the proxy of a request, and ends one that was sent on: headers are for whom they were given for. The
-// SDK lets nobody else see a redirect without giving up what the environment says of TLS.
+// noRedirect is used as the proxy function, and rejects redirected requests, because headers are only for the given
+// host. It is the only way in the SDK to detect a redirect without losing the TLS settings of the environment.
 func noRedirect(r *http.Request) (*url.URL, error) {
 	if r.Response != nil {
 		return nil, errors.New("it redirects; no redirect is followed")
@@ -109,7 +110,7 @@ func noRedirect(r *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(r)
 }
 
-// headersIn are the values of the headers, in all the forms in which an answer may repeat them.
+// headersIn returns the values of the headers, in all forms in which a response may repeat them.
 func headersIn(env func(string) string) (values []string) {
 	for name := range strings.FieldsSeq(settingHeaders) {
 		for header := range strings.SplitSeq(env(name), ",") {
@@ -126,12 +127,12 @@ func headersIn(env func(string) string) (values []string) {
 	return values
 }
 
-// samplers are those that the SDK knows.
+// samplers are the samplers that the SDK supports.
 var samplers = []string{"always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off",
 	"parentbased_traceidratio"}
 
-// wrongSampler says what is wrong with the settings that say which traces are made; empty if nothing is. The SDK keeps
-// silent, and makes all of them. It does not show them.
+// wrongSampler returns what is wrong with the sampler settings, or "". The SDK ignores invalid values silently, and
+// samples everything. The result does not contain the values.
 func wrongSampler(env func(string) string) string {
 	sampler := strings.ToLower(strings.TrimSpace(env("OTEL_TRACES_SAMPLER")))
 	arg := strings.TrimSpace(env("OTEL_TRACES_SAMPLER_ARG"))
@@ -148,7 +149,7 @@ func wrongSampler(env func(string) string) string {
 	return ""
 }
 
-// setting is the first of the settings that is set, and its name.
+// setting returns the first variable in names that is set, and its name.
 func setting(env func(string) string, names string) (value, name string) {
 	for name = range strings.FieldsSeq(names) {
 		if value = strings.TrimSpace(env(name)); value != "" {
@@ -158,7 +159,7 @@ func setting(env func(string) string, names string) (value, name string) {
 	return "", ""
 }
 
-// hook is told of steps; nil if there are no traces.
+// hook returns a hook for steps, or nil without traces.
 func (t *traces) hook() steps.Hook {
 	if t == nil {
 		return nil
@@ -166,8 +167,7 @@ func (t *traces) hook() steps.Hook {
 	return tracing.New(t.provider)
 }
 
-// within is a context in which a run is part of the trace of whatever has started it, as a pipeline, if TRACEPARENT
-// says which that is.
+// within returns a context in which the run continues the trace that TRACEPARENT names, such as that of a pipeline.
 func (t *traces) within(ctx context.Context) context.Context {
 	if t == nil {
 		return ctx
@@ -176,7 +176,7 @@ func (t *traces) within(ctx context.Context) context.Context {
 		"traceparent": t.env("TRACEPARENT"), "tracestate": t.env("TRACESTATE")})
 }
 
-// end has the collector take what it has not yet, for so long at most.
+// end exports the remaining traces, for at most longest.
 func (t *traces) end(ctx context.Context, longest time.Duration) {
 	if t == nil {
 		return
@@ -188,11 +188,11 @@ func (t *traces) end(ctx context.Context, longest time.Duration) {
 	}
 }
 
-// collector takes spans. That it does not is said once, until it does again.
+// collector exports spans. A failure is logged once, until an export succeeds again.
 type collector struct {
 	sdktrace.SpanExporter
 	host, url string
-	// secrets are not to be shown, should an answer repeat them.
+	// secrets must not be shown if a response repeats them.
 	secrets []string
 	log     *slog.Logger
 	failing atomic.Bool
@@ -214,7 +214,8 @@ func (c *collector) failed(err error) {
 	}
 }
 
-// why is the beginning of an error without the URL, whose path may be a secret, and without what was sent.
+// why returns the beginning of an error without the URL, whose path may be a secret, and without the headers that were
+// sent.
 func (c *collector) why(err error) error {
 	if of, is := errors.AsType[*url.Error](err); is {
 		err = of.Err
@@ -227,7 +228,7 @@ func (c *collector) why(err error) error {
 	return errors.New(deliver.Hide(text, c.url, c.secrets, mostOfFailure))
 }
 
-// quiet is for what the SDK has to say of its settings: which kind of thing is wrong, and not what it reads.
+// quiet logs what kind of SDK setting is wrong, without its value.
 type quiet struct{ log *slog.Logger }
 
 // Init implements logr.LogSink.

@@ -24,7 +24,7 @@ import (
 	"quorate.dev/quorate/gitsource/gittest"
 )
 
-// taken is what a stand-in for a collector is sent.
+// taken is what a fake collector has received.
 type taken struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -61,7 +61,7 @@ func newCollector(t *testing.T) *taken {
 	return c
 }
 
-// shown are the spans, each with the name of what it is within, sorted.
+// shown returns the sorted span names, each with the name of its parent.
 func (c *taken) shown() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,8 @@ func (c *taken) shown() []string {
 	return lines
 }
 
-// traced runs this program as a process, in an environment with these variables, and returns its exit code, what it says and how long it took.
+// traced runs this program as a process with these environment variables, and returns its exit code, output and
+// duration.
 func traced(t *testing.T, env []string, args ...string) (code int, said string, took time.Duration) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0], args...)
@@ -98,7 +99,7 @@ func source1(t *testing.T) string {
 	return r.Dir
 }
 
-// A run is a trace, within that of the pipeline that has started it; and a collector is told whose it is.
+// A run is a trace within the trace of its pipeline, and the collector receives the resource attributes.
 func TestTraces(t *testing.T) {
 	c := newCollector(t)
 	code, said, _ := traced(t, []string{
@@ -130,7 +131,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// Each pass of a loop is a trace of its own, whatever started the loop, and what has not been sent yet is sent in the end.
+// Each pass of a loop is a separate trace, whatever started the loop, and unsent spans are sent at the end.
 func TestTracesOfALoop(t *testing.T) {
 	c := newCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", c.URL+"/elsewhere")
@@ -165,7 +166,7 @@ func TestTracesOfALoop(t *testing.T) {
 	}
 }
 
-// hanging takes connections and answers nobody.
+// hanging returns the URL of a server that accepts connections and never responds.
 func hanging(t *testing.T) string {
 	t.Helper()
 	until := make(chan struct{})
@@ -174,7 +175,8 @@ func hanging(t *testing.T) string {
 	return server.URL
 }
 
-// A collector that is away, hangs or refuses changes nothing about a run, but that it ends at most three seconds later. Its URL may be a secret.
+// A collector that is down, hangs or refuses does not affect a run, except that the run ends up to three seconds later.
+// The collector's URL may be a secret.
 func TestCollectorInTrouble(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
@@ -203,7 +205,7 @@ func TestCollectorInTrouble(t *testing.T) {
 	}
 }
 
-// A collector that sends on to another one, or repeats what it was sent, gives away no header: they may be credentials.
+// A collector that redirects, or repeats what it received, does not reveal headers, because they may be credentials.
 func TestHeadersStayWithTheCollector(t *testing.T) {
 	var elsewhere atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
@@ -241,7 +243,7 @@ func TestHeadersStayWithTheCollector(t *testing.T) {
 	}
 }
 
-// A run that is out of time does not wait for long.
+// A run that is out of time does not wait long.
 func TestFlushIsHurried(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
@@ -263,7 +265,7 @@ func TestFlushIsHurried(t *testing.T) {
 	}
 }
 
-// environment is one in which nothing is set but these.
+// environment returns an environment with only these variables.
 func environment(pairs ...string) func(string) string {
 	return func(name string) string {
 		for i := 0; i < len(pairs); i += 2 {
@@ -275,7 +277,7 @@ func environment(pairs ...string) func(string) string {
 	}
 }
 
-// Traces are made where the environment says where to, and it can be understood; and what cannot is not shown.
+// Traces are exported if the environment sets a valid endpoint. Invalid settings are not shown.
 func TestTracesAreOffByDefault(t *testing.T) {
 	const endpoint, protocol = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"
 	for _, c := range []struct {
@@ -314,7 +316,7 @@ func TestTracesAreOffByDefault(t *testing.T) {
 	}
 }
 
-// Settings that the SDK cannot understand are not shown: they may be secrets. Nor are sources with passwords, anywhere.
+// Settings that the SDK cannot parse are not shown, because they may be secrets. Neither are sources with passwords.
 func TestTracesKeepSecrets(t *testing.T) {
 	c := newCollector(t)
 	env := []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL, "OTEL_EXPORTER_OTLP_HEADERS=s3cret,authorization=%zzs3cret,s3 cret=s3cret",
@@ -336,7 +338,7 @@ func TestTracesKeepSecrets(t *testing.T) {
 	}
 }
 
-// A sampler that is misspelt is said, and not shown: the SDK would make all traces without a word.
+// A misspelled sampler is reported without showing it: the SDK would silently export all traces.
 func TestMisspeltSampler(t *testing.T) {
 	c := newCollector(t)
 	for _, test := range []struct{ sampler, arg, says string }{

@@ -10,28 +10,26 @@ import (
 	"quorate.dev/quorate/gitsource"
 )
 
-// turns bounds how many sources are read at once: each takes memory. One that waits for its turn
-// has not begun, so that nothing of its own time passes. Without turns there is no bound.
+// turns limits how many sources are read at the same time, because each uses memory. While a source waits for its turn,
+// its own timeout does not run. A nil value means no limit.
 type turns struct {
 	places chan struct{}
-	// first is how long the first turn of a source lasts while others wait for theirs; each later
-	// one lasts twice as long as the one before. So those that answer are read soon, however many
-	// do not, and one that takes long gets the time that it takes.
+	// first is the length of a source's first turn while others wait; each later turn is twice as long. Responsive
+	// sources are therefore read soon, however many others hang, and a slow source eventually gets enough time.
 	first time.Duration
-	// waiting are those that wait.
+	// waiting is the number of sources that wait for a turn.
 	waiting atomic.Int32
 }
 
-// firstTurn is long enough for most servers that answer, and short enough for those that wait
-// beside one that does not.
+// firstTurn is long enough for most responsive servers, and short enough for sources that wait behind an unresponsive
+// one.
 const firstTurn = 5 * time.Second
 
 func newTurns(n int) *turns { return &turns{places: make(chan struct{}, n), first: firstTurn} }
 
-// toRead bounds reading so many sources, if they are several, to half of the time that the run has
-// left: those that stall must not cost the others their time one after the other. A source that is
-// not read by then is one that cannot be read: its clusters are kept as last applied, and that
-// takes time, too.
+// toRead limits the time for reading several sources to half of the run's remaining time, so that stalled sources do
+// not use up the time for the others. Sources that have not been read by then count as unreadable: their clusters are
+// kept as last applied, which takes time too.
 func toRead(ctx context.Context, sources int) (context.Context, context.CancelFunc) {
 	end, bounded := ctx.Deadline()
 	if !bounded || sources < 2 {
@@ -43,8 +41,8 @@ func toRead(ctx context.Context, sources int) (context.Context, context.CancelFu
 			"the rest is for the clusters", half.Round(time.Millisecond)))
 }
 
-// read reads what is at location when it is its turn. If that is cut short for others, it begins
-// again at its next turn.
+// read reads the source at location when it is its turn. If its turn ends early because others wait, it starts again at
+// its next turn.
 func (t *turns) read(ctx context.Context, location string, read func(context.Context) error) error {
 	if t == nil {
 		return read(ctx)
@@ -64,7 +62,7 @@ func (t *turns) read(ctx context.Context, location string, read func(context.Con
 
 var errTurnOver = errors.New("its turn is over, and others wait for theirs")
 
-// turn is one turn of a source, of that length if others wait. Over says that it was cut short.
+// turn runs one turn of a source, which ends after length if others wait. over reports that it was cut short.
 func (t *turns) turn(
 	ctx context.Context, length time.Duration, read func(context.Context) error,
 ) (over bool, err error) {
@@ -87,7 +85,7 @@ func (t *turns) turn(
 	return err != nil && errors.Is(context.Cause(turn), errTurnOver), err
 }
 
-// take waits for a turn to read what is at location. The error matches gitsource.ErrSource.
+// take waits for a turn to read the source at location. Its error matches gitsource.ErrSource.
 func (t *turns) take(ctx context.Context, location string) (end func(), err error) {
 	if t == nil {
 		return func() {}, nil

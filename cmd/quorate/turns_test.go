@@ -15,8 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// However long a source waits for its turn, none of its own time passes. The clock is one that
-// stands while anything is done.
+// Waiting for a turn does not use up a source's own timeout. The fake clock stands still while anything runs.
 func TestWaitingCostsNoTime(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {
@@ -41,8 +40,8 @@ func TestWaitingCostsNoTime(t *testing.T) {
 	})
 }
 
-// Whatever a git server does to those that wait for it, half of the run's time is left for the
-// clusters, those of the sources that were not read too.
+// Whatever a git server does, half of the run's time is left for the clusters, including those of sources that could
+// not be read.
 func TestReadingLeavesTimeForClusters(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {
@@ -61,7 +60,7 @@ func TestReadingLeavesTimeForClusters(t *testing.T) {
 	})
 }
 
-// A run that ends takes those with it that wait.
+// The end of a run also ends waiting.
 func TestWaitingEnds(t *testing.T) {
 	full := newTurns(1)
 	full.places <- struct{}{}
@@ -74,8 +73,7 @@ func TestWaitingEnds(t *testing.T) {
 	}
 }
 
-// What is declared where a source that does not answer has no say is known long before that source
-// has had its time.
+// Declarations that an unresponsive source cannot affect are known long before that source times out.
 func TestSlowSourceHoldsUpNobodyElse(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -104,7 +102,7 @@ func TestSlowSourceHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
-// However many sources do not answer, one that does has its turn soon.
+// However many sources are unresponsive, a responsive one is read soon.
 func TestSilentSourcesGiveUpTheirTurns(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -126,8 +124,8 @@ func TestSilentSourcesGiveUpTheirTurns(t *testing.T) {
 	}
 }
 
-// What is cut short for others is read from the start at its next turn, which is twice as long; if
-// nobody waits, a turn lasts as long as it takes.
+// A read that is cut short starts again at the source's next turn, which is twice as long. If no other source waits, a
+// turn lasts as long as necessary.
 func TestNextTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, began := newTurns(1), time.Now()

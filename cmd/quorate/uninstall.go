@@ -54,8 +54,8 @@ to a Quorate in another namespace.`,
 	return c
 }
 
-// uninstallAll deletes what runs Quorate, and once that has ended, its rights: what is under way is finished, or left
-// at a step that somebody can go on from, and the leases are given up.
+// uninstallAll deletes the workloads that run Quorate and, after their pods have ended, the rest, such as their rights.
+// By then, actions are finished or interrupted at a step from which a later run can continue, and leases are released.
 func uninstallAll(ctx context.Context, std streams, client *kube.Client, all []*unstructured.Unstructured) error {
 	ended := false
 	for _, object := range all {
@@ -72,10 +72,10 @@ func uninstallAll(ctx context.Context, std streams, client *kube.Client, all []*
 	return nil
 }
 
-// longestEnd is how long what runs Quorate may take to end: more than deploy/loop gives its pods.
+// longestEnd is the maximum time for the pods to end, which is more than the grace period in deploy/loop.
 const longestEnd = 2 * time.Minute
 
-// awaitEnd waits until no pod runs Quorate any more.
+// awaitEnd waits until no pod runs Quorate.
 func awaitEnd(ctx context.Context, std streams, client *kube.Client) error {
 	bound, cancel := context.WithTimeout(ctx, longestEnd)
 	defer cancel()
@@ -105,7 +105,7 @@ func awaitEnd(ctx context.Context, std streams, client *kube.Client) error {
 	return nil
 }
 
-// uninstall deletes an object, and says so if it was there.
+// uninstall deletes an object, and reports it if it existed.
 func uninstall(ctx context.Context, std streams, client *kube.Client, object *unstructured.Unstructured) error {
 	was, err := client.Uninstall(ctx, object)
 	if was {
@@ -114,12 +114,12 @@ func uninstall(ctx context.Context, std streams, client *kube.Client, object *un
 	return err
 }
 
-// sourceConfigMap matches those that say where clusters are declared: their names end in a hash of what they hold, and
-// each other one has left its own.
+// sourceConfigMap matches the ConfigMaps that hold source settings: their names end in a hash of their content, so each
+// change has created a new one.
 var sourceConfigMap = regexp.MustCompile(`^quorate-source-[a-z0-9]{10}$`)
 
-// installable are the objects that some mode has, each once and what runs first, but those that stay: the
-// CustomResourceDefinition and the namespace; and the ConfigMaps, whose names only the cluster knows.
+// installable returns the objects of all modes without duplicates, workloads first. It excludes objects that are kept,
+// which are the CustomResourceDefinition and the namespace, and the ConfigMaps, which have to be listed in the cluster.
 func installable() ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	var names []string
@@ -143,7 +143,7 @@ func installable() ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// rank is lower for what runs: it goes before its rights do.
+// rank orders workloads before their rights.
 func rank(o *unstructured.Unstructured) int {
 	if o.GetKind() == "CronJob" || o.GetKind() == "Deployment" {
 		return 0
@@ -151,7 +151,7 @@ func rank(o *unstructured.Unstructured) int {
 	return 1
 }
 
-// installed are those that are there.
+// installed returns the installable objects that exist, with the ConfigMaps.
 func installed(ctx context.Context, client *kube.Client) ([]*unstructured.Unstructured, error) {
 	all, err := there(ctx, client)
 	if err != nil {

@@ -29,7 +29,7 @@ and line.`,
 		RunE: func(c *cobra.Command, _ []string) error { return validate(c.Context(), std, source, &output) },
 	}
 	source.addShowing(c, helpSource)
-	source.anyDestination = true // the run says which are allowed
+	source.anyDestination = true // the run sets which are allowed
 	output.add(c, "text", "json", "markdown", "github", "junit", "sarif")
 	c.Flags().VarP(source.namespaces.flag(), "namespace", "n",
 		"namespace of declarations without one, if it is one (default \"default\")")
@@ -75,8 +75,8 @@ func validate(ctx context.Context, std streams, source sourceFlags, output *outp
 	return nil
 }
 
-// unbuildable is what a pass could make no objects of, such as options that the declared versions of
-// etcd do not have.
+// unbuildable returns the problems for which a pass could not build objects, such as options that the declared etcd
+// version does not have.
 func unbuildable(declared []reconcile.Declaration) []report.Problem {
 	var problems []report.Problem
 	for _, d := range declared {

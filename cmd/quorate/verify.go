@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/gitsource/signature"
 )
 
-// keysPath is the value of --verify-keys. It is never empty where it is given: a variable that is
-// not set must not turn off what it was to turn on.
+// keysPath is the value of --verify-keys. It rejects an empty value, so that an unset variable does not silently turn
+// verification off.
 type keysPath string
 
 func (p *keysPath) String() string { return string(*p) }
@@ -22,8 +22,7 @@ func (p *keysPath) Set(path string) error {
 	return nil
 }
 
-// checkVerify checks the settings for signatures as far as they can be checked without reading
-// keys.
+// checkVerify checks the signature settings as far as possible without reading keys.
 func (s source) checkVerify() error {
 	if s.verify != "" && s.verifyKeys == "" {
 		return usageError{fmt.Errorf("--verify %s: --verify-keys is required: the public keys of those who may sign",
@@ -32,8 +31,7 @@ func (s source) checkVerify() error {
 	return nil
 }
 
-// keys reads the keys of those who may sign. They are read every time: who is taken off the list is
-// not trusted from then on.
+// keys reads the keys of the allowed signers. It reads them every time, so that removed keys are no longer trusted.
 func (s source) keys() (signature.Keys, error) {
 	if s.verifyKeys == "" {
 		return signature.Keys{}, s.checkVerify()

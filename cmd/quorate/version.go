@@ -14,7 +14,7 @@ import (
 // release is set by the linker; see the Makefile.
 var release = ""
 
-// version is the release, or else what Go knows of the build.
+// version returns the release, or the version from Go's build information.
 func version() string {
 	if release != "" {
 		return release
@@ -46,12 +46,12 @@ func newVersion(std streams) *cobra.Command {
 	return c
 }
 
-// versionText is what the command says, and the flag --version.
+// versionText is the text output of the version command and of --version.
 func versionText() string {
 	return fmt.Sprintf("quorate %s\nLandlock: %s\n", version(), confined.Landlock())
 }
 
-// facts are the same for scripts, with what the program was built from.
+// facts is the JSON output, which includes how the program was built.
 type facts struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`

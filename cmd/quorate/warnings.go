@@ -8,21 +8,20 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// warnings prints what an API server warns of, each warning once. It implements the interface that
-// client-go asks for.
+// warnings prints each warning of the API server once. It implements rest.WarningHandler.
 type warnings struct {
 	w    io.Writer
 	mu   sync.Mutex
 	said map[string]bool
 }
 
-// mostWarnings are printed at most: one that differs each time would be remembered without end.
+// mostWarnings bounds the warnings that are printed, because each one is remembered.
 const mostWarnings = 1000
 
 // miscellaneous is the code of warnings that are meant to be shown.
 const miscellaneous = 299
 
-// HandleWarningHeader prints a warning; requests are made at once.
+// HandleWarningHeader prints a warning. It may be called concurrently.
 func (h *warnings) HandleWarningHeader(code int, _, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A warning is printed once, and one that differs each time is not remembered without end.
+// A warning is printed once, and the number of remembered warnings is bounded.
 func TestFewWarningsAreRemembered(t *testing.T) {
 	var said strings.Builder
 	h := &warnings{w: &said}

@@ -13,10 +13,10 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// leastInterval is how often status looks at most.
+// leastInterval is the minimum interval of status --watch.
 const leastInterval = 2 * time.Second
 
-// watchFlags say whether status goes on, and how often it looks.
+// watchFlags specify whether status continues, and its interval.
 type watchFlags struct {
 	on       bool
 	interval time.Duration
@@ -29,7 +29,7 @@ func (f *watchFlags) add(c *cobra.Command) {
 		"with --watch, how long to wait before looking again, 2s or more")
 }
 
-// check refuses what means nothing together.
+// check rejects invalid combinations.
 func (f *watchFlags) check(output string) error {
 	switch {
 	case f.on && output != "text":
@@ -40,8 +40,8 @@ func (f *watchFlags) check(output string) error {
 	return nil
 }
 
-// watch shows what look sees again and again, until ctx is done, which is no error. Seeing nothing at all the first
-// time is one; later, what cannot be seen is said, each time that it is something else.
+// watch shows the results of look repeatedly until ctx is done, which is not an error. If the first look sees nothing,
+// watch returns the error; later errors are printed whenever they change.
 func (f *watchFlags) watch(
 	ctx context.Context, std streams, look func(context.Context) (report.Report, error),
 	pause func(context.Context, time.Duration),
@@ -64,7 +64,7 @@ func (f *watchFlags) watch(
 			if err != nil {
 				return err
 			}
-			if cleared { // with what was said below the table before
+			if cleared { // this also cleared the last error
 				said = ""
 			}
 		}
@@ -77,8 +77,8 @@ func (f *watchFlags) watch(
 	return nil
 }
 
-// shower shows reports one after the other: on a terminal each in place of the one before, and of all else that is
-// there; elsewhere what has changed.
+// shower returns a function that shows successive reports: on a terminal, each one replaces the screen; elsewhere, only
+// changes are printed.
 func shower(w io.Writer) func(report.Report) (cleared bool, err error) {
 	if !isTerminal(w) {
 		var following report.Following
@@ -96,10 +96,10 @@ func shower(w io.Writer) func(report.Report) (cleared bool, err error) {
 	}
 }
 
-// clearScreen has a terminal begin again in the upper left corner.
+// clearScreen clears a terminal and moves the cursor to the upper left corner.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// pauseFor waits for so long, or until ctx is done.
+// pauseFor waits for the given time, or until ctx is done.
 func pauseFor(ctx context.Context, pause time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, pause)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// In a pipe, status that goes on prints what has changed, waits in between, says once what it cannot see, and ends well.
+// In a pipe, status --watch prints changes, pauses in between, prints each error once, and ends without an error.
 func TestWatch(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
@@ -43,7 +43,7 @@ func TestWatch(t *testing.T) {
 	})
 	const want = "NAMESPACE/NAME  STATE   SINCE  MEMBERS  VERSION  SIZE  BACKUP  REVISION  MESSAGE\n" +
 		"ns/x            Done/A  -      -        -        -     -       -         m\n" +
-		"ns/y            Done/A  -      -        -        -     -       -         m\n" + // and x may be there still
+		"ns/y            Done/A  -      -        -        -     -       -         m\n" + // x may still exist
 		"ns/x            Done/B  -      -        -        -     -       -         m\nns/y  gone\nns/x  gone\n"
 	if err != nil || out.String() != want || stderr.String() != "quorate: nobody; answers\n" || pauses != 7 {
 		t.Errorf("%v, %d pauses\n%s\n%s", err, pauses, out.String(), stderr.String())

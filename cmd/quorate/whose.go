@@ -14,14 +14,14 @@ import (
 	"quorate.dev/quorate/deploy"
 )
 
-// The annotations by which Helm knows what is a release's.
+// The annotations by which Helm identifies the objects of a release.
 const (
 	helmRelease   = "meta.helm.sh/release-name"
 	helmNamespace = "meta.helm.sh/release-namespace"
 )
 
-// theirs says whose an object is that has a name of Quorate's, where "quorate install" is not to touch it; empty if it
-// may.
+// theirs returns the owner of an object that has one of Quorate's names but must not be changed by "quorate install",
+// or "" if it may be changed.
 func theirs(object *unstructured.Unstructured) string {
 	if name := object.GetAnnotations()[helmRelease]; name != "" {
 		namespace := object.GetAnnotations()[helmNamespace]
@@ -35,7 +35,7 @@ func theirs(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// boundIn are the namespaces of the service accounts that a binding gives its rights to.
+// boundIn returns the namespaces of the service accounts in a binding.
 func boundIn(binding *unstructured.Unstructured) []string {
 	var namespaces []string
 	subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
@@ -48,7 +48,7 @@ func boundIn(binding *unstructured.Unstructured) []string {
 	return namespaces
 }
 
-// there are the objects of all modes that exist.
+// there returns the existing objects of all modes.
 func there(ctx context.Context, client *kube.Client) ([]*unstructured.Unstructured, error) {
 	all, err := installable()
 	if err != nil {
@@ -67,8 +67,8 @@ func there(ctx context.Context, client *kube.Client) ([]*unstructured.Unstructur
 	return found, nil
 }
 
-// checkOurs refuses to take over what is somebody else's: whose pods would be left without their rights, or be
-// given back other arguments by the next upgrade.
+// checkOurs refuses to take over objects of another owner, whose pods would lose their rights, or whose next upgrade
+// would restore other arguments.
 func checkOurs(found []*unstructured.Unstructured) error {
 	var problems error
 	for _, object := range found {
@@ -83,7 +83,8 @@ func checkOurs(found []*unstructured.Unstructured) error {
 		problems)}
 }
 
-// keepTheirs are the objects that may be deleted, and says which may not be. A role stays with its binding.
+// keepTheirs returns the objects that may be deleted, and reports the others. A ClusterRole is kept together with its
+// binding.
 func keepTheirs(std streams, found []*unstructured.Unstructured) []*unstructured.Unstructured {
 	var ours []*unstructured.Unstructured
 	whose := map[string]string{}
@@ -106,7 +107,7 @@ func keepTheirs(std streams, found []*unstructured.Unstructured) []*unstructured
 	return ours
 }
 
-// widens reports whether runs have had rights in some namespaces only, as overlays restrict them.
+// widens reports whether runs only had rights in some namespaces, as overlays can restrict them.
 func widens(before []*unstructured.Unstructured) bool {
 	is := func(kinds ...string) bool {
 		return slices.ContainsFunc(before, func(o *unstructured.Unstructured) bool {
@@ -116,13 +117,13 @@ func widens(before []*unstructured.Unstructured) bool {
 	return is("CronJob", "Deployment") && !is("ClusterRoleBinding")
 }
 
-// flagName matches an argument that is one.
+// flagName matches an argument that is a flag.
 var flagName = regexp.MustCompile(`^--?[a-z][a-z-]*$`)
 
-// ofMode are flags that come and go with the mode, and with the source.
+// ofMode lists the flags that depend on the mode and the source.
 var ofMode = []string{"--loop", "--listen", "--until-converged", "--timeout", "--branch", "--path"}
 
-// lostFlags are the flags that runs have had, and do not have any more, by name alone: values may be secrets.
+// lostFlags returns the flags that runs had and no longer have, as names only, because values may be secrets.
 func lostFlags(before, after []*unstructured.Unstructured) []string {
 	var lost []string
 	have := slices.Clone(ofMode)
