@@ -1,5 +1,5 @@
-// Package alerts tests the rules of deploy/monitoring with Prometheus' own parser and engine. It is a module of its own: Quorate is not to
-// depend on Prometheus.
+// Package alerts tests the rules of deploy/monitoring with Prometheus' own parser and engine. It is a separate module,
+// so that Quorate does not depend on Prometheus.
 package alerts
 
 import (
@@ -23,11 +23,11 @@ import (
 
 const (
 	monitoring = "../../deploy/monitoring/"
-	// length of what is simulated, and how often it is evaluated.
+	// length is the simulated time, and step the evaluation interval.
 	length, step = 3 * time.Hour, time.Minute
 )
 
-// well is a fleet of one cluster of which nothing is wrong, by a series and its values, one each minute.
+// well is a healthy fleet of one cluster, as series with one value per minute.
 var well = map[string]string{
 	`quorate_last_pass_timestamp_seconds{}`:                                                       `0+60x180`,
 	`quorate_last_pass_outcome{outcome="error"}`:                                                  `0x180`,
@@ -60,10 +60,11 @@ var well = map[string]string{
 	`up{namespace="shop",name="a",pod="a-0",container="etcd",endpoint="metrics"}`:                 `1x180`,
 }
 
-// cases are what goes wrong an hour after the start, and which alerts there are then, since which minute; none if it is no reason for one.
+// cases are problems that occur one hour after the start, with the expected alerts and the minutes in which they start
+// firing, or none.
 var cases = []struct {
 	name   string
-	series map[string]string // in place of those that are well
+	series map[string]string // replaces healthy series
 	want   []string
 }{
 	{"all is well", nil, nil},
@@ -139,7 +140,7 @@ var cases = []struct {
 	{"a member is not scraped", map[string]string{`up{namespace="shop",name="a",pod="a-0",container="etcd",endpoint="metrics"}`: `1x60 0x120`}, []string{"EtcdMemberNotScraped 71 shop/a pod=a-0"}},
 }
 
-// rules are those of the PrometheusRule, as Prometheus reads them.
+// rules returns the rules of the PrometheusRule, as Prometheus reads them.
 func rules(t *testing.T) []rulefmt.Rule {
 	t.Helper()
 	text, err := os.ReadFile(monitoring + "prometheusrule.yaml")
@@ -165,7 +166,7 @@ func rules(t *testing.T) []rulefmt.Rule {
 	return list
 }
 
-// TestAlerts: each alert is raised when it should be, for what it should be, and by nothing else.
+// TestAlerts: each alert fires at the right time and with the right labels, and in no other case.
 func TestAlerts(t *testing.T) {
 	all, raised := rules(t), map[string]bool{}
 	for _, c := range cases {
@@ -189,7 +190,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// alerts are those that these series raise, each with the minute in which it first is, sorted.
+// alerts returns the sorted alerts that these series cause, each with the minute in which it starts firing.
 func alerts(t *testing.T, all []rulefmt.Rule, series map[string]string) []string {
 	t.Helper()
 	storage := promqltest.LoadedStorage(t, loading(series))
@@ -219,7 +220,7 @@ func alerts(t *testing.T, all []rulefmt.Rule, series map[string]string) []string
 	return list
 }
 
-// loading has Prometheus load series.
+// loading returns the commands that load series into Prometheus.
 func loading(series map[string]string) string {
 	load := &strings.Builder{}
 	fmt.Fprintln(load, "load 1m")
@@ -231,7 +232,7 @@ func loading(series map[string]string) string {
 	return load.String()
 }
 
-// recorded is an expression with those of recording rules in place of their names.
+// recorded returns an expression in which the names of recording rules are replaced by their expressions.
 func recorded(all []rulefmt.Rule, expr string) string {
 	for _, r := range all {
 		if r.Record != "" {
@@ -241,7 +242,7 @@ func recorded(all []rulefmt.Rule, expr string) string {
 	return expr
 }
 
-// firing returns the minute in which a series has been there without a gap for so long.
+// firing returns the minute in which a series has existed without a gap for the duration of after.
 func firing(s promql.Series, after time.Duration) (minute int64, is bool) {
 	var since, last int64 = -1, -1
 	for _, p := range s.Floats {
@@ -257,7 +258,7 @@ func firing(s promql.Series, after time.Duration) (minute int64, is bool) {
 	return 0, false
 }
 
-// labelsOf are the labels of an alert, namespace/name as one.
+// labelsOf returns the labels of an alert, with namespace/name combined.
 func labelsOf(s promql.Series) string {
 	labels := s.Metric.Map()
 	var list []string
@@ -279,7 +280,7 @@ var (
 	heading    = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
-// known are the metrics that there are: Quorate's, those that each version of etcd has, and Prometheus' own.
+// known returns the existing metrics: Quorate's, those of every version of etcd, and Prometheus' own.
 func known(t *testing.T) map[string]bool {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/metrics.md")
@@ -303,7 +304,7 @@ func known(t *testing.T) map[string]bool {
 	return of
 }
 
-// unknown are the metrics of an expression that there are not.
+// unknown returns the metrics in an expression that do not exist.
 func unknown(t *testing.T, known map[string]bool, expr string) []string {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
@@ -320,7 +321,8 @@ func unknown(t *testing.T, known map[string]bool, expr string) []string {
 	return list
 }
 
-// TestRulesNameMetricsThatThereAre: so does each record, and each alert says what it is and where to read on.
+// TestRulesNameMetricsThatThereAre: rules and recording rules only use existing metrics, and each alert has a
+// description and a runbook link.
 func TestRulesNameMetricsThatThereAre(t *testing.T) {
 	runbook, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 )
 
-// dashboard is what is tested of one.
+// dashboard holds the tested parts of a dashboard.
 type dashboard struct {
 	UID        string
 	Templating struct {
@@ -27,8 +27,8 @@ type dashboard struct {
 
 var labelValues = regexp.MustCompile(`^label_values\((.*), \w+\)$`)
 
-// TestDashboards: each query can be read, names metrics that there are, and finds something where all is well: in the only Kubernetes
-// cluster, which has no name, and in one of several.
+// TestDashboards: each query can be parsed, uses existing metrics, and returns data for a healthy fleet, both in a
+// single Kubernetes cluster, which has no name, and in one of several.
 func TestDashboards(t *testing.T) {
 	files, err := filepath.Glob(monitoring + "dashboards/*.json")
 	if err != nil || len(files) != 2 {
@@ -40,7 +40,7 @@ func TestDashboards(t *testing.T) {
 	t.Run("several", func(t *testing.T) { queryAll(t, files, named, "eu") })
 }
 
-// more is what dashboards show besides what alerts are about.
+// more contains the series that dashboards show and alerts do not use.
 const more = `
   quorate_cluster_members{namespace="shop",name="a",role="Leader",health="Healthy"} 1x180
   quorate_cluster_member_versions{namespace="shop",name="a",version="3.6.16"} 3x180
@@ -60,7 +60,8 @@ const more = `
   etcd_mvcc_db_total_size_in_bytes{namespace="shop",name="a",pod="a-0"} 1x180
 `
 
-// queryAll requires that each query of each dashboard finds something among these series, with that choice of a Kubernetes cluster.
+// queryAll requires that each query of each dashboard returns data from these series, with the given value for the
+// Kubernetes cluster.
 func queryAll(t *testing.T, files []string, series, kubernetes string) {
 	t.Helper()
 	storage := promqltest.LoadedStorage(t, series)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// pick calls one of the functions beside the code, for values of that type.
+// pick calls one of the functions in beside for values of that type.
 func (m *mutator) pick(function string, t types.Type, args ...ast.Expr) ast.Expr {
 	if isUntyped(t) {
 		t = types.Default(t)
@@ -26,14 +26,13 @@ func (m *mutator) pick(function string, t types.Type, args ...ast.Expr) ast.Expr
 	return call("mutant_"+function+"["+strings.TrimPrefix(name, ".")+"]", args...)
 }
 
-// imported is an import of a package, for the mutants of a file that uses its types without their
-// names.
+// imported returns an import declaration, for mutants in a file that uses types of a package without naming them.
 func imported(path string) ast.Decl {
 	return &ast.GenDecl{Tok: token.IMPORT,
 		Specs: []ast.Spec{&ast.ImportSpec{Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(path)}}}}
 }
 
-// beside is the file that the rewritten code relies on.
+// beside is the file with the functions that the rewritten code calls.
 const beside = `package %s
 
 import (
@@ -58,7 +57,7 @@ func mutant_unmet[T ~string](number int, original T) T {
 }
 `
 
-// variable of the environment that says which mutant is on.
+// variable is the environment variable that selects the active mutant.
 const variable = "MUTANT"
 
 func isOn(number ast.Expr) ast.Expr {

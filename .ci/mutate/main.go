@@ -1,11 +1,11 @@
-// Command mutate changes a package in one place after the other, a mutant each, and says which
-// changes no test notices.
+// Command mutate changes a package in one place at a time, each change being a mutant, and reports the changes that no
+// test detects.
 //
 //	go run ./.ci/mutate [-only REGEXP] [-stages N] [-list] DIRECTORY
 //
-// All mutants are compiled into one test binary, each behind its number in the variable MUTANT, so
-// that a mutant costs a run of the tests and no build. Tests run in stages, cheap ones first, and a
-// mutant that one of them kills is not run again. What a mutant is: see mutants.go.
+// All mutants are compiled into one test binary and selected by number in the variable MUTANT, so that a mutant costs a
+// test run but not a build. Tests run in stages, cheap ones first, and a mutant that one stage kills is not run again.
+// See mutants.go for the kinds of mutants.
 package main
 
 import (
@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return hunt(ctx, p, mutants, *last, *parallel, out)
 }
 
-// hunt runs the tests over the mutants, and says which survive.
+// hunt runs the tests on the mutants, and reports the survivors.
 func hunt(ctx context.Context, p *mutated, mutants []mutant, last, parallel int, out io.Writer) error {
 	began := time.Now()
 	work, err := os.MkdirTemp("", "mutate")
@@ -93,7 +93,7 @@ func hunt(ctx context.Context, p *mutated, mutants []mutant, last, parallel int,
 	return nil
 }
 
-// build compiles the test binaries of the stages, with the mutants in them.
+// build compiles the test binaries of the stages, with all mutants.
 func build(ctx context.Context, p *mutated, work string) ([]stage, error) {
 	overlay, err := p.write(work)
 	if err != nil {

@@ -12,20 +12,19 @@ import (
 	"golang.org/x/tools/go/ast/astutil"
 )
 
-// The mutants, chosen so that none of them is killed by whatever kills another:
+// The mutants are chosen so that a test that kills one does not necessarily kill another:
 //
-//   - what a condition decides on is always, and never, so: a guard, an early return or a
-//     case is left out, or takes everything;
-//   - each side of an && or || is left out, which also tells one operator from the other;
-//   - each bound is moved: < for <=;
-//   - each number is one more, and one less; + is -, min is max;
-//   - each assignment, call, break and continue is left out, and each case of a type switch; a
-//     constant in a case is never met.
+//   - each condition is always false, and always true, so that a guard, an early return or a
+//     case never applies, or always applies;
+//   - each side of an && or || is removed, which also distinguishes the operators;
+//   - each bound is moved: < becomes <=;
+//   - each number is increased, and decreased, by one; + becomes -, min becomes max;
+//   - each assignment, call, break and continue is removed, and each case of a type switch; a
+//     constant in a case never matches.
 //
-// All are expressions that ask for the number of the mutant that is on, so that they can stand in
-// the code side by side.
+// All mutants are expressions that check the number of the active mutant, so that they can coexist in the code.
 
-// mutant is one change.
+// mutant is a single change.
 type mutant struct {
 	number int
 	where  string // file:line:column
@@ -34,7 +33,7 @@ type mutant struct {
 
 func (m mutant) String() string { return fmt.Sprintf("%s  #%d  %s", m.where, m.number, m.what) }
 
-// mutator rewrites one file.
+// mutator rewrites a file.
 type mutator struct {
 	pkg     *mutated
 	file    string
@@ -44,13 +43,13 @@ type mutator struct {
 	self    *types.Package
 	imports map[string]string // name by path
 	missing []string          // paths of packages that only mutants need
-	cases   map[ast.Expr]bool // what stands in the cases of a switch with a tag
-	// spans are where nodes begin and end in the source: the mutants within them have no place
+	cases   map[ast.Expr]bool // expressions in the cases of a switch with a tag
+	// spans holds the start and end of nodes in the original source, because the mutants inside them have no positions
 	// there.
 	spans map[ast.Node][2]token.Position
 }
 
-// add makes a mutant of a node, and returns its number as an expression.
+// add creates a mutant of a node, and returns its number as an expression.
 func (m *mutator) add(node ast.Node, what string) ast.Expr {
 	position := m.spans[node][0]
 	number := len(m.pkg.mutants) + 1
@@ -59,7 +58,7 @@ func (m *mutator) add(node ast.Node, what string) ast.Expr {
 	return &ast.BasicLit{Kind: token.INT, Value: strconv.Itoa(number)}
 }
 
-// text is how a node was written, on one line and not too long.
+// text returns the source of a node, on one line and truncated.
 func (m *mutator) text(node ast.Node) string {
 	span := m.spans[node]
 	text := []rune(string(bytes.Join(bytes.Fields(m.source[span[0].Offset:span[1].Offset]), []byte(" "))))
@@ -69,7 +68,7 @@ func (m *mutator) text(node ast.Node) string {
 	return string(text)
 }
 
-// rewrite puts the mutants into a file.
+// rewrite inserts the mutants into a file.
 func (m *mutator) rewrite(file *ast.File) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if n != nil {
@@ -96,8 +95,7 @@ func (m *mutator) rewrite(file *ast.File) {
 	}
 }
 
-// variable makes variables of constants that are numbers, so that they can be mutated; it reports
-// whether it did.
+// variable turns numeric constants into variables, so that they can be mutated, and reports whether it did.
 func (m *mutator) variable(d *ast.GenDecl) bool {
 	numbers := true
 	ast.Inspect(d, func(n ast.Node) bool {
@@ -173,7 +171,7 @@ func (m *mutator) visit(c *astutil.Cursor) {
 	}
 }
 
-// end makes a function end for the compiler, whatever is left out of it.
+// end lets a function compile regardless of the statements removed from it.
 func (m *mutator) end(signature *ast.FuncType, body *ast.BlockStmt) {
 	if signature.Results == nil || body == nil || len(body.List) == 0 {
 		return
@@ -184,7 +182,7 @@ func (m *mutator) end(signature *ast.FuncType, body *ast.BlockStmt) {
 	}
 }
 
-// ofTypes reports whether a case is one of a type switch: it names types.
+// ofTypes reports whether a case belongs to a type switch.
 func (m *mutator) ofTypes(n *ast.CaseClause) bool {
 	return len(n.List) > 0 && m.info.Types[n.List[0]].IsType()
 }
@@ -201,7 +199,7 @@ func (m *mutator) leaveOut(n ast.Stmt) ast.Stmt {
 	return &ast.IfStmt{Cond: isOff(m.add(n, "without "+m.text(n))), Body: &ast.BlockStmt{List: []ast.Stmt{n}}}
 }
 
-// expression mutates an expression where it is a value and no name.
+// expression mutates an expression that is a value and not a name.
 func (m *mutator) expression(c *astutil.Cursor, e ast.Expr) {
 	switch c.Name() {
 	case "Lhs", "Sel", "Tag", "Key", "Type", "Fun", "Names", "Len":
@@ -236,10 +234,10 @@ func (m *mutator) condition(c *astutil.Cursor, e ast.Expr, t types.TypeAndValue)
 	switch parent := c.Parent().(type) {
 	case *ast.ParenExpr:
 		c.Replace(e)
-		return // the parentheses are what is mutated
+		return // the expression in the parentheses is mutated
 	case *ast.UnaryExpr:
 		c.Replace(e)
-		return // always is never
+		return // the operand's "always" is this expression's "never"
 	case *ast.BinaryExpr:
 		binary, chain := unparen(original).(*ast.BinaryExpr)
 		switch {
@@ -268,7 +266,7 @@ func (m *mutator) condition(c *astutil.Cursor, e ast.Expr, t types.TypeAndValue)
 	c.Replace(e)
 }
 
-// moveBound lets a comparison include its bound, or leave it out.
+// moveBound makes a comparison include or exclude its bound.
 func (m *mutator) moveBound(e *ast.BinaryExpr) ast.Expr {
 	equal := &ast.BinaryExpr{X: e.X, Op: token.EQL, Y: e.Y}
 	switch e.Op {

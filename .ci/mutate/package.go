@@ -24,7 +24,7 @@ type mutated struct {
 	mutants   []mutant
 }
 
-// mutate reads the package in a directory, without its tests, and puts all mutants into it.
+// mutate loads the package in a directory, without its tests, and inserts all mutants.
 func mutate(dir string) (*mutated, error) {
 	p := &mutated{dir: dir, fset: token.NewFileSet(), files: map[string]*ast.File{}}
 	loaded, err := packages.Load(&packages.Config{
@@ -60,13 +60,13 @@ func mutate(dir string) (*mutated, error) {
 	return p, nil
 }
 
-// importsOf returns what a file calls the packages that it imports, by path.
+// importsOf returns the local names of the packages that a file imports, by path.
 func importsOf(file *ast.File) map[string]string {
 	names := map[string]string{}
 	for _, spec := range file.Imports {
 		path, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
-			continue // the compiler has taken it
+			continue // the compiler has accepted it
 		}
 		names[path] = filepath.Base(path)
 		if spec.Name != nil {
@@ -76,8 +76,7 @@ func importsOf(file *ast.File) map[string]string {
 	return names
 }
 
-// write writes the package into a directory, and returns the overlay by which the go command takes
-// it from there.
+// write writes the package into a directory, and returns the overlay that makes the go command use it.
 func (p *mutated) write(work string) (overlay string, err error) {
 	replace := map[string]string{}
 	add := func(path string, text []byte) error {
@@ -86,8 +85,8 @@ func (p *mutated) write(work string) (overlay string, err error) {
 	}
 	for path, file := range p.files {
 		var text bytes.Buffer
-		// With positions of old and new nodes side by side, comments and lines would end up
-		// anywhere; there are none.
+		// Mixed positions of old and new nodes would scatter comments and line breaks, so positions are dropped and
+		// there are no comments.
 		err = errors.Join(err, format.Node(&text, token.NewFileSet(), file), add(path, text.Bytes()))
 	}
 	err = errors.Join(err, add(filepath.Join(p.dir, "mutants_of_this_build.go"), fmt.Appendf(nil, beside, p.name)))

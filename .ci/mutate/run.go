@@ -19,14 +19,12 @@ type stage struct {
 	dir    string
 	args   []string
 	binary string
-	// limit is how long the run may take; what takes longer never ends. It follows from how long it
-	// takes without a mutant.
+	// limit is the maximum time of the run, after which it counts as endless. It is based on the time without a mutant.
 	limit time.Duration
 }
 
-// stagesOf are the tests that may kill a mutant of a package: its stories, all of its tests but
-// those of every small world, the paths of the package beside it that simulates, the smallest
-// worlds, and then everything.
+// stagesOf returns the tests that may kill a mutant of a package: its stories, all its other tests except the
+// exhaustive small worlds, the paths in the package simulate next to it, the smallest worlds, and then everything.
 func stagesOf(dir string) []stage {
 	stages := []stage{
 		{name: "stories", dir: dir, args: []string{"-test.run", "^TestStories$"}},
@@ -41,7 +39,8 @@ func stagesOf(dir string) []stage {
 		stage{name: "small worlds", dir: dir})
 }
 
-// run runs the tests with a mutant; 0 is none. It reports whether they failed, and what they said.
+// run runs the tests with a mutant, or without one if the number is 0. It reports whether they failed, and returns
+// their output.
 func (s stage) run(ctx context.Context, number int) (failed bool, said []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
@@ -56,7 +55,7 @@ func (s stage) run(ctx context.Context, number int) (failed bool, said []byte, e
 	return false, said, err
 }
 
-// kill runs the stages over the mutants and returns those that survive them all.
+// kill runs the stages on the mutants, and returns those that survive all stages.
 func kill(ctx context.Context, stages []stage, mutants []mutant, parallel int, out io.Writer) ([]mutant, error) {
 	for _, s := range stages {
 		if len(mutants) == 0 {

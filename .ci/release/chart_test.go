@@ -30,7 +30,7 @@ func load(t *testing.T) *chart.Chart {
 	return c
 }
 
-// values are those of the chart that say the same as the options.
+// values returns the chart values that correspond to the options.
 func values(o deploy.Options) object {
 	v := object{
 		"mode": string(o.Mode), "image": o.Image, "source": o.Source, "branch": o.Branch, "path": o.Path,
@@ -49,7 +49,7 @@ func values(o deploy.Options) object {
 	return v
 }
 
-// template is what Helm makes of the chart, as "helm install" would apply it to that namespace; or why it refuses to.
+// template renders the chart as "helm install" would apply it to that namespace, or returns why it is rejected.
 func template(t *testing.T, c *chart.Chart, namespace string, values object) (map[string]object, error) {
 	t.Helper()
 	release := common.ReleaseOptions{Name: "any", Namespace: namespace, Revision: 1, IsInstall: true}
@@ -70,7 +70,7 @@ func template(t *testing.T, c *chart.Chart, namespace string, values object) (ma
 	return objects(t, texts...), nil
 }
 
-// kustomized is what deploy has of the same, without the namespace: that is made before a release is.
+// kustomized renders the same from deploy, without the namespace, which must exist before a release is installed.
 func kustomized(t *testing.T, o deploy.Options) map[string]object {
 	t.Helper()
 	texts, err := deploy.Render(o)
@@ -86,7 +86,7 @@ func kustomized(t *testing.T, o deploy.Options) map[string]object {
 	return all
 }
 
-// combinations are all modes with all options.
+// combinations returns all modes with all options.
 func combinations() []deploy.Options {
 	var all []deploy.Options
 	for _, mode := range deploy.Modes() {
@@ -103,7 +103,7 @@ func combinations() []deploy.Options {
 				if is(3) {
 					o.Args = []string{"--max-deletions=3", "--namespace", "shop"}
 				}
-				if source == deploy.Cluster { // without a repository, there is nothing of it to say
+				if source == deploy.Cluster { // without a repository, its settings are empty
 					if o.Branch, o.Path = "", ""; o.Private {
 						continue
 					}
@@ -115,7 +115,7 @@ func combinations() []deploy.Options {
 	return all
 }
 
-// The chart has the objects of the kustomizations, in every mode and with all options.
+// The chart has the same objects as the kustomizations, in every mode and with all options.
 func TestChartIsWhatIsInstalled(t *testing.T) {
 	c := load(t)
 	for _, o := range combinations() {
@@ -129,7 +129,7 @@ func TestChartIsWhatIsInstalled(t *testing.T) {
 	}
 }
 
-// In another namespace, they are the same there, and nothing speaks of the usual one.
+// In a different namespace, the objects are the same, and none mentions the default namespace.
 func TestChartInAnotherNamespace(t *testing.T) {
 	o := deploy.Options{Mode: deploy.Loop, Image: "quorate", Source: "https://git.example.com/fleet.git", NetworkPolicy: true}
 	texts, err := deploy.Render(o)
@@ -148,20 +148,20 @@ func TestChartInAnotherNamespace(t *testing.T) {
 	requireSame(t, got, want)
 }
 
-// hostile is what somebody may give for a value that is not what it seems.
+// hostile are values that an attacker might choose, or that YAML treats specially.
 var hostile = []string{
 	`'quoted'`, `"quoted"`, `'`, `"`, `''`, "`", `\`, `\n`, `\"`, ` `, ` space `, `a: b`, `a #b`, `#`, `- a`, `{`, `{}`, `[]`, `*a`, `&a`, `!a`,
 	`|`, `>`, `%`, `@`, `~`, `null`, `true`, `yes`, `1`, `1.10`, `1e3`, `0x1f`, `2020-01-01`, `---`, `...`, `=`, `<<`, `,`,
 	`{{ .Release.Name }}`, `{{ fail "no" }}`, `{{`, `}}`, `{{/*`, `$(SOURCE)`, `$(HOME)`, `$$(SOURCE)`, `${HOME}`, `<&>`, `ä€😀`,
 	"\u00a0", "\u200b", "\ue000", "\ufffd", "a\u0301", "\U0010ffff", strings.Repeat("long ", 100),
-	// These are refused:
+	// These are rejected:
 	"a\nb", "a\n---\nkind: Secret", "\ta", "a\rb", "\x00", "\x1b[1m", "\x7f", "\u0085", "\u2028", "\u2029", "\ufeff", "\ufffe",
 }
 
-// refused are characters that no value may have: they end a line in YAML, or are none of it.
+// refused are characters that no value may contain: they end a line in YAML or are not allowed in it.
 const refused = "\n\t\r\x00\x1b\x7f\u0085\u2028\u2029\ufeff\ufffe"
 
-// Whatever a value holds, it is the same value in the objects, or the schema refuses it.
+// Each value is unchanged in the objects, or the schema rejects it.
 func TestHostileValues(t *testing.T) {
 	c := load(t)
 	for _, h := range hostile {
@@ -183,7 +183,7 @@ func TestHostileValues(t *testing.T) {
 	}
 }
 
-// requireRefused wants each of the values to be refused, whatever the others are.
+// requireRefused requires that each of the values is rejected on its own.
 func requireRefused(t *testing.T, c *chart.Chart, o deploy.Options) {
 	t.Helper()
 	for _, name := range []string{"image", "source", "branch", "path", "args"} {
@@ -195,7 +195,7 @@ func requireRefused(t *testing.T, c *chart.Chart, o deploy.Options) {
 	}
 }
 
-// What cannot be run is refused, and said of what value.
+// Values that cannot work are rejected, and the error names the value.
 func TestSchema(t *testing.T) {
 	c := load(t)
 	good := func() object { return object{"image": "quorate", "source": "https://git.example.com/fleet.git"} }
@@ -246,7 +246,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// A URL with a password is refused, since whoever may see a ConfigMap or a Deployment reads it there; and not repeated.
+// A URL with a password is rejected, because anyone who may read a ConfigMap or a Deployment could see it. The error
+// does not repeat it.
 func TestCredentials(t *testing.T) {
 	c := load(t)
 	for _, url := range []string{"https://u:s3cret@git.example.com/a", "HTTPS://s3cret@git.example.com/a", "http://u:s3,cret@git.example.com/a", "ssh://u:s3cret@git.example.com/a"} {
@@ -266,8 +267,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// The namespace is made by hand, with the labels that it has in deploy/base: clusters with a NetworkPolicy know Quorate
-// by one of them.
+// The namespace is created manually, with the labels that it has in deploy/base: clusters with a NetworkPolicy identify
+// Quorate by one of them.
 func TestNamespaceIsLabelled(t *testing.T) {
 	texts, err := deploy.Render(deploy.Options{Mode: deploy.Loop, Image: "quorate", Source: deploy.Cluster})
 	if err != nil {
@@ -289,7 +290,7 @@ func TestNamespaceIsLabelled(t *testing.T) {
 	}
 }
 
-// Every value is in the schema and in values.yaml, and the modes are those that there are.
+// Every value is in the schema and in values.yaml, and the schema lists the existing modes.
 func TestValuesAreAll(t *testing.T) {
 	c := load(t)
 	var schema struct {
@@ -310,7 +311,7 @@ func TestValuesAreAll(t *testing.T) {
 	}
 }
 
-// The chart has the definition that was generated; "make generate" copies it.
+// The chart contains the generated definition; "make generate" copies it.
 func TestDefinition(t *testing.T) {
 	copied, err := os.ReadFile(chartDir + "/files/etcdclusters.yaml")
 	if err != nil {

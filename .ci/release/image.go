@@ -22,8 +22,8 @@ import (
 	"quorate.dev/quorate/sandbox/image"
 )
 
-// image writes one for all architectures of Linux, as an archive of an OCI layout, with what it is made of beside it,
-// and returns its digest: what a registry will call it by.
+// image writes an image for all Linux architectures as an OCI layout archive, with its SBOM, and returns its digest, by
+// which registries identify it.
 func (r *release) image() (string, error) {
 	programs := map[string]string{}
 	var infos []*debug.BuildInfo
@@ -55,7 +55,7 @@ func (r *release) image() (string, error) {
 	return digest.String(), nil
 }
 
-// index is the image, of a program for each architecture: those of "make image", for more than one.
+// index returns the image with a program for each architecture, like "make image" but for more than one.
 func (r *release) index(programs map[string]string) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range platforms() {
@@ -83,7 +83,7 @@ func (r *release) index(programs map[string]string) (v1.ImageIndex, error) {
 	}).(v1.ImageIndex), nil
 }
 
-// archive writes the layout of the image as a tar file, which skopeo, ctr, docker and kind read.
+// archive writes the layout of the image as a tar file for skopeo, ctr, docker and kind.
 func (r *release) archive(index v1.ImageIndex) (err error) {
 	dir, err := os.MkdirTemp(r.out, "layout-")
 	if err != nil {
@@ -106,7 +106,7 @@ func (r *release) archive(index v1.ImageIndex) (err error) {
 	return errors.Join(r.tar(file, os.DirFS(dir)), file.Close())
 }
 
-// tar writes the files in the order of their names, all as old as the commit.
+// tar writes the files in the order of their names, with the time of the commit.
 func (r *release) tar(to io.Writer, files fs.FS) error {
 	archive := tar.NewWriter(to)
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 )
 
-// The image has a program for each architecture of Linux, and is the same if it is made again.
+// The image has a program for each Linux architecture, and is reproducible.
 func TestImage(t *testing.T) {
 	var digests, sums []string
 	for range 2 {
@@ -57,8 +57,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestImageSBOM: the list names the files that are in the image for each architecture, by their checksums, and no file
-// that does not exist.
+// TestImageSBOM: the SBOM lists the files in the image of each architecture, with their checksums, and no other files.
 func TestImageSBOM(t *testing.T) {
 	r := newRelease(t)
 	programs := map[string]string{}
@@ -110,7 +109,7 @@ func TestImageSBOM(t *testing.T) {
 	}
 }
 
-// filesOf are the files that a package contains.
+// filesOf returns the files that a package contains.
 func filesOf(document *v2_3.Document, p *v2_3.Package) (files []*v2_3.File) {
 	for _, r := range document.Relationships {
 		for _, file := range document.Files {
@@ -122,7 +121,7 @@ func filesOf(document *v2_3.Document, p *v2_3.Package) (files []*v2_3.File) {
 	return files
 }
 
-// requireFiles wants a list to name the files of an image, those of its program among them.
+// requireFiles requires that a list names the files of an image, including its program.
 func requireFiles(t *testing.T, image v1.Image, files []*v2_3.File) {
 	t.Helper()
 	var names []string

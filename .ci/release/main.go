@@ -1,6 +1,5 @@
-// Command release makes what a release of Quorate consists of, from a tagged commit: programs, an image, a chart,
-// objects to apply, what all of it is made of, and checksums. It is a module of its own: Quorate is not to depend on
-// Helm.
+// Command release builds a release of Quorate from a tagged commit: programs, an image, a chart, manifests, SBOMs, and
+// checksums. It is a separate module, so that Quorate does not depend on Helm.
 package main
 
 import (
@@ -26,20 +25,20 @@ func main() {
 	}
 }
 
-// release is one of Quorate.
+// release is a release of Quorate.
 type release struct {
 	version, repository, root, out string
-	// commit that it is made from, and when that was made, which stands for the time of everything.
+	// commit is the commit that it is built from, and time the commit's time, which is used for all files.
 	commit string
 	time   time.Time
-	// notes are what the changelog says of it.
+	// notes is the section of the changelog.
 	notes string
 }
 
-// name is that of a file of the release.
+// name returns the name of a file of the release.
 func (r *release) name(of string) string { return "quorate-" + r.version + "-" + of }
 
-// make makes everything, says what it has made, and reads it back.
+// make builds everything, reports what it has built, and verifies it.
 func (r *release) make(ctx context.Context, said io.Writer) error {
 	if err := r.check(ctx); err != nil {
 		return err
@@ -75,7 +74,7 @@ func (r *release) make(ctx context.Context, said io.Writer) error {
 	return nil
 }
 
-// clear makes an empty directory. It deletes nothing that is not of a release.
+// clear creates an empty directory. It only deletes an existing directory that is a release.
 func (r *release) clear() error {
 	there, err := os.ReadDir(r.out)
 	if err == nil && len(there) > 0 {

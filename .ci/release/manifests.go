@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/deploy"
 )
 
-// install writes what kubectl can apply as it is: a loop over the custom resources that are in the cluster. For any
-// other mode or source, there are "quorate install", the chart, and overlays of deploy.
+// install writes a manifest that kubectl can apply unchanged: a loop over the custom resources in the cluster. Other
+// modes and sources need "quorate install", the chart, or overlays of deploy.
 func (r *release) install(image string) error {
 	objects, err := deploy.Render(deploy.Options{Mode: deploy.Loop, Image: image, Source: deploy.Cluster})
 	if err != nil {
@@ -22,7 +22,7 @@ func (r *release) install(image string) error {
 	return r.write("install.yaml", []byte(strings.Join(objects, "---\n")))
 }
 
-// chart writes the archive of the chart, in which the image of the release is the default.
+// chart writes the chart archive, with the release's image as the default.
 func (r *release) chart(image string) error {
 	c, err := loader.LoadDir(filepath.Join(r.root, "deploy", "chart"))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/deploy"
 )
 
-// The archive of the chart has the version and the image of the release, can be rendered with no more than a source, and is the same if it
-// is made again.
+// The chart archive has the version and the image of the release, can be rendered with only a source, and is
+// reproducible.
 func TestChartOfARelease(t *testing.T) {
 	const image = "registry.example.com/quorate:v1.2.3@sha256:1234"
 	var archives [][]byte
@@ -42,7 +42,7 @@ func TestChartOfARelease(t *testing.T) {
 	requireSame(t, got, kustomized(t, deploy.Options{Mode: deploy.CronJob, Image: image, Source: source}))
 }
 
-// What can be applied as it is runs the image of the release.
+// The manifest that can be applied unchanged runs the image of the release.
 func TestInstall(t *testing.T) {
 	const image = "registry.example.com/quorate:v1.2.3@sha256:1234"
 	r := newRelease(t)

@@ -14,16 +14,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object is one of Kubernetes.
+// object is a Kubernetes object.
 type object = map[string]any
 
-// name is how people call an object.
+// name returns the display name of an object.
 func name(o object) string {
 	metadata, _ := o["metadata"].(object)
 	return fmt.Sprintf("%v %v/%v", o["kind"], metadata["namespace"], metadata["name"])
 }
 
-// objects are those of a stream of documents, by their names.
+// objects returns the objects in YAML documents, by name.
 func objects(t *testing.T, texts ...string) map[string]object {
 	t.Helper()
 	all := map[string]object{}
@@ -53,7 +53,7 @@ func objects(t *testing.T, texts ...string) map[string]object {
 	return all
 }
 
-// parsed are documents that were read before, as JSON: the definition is long.
+// parsed caches documents as JSON, because the definition is long.
 var parsed = map[string][]byte{}
 
 func parse(document string) (object, error) {
@@ -69,7 +69,7 @@ func parse(document string) (object, error) {
 	return o, json.Unmarshal(text, &o)
 }
 
-// keeps takes the annotation from the definition that has Helm leave it alone, and says whether it was there.
+// keeps removes the annotation that makes Helm keep the definition, and reports whether it was there.
 func keeps(all map[string]object) bool {
 	for _, o := range all {
 		if o["kind"] == "CustomResourceDefinition" {

@@ -13,7 +13,7 @@ import (
 // platform is an operating system and an architecture.
 type platform struct{ os, arch string }
 
-// platforms are those that there are programs for.
+// platforms returns the platforms that programs are built for.
 func platforms() []platform {
 	var all []platform
 	for _, os := range []string{"linux", "darwin", "windows"} {
@@ -24,7 +24,7 @@ func platforms() []platform {
 	return all
 }
 
-// suffix is what the name of its program ends in.
+// suffix returns the end of the program's file name.
 func (p platform) suffix() string {
 	if p.os == "windows" {
 		return p.os + "-" + p.arch + ".exe"
@@ -32,7 +32,7 @@ func (p platform) suffix() string {
 	return p.os + "-" + p.arch
 }
 
-// program builds the one for a platform, and writes what it is made of beside it.
+// program builds the program for a platform, and writes its SBOM.
 func (r *release) program(ctx context.Context, p platform) error {
 	file := filepath.Join(r.out, r.name(p.suffix()))
 	if err := build(ctx, r.root, file, r.version, p); err != nil {
@@ -49,14 +49,14 @@ func (r *release) program(ctx context.Context, p platform) error {
 	return r.writeSBOM(r.name(p.suffix()), "APPLICATION", sum, info)
 }
 
-// fetching are the settings that say where Go gets modules from, and which Go it is.
+// fetching returns the settings that control which Go is used and where it downloads modules from.
 func fetching() []string {
 	return []string{"GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE", "GOAUTH", "GOPATH",
 		"GOMODCACHE", "GOCACHE", "GOTOOLCHAIN"}
 }
 
-// environment is that of a build. What "go env -w" has set counts like variables, and where a variable is empty; so it
-// is turned off, but for where modules come from.
+// environment returns the environment of a build. Settings from "go env -w" also apply to empty variables, so they are
+// disabled, except for the download settings.
 func environment(ctx context.Context, p platform) ([]string, error) {
 	said, err := exec.CommandContext(ctx, "go", append([]string{"env"}, fetching()...)...).Output()
 	if err != nil {
@@ -70,8 +70,8 @@ func environment(ctx context.Context, p platform) ([]string, error) {
 	return all, nil
 }
 
-// build builds the program, as "make build" does, whatever the environment says of how to: the same commit, tag and
-// version of Go give the same file, in any directory.
+// build builds the program as "make build" does, regardless of the environment's build settings: the same commit, tag
+// and Go version produce the same file, in any directory.
 func build(ctx context.Context, root, file, version string, p platform) error {
 	file, err := filepath.Abs(file)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 )
 
-// Two clones of a commit, in two directories, give the same program, whatever the environment asks Go for; and it knows its version. What
-// it is made of is what Go says of it.
+// Two clones of a commit in different directories produce the same program, regardless of the environment's build
+// settings, and the program knows its version. Its SBOM lists the modules that Go reports.
 func TestProgramsAreTheSame(t *testing.T) {
 	t.Setenv("GOFLAGS", "-race")
 	t.Setenv("GOAMD64", "v3")
@@ -54,7 +54,7 @@ func TestProgramsAreTheSame(t *testing.T) {
 	}
 }
 
-// What "go env -w" has set changes nothing about the programs, and still says where modules come from.
+// Settings from "go env -w" do not change the programs, but still control where modules are downloaded from.
 func TestSettingsOfGo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "env")
 	if err := os.WriteFile(file, []byte("GOFLAGS=-tags=mine\nGOEXPERIMENT=arenas\nGOPROXY=https://proxy.example.com\n"), 0o600); err != nil {
@@ -74,7 +74,7 @@ func TestSettingsOfGo(t *testing.T) {
 	}
 }
 
-// requireListed wants a list to have the modules of a program, as Go's own command prints them, and no other.
+// requireListed requires that a list has exactly the modules of a program that Go's own command prints.
 func requireListed(t *testing.T, program, list string) {
 	t.Helper()
 	want := map[string]bool{}

@@ -33,7 +33,7 @@ func readFile(t *testing.T, name string) string {
 	return string(text)
 }
 
-// newRelease is one of a directory, in another one; what it is made of is up to the test.
+// newRelease returns a release in a temporary directory; the test creates its files.
 func newRelease(t *testing.T) *release {
 	return &release{
 		version: "v1.2.3", repository: "registry.example.com/quorate", root: root, out: t.TempDir(),
@@ -41,7 +41,7 @@ func newRelease(t *testing.T) *release {
 	}
 }
 
-// A directory with anything else in it is not deleted.
+// A directory with other files is not deleted.
 func TestClear(t *testing.T) {
 	r := newRelease(t)
 	keep := filepath.Join(r.out, "keep")

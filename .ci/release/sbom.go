@@ -17,7 +17,7 @@ import (
 
 const unsaid = "NOASSERTION"
 
-// writeSBOM writes what a file of the release is made of, by what its programs say, as SPDX 2.3.
+// writeSBOM writes the SBOM of a file of the release as SPDX 2.3, from the build information of its programs.
 func (r *release) writeSBOM(name, purpose, sum string, programs ...*debug.BuildInfo) error {
 	document := r.sbom(name, purpose, sum, programs)
 	document.Packages[0].PackageFileName = name
@@ -64,10 +64,11 @@ func relation(a common.ElementID, kind string, b common.ElementID) *v2_3.Relatio
 	}
 }
 
-// module is one that is linked in, as it was built: one that replaces another is what counts.
+// module is a linked module, or its replacement.
 type module struct{ path, version string }
 
-// modules are those of the programs, each once and in order. Go's own library is one of them, as scanners call it.
+// modules returns the modules of the programs, sorted and without duplicates. Go's standard library is included, under
+// the name that scanners use.
 func modules(programs []*debug.BuildInfo) []module {
 	var all []module
 	for _, program := range programs {

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// sumsFile lists the checksum of each other file, in the form of sha256sum: who signs it signs them all.
+// sumsFile lists the checksum of every other file, in the format of sha256sum, so that signing it signs all of them.
 const sumsFile = "SHA256SUMS"
 
-// sumOf is the checksum of a file.
+// sumOf returns the checksum of a file.
 func sumOf(file string) (string, error) {
 	content, err := os.Open(filepath.Clean(file))
 	if err != nil {
@@ -29,7 +29,7 @@ func sumOf(file string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// sums are the lines for what is in a directory.
+// sums returns the lines for the files in a directory.
 func sums(dir string) ([]string, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -61,7 +61,7 @@ func writeSums(dir string) error {
 	return nil
 }
 
-// checkSums reads all files again, and says which are not as listed, are missing, or are not listed.
+// checkSums reads all files again, and reports those that differ, are missing, or are not listed.
 func checkSums(dir string) error {
 	text, err := os.ReadFile(filepath.Join(dir, sumsFile))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The checksums are those that sha256sum reads; what was changed, is missing or was added is told of.
+// The checksums are in the format of sha256sum. Changed, missing and added files are reported.
 func TestSums(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

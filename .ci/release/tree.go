@@ -14,7 +14,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// check says all that is in the way of a release, and learns what it is made from.
+// check reports everything that prevents a release, and determines the commit.
 func (r *release) check(ctx context.Context) error {
 	if semver.Canonical(r.version) != r.version || r.version == "" {
 		return fmt.Errorf("%q is no version such as v0.1.0: tag the commit, or check the tag out, "+
@@ -28,7 +28,7 @@ func (r *release) check(ctx context.Context) error {
 	return errors.Join(err, r.checkTree(ctx), r.checkTag(ctx))
 }
 
-// learn asks git for the commit.
+// learn reads the commit from git.
 func (r *release) learn(ctx context.Context) error {
 	said, err := r.git(ctx, "show", "--no-patch", "--format=%H %ct", "HEAD")
 	if err != nil {
@@ -54,8 +54,8 @@ func (r *release) checkTree(ctx context.Context) error {
 	return r.checkIgnored(ctx)
 }
 
-// checkIgnored refuses files that git has been told to ignore, as by a setting of the person's own: Go compiles and
-// embeds them, and Helm packs them, all the same. Of names that begin with a dot, none does.
+// checkIgnored rejects files that git ignores, for example because of the user's own settings: Go still compiles and
+// embeds them, and Helm packages them. Names that begin with a dot are not affected.
 func (r *release) checkIgnored(ctx context.Context) error {
 	ignored, err := r.git(ctx, "ls-files", "--others", "-z", "--", ".", ":(top,exclude)bin", ":(top,exclude)quorate")
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *release) checkTag(ctx context.Context) error {
 	return nil
 }
 
-// section is that of the changelog about this version.
+// section returns the changelog section for this version.
 func (r *release) section() (string, error) {
 	const file = "CHANGELOG.md"
 	text, err := os.ReadFile(filepath.Join(r.root, file))

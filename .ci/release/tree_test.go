@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What is in the way of a release is said, all at once, and nothing is made.
+// Everything that prevents a release is reported together, and nothing is built.
 func TestRefuses(t *testing.T) {
 	const changelog = "# Changelog\n\n## [Unreleased]\n\n## [1.2.3] - 2026-01-02\n\n### Added\n\n- All.\n\n## [1.2.2] - 2026-01-01\n\n- Less.\n\n## [1.2.1]\n\n- No date.\n\n## [1.2.0] - 2026-01-01\n"
 	for _, c := range []struct {
@@ -62,7 +62,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// signer lets git in a directory sign with a new key, and know it.
+// signer makes git in a directory sign with a new key that it trusts.
 func signer(t *testing.T, dir string) {
 	t.Helper()
 	keys := t.TempDir()
@@ -78,8 +78,8 @@ func signer(t *testing.T, dir string) {
 	}
 }
 
-// TestTagIsVerified: a tag that is not signed, or by somebody whom git does not know, or whose signature is of another
-// tag, is none of this version.
+// TestTagIsVerified: a tag that is not signed, is signed with an unknown key, or has the signature of another tag is
+// rejected.
 func TestTagIsVerified(t *testing.T) {
 	for name, make := range map[string]func(dir string){
 		"lightweight": func(dir string) { command(t, dir, "git", "tag", "v1.2.3") },
@@ -107,7 +107,7 @@ func TestTagIsVerified(t *testing.T) {
 	}
 }
 
-// What git ignores is packed and compiled like anything else, so it is refused, but for what the build makes.
+// Files that git ignores would be packaged and compiled, so they are rejected, except for build output.
 func TestRefusesIgnored(t *testing.T) {
 	dir := t.TempDir()
 	command(t, dir, "git", "init", "--quiet")
