@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestPipelineFiles: each file for a CI system is YAML; what a shell gets from it is a script, and has nothing in it that
-// the CI system puts there, which could be of a pull request.
+// TestPipelineFiles: each file for a CI system is valid YAML, and its scripts are valid and contain nothing that the CI
+// system inserts, which could come from a pull request.
 func TestPipelineFiles(t *testing.T) {
 	files := []string{"../.pre-commit-hooks.yaml"}
 	err := filepath.WalkDir("ci", func(path string, _ fs.DirEntry, err error) error {
@@ -53,7 +53,7 @@ func TestPipelineFiles(t *testing.T) {
 	}
 }
 
-// scriptsOf are the values of run and script.
+// scriptsOf returns the values of run and script.
 func scriptsOf(content any) (found []string) {
 	switch content := content.(type) {
 	case map[string]any:
@@ -77,7 +77,7 @@ func scriptsOf(content any) (found []string) {
 	return found
 }
 
-// stage is a directory in which programs that a script calls are stood in for.
+// stage is a directory with fakes of the programs that a script calls.
 type stage struct {
 	*testing.T
 	dir string
@@ -91,7 +91,7 @@ func newStage(t *testing.T, env ...string) *stage {
 	return s
 }
 
-// program stands in for one that notes its arguments, a line each, and does something.
+// program creates a fake program that records its arguments, one per line, and runs a command.
 func (s *stage) program(name, does string) {
 	s.Helper()
 	text := "#!/usr/bin/env bash\nprintf '%s\\n' " + name + " \"$@\" >>\"$CALLS\"\n" + does + "\n"
@@ -107,7 +107,7 @@ func (s *stage) file(name, text string) {
 	}
 }
 
-// run runs a script, and returns its exit code and what was called.
+// run runs a script, and returns its exit code, its output and the recorded calls.
 func (s *stage) run(script string, args ...string) (code int, out, calls string) {
 	s.Helper()
 	path, err := filepath.Abs(script)
@@ -122,7 +122,8 @@ func (s *stage) run(script string, args ...string) (code int, out, calls string)
 	return command.ProcessState.ExitCode(), string(text), string(noted)
 }
 
-// TestGitHubAction: the action ends as quorate does, with its text in the log, and says what the digest of the plan is.
+// TestGitHubAction: the action exits with quorate's exit code, shows its text in the log, and outputs the digest of the
+// plan.
 func TestGitHubAction(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0a", 32)
 	for _, code := range []int{0, 4} {
@@ -144,7 +145,7 @@ func TestGitHubAction(t *testing.T) {
 	}
 }
 
-// TestGitHubComment: the comment that is there is changed, and one is made if there is none.
+// TestGitHubComment: an existing comment is updated, and otherwise a comment is created.
 func TestGitHubComment(t *testing.T) {
 	s := newStage(t, "COMMENTS=repos/o/r/issues/7/comments", "COMMENT=repos/o/r/issues/comments")
 	if code, _, calls := s.run("ci/github/comment.sh"); code != 0 || calls != "" {
@@ -162,8 +163,8 @@ func TestGitHubComment(t *testing.T) {
 	}
 }
 
-// TestPipelinesPinWhatTheyRun: no pipeline runs an action by a tag, which may move, or one that the pull request brings
-// along; and whoever may start a Task or a Workflow chooses neither its image nor its command.
+// TestPipelinesPinWhatTheyRun: no pipeline runs an action by tag, which may move, or an action from the pull request. A
+// user who may start a Task or a Workflow can choose neither its image nor its command.
 func TestPipelinesPinWhatTheyRun(t *testing.T) {
 	remote, pinned := regexp.MustCompile(`(?m)^ *(?:- )?uses: *([^.\s]\S*)`), regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40}$`)
 	parameters := regexp.MustCompile(`(?m)^ *(params|parameters):|\$\(params|\{\{`)

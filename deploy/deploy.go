@@ -1,5 +1,5 @@
-// Package deploy renders what runs Quorate in a Kubernetes cluster, from the kustomizations of this directory: the
-// same ones that overlays refer to.
+// Package deploy renders the manifests that run Quorate in a Kubernetes cluster, from the kustomizations in this
+// directory, which overlays also use.
 package deploy
 
 import (
@@ -25,41 +25,41 @@ var files embed.FS
 // Mode is how Quorate runs.
 type Mode string
 
-// The modes: a run every minute, one that is divided among pods, and two loops.
+// The modes: a run every minute, a run that is divided among pods, and two loops.
 const (
 	CronJob    Mode = "cronjob"
 	IndexedJob Mode = "indexed-job"
 	Loop       Mode = "loop"
 )
 
-// Modes are all of them.
+// Modes returns all modes.
 func Modes() []Mode { return []Mode{CronJob, IndexedJob, Loop} }
 
 const (
-	// Namespace is where Quorate runs.
+	// Namespace is the namespace in which Quorate runs.
 	Namespace = "quorate-system"
-	// Cluster is the source of a run that takes the custom resources themselves for the declaration.
+	// Cluster is the source of a run for which the custom resources themselves are the declarations.
 	Cluster = "cluster"
 )
 
-// Options say what is to run.
+// Options specify what to render.
 type Options struct {
 	Mode Mode
-	// Image is that of Quorate, as containers name it.
+	// Image is the Quorate image.
 	Image string
-	// Source, Branch and Path say where the clusters are declared. Without a branch, it is the one that HEAD names.
+	// Source, Branch and Path specify where the clusters are declared. Without a branch, HEAD is used.
 	Source, Branch, Path string
-	// Args are more arguments of "quorate run".
+	// Args are additional arguments of "quorate run".
 	Args []string
 	// Private mounts the Secret quorate-git, with the credentials of the source.
 	Private bool
-	// NetworkPolicy bounds what Quorate's pods reach.
+	// NetworkPolicy restricts the traffic of Quorate's pods.
 	NetworkPolicy bool
-	// Shards are how many pods an Indexed Job has; as many as deploy/indexed-job says if they are not given.
+	// Shards is the number of pods of an Indexed Job; zero keeps the number in deploy/indexed-job.
 	Shards int
 }
 
-// Render returns the objects in the order in which they can be applied, as YAML, one string each.
+// Render returns the objects as YAML, one string each, in the order in which they can be applied.
 func Render(o Options) ([]string, error) {
 	all := filesys.MakeFsInMemory()
 	if err := load(all); err != nil {
@@ -96,7 +96,7 @@ func write(all filesys.FileSystem, dir string, k kustomize.Kustomization) error 
 	return all.WriteFile(path.Join(dir, "kustomization.yaml"), text)
 }
 
-// load lays out the files as the source tree has them.
+// load lays out the files as in the source tree.
 func load(all filesys.FileSystem) error {
 	const definition = "/clusters/v1alpha1/crd"
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -121,10 +121,10 @@ func load(all filesys.FileSystem) error {
 	return nil
 }
 
-// literal is a value as it is: kustomize takes one pair of quotes away.
+// literal quotes a value, because kustomize removes one pair of quotes.
 func literal(key, value string) string { return key + "='" + value + "'" }
 
-// kustomization is the overlay that a person would write.
+// kustomization returns the overlay that a user would write.
 func (o Options) kustomization() (kustomize.Kustomization, error) {
 	k := kustomize.Kustomization{
 		Resources: []string{"../base"},
@@ -162,17 +162,17 @@ func (o Options) kustomization() (kustomize.Kustomization, error) {
 	return k, nil
 }
 
-// operation is one of a JSON patch (RFC 6902).
+// operation is a JSON patch operation (RFC 6902).
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// patch is the JSON patch of what runs Quorate, whose container is at that path.
+// patch returns the JSON patch of the workload whose container is at that path.
 func (o Options) patch(container string) (string, error) {
 	patch := []operation{{"replace", container + "/image", o.Image}}
-	if o.Source == Cluster { // what says how to read git would be refused
+	if o.Source == Cluster { // arguments for reading git would be rejected
 		path, branch := container+"/args/3", container+"/args/2"
 		patch = append(patch,
 			operation{"test", path, "--path=$(DIRECTORY)"}, operation{"remove", path, nil},

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What is rendered is what kustomize makes of the overlay that the documentation has people write.
+// Render returns what kustomize renders from the overlay in the documentation.
 func TestRender(t *testing.T) {
 	const jobPatch, loopPatch = "/spec/jobTemplate/spec/template/spec/containers/0/args/-", "/spec/template/spec/containers/0/args/-"
 	for mode, overlay := range map[Mode]string{
@@ -49,7 +49,7 @@ func addArg(kind, path string) string {
 	return fmt.Sprintf("patches:\n- target: {kind: %s, name: quorate}\n  patch: |\n    - {op: add, path: %s, value: --max-deletions=3}\n", kind, path)
 }
 
-// onDisk renders an overlay beside the directories of this one.
+// onDisk renders an overlay placed next to the directories of deploy.
 func onDisk(t *testing.T, overlay string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(".", "overlay-")
@@ -71,8 +71,8 @@ func onDisk(t *testing.T, overlay string) string {
 	return string(text)
 }
 
-// The number of shards is the same in all three places, the source may be the custom resources themselves, and a
-// NetworkPolicy comes where it is asked for.
+// The number of shards is the same in all three places, the source may be the custom resources themselves, and the
+// NetworkPolicy is optional.
 func TestRenderOptions(t *testing.T) {
 	rendered, err := Render(Options{Mode: IndexedJob, Image: "quorate", Source: Cluster, Shards: 7, NetworkPolicy: true})
 	if err != nil {
@@ -92,7 +92,7 @@ func TestRenderOptions(t *testing.T) {
 	}
 }
 
-// A branch may have quotes around its name.
+// A branch may have quotes in its name.
 func TestRenderQuotes(t *testing.T) {
 	for _, branch := range []string{`'main'`, `"main"`, `'`, `main`} {
 		rendered, err := Render(Options{Mode: CronJob, Image: "quorate", Branch: branch})
