@@ -1,4 +1,4 @@
-// Package etcdversion reads and compares versions of etcd.
+// Package etcdversion parses and compares etcd versions.
 package etcdversion
 
 import (
@@ -11,22 +11,22 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// Version of etcd, such as 3.6.16. The zero value stands for none.
+// Version is an etcd version, such as 3.6.16. The zero value means no version.
 type Version struct {
 	Major, Minor, Patch int
-	// Pre is what follows the patch where it is not a release: -rc.1.
+	// Pre is the pre-release suffix, such as -rc.1.
 	Pre string
 }
 
-// unreadable is a text that is no version. What it says is put together only where it is told: many
-// read versions that may be missing, and go on without.
+// unreadable is a text that is not a version. Its message is only built when needed, because many callers parse
+// versions that may be missing, and ignore the error.
 type unreadable struct{ text, form string }
 
 func (u unreadable) Error() string {
 	return fmt.Sprintf("read version %q: it is not of the form %s", u.text, u.form)
 }
 
-// Parse reads MAJOR.MINOR.PATCH, or a version before it, such as 3.6.0-rc.1.
+// Parse parses MAJOR.MINOR.PATCH, or a pre-release such as 3.6.0-rc.1.
 func Parse(text string) (Version, error) {
 	full := "v" + text
 	if semver.Canonical(full) != full {
@@ -39,11 +39,11 @@ func Parse(text string) (Version, error) {
 	return v, nil
 }
 
-// preReleases are what etcd calls its own versions that come before a release.
+// preReleases are etcd's own pre-release suffixes.
 var preReleases = []string{"-alpha", "-beta", "-rc", "-pre"}
 
-// ParseRunning reads what a program says that it is: a version, or one with what somebody adds who has
-// built it, such as 3.6.16+acme.1 or 3.6.16-k3s1, which stands for the release that it was built from.
+// ParseRunning parses the version that a program reports. A suffix added by a vendor, as in 3.6.16+acme.1 or
+// 3.6.16-k3s1, is dropped, which leaves the release that it was built from.
 func ParseRunning(text string) (Version, error) {
 	full := "v" + text
 	build := semver.Build(full)
@@ -58,8 +58,7 @@ func ParseRunning(text string) (Version, error) {
 	return v, nil
 }
 
-// numbers takes apart what is known to be well formed; the patch may be missing. It is false for
-// numbers that are too large.
+// numbers splits a well-formed version; the patch may be missing. It returns false for numbers that are too large.
 func numbers(text string) (v Version, ok bool) {
 	v.Pre = semver.Prerelease("v" + text)
 	rest, number := strings.TrimSuffix(text, v.Pre), ""
@@ -76,7 +75,7 @@ func numbers(text string) (v Version, ok bool) {
 	return v, true
 }
 
-// Must is the version in a text that is known to hold one.
+// Must parses a text that is known to be a version, and panics if it is not.
 func Must(text string) Version {
 	v, err := Parse(text)
 	if err != nil {
@@ -85,13 +84,13 @@ func Must(text string) Version {
 	return v
 }
 
-// String is what Parse reads.
+// String returns the form that Parse accepts.
 func (v Version) String() string {
 	return fmt.Sprintf("%d.%d.%d%s", v.Major, v.Minor, v.Patch, v.Pre)
 }
 
-// Compare is negative where v is older than o, and positive where it is newer. What is before a
-// release is older than it.
+// Compare returns a negative number if v is older than o, and a positive number if it is newer. A pre-release is older
+// than its release.
 func (v Version) Compare(o Version) int {
 	return cmp.Or(cmp.Compare(v.Major, o.Major), cmp.Compare(v.Minor, o.Minor), cmp.Compare(v.Patch, o.Patch),
 		semver.Compare("v0.0.0"+v.Pre, "v0.0.0"+o.Pre))
@@ -100,13 +99,13 @@ func (v Version) Compare(o Version) int {
 // AtLeast reports whether v is o or newer.
 func (v Version) AtLeast(o Version) bool { return v.Compare(o) >= 0 }
 
-// MajorMinor is the minor version that v is of.
+// MajorMinor returns the minor version of v.
 func (v Version) MajorMinor() MajorMinor { return MajorMinor{v.Major, v.Minor} }
 
-// MajorMinor is a minor version, such as 3.6. The zero value stands for none.
+// MajorMinor is a minor version, such as 3.6. The zero value means no version.
 type MajorMinor struct{ Major, Minor int }
 
-// ParseMajorMinor reads a minor version, or that of a version.
+// ParseMajorMinor parses a minor version, or the minor version of a version.
 func ParseMajorMinor(text string) (MajorMinor, error) {
 	full := "v" + text
 	if short := semver.MajorMinor(full); short == "" || short != full && semver.Canonical(full) != full {
@@ -119,18 +118,18 @@ func ParseMajorMinor(text string) (MajorMinor, error) {
 	return v.MajorMinor(), nil
 }
 
-// String is what ParseMajorMinor reads.
+// String returns the form that ParseMajorMinor accepts.
 func (m MajorMinor) String() string { return fmt.Sprintf("%d.%d", m.Major, m.Minor) }
 
-// Compare is negative where m is older than o, and positive where it is newer.
+// Compare returns a negative number if m is older than o, and a positive number if it is newer.
 func (m MajorMinor) Compare(o MajorMinor) int {
 	return cmp.Or(cmp.Compare(m.Major, o.Major), cmp.Compare(m.Minor, o.Minor))
 }
 
-// Next is the minor version that is so many steps newer.
+// Next returns the minor version that is the given number of steps newer.
 func (m MajorMinor) Next(steps int) MajorMinor { return MajorMinor{m.Major, m.Minor + steps} }
 
-// Steps is how many minor versions m is newer than o; many if the major versions differ.
+// Steps returns by how many minor versions m is newer than o; the number is large if the major versions differ.
 func (m MajorMinor) Steps(o MajorMinor) int {
 	if m.Major != o.Major {
 		return 100 * cmp.Compare(m.Major, o.Major)
