@@ -1,13 +1,13 @@
-// Package excerpt keeps the beginning or the end of what a program writes, however much that is.
+// Package excerpt keeps the beginning or the end of a program's output, however long it is.
 package excerpt
 
 import "sync"
 
-// size is how much is kept, in bytes.
+// size is the number of bytes that are kept.
 const size = 4 << 10
 
-// Head keeps the beginning of what is written to it. The zero value is ready for use, by several at a
-// time.
+// Head keeps the beginning of what is written to it. The zero value is ready for use, and it is safe for concurrent
+// use.
 type Head struct {
 	mu   sync.Mutex
 	text []byte
@@ -21,14 +21,14 @@ func (h *Head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the beginning.
+// String returns the beginning.
 func (h *Head) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return string(h.text)
 }
 
-// Tail keeps the end of what is written to it. The zero value is ready for use, by several at a time.
+// Tail keeps the end of what is written to it. The zero value is ready for use, and it is safe for concurrent use.
 type Tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -43,7 +43,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the end.
+// String returns the end.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

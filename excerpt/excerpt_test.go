@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestExcerpts: however it is written, the beginning and the end are those of all of it.
+// TestExcerpts: the beginning and the end do not depend on how the text is split into writes.
 func TestExcerpts(t *testing.T) {
 	chance := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
