@@ -1,4 +1,4 @@
-// Package visible makes text of strangers fit for terminals, logs and reports.
+// Package visible makes untrusted text safe for terminals, logs and reports.
 package visible
 
 import (
@@ -12,20 +12,20 @@ import (
 	"unicode/utf8"
 )
 
-// Is says whether all of s can be shown as it is.
+// Is reports whether all of s can be shown as it is.
 func Is(s string) bool { return !strings.ContainsFunc(s, isInvisible) }
 
-// IsFileName refuses what git can store and no honest repository holds: names that are paths,
-// and names that would garble a report.
+// IsFileName rejects names that git can store but no honest repository contains: names that are paths, and names that
+// would garble a report.
 func IsFileName(name string) bool {
 	return fs.ValidPath(name) && name != "." && path.Base(name) == name && IsPath(name)
 }
 
-// IsPath says whether a path can be shown as it is, and means the same everywhere: without
+// IsPath reports whether a path can be shown as it is and has the same meaning everywhere, so it must not contain
 // backslashes.
 func IsPath(name string) bool { return Is(name) && !strings.Contains(name, `\`) }
 
-// Text writes what a terminal would obey, or not show, as Go does.
+// Text escapes, as Go does, characters that a terminal would interpret or not show.
 func Text(s string) string {
 	if Is(s) {
 		return s
@@ -44,13 +44,12 @@ func Text(s string) string {
 
 func isInvisible(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }
 
-// Longest is how many bytes a Line has at most.
+// Longest is the maximum length of a Line, in bytes.
 const Longest = 8 << 10
 
-// Line makes of any text one line that a terminal shows as it is and a CI system takes for nothing
-// but text: what it would obey or not show is written as Go does, commands such as ##vso[…] and
-// ::error:: are broken up, and what is too long is cut in the middle. Doing it twice changes
-// nothing.
+// Line converts any text to one line that a terminal shows as it is and a CI system treats as plain text: control and
+// invisible characters are escaped as Go does, commands such as ##vso[…] and ::error:: are broken up, and a long text
+// is cut in the middle. Line is idempotent.
 func Line(s string) string {
 	s = Text(strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -58,7 +57,7 @@ func Line(s string) string {
 		}
 		return r
 	}, s))
-	for strings.Contains(s, "##") { // ### has two
+	for strings.Contains(s, "##") { // ### contains two
 		s = strings.ReplaceAll(s, "##", "# #")
 	}
 	if start := strings.TrimLeft(s, " "); strings.HasPrefix(start, "::") {
@@ -72,7 +71,7 @@ func Line(s string) string {
 	return strings.ToValidUTF8(start, "") + gap + strings.ToValidUTF8(end, "")
 }
 
-// Short is the beginning of a Line, of so many bytes at most. Doing it twice changes nothing.
+// Short returns a Line that is truncated to the given number of bytes. It is idempotent.
 func Short(s string, most int) string {
 	s = Line(s)
 	if len(s) <= most {
@@ -82,8 +81,7 @@ func Short(s string, most int) string {
 	return strings.ToValidUTF8(s[:most-len(gap)], "") + gap
 }
 
-// JSON writes what is not visible in a document of JSON, or is a command to a CI system, as
-// escapes, which mean the same.
+// JSON escapes invisible characters and CI commands in a JSON document without changing its meaning.
 func JSON(document []byte) []byte {
 	out := make([]byte, 0, len(document))
 	before := rune(0)

@@ -36,7 +36,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// What is short is the beginning of a line, and a line itself.
+// A shortened text is the beginning of a line, and is itself a line.
 func TestShort(t *testing.T) {
 	for name, text := range visibletest.Hostile {
 		for _, most := range []int{3, 4, 10, 100, 1000} {
@@ -52,7 +52,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// As JSON, any text means what it is.
+// The JSON encoding of any text has the same meaning.
 func TestJSON(t *testing.T) {
 	for name, text := range visibletest.Hostile {
 		document, err := json.Marshal(text)

@@ -1,5 +1,4 @@
-// Package visibletest has the texts that others may want to have printed, and says whether what was
-// printed is fit to be.
+// Package visibletest provides hostile texts, and checks whether printed output is safe.
 package visibletest
 
 import (
@@ -9,10 +8,10 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Mark is in each of the texts: what prints them prints it too.
+// Mark is contained in each text, so that printing a text also prints it.
 const Mark = "harmless"
 
-// Hostile are texts by what they are meant to do.
+// Hostile are texts by their intended effect.
 var Hostile = map[string]string{
 	"colours":                 "\x1b[31m" + Mark + "\x1b[0m",
 	"a title of the window":   "\x1b]0;owned\a" + Mark,
@@ -42,8 +41,8 @@ var Hostile = map[string]string{
 	"the end of a string":     Mark + `"} , {"x":"`,
 }
 
-// Unfit says what in a text a terminal or a CI system would obey, or not show, or that was not
-// printed at all; empty if nothing is.
+// Unfit returns what in the output a terminal or a CI system would interpret or not show, or that the output is
+// missing. It returns "" if the output is safe.
 func Unfit(printed string) string {
 	switch {
 	case !strings.Contains(printed, Mark):
@@ -68,7 +67,7 @@ func Unfit(printed string) string {
 	return ""
 }
 
-// Long reports whether a line of what was printed for people is longer than anybody reads.
+// Long reports whether a line of output for people is too long.
 func Long(printed string) bool {
 	for line := range strings.Lines(printed) {
 		if len(line) > visible.Longest+1<<10 {
