@@ -8,30 +8,30 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// share bounds what a run spends on passes over all clusters that nothing has called for: one part in so
-// many of its time.
+// share bounds the time that a run spends on passes over all clusters without a cause: one part in share.
 const share = 20
 
-// mostRechecks bounds how many clusters in a second a run looks at again of those that wait, whether they have changed
-// or not: something of one whose pods start changes several times a second. Of a thousand that are being founded,
-// each is then looked at every twenty seconds; one alone, whenever it changes.
+// mostRechecks bounds how many waiting clusters per second a run looks at again, whether or not they have changed:
+// objects of a cluster with starting pods change several times a second. With a thousand clusters being bootstrapped,
+// each is looked at every twenty seconds; a single one is looked at whenever it changes.
 const mostRechecks = 50
 
-// agenda says when a run looks at which cluster.
+// agenda determines when a run looks at which cluster.
 type agenda struct {
-	// rhythm is that of a loop; nil in a run that ends, which looks at what is done only with all the others.
+	// rhythm belongs to a loop. It is nil in a run that ends, which looks at finished clusters only together with all
+	// others.
 	rhythm *rhythm
-	// known are the clusters that the last pass over all has found, looked at or not, and those that have been declared
-	// since.
+	// known are the clusters that the last pass over all has found, whether or not it has looked at them, and those
+	// declared since.
 	known map[string]bool
-	// changed are those that have changed since they were looked at, and whether their declaration may have.
+	// changed are the clusters that have changed since the last look, and whether their declaration may have changed.
 	changed map[string]bool
-	// due is when each cluster that is looked at by itself is, if it does not change before.
+	// due is when each cluster must be looked at on its own if it does not change before.
 	due map[string]time.Time
-	// waiting are those that had to wait when they were last looked at, and until when they are left alone even if they
+	// waiting are the clusters that had to wait at the last look, and until when they are left alone even if they
 	// change.
 	waiting map[string]time.Time
-	// all is when all of them are, in case a change went unseen.
+	// all is when the next pass over all clusters is due, in case a change was missed.
 	all time.Time
 }
 
@@ -40,15 +40,16 @@ func newAgenda(r *rhythm) *agenda {
 		waiting: map[string]time.Time{}}
 }
 
-// next returns the clusters that a pass is worth it for now, which may be none; all says that the pass is to
-// be about every one.
+// next returns the clusters that need a pass now, which may be none. all reports that the pass must cover every
+// cluster.
 func (a *agenda) next(changes Changes, in *intake, busy map[string]bool) (wanted map[string]bool, all bool) {
 	all = in.fresh || !time.Now().Before(a.all)
 	a.takeNews(in)
 	if changes != nil {
 		changed, unseen := changes.Take()
 		for cluster, declaration := range changed {
-			// Whoever undoes what is done to a custom resource changes it each time, as doing it does.
+			// If something reverts our changes to the custom resource, each revert looks like a new declaration,
+			// as does each of our writes.
 			a.change(cluster, declaration && a.rhythm.undone(cluster) == 0)
 		}
 		all = all || unseen
@@ -59,7 +60,7 @@ func (a *agenda) next(changes Changes, in *intake, busy map[string]bool) (wanted
 	return a.wanted(busy), false
 }
 
-// takeNews notes of which clusters something else is declared.
+// takeNews marks the clusters with a changed declaration.
 func (a *agenda) takeNews(in *intake) {
 	for cluster := range in.news {
 		a.known[cluster] = true
@@ -68,19 +69,19 @@ func (a *agenda) takeNews(in *intake) {
 	clear(in.news)
 }
 
-// change notes that a cluster has changed, and whether its declaration may have.
+// change marks a cluster as changed, and records whether its declaration may have changed.
 func (a *agenda) change(cluster string, declaration bool) {
 	if !a.counts(cluster) {
-		return // a pass over all sees what is new; and what is not there may have any number of names
+		return // a pass over all finds new clusters, and unknown clusters could have any number of names
 	}
 	a.changed[cluster] = a.changed[cluster] || declaration
 	if declaration && a.rhythm != nil {
-		delete(a.due, cluster) // whatever it has failed with before
+		delete(a.due, cluster) // regardless of earlier failures
 		delete(a.rhythm.failures, cluster)
 	}
 }
 
-// wanted are the clusters that have changed, or are due, and are not being looked at.
+// wanted returns the clusters that have changed or are due, and are not being looked at.
 func (a *agenda) wanted(busy map[string]bool) map[string]bool {
 	now, wanted := time.Now(), map[string]bool{}
 	for cluster := range a.changed {
@@ -99,12 +100,12 @@ func (a *agenda) wanted(busy map[string]bool) map[string]bool {
 	return wanted
 }
 
-// counts reports whether a cluster is looked at by itself if it changes: a run that ends looks for none that its last
-// pass over all has not found.
+// counts reports whether a change of a cluster causes a look at it. A run that ends ignores clusters that its last pass
+// over all has not found.
 func (a *agenda) counts(cluster string) bool { return a.known[cluster] || a.rhythm != nil }
 
-// earliest is when a cluster that has changed may be looked at again. What is declared waits for nothing, also if it
-// was while the cluster was looked at as it had been declared before.
+// earliest returns when a changed cluster may be looked at again. A changed declaration never waits, even if it changed
+// during a look at the cluster with its previous declaration.
 func (a *agenda) earliest(cluster string) time.Time {
 	if a.changed[cluster] {
 		return time.Time{}
@@ -115,8 +116,8 @@ func (a *agenda) earliest(cluster string) time.Time {
 	return a.waiting[cluster]
 }
 
-// end notes what a pass about these clusters, or all, that took so long has found, and when to look again. One
-// that is not in its report is gone, or still being looked at.
+// end records the findings of a pass over these clusters, or over all, that took that long, and when to look again. A
+// cluster that is not in the report is gone or still being looked at.
 func (a *agenda) end(
 	in *intake, rep report.Report, wanted, busy map[string]bool, all bool, took time.Duration,
 ) {
@@ -126,7 +127,7 @@ func (a *agenda) end(
 		delete(a.due, cluster)
 	}
 	if rep.Error != "" && len(rep.Clusters)+len(rep.Others) == 0 && !rep.Unobserved {
-		// Nothing could be seen: what was to be done is to be done still, by the next pass over all.
+		// Nothing could be observed: the next pass over all must do what remains.
 		a.all = now.Add(resync)
 		return
 	}
@@ -149,9 +150,9 @@ func (a *agenda) end(
 	a.takeNews(in)
 }
 
-// await has those clusters wait that a pass could not be about, since it is not known yet what is declared of them:
-// for their source to be read, of which intake tells, or for it to be asked again. One that is being looked at may
-// still be then, and that look is older than what has changed: it stays changed.
+// await postpones the clusters that a pass had to skip because their declarations are not known yet: until their source
+// is read, which intake reports, or until it is asked again. If a cluster is still being looked at, that look is older
+// than the change, so that the cluster remains changed.
 func (a *agenda) await(in *intake, wanted, busy map[string]bool, all bool) {
 	if all {
 		maps.DeleteFunc(a.changed, func(cluster string, _ bool) bool { return !in.ready(cluster) && !busy[cluster] })
@@ -171,7 +172,7 @@ func (a *agenda) await(in *intake, wanted, busy map[string]bool, all bool) {
 	}
 }
 
-// earlier is the earlier one of two times.
+// earlier returns the earlier of two times.
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
@@ -179,7 +180,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// looked notes what was found of clusters, and when each is due again.
+// looked records what was found about clusters, and when each is due again.
 func (a *agenda) looked(entries []report.Cluster) {
 	now := time.Now()
 	for _, c := range entries {
@@ -200,7 +201,7 @@ func (a *agenda) looked(entries []report.Cluster) {
 	}
 }
 
-// late notes what was found of clusters that took longer.
+// late records what was found about stragglers.
 func (a *agenda) late(entries []report.Cluster) {
 	for _, c := range entries {
 		a.known[c.Key()] = true
@@ -208,10 +209,10 @@ func (a *agenda) late(entries []report.Cluster) {
 	a.looked(entries)
 }
 
-// lookAtAll has the next pass look at all clusters, at once.
+// lookAtAll makes the next pass cover all clusters immediately.
 func (a *agenda) lookAtAll() { a.all = time.Now() }
 
-// pause is the time until something is due that is not being looked at.
+// pause returns the time until a cluster that is not being looked at is due, or a pass over all.
 func (a *agenda) pause(busy map[string]bool) time.Duration {
 	next := a.all
 	for cluster, due := range a.due {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// told are changes of clusters that a test tells of.
+// told are changes of clusters that a test reports.
 type told struct {
 	woken    chan struct{}
 	clusters map[string]bool
@@ -24,7 +24,7 @@ func (c *told) Take() (clusters map[string]bool, all bool) {
 	return clusters, all
 }
 
-// A run looks at a cluster with nothing left to do when it begins, now and then, and before it ends.
+// A run looks at a cluster with nothing left to do at its start, occasionally, and before its end.
 func TestLooksAtWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b")
@@ -43,7 +43,7 @@ func TestLooksAtWhatIsLeft(t *testing.T) {
 	})
 }
 
-// A change leads to its cluster alone; one that was missed, to all.
+// A change causes a look at its own cluster only; a missed change, at all clusters.
 func TestLooksAtWhatHasChanged(t *testing.T) {
 	for _, c := range []struct {
 		changes told
@@ -57,7 +57,7 @@ func TestLooksAtWhatHasChanged(t *testing.T) {
 			l := slowClusters("ns/a", "ns/b", "ns/waits")
 			reconciler(&source{}, l).UntilConverged(t.Context())
 			waits := l.clusters["ns/waits"].world
-			waits.LockHolder, waits.Declared.SpecHash = "process 7 on elsewhere", "h2" // so the run goes on
+			waits.LockHolder, waits.Declared.SpecHash = "process 7 on elsewhere", "h2" // so that the run continues
 			a, b := l.clusters["ns/a"], l.clusters["ns/b"]
 			a.look, b.look = 0, 0
 			changes := c.changes
@@ -80,7 +80,7 @@ func TestLooksAtWhatHasChanged(t *testing.T) {
 	}
 }
 
-// One that is gone while something was left to do for it is not looked for again and again.
+// A cluster that is gone while something was left to do for it is not looked for again and again.
 func TestLooksNotAtWhatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/waits")
@@ -100,7 +100,7 @@ func TestLooksNotAtWhatIsGone(t *testing.T) {
 	})
 }
 
-// restless are clusters of which each changes ten times a second.
+// restless are clusters that each change ten times a second.
 type restless struct {
 	woken    chan struct{}
 	clusters map[string]bool
@@ -120,7 +120,7 @@ func (c restless) wake(ctx context.Context) {
 	}
 }
 
-// waitingClusters are so many clusters, ns/c0 and on, that wait for another process.
+// waitingClusters returns that many clusters, named ns/c0 and so on, that wait for another process.
 func waitingClusters(many int) *slowLive {
 	var names []string
 	for n := range many {
@@ -133,8 +133,8 @@ func waitingClusters(many int) *slowLive {
 	return l
 }
 
-// Clusters that only wait are looked at again no more often than a run has time for, however many they are, and however
-// often they change; few are looked at as often as they ask for.
+// A run looks at waiting clusters only as often as it has time for, however many they are and however often they
+// change; a few clusters are looked at whenever they change.
 func TestWaitsOfManyCostLittle(t *testing.T) {
 	for _, test := range []struct {
 		many  int
@@ -169,7 +169,7 @@ func TestWaitsOfManyCostLittle(t *testing.T) {
 	}
 }
 
-// What is declared of a cluster that waits among many, and changes all the time, is looked at as soon as it is known.
+// A changed declaration of one of many waiting clusters that change all the time is processed as soon as it is known.
 func TestDeclarationEndsAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := waitingClusters(600)
@@ -191,7 +191,7 @@ func TestDeclarationEndsAPause(t *testing.T) {
 	})
 }
 
-// So is what is declared of it while it is looked at for long.
+// The same applies to a declaration that changes during a long look at the cluster.
 func TestDeclarationWhileSlowEndsAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := waitingClusters(600)

@@ -11,12 +11,11 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// timeToTell is how long the report of a cluster may take. It is less than the 30 s that Kubernetes
-// gives a pod to stop.
+// timeToTell is the timeout for a cluster's report. It is less than the 30 s that Kubernetes gives a pod to stop.
 const timeToTell = 20 * time.Second
 
-// guarded returns the entry of one cluster that f makes. If f panics, all that the entry says is
-// the error, which is returned too: what was found out until then may be half of it.
+// guarded returns the entry of a cluster that f creates. If f panics, the entry contains only the error, which is also
+// returned: partial findings are discarded.
 func guarded(cluster Cluster, f func() report.Cluster) (entry report.Cluster, err error) {
 	err = panics.Catch(func() error {
 		entry = f()
@@ -29,8 +28,7 @@ func guarded(cluster Cluster, f func() report.Cluster) (entry report.Cluster, er
 	return entry, err
 }
 
-// act carries out an action. A panic is an error like others: what was done until then is not
-// known, as if the process had died.
+// act executes an action. A panic is returned as an error: how much was done is unknown, as if the process had died.
 func act(ctx context.Context, cluster Cluster, action decide.Action) (outcome report.Outcome, err error) {
 	err = panics.Catch(func() (err error) {
 		outcome, err = cluster.Do(ctx, action)
@@ -39,9 +37,8 @@ func act(ctx context.Context, cluster Cluster, action decide.Action) (outcome re
 	return outcome, err
 }
 
-// tell has the cluster report. A panic is an error like others. A pass that is told to stop once it
-// has decided still tells what it found: cut short there, it would have done something that nobody
-// is told about.
+// tell calls Report. A panic is returned as an error. A pass that is stopped after its decision still reports:
+// otherwise it could have acted without a report.
 func tell(
 	ctx context.Context, cluster Cluster, entry report.Cluster, source SourceState,
 ) (news []report.News, err error) {
@@ -54,7 +51,7 @@ func tell(
 	return news, err
 }
 
-// stack is for the log: where it was that something panicked. It is empty for other errors.
+// stack returns the stack of a panic, for the log, or an empty attribute for other errors.
 func stack(err error) slog.Attr {
 	if caught, is := errors.AsType[*panics.Error](err); is {
 		return slog.String("stack", caught.Stack)

@@ -9,30 +9,29 @@ import (
 )
 
 const (
-	// resync is the longest time between two passes of one run, in case a change went unseen.
+	// resync is the longest time between two passes of a run, in case a change was missed.
 	resync = 5 * time.Second
-	// pace is the shortest time between the starts of two passes that wait: changes come in bursts.
+	// pace is the shortest time between the starts of two passes after a change, because changes come in bursts.
 	pace = 100 * time.Millisecond
-	// again is when to try once more what changed nothing: etcd refuses some things until it is
+	// again is the pause before an action that changed nothing is repeated: etcd rejects some requests until it is
 	// ready for them.
 	again = 200 * time.Millisecond
-	// unobserved is when to try once more to observe anything.
+	// unobserved is the pause before observing again after nothing could be observed.
 	unobserved = time.Second
 )
 
-// UntilConverged repeats passes over one revision until every cluster is done or blocked, or ctx is
-// done. It waits for changes, not for time, and no cluster waits for another, or for a place that
-// has no say in it. Passes in between look only at the clusters that have changed or have something left to
-// do; the last one looks at all. The report is that of the last pass over each cluster; converged says
-// whether something was left to do. What failed in passing is tried again, so only the failures of the last
-// passes count.
+// UntilConverged repeats passes over one revision until every cluster is done or blocked, or ctx is done. It waits for
+// changes, not for time, and no cluster waits for another cluster or for a place that does not affect it. Intermediate
+// passes only look at clusters that have changed or have something left to do; the last pass covers all. The report
+// contains the last result for each cluster; converged reports whether nothing was left to do. Transient failures are
+// retried, so that only the failures of the last passes count.
 func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, converged bool) {
 	changes := r.Live.Changes(ctx)
 	return r.repeat(ctx, changes, r.begin(ctx, r.once), newAgenda(nil))
 }
 
-// repeat repeats passes as the agenda says: until every cluster is done or blocked, unless it is that of a loop,
-// or until ctx is done.
+// repeat repeats passes according to the agenda: until every cluster is done or blocked, except in a loop, or until ctx
+// is done.
 func (r *Reconciler) repeat(
 	ctx context.Context, changes Changes, in *intake, todo *agenda,
 ) (rep report.Report, converged bool) {
@@ -57,7 +56,7 @@ func (r *Reconciler) repeat(
 		switch {
 		case passes && todo.rhythm != nil:
 			r.passed(todo, in, rep, acted, all)
-		case todo.rhythm != nil || !passes && len(late) == 0: // there is no news
+		case todo.rhythm != nil || !passes && len(late) == 0: // nothing has changed
 		case in.reading() || !r.hasConverged(&rep, acted, todo):
 		case all:
 			recall(acted, &rep)
@@ -72,7 +71,7 @@ func (r *Reconciler) repeat(
 	}
 }
 
-// only returns whether a cluster is one of these; nil for all.
+// only returns a function that reports whether a cluster is in the set, or nil for all.
 func only(clusters map[string]bool) func(cluster string) bool {
 	if clusters == nil {
 		return nil
@@ -80,8 +79,8 @@ func only(clusters map[string]bool) func(cluster string) bool {
 	return func(cluster string) bool { return clusters[cluster] }
 }
 
-// hasConverged reports whether no cluster has anything left to do. One that is being looked at, as
-// it may be all the time, had nothing when it was last looked at, and has nothing now.
+// hasConverged reports whether no cluster has anything left to do. A cluster that is being looked at, which may always
+// be the case, must have had nothing left at the last look and after this one.
 func (r *Reconciler) hasConverged(rep *report.Report, acted map[string]*report.Outcome, todo *agenda) bool {
 	if !settled(*rep) || !r.stragglers.tells(*rep) {
 		return false
@@ -91,7 +90,7 @@ func (r *Reconciler) hasConverged(rep *report.Report, acted map[string]*report.O
 	return settled(*rep)
 }
 
-// takeLate adds to a report what has become of stragglers, and returns it.
+// takeLate adds the finished stragglers to a report, and returns them.
 func (r *Reconciler) takeLate(rep *report.Report, acted map[string]*report.Outcome) []report.Cluster {
 	late := *rep
 	if late.Clusters = r.stragglers.take(); len(late.Clusters) == 0 {
@@ -103,8 +102,8 @@ func (r *Reconciler) takeLate(rep *report.Report, acted map[string]*report.Outco
 	return late.Clusters
 }
 
-// ended is the report of a run that was told to stop: that of the passes before, with what the last
-// one has finished with, if there were any.
+// ended returns the report of a stopped run: the report of the earlier passes, updated with the clusters that the last
+// pass has finished.
 func (r *Reconciler) ended(rep, last report.Report, acted map[string]*report.Outcome) report.Report {
 	if rep.Clusters == nil {
 		rep, last = last, report.Report{}
@@ -118,7 +117,7 @@ func (r *Reconciler) ended(rep, last report.Report, acted map[string]*report.Out
 	return rep
 }
 
-// settled reports whether no further pass would do anything.
+// settled reports whether another pass would do nothing.
 func settled(rep report.Report) bool {
 	if rep.Unobserved {
 		return false
@@ -131,7 +130,7 @@ func settled(rep report.Report) bool {
 	return true
 }
 
-// recheck is the time until the next pass, if nothing changes before.
+// recheck returns the time until the next pass, if nothing changes before.
 func recheck(rep report.Report) time.Duration {
 	after := resync
 	if rep.Unobserved {
@@ -143,7 +142,7 @@ func recheck(rep report.Report) time.Duration {
 	return after
 }
 
-// soonest is the time after which a cluster is looked at again, if nothing changes before.
+// soonest returns the time after which a cluster is looked at again, if nothing changes before.
 func soonest(c report.Cluster) time.Duration {
 	switch {
 	case c.Error != "":
@@ -158,8 +157,8 @@ func soonest(c report.Cluster) time.Duration {
 	return resync
 }
 
-// wait waits for a change, for more to be known of what is declared, for a straggler, or for that
-// long, but after a change not shorter than until earliest; false if ctx is done first.
+// wait waits for a change, new declarations, a straggler, or the given time, and in any case until earliest. It returns
+// false if ctx is done first.
 func (r *Reconciler) wait(
 	ctx context.Context, in *intake, changes Changes, earliest time.Time, longest time.Duration,
 ) bool {
@@ -181,7 +180,7 @@ func (r *Reconciler) wait(
 	return ctx.Err() == nil
 }
 
-// woken is the channel of changes, if there can be any.
+// woken returns the channel of changes, or nil if there are no changes.
 func woken(changes Changes) <-chan struct{} {
 	if changes == nil {
 		return nil
@@ -198,7 +197,7 @@ func remember(acted map[string]*report.Outcome, rep report.Report) {
 	}
 }
 
-// recall puts the last change of the run beside each cluster that the last pass left alone.
+// recall adds the last change of the run to each cluster that the last pass did not act on.
 func recall(acted map[string]*report.Outcome, rep *report.Report) {
 	for i, c := range rep.Clusters {
 		if c.Outcome == nil {

@@ -14,7 +14,7 @@ import (
 // aging is a live side whose cluster has certificates.
 type aging struct {
 	*live
-	left []time.Duration // of 100 hours; the first one is the CA's
+	left []time.Duration // of 100 hours; the first is for the CA
 }
 
 func (l *aging) Observe(ctx context.Context, desired reconcile.Desired, wanted func(string) bool) (reconcile.Observed, error) {
@@ -40,8 +40,8 @@ func (c agingCluster) State(ctx context.Context) (decide.State, error) {
 	return s, err
 }
 
-// TestExpiryIsWarnedOf: whatever is decided, the report says which certificates are not good for
-// long, unless this very pass has renewed them.
+// TestExpiryIsWarnedOf: whatever the decision is, the report lists certificates that expire soon, unless this pass has
+// just renewed them.
 func TestExpiryIsWarnedOf(t *testing.T) {
 	for _, test := range []struct {
 		left []time.Duration

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// The report of each pass says what has become of every source that was read by then.
+// The report of each pass contains the result for every source that was read by then.
 func TestReportSaysWhatWasRead(t *testing.T) {
 	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	then := func() time.Time { return at }
@@ -27,7 +27,7 @@ func TestReportSaysWhatWasRead(t *testing.T) {
 	}
 }
 
-// Whatever a pass is about, its report knows of every cluster.
+// Whatever a pass covers, its report knows every cluster.
 func TestReportKnowsOfAllClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/waits")

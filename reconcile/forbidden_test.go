@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// forbidden is a live side of which nothing may be listed from some time on.
+// forbidden is a live side that cannot be listed from a certain time on.
 type forbidden struct {
 	*slowLive
 	from  time.Time
@@ -30,8 +30,8 @@ func (l *forbidden) Observe(
 	return reconcile.Observed{Desired: desired}, reconcile.SetupError{Err: errors.New("list pods: forbidden")}
 }
 
-// Where nothing may be listed any more, what is due or has changed is not asked for again without a pause; and a run
-// that ends does so.
+// If nothing can be listed any more, due or changed clusters are not retried without a pause. A run that is not
+// a loop ends with the error.
 func TestAsksNotAgainAndAgainWhatIsForbidden(t *testing.T) {
 	for _, loops := range []bool{false, true} {
 		for _, changes := range []bool{false, true} {

@@ -10,12 +10,12 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// lookedAt is a live side that remembers when it was observed, and cannot be in one pass.
+// lookedAt is a live side that records when it was observed, and that fails in one pass.
 type lookedAt struct {
 	*slowLive
 	start time.Time
 	when  []time.Duration
-	// forbidden is the pass for which a right is lost; none if it is 0.
+	// forbidden is the number of the pass without a required right, or 0 for none.
 	forbidden int
 }
 
@@ -27,7 +27,7 @@ func (l *lookedAt) Observe(ctx context.Context, d reconcile.Desired, wanted func
 	return l.slowLive.Observe(ctx, d, wanted)
 }
 
-// requireOften runs until all is done, and fails the test if nothing was looked at for long before that.
+// requireOften runs until everything is done, and fails the test if there was a long gap without a look before that.
 func (l *lookedAt) requireOften(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -40,7 +40,7 @@ func (l *lookedAt) requireOften(t *testing.T) {
 	}
 }
 
-// A right that is lost for one pass, which is about some clusters, makes the run forget nothing that is pending.
+// Losing a right during a pass over some clusters does not make the run forget pending clusters.
 func TestPendingIsRememberedWithoutRights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b")
@@ -51,8 +51,8 @@ func TestPendingIsRememberedWithoutRights(t *testing.T) {
 	})
 }
 
-// A slow cluster that was done, and turns out to have something left to do as the run is about to end, is looked
-// at again soon.
+// A slow cluster that was done, and turns out to have something left to do when the run is about to end, is looked at
+// again soon.
 func TestLateIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b")

@@ -9,12 +9,11 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Pass runs one pass over each cluster. All failures are in the report. Where some places are still
-// being read, the clusters in which these have no say come first, and the others once all is known.
+// Pass runs one pass over each cluster. All failures are in the report. While some places are still being read, the
+// pass first handles the clusters that they cannot affect, and the others once everything is known.
 //
-// Until its members are sealed, a cluster that is being founded could be founded once more by a
-// member that loses its volume; so with such clusters, passes go on until they are sealed or ctx is
-// done.
+// Until its members are sealed, a cluster that is being bootstrapped could be bootstrapped again by a member that loses
+// its volume, so passes over such clusters continue until they are sealed or ctx is done.
 func (r *Reconciler) Pass(ctx context.Context) report.Report {
 	in := r.begin(ctx, r.once)
 	rep := r.pass(ctx, in, nil)
@@ -30,7 +29,7 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 			return r.ended(rep, report.Report{}, acted)
 		}
 		if changes != nil {
-			changes.Take() // those that are being founded are looked at whatever has changed
+			changes.Take() // clusters being bootstrapped are looked at regardless of changes
 		}
 		in.look()
 		latest.Clusters = r.takeLate(&rep, acted)
@@ -51,8 +50,8 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 	return rep
 }
 
-// rest waits for something to do after what a single pass has found latest, or for the time to ask about places again;
-// false if ctx is done first.
+// rest waits until the latest report of a single pass leaves something to do, or until places are asked about again. It
+// returns false if ctx is done first.
 func (r *Reconciler) rest(
 	ctx context.Context, in *intake, changes Changes, latest report.Report, again time.Time,
 ) bool {
@@ -64,7 +63,7 @@ func (r *Reconciler) rest(
 	return longest <= 0 || r.wait(ctx, in, changes, earliest, longest)
 }
 
-// idle is what a report says of these clusters, but for those that are being looked at.
+// idle returns a report restricted to these clusters, without those that are being looked at.
 func (r *Reconciler) idle(clusters map[string]bool, rep report.Report) report.Report {
 	busy := r.stragglers.areBusy()
 	rep.Clusters = slices.DeleteFunc(slices.Clone(rep.Clusters),
@@ -74,7 +73,7 @@ func (r *Reconciler) idle(clusters map[string]bool, rep report.Report) report.Re
 
 func anyFounding(rep report.Report) bool { return len(foundingOf(rep)) > 0 }
 
-// foundingOf are the clusters of a report that are being founded.
+// foundingOf returns the clusters of a report that are being bootstrapped.
 func foundingOf(rep report.Report) map[string]bool {
 	founding := map[string]bool{}
 	for _, c := range rep.Clusters {
@@ -85,9 +84,8 @@ func foundingOf(rep report.Report) map[string]bool {
 	return founding
 }
 
-// replace puts what a later pass says in the place of what earlier ones did, but for the clusters
-// that it was not about. Of what it says twice of a cluster, as of one that was slow two times in a
-// row, the last counts.
+// replace replaces the report with that of a later pass, but keeps the clusters that the later pass did not cover. If
+// the later report contains a cluster twice, such as a cluster that was slow twice in a row, the last entry is used.
 func replace(rep *report.Report, later report.Report) {
 	about := keysOf(later)
 	later.Clusters = newest(later.Clusters)
@@ -101,7 +99,7 @@ func replace(rep *report.Report, later report.Report) {
 	}
 }
 
-// newest are the last entries about each cluster.
+// newest returns the last entry for each cluster.
 func newest(entries []report.Cluster) []report.Cluster {
 	told := map[string]bool{}
 	var list []report.Cluster
@@ -114,8 +112,8 @@ func newest(entries []report.Cluster) []report.Cluster {
 	return list
 }
 
-// replaceFinished does the same for a pass that was told to stop, with the clusters that it had
-// finished with by then, or nothing was known of.
+// replaceFinished does the same for a stopped pass, but only with the clusters that it had finished, or for which there
+// was no earlier entry.
 func replaceFinished(rep *report.Report, later report.Report) {
 	told, finished := keysOf(*rep), *rep
 	finished.Clusters = slices.DeleteFunc(later.Clusters,
@@ -131,7 +129,7 @@ func keysOf(rep report.Report) map[string]bool {
 	return keys
 }
 
-// knownOf are the clusters that a pass over all has found, also those that take longer.
+// knownOf returns the clusters that a pass over all has found, including stragglers.
 func knownOf(rep report.Report) map[string]bool {
 	known := keysOf(rep)
 	for _, cluster := range rep.Others {

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestPassThatFoundsStays: until its members are sealed, a cluster could be founded once more. A
-// single pass does not leave it like that.
+// TestPassThatFoundsStays: until its members are sealed, a cluster could be bootstrapped again. A single pass does not
+// leave it in that state.
 func TestPassThatFoundsStays(t *testing.T) {
 	l := oneCluster()
 	rep := reconciler(&source{}, l).Pass(t.Context())
@@ -26,7 +26,7 @@ func TestPassThatFoundsStays(t *testing.T) {
 	}
 }
 
-// TestPassTakesUpFounding: so does the pass after one that died in the middle.
+// TestPassTakesUpFounding: neither does the pass after one that died in the middle.
 func TestPassTakesUpFounding(t *testing.T) {
 	l := oneCluster()
 	l.worlds["a"].Do(decide.Bootstrap{Replicas: 3}, simulate.NoCrash)
@@ -36,8 +36,7 @@ func TestPassTakesUpFounding(t *testing.T) {
 	}
 }
 
-// TestPassStaysForNoOther: passes go on with the clusters that are being founded. What else there
-// is gets its one action.
+// TestPassStaysForNoOther: passes continue only for clusters that are being bootstrapped. All others get one action.
 func TestPassStaysForNoOther(t *testing.T) {
 	grown := worldOf("b")
 	l := &live{worlds: map[string]*simulate.World{"a": grown}}
@@ -53,7 +52,7 @@ func TestPassStaysForNoOther(t *testing.T) {
 	}
 }
 
-// TestPassThatFoundsRunsOutOfTime: it says that the founding is not finished.
+// TestPassThatFoundsRunsOutOfTime: the report says that the bootstrap is not finished.
 func TestPassThatFoundsRunsOutOfTime(t *testing.T) {
 	l := oneCluster()
 	l.worlds["a"].Unpullable = "3.6.16"
@@ -65,8 +64,8 @@ func TestPassThatFoundsRunsOutOfTime(t *testing.T) {
 	}
 }
 
-// TestPassThatIsToldToStopStillTells: what was decided is told of, in the status and in the report,
-// even if the pass is told to stop meanwhile.
+// TestPassThatIsToldToStopStillTells: a decision is reported in the status and in the report, even if the pass is
+// stopped in between.
 func TestPassThatIsToldToStopStillTells(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *reconcile.Reconciler) report.Report{
 		"one pass": func(ctx context.Context, r *reconcile.Reconciler) report.Report { return r.Pass(ctx) },
@@ -94,8 +93,8 @@ func TestPassThatIsToldToStopStillTells(t *testing.T) {
 	}
 }
 
-// TestPassLeavesWhatIsBlocked: a founding that needs a person, and one that has not begun, keep no
-// pass.
+// TestPassLeavesWhatIsBlocked: a bootstrap that needs manual action, and one that has not started, do not keep a pass
+// running.
 func TestPassLeavesWhatIsBlocked(t *testing.T) {
 	founding := decide.State{Record: decide.FoundingRecord("t", 1), Replicas: []decide.Replica{{}}}
 	for _, test := range []struct {

@@ -5,15 +5,14 @@ import (
 	"sync"
 )
 
-// Held reads a source once: however often it is asked, it gives what it gave at first, so that what is done is what
-// was planned.
+// Held reads a source only once and always returns the first result, so that a run acts on what was planned.
 type Held struct {
 	Source
 	once    sync.Once
 	desired Desired
 }
 
-// Fetch reads all declarations at the first call, and gives the same ones from then on.
+// Fetch reads all declarations on the first call, and returns the same ones from then on.
 func (h *Held) Fetch(ctx context.Context, early func(Desired)) Desired {
 	h.once.Do(func() { h.desired = h.Source.Fetch(ctx, early) })
 	return h.desired

@@ -8,44 +8,43 @@ import (
 	"time"
 )
 
-// ErrReading is why a Place is Unread that is still being read.
+// ErrReading is in Place.Unread while a place is still being read.
 var ErrReading = errors.New("it is still being read")
 
-// ErrGone is why it cannot be told whether a revision follows another that its source no longer has.
+// ErrGone is returned if a revision's ancestry is unknown because the source no longer has that revision.
 var ErrGone = errors.New("the source no longer has it")
 
-// intake is what a run knows so far of what is declared. Its places are read once in a run, and again and again
-// in a loop.
+// intake holds what a run knows about the declarations. A run reads its places once, and a loop reads them repeatedly.
 type intake struct {
 	desired Desired
-	// known brings what is known each time that it is more, or something else.
+	// known delivers the declarations whenever they have changed.
 	known <-chan Desired
-	// fresh: no pass over all has been made yet with what is known.
+	// fresh is set until a pass over all has used the current declarations.
 	fresh bool
-	// asking: of some places, the last pass did not know yet whether their revision follows what
-	// was applied before. It is looked for again after a pause, which grows.
+	// asking is set if the last pass did not know yet whether the revisions of some places follow what was applied
+	// before. They are asked about again after a pause, which grows.
 	asking bool
 	pause  time.Duration
-	// again is when they are asked again.
+	// again is when they are asked about again.
 	again time.Time
-	// unseen: the last pass could not list anything, whether another one may or not.
+	// unseen is set if the last pass could not list anything, whether or not another pass could.
 	unseen bool
-	// ready reports which clusters the last pass might look at.
+	// ready reports which clusters the last pass was allowed to look at.
 	ready func(cluster string) bool
-	// declared is what each place declared when it could last be read, by source and cluster, and news are the
-	// clusters, as namespace/name, of which that has changed since. They are nil in a run that reads once.
+	// declared holds what each place declared when it was last read, by source and cluster, and news holds the
+	// clusters, as namespace/name, whose declarations have changed since. Both are nil in a run that reads once.
 	declared map[string]Declaration
 	news     map[string]bool
-	// read are the places that could be read at least once.
+	// read are the places that have been read at least once.
 	read places
-	// untaken is what was news, and no pass has been about yet while its source counted.
+	// untaken are changes that no pass has covered yet while their source counted.
 	untaken map[change]bool
 }
 
 // places are names of places.
 type places map[string]bool
 
-// holds reports whether all places that can be read now are among these.
+// holds reports whether all places that are readable now are in the set.
 func (names places) holds(d Desired) bool {
 	return !slices.ContainsFunc(d.Sources, func(p Place) bool { return p.Unread == nil && !names[p.Name] })
 }
@@ -58,11 +57,11 @@ func (names places) add(d Desired) {
 	}
 }
 
-// change is that a source declares something else of a cluster, which may be nothing.
+// change is a changed declaration of a cluster by a source, or its removal.
 type change struct{ source, cluster string }
 
-// begin begins a run. It reads all places, and returns as soon as something is known that need not
-// wait for the others.
+// begin starts a run. It reads all places, and returns as soon as something is known that does not depend on the
+// others.
 func (r *Reconciler) begin(ctx context.Context, read func(context.Context, func(Desired))) *intake {
 	if r.stragglers = newStragglers(); r.failed == nil {
 		r.failed = map[string]bool{}
@@ -70,7 +69,7 @@ func (r *Reconciler) begin(ctx context.Context, read func(context.Context, func(
 	known := make(chan Desired, 1)
 	go read(ctx, func(d Desired) {
 		select {
-		case <-known: // what nobody has taken is of no use any more
+		case <-known: // discard an outdated value
 		default:
 		}
 		known <- d
@@ -78,7 +77,7 @@ func (r *Reconciler) begin(ctx context.Context, read func(context.Context, func(
 	return &intake{desired: <-known, known: known, fresh: true, pause: firstPause}
 }
 
-// firstPause is that before a place is asked again for the first time.
+// firstPause is the pause before places are asked about for the first time.
 const firstPause = time.Second / 2
 
 // once reads all places once.
@@ -93,23 +92,23 @@ func (r *Reconciler) fetched(d Desired) {
 		len(d.Problems))
 }
 
-// reading reports whether there is more to be known of some places.
+// reading reports whether more will be known about some places.
 func (in *intake) reading() bool { return in.asking || in.desired.reading() }
 
-// sees notes whether a pass could list anything, and returns what is declared by what it has seen.
+// sees records whether a pass could list anything, and returns the declarations that the pass has seen.
 func (in *intake) sees(observed Observed, err error) Desired {
 	in.unseen = err != nil
 	switch {
 	case !in.unseen:
 		return observed.Desired
 	case errors.As(err, &SetupError{}):
-		in.asking = false // no further pass is better off
+		in.asking = false // another pass would fail too
 	}
 	return in.desired
 }
 
-// passed notes what a pass about some clusters has found out about what is declared, and returns which ones it may look
-// at: those of which it is known what is declared, whatever may come.
+// passed records what a pass over some clusters has found out about the declarations. It returns which clusters the
+// pass may look at: those whose declarations are known and cannot be changed by places still being read.
 func (in *intake) passed(d Desired, about func(cluster string) bool) (ready func(cluster string) bool) {
 	in.fresh = false
 	in.asking = d.asks(in.desired) || in.asking && in.unseen
@@ -133,7 +132,7 @@ func (in *intake) passed(d Desired, about func(cluster string) bool) (ready func
 	return in.ready
 }
 
-// look takes in what has come, without waiting.
+// look receives new declarations, without waiting.
 func (in *intake) look() {
 	select {
 	case d := <-in.known:
@@ -142,8 +141,8 @@ func (in *intake) look() {
 	}
 }
 
-// take takes in what is known now. In a loop it calls for no pass over all, unless something was being read before, or
-// could not be read yet, of which nothing was known.
+// take stores the current declarations. In a loop, this does not require a pass over all, unless places were still
+// being read before, or a place is readable for the first time.
 func (in *intake) take(d Desired) {
 	in.fresh = in.fresh || in.declared == nil || in.desired.reading() || !in.read.holds(d)
 	in.desired, in.pause, in.again = d, firstPause, time.Time{}
@@ -151,8 +150,8 @@ func (in *intake) take(d Desired) {
 	in.probe(d)
 }
 
-// probe has the next pass be about one cluster of each source that declared something else while it did not count: it
-// may now, and such a pass finds out.
+// probe makes the next pass cover one cluster of each source that changed its declarations while it did not count: it
+// may count now, and such a pass finds out.
 func (in *intake) probe(d Desired) {
 	probed := map[string]bool{}
 	for c := range in.untaken {
@@ -162,8 +161,8 @@ func (in *intake) probe(d Desired) {
 	}
 }
 
-// note notes of which clusters something else is declared than before. What a place declares that cannot be read
-// is not known: it counts as unchanged until it can.
+// note records the clusters whose declarations have changed. The declarations of a place that cannot be read are
+// unknown, and count as unchanged until it can.
 func (in *intake) note(d Desired) {
 	if in.declared == nil {
 		return
@@ -195,9 +194,8 @@ func (in *intake) change(c Declaration) {
 	in.untaken[change{c.Source, c.key()}] = true
 }
 
-// askAgain is when places are asked again of which it is not known yet whether they follow; zero if there are none. The
-// pause before doubles each time, up to the longest time between two passes; passes about something else in between
-// change nothing in it.
+// askAgain returns when to ask again about the places whose ancestry is not known yet, or zero if there are none. The
+// pause doubles each time, up to the longest time between two passes; passes for other reasons do not affect it.
 func (in *intake) askAgain() time.Time {
 	if !in.asking {
 		return time.Time{}
@@ -208,8 +206,8 @@ func (in *intake) askAgain() time.Time {
 	return in.again
 }
 
-// asks reports whether some places are asked about: those of which a pass does not know yet whether they follow, while
-// read says that they have been read.
+// asks reports whether the pass does not know yet, for some place that has been read, if it follows what was applied.
+// read is the desired state before the pass.
 func (d Desired) asks(read Desired) bool {
 	return slices.ContainsFunc(d.Sources, func(p Place) bool {
 		if !errors.Is(p.Unread, ErrReading) {
@@ -222,9 +220,9 @@ func (d Desired) asks(read Desired) bool {
 
 func (d Desired) reading() bool { return errors.Is(d.Failure(), ErrReading) }
 
-// Ready are the clusters, as namespace/name, that are declared by places that have been read, where
-// no place that is still being read has a say: neither in a namespace of that place nor, since what
-// a place declares hangs together, in one of a place that shares a namespace with it.
+// Ready returns the clusters, as namespace/name, that are declared by places that have been read and that no unread
+// place can affect. An unread place affects its own namespaces and, because the declarations of a place belong
+// together, those of every place that shares a namespace with it.
 func (d Desired) Ready() []string {
 	var free []string
 	awaited := d.awaited()
@@ -236,8 +234,8 @@ func (d Desired) Ready() []string {
 	return free
 }
 
-// awaited are the names of the places that are still being read, and of those that share a
-// namespace with one of them.
+// awaited returns the names of the places that are still being read, and of those that share a namespace with an
+// awaited place.
 func (d Desired) awaited() []string {
 	var awaited []Place
 	rest := slices.Clone(d.Sources)
@@ -259,7 +257,7 @@ func (d Desired) awaited() []string {
 	return names
 }
 
-// overlap reports whether one namespace is in both.
+// overlap reports whether a namespace is in both.
 func (n Namespaces) overlap(other Namespaces) bool {
 	return len(n) == 0 || slices.ContainsFunc(n, other.Allow)
 }

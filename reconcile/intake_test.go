@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// slow is a source of two tenants. What the second one declares is known once the first one's
-// cluster has been reported as long as it takes.
+// slow is a source of two tenants. The second tenant's declarations arrive only after the first tenant's cluster has
+// been reported as converged.
 type slow struct{ reported chan report.Cluster }
 
 func (s slow) Fetch(ctx context.Context, early func(reconcile.Desired)) reconcile.Desired {
@@ -33,7 +33,7 @@ func (s slow) Follow(ctx context.Context, _ time.Duration, known func(reconcile.
 	known(s.Fetch(ctx, known))
 }
 
-// tenants declare ns/a and other/b, unless their source is unread for that reason.
+// tenants declares ns/a and other/b, unless their sources are unread for the given reasons.
 func tenants(one, two error) reconcile.Desired {
 	d := reconcile.Desired{Sources: []reconcile.Place{
 		{Name: "one", Revision: "main@sha1:1", Namespaces: reconcile.Namespaces{"ns"}, Unread: one},
@@ -55,8 +55,8 @@ func declared(source, cluster string) reconcile.Declaration {
 	return d
 }
 
-// A source that takes long holds up no cluster in which it has no say, in one pass as in many; and
-// its own has its turn as soon as it is read.
+// A slow source does not delay clusters that it cannot affect, in a single pass or in several. Its own clusters are
+// processed as soon as it is read.
 func TestSlowSource(t *testing.T) {
 	for name, run := range map[string]func(*reconcile.Reconciler) report.Report{
 		"pass": func(r *reconcile.Reconciler) report.Report { return r.Pass(t.Context()) },
@@ -98,7 +98,7 @@ func TestSlowSource(t *testing.T) {
 	}
 }
 
-// A run that ends while a source is being read says so.
+// A run that ends while a source is being read reports that.
 func TestStillReadingAtTheEnd(t *testing.T) {
 	l := &live{worlds: map[string]*simulate.World{"a": worldOf("a"), "other/b": worldOf("b")}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -113,12 +113,12 @@ func TestStillReadingAtTheEnd(t *testing.T) {
 	}
 }
 
-// Where a place that is being read has a say, clusters wait for it: in its namespaces, and in those
-// of places that share one with it.
+// Clusters wait for a place that is being read if it could affect them: in its namespaces, and in those of places that
+// share a namespace with it.
 func TestReady(t *testing.T) {
 	for name, c := range map[string]struct {
-		// namespaces of the sources a, b and c, each of which declares a cluster of its name in the
-		// first of them; none stands for all
+		// namespaces of the sources a, b and c, each of which declares a cluster of its own name in its first
+		// namespace; none means all
 		namespaces [3][]string
 		reading    string
 		want       string

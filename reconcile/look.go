@@ -9,11 +9,11 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// ErrNotAsked is why nothing is known of what sources declare: none was asked.
+// ErrNotAsked is the reason why declarations are unknown if no source was asked.
 var ErrNotAsked = errors.New("no source was asked")
 
-// Look observes every custom resource as it is, without a source, and says what each cluster is at.
-// An error says what could not be observed; the report has the rest.
+// Look observes every custom resource as it is, without a source, and reports the state of each cluster. The error
+// contains what could not be observed; the report contains the rest.
 func Look(ctx context.Context, live Live) (report.Report, error) {
 	observed, err := live.Observe(ctx, Desired{Live: true, Unread: ErrNotAsked}, nil)
 	if err != nil {
@@ -22,7 +22,7 @@ func Look(ctx context.Context, live Live) (report.Report, error) {
 	rep := report.Report{Planned: true, Clusters: make([]report.Cluster, len(observed.Clusters))}
 	all := inTurn(len(observed.Clusters), func(i int) {
 		c := observed.Clusters[i]
-		// The entry says why there is none.
+		// The entry contains the error.
 		rep.Clusters[i], _ = guarded(c, func() report.Cluster { return look(ctx, c) })
 	})
 	all()

@@ -13,36 +13,34 @@ import (
 )
 
 const (
-	// backOff is the pause before a cluster that has failed is looked at again. It doubles each time, up to
-	// longestBackOff.
+	// backOff is the pause before a failed cluster is looked at again. It doubles each time, up to longestBackOff.
 	backOff, longestBackOff = time.Second, time.Minute
-	// slots is in how many parts a loop looks at clusters that are well: each part that is large costs a list of
-	// all.
+	// slots is the number of groups in which a loop looks at healthy clusters: each large group costs a list of all.
 	slots = 4
-	// inARow is how many times in a row the same may be done to a cluster before it counts as undone each time, as by
-	// an admission webhook or another controller, and forgotten after how long nothing counts as in a row any more. It
-	// is more than the longest pause.
+	// inARow is how many times in a row the same action may be done to a cluster before it counts as being undone each
+	// time, for example by an admission webhook or another controller. forgotten is the time after which actions no
+	// longer count as consecutive. It is longer than the longest pause.
 	inARow, forgotten = 10, 2 * longestBackOff
-	// longestUnseen bounds how long a run that ends goes on without a pass over all.
+	// longestUnseen bounds how long a run that ends continues without a pass over all.
 	longestUnseen = time.Minute
 )
 
-// Rhythm says how often a loop looks at what nothing has called for.
+// Rhythm specifies how often a loop looks at clusters and sources without a cause.
 type Rhythm struct {
 	// Git is the pause before each source is asked again.
 	Git time.Duration
 	// Resync is the longest time between two passes over all clusters.
 	Resync time.Duration
-	// Etcd is the shortest time after which a cluster is looked at again that has nothing left to do and has
-	// not changed, but for passes over all.
+	// Etcd is the shortest time after which a cluster that has nothing left to do and has not changed is looked at
+	// again, except by passes over all.
 	Etcd time.Duration
-	// Lease is how long a cluster is left alone that another process acts on.
+	// Lease is how long a cluster is left alone while another process acts on it.
 	Lease time.Duration
 }
 
-// Loop repeats passes until ctx is done, and returns what was last found of each cluster. A cluster is looked at
-// when it or its declaration has changed, when something is left to do for it, and else as its rhythm says; one
-// that fails, after a pause that grows. Other loops may look after the same clusters at the same time.
+// Loop repeats passes until ctx is done, and returns the last result for each cluster. It looks at a cluster when the
+// cluster or its declaration has changed or something is left to do, and otherwise according to the rhythm; a failing
+// cluster is looked at after a growing pause. Other loops may handle the same clusters at the same time.
 func (r *Reconciler) Loop(ctx context.Context, often Rhythm) report.Report {
 	r.loops = true
 	changes := r.Live.Changes(ctx)
@@ -60,17 +58,17 @@ func (r *Reconciler) Loop(ctx context.Context, often Rhythm) report.Report {
 	return rep
 }
 
-// rhythm is that of a loop, and which clusters are out of it.
+// rhythm is the rhythm of a loop, with the clusters that deviate from it.
 type rhythm struct {
 	Rhythm
 	// took is how long the last pass over all took.
 	took time.Duration
-	// failures are the times in a row that looking at each cluster has come to nothing.
+	// failures counts the consecutive failed looks at each cluster.
 	failures map[string]int
-	// did is what was last done to each cluster.
+	// did is the last action on each cluster.
 	did map[string]deed
-	// partial are the passes over all in a row that could not see some of what there is, with the one before them that
-	// was about some clusters and met it first.
+	// partial counts the consecutive passes over all that could not observe everything, including a preceding pass over
+	// some clusters that encountered the problem first.
 	partial int
 }
 
@@ -81,7 +79,7 @@ type deed struct {
 	times int
 }
 
-// resync is the time from a pass over all that took that long to the next one.
+// resync returns the time from a pass over all that took that long to the next one.
 func (r *rhythm) resync(took time.Duration) time.Duration {
 	if r == nil {
 		return max(resync, min(share*took, longestUnseen))
@@ -90,8 +88,8 @@ func (r *rhythm) resync(took time.Duration) time.Duration {
 	return max(r.Resync, share*took)
 }
 
-// partly is the longest time to the next pass over all, by whether the last one could not see some of what there is:
-// it grows, as every such pass lists all the rest.
+// partly returns the longest time to the next pass over all, depending on whether the last one could not observe
+// everything. It grows, because every such pass lists all the rest.
 func (r *rhythm) partly(unobserved bool) time.Duration {
 	if !unobserved {
 		r.partial = 0
@@ -103,7 +101,7 @@ func (r *rhythm) partly(unobserved bool) time.Duration {
 
 func (r *rhythm) failing(cluster string) bool { return r != nil && r.failures[cluster] > 0 }
 
-// note notes what was done to a cluster.
+// note records what was done to a cluster.
 func (r *rhythm) note(c report.Cluster) {
 	if c.Outcome == nil || !c.Outcome.Changed {
 		return
@@ -115,7 +113,8 @@ func (r *rhythm) note(c report.Cluster) {
 	r.did[c.Key()] = d
 }
 
-// undone is how many times too often in a row the same was lately done to a cluster: somebody undoes it each time.
+// undone returns by how many times an action was recently repeated beyond inARow, which means that something undoes it
+// each time.
 func (r *rhythm) undone(cluster string) int {
 	if r == nil || time.Since(r.did[cluster].at) >= forgotten {
 		return 0
@@ -123,8 +122,8 @@ func (r *rhythm) undone(cluster string) int {
 	return max(r.did[cluster].times-inARow, 0)
 }
 
-// after is the time until a cluster of which this was found is looked at again, if nothing changes before, and
-// whether it is by itself.
+// after returns the time until a cluster with this result is looked at again if nothing changes before, and whether it
+// is looked at on its own.
 func (r *rhythm) after(c report.Cluster) (pause time.Duration, alone bool) {
 	if r == nil {
 		return soonest(c), c.Pending() || c.Error != ""
@@ -153,8 +152,8 @@ func (r *rhythm) after(c report.Cluster) (pause time.Duration, alone bool) {
 	return r.idle(), true
 }
 
-// idle is the time until a cluster is looked at again that has nothing left to do. Such clusters are looked at
-// together in parts, and the longer it takes to look at all of them, the more rarely.
+// idle returns the time until a cluster that has nothing left to do is looked at again. Such clusters are looked at in
+// groups, and less often the longer a look at all of them takes.
 func (r *rhythm) idle() time.Duration {
 	least := max(r.Etcd, share*r.took)
 	slot := max(least/slots, 1)
@@ -163,7 +162,7 @@ func (r *rhythm) idle() time.Duration {
 	return max(due.Truncate(slot).Sub(now), least)
 }
 
-// jitter is that time and up to half of it more.
+// jitter returns the time plus up to half of it.
 func jitter(d time.Duration) time.Duration { return d + rand.N(max(d/2, 1)) }
 
 // lockedElsewhere reports whether a cluster is left alone because another process acts on it.
@@ -171,8 +170,8 @@ func lockedElsewhere(c report.Cluster) bool {
 	return c.Decision.Rule == decide.LockedElsewhere && c.Decision.Verdict == decide.Wait
 }
 
-// passed notes what a pass of a loop was about, while some sources may still be read. After one over all, nothing is
-// kept of clusters that are gone.
+// passed records what a pass of a loop covered, while some sources may still be being read. After a pass over all, it
+// drops all state about clusters that are gone.
 func (r *Reconciler) passed(
 	todo *agenda, in *intake, rep report.Report, acted map[string]*report.Outcome, all bool,
 ) {

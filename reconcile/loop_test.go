@@ -20,7 +20,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// followed is a source that a test has declare something else now and then.
+// followed is a source whose declarations a test changes from time to time.
 type followed struct {
 	source
 	next chan reconcile.Desired
@@ -38,7 +38,7 @@ func (s *followed) Follow(ctx context.Context, _ time.Duration, known func(recon
 	}
 }
 
-// revision declares ns/a, ns/b and so on, each with the content that is given.
+// revision declares ns/a, ns/b and so on, each with the given content.
 func revision(contents ...string) reconcile.Desired {
 	d := reconcile.Desired{Sources: []reconcile.Place{{Name: "one", Revision: "main@sha1:1"}}}
 	for i, content := range contents {
@@ -49,7 +49,7 @@ func revision(contents ...string) reconcile.Desired {
 	return d
 }
 
-// events are changes that a test tells of while a loop runs.
+// events are changes that a test reports while a loop runs.
 type events struct {
 	woken chan struct{}
 	mu    sync.Mutex
@@ -66,7 +66,7 @@ func (e *events) Take() (map[string]bool, bool) {
 	return e.told.Take()
 }
 
-// tell tells of a change of a cluster, and whether it may be one of its declaration.
+// tell reports a change of a cluster, and whether its declaration may have changed.
 func (e *events) tell(cluster string, declaration bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -77,7 +77,7 @@ func (e *events) tell(cluster string, declaration bool) {
 	}
 }
 
-// looping is a loop over simulated clusters, in a bubble of its own.
+// looping is a loop over simulated clusters, in its own synctest bubble.
 type looping struct {
 	*testing.T
 	*slowLive
@@ -89,7 +89,7 @@ type looping struct {
 
 var seldom = reconcile.Rhythm{Git: 10 * time.Second, Resync: time.Hour, Etcd: 10 * time.Minute, Lease: 15 * time.Second}
 
-// loop starts a loop over these clusters, which have converged before, unless prepare says otherwise.
+// loop starts a loop over these clusters, which have already converged unless prepare changes them.
 func loop(t *testing.T, often reconcile.Rhythm, prepare func(*slowLive), names ...string) *looping {
 	l := &looping{T: t, slowLive: slowClusters(names...), git: &followed{next: make(chan reconcile.Desired, 1)}, events: newEvents()}
 	reconciler(&source{}, l.slowLive).UntilConverged(t.Context())
@@ -111,7 +111,7 @@ func loop(t *testing.T, often reconcile.Rhythm, prepare func(*slowLive), names .
 	return l
 }
 
-// start starts a loop, and returns what stops it and waits for its end.
+// start starts a loop, and returns a function that stops it and waits for its end.
 func start(t *testing.T, r *reconcile.Reconciler, often reconcile.Rhythm) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -125,7 +125,7 @@ func start(t *testing.T, r *reconcile.Reconciler, often reconcile.Rhythm) (stop 
 	}
 }
 
-// looks are when a cluster was looked at since it was last asked.
+// looks returns the intervals between looks at a cluster since the last call.
 func (l *looping) looks(cluster string) []time.Duration {
 	synctest.Wait()
 	l.mu.Lock()
@@ -139,7 +139,7 @@ func (l *looping) looks(cluster string) []time.Duration {
 	return gaps
 }
 
-// wantLooks wants that many looks at each cluster, in the order of their names, since it was last asked.
+// wantLooks requires that many looks at each cluster, in the order of their names, since the last call.
 func (l *looping) wantLooks(when string, want ...int) {
 	l.Helper()
 	for i, n := range want {
@@ -149,7 +149,7 @@ func (l *looping) wantLooks(when string, want ...int) {
 	}
 }
 
-// A loop looks at all once, then at a cluster alone that has changed, or is declared in another way.
+// A loop looks at all clusters once, and then only at clusters that have changed or whose declarations have.
 func TestLoopLooksAtWhatHasChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b", "ns/c")
@@ -178,7 +178,7 @@ func TestLoopLooksAtWhatHasChanged(t *testing.T) {
 	})
 }
 
-// A cluster that is well is looked at no more often than is asked for, and not together with all others.
+// A healthy cluster is looked at no more often than configured, and not together with all others.
 func TestLoopLooksAtWhatIsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names []string
@@ -205,15 +205,15 @@ func TestLoopLooksAtWhatIsWell(t *testing.T) {
 				t.Errorf("%d of 26 were looked at at once, at %s", n, when)
 			}
 		}
-		if len(at) > 10*60/7 { // lists are few, too: there is one for each time
+		if len(at) > 10*60/7 { // lists are also rare: there is one for each time
 			t.Errorf("there were %d lists", len(at))
 		}
 		l.stop()
 	})
 }
 
-// A cluster that fails is looked at after a pause that grows, whatever happens to its objects, but at once when
-// its declaration changes; and it holds up no other.
+// A failing cluster is looked at after a growing pause, whatever happens to its objects, but immediately when its
+// declaration changes. It does not delay others.
 func TestLoopBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].failsAt = 1 }, "ns/a", "ns/b")
@@ -250,8 +250,8 @@ func TestLoopBacksOff(t *testing.T) {
 	})
 }
 
-// A cluster that another process acts on is left alone until its lease runs out or it changes, and only the other
-// one tells of it.
+// A cluster that another process acts on is left alone until its lease expires or it changes, and only the other
+// process reports on it.
 func TestLoopStandsBy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a *slowCluster
@@ -278,8 +278,8 @@ func TestLoopStandsBy(t *testing.T) {
 	})
 }
 
-// One of two loops that cannot observe a cluster, as for want of a right or of time, says nothing of it while the other one
-// acts: what the two told would contradict each other, pass after pass.
+// If one of two loops cannot observe a cluster, for example because of missing rights or a timeout, it does not report
+// on the cluster while the other one acts: the two reports would contradict each other in every pass.
 func TestLoopTellsNothingBesideTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a *slowCluster
@@ -304,8 +304,8 @@ func TestLoopTellsNothingBesideTheHolder(t *testing.T) {
 	})
 }
 
-// A push of which it is not known yet whether it follows what was applied is taken up as soon as that is known,
-// and holds up no cluster of another source.
+// A push whose ancestry is not known yet is processed as soon as it is known, and does not delay clusters of other
+// sources.
 func TestLoopAsksWhetherItFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b")
@@ -331,7 +331,7 @@ func TestLoopAsksWhetherItFollows(t *testing.T) {
 	})
 }
 
-// A loop is alive as long as it goes on, and ready once all has been seen and as long as anything is.
+// A loop is alive as long as it makes progress. It is ready once it has seen everything and as long as it can list.
 func TestLoopIsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reconciler(&source{}, oneCluster())
@@ -357,20 +357,20 @@ func TestLoopIsWell(t *testing.T) {
 	})
 }
 
-// A loop that is told to stop in the middle of an action ends once the action has.
+// A loop that is stopped in the middle of an action ends after the action.
 func TestLoopStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) {
 			l.clusters["ns/a"].acts, l.clusters["ns/a"].world.Declared.SpecHash = time.Second, "h2"
 		}, "ns/a")
-		l.stop() // slowLive notes what happens afterwards
+		l.stop() // slowLive records what happens afterwards
 		if l.clusters["ns/a"].acting {
 			t.Error("the action is still under way")
 		}
 	})
 }
 
-// passing are clusters that come and go: in each list there are others.
+// passing are clusters that come and go: each list contains different ones.
 type passing struct {
 	lists int
 	heap  map[int]uint64
@@ -398,7 +398,7 @@ func (p *passing) Observe(_ context.Context, desired reconcile.Desired, _ func(s
 func (p *passing) Changes(context.Context) reconcile.Changes { return always{} }
 func (p *passing) Close(context.Context) error               { return nil }
 
-// brief is a cluster that is there in one list.
+// brief is a cluster that exists in a single list.
 type brief struct {
 	fleetCluster
 	name  string
@@ -418,7 +418,7 @@ func (c *brief) Do(context.Context, decide.Action) (report.Outcome, error) {
 	return report.Outcome{Changed: true}, nil
 }
 
-// Ten thousand passes hold no more than a thousand do, whatever comes and goes.
+// Ten thousand passes use no more memory than a thousand, whatever clusters come and go.
 func TestLoopHoldsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

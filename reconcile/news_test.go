@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// settling is a live side that says who declares a cluster, as clusters.Live does.
+// settling is a live side that determines who declares a cluster, as clusters.Live does.
 type settling struct {
 	*slowLive
 	before string
@@ -23,7 +23,7 @@ func (s settling) Observe(ctx context.Context, d reconcile.Desired, wanted func(
 	return seen, err
 }
 
-// both declare ns/a; two has ns/b as well, of that content.
+// both returns declarations in which both sources declare ns/a, and source two also declares ns/b with that content.
 func both(content string) reconcile.Desired {
 	d := reconcile.Desired{Sources: []reconcile.Place{{Name: "one", Revision: "main@sha1:1"}, {Name: "two", Revision: "main@sha1:1"}}}
 	for _, c := range []struct{ source, cluster, content string }{{"one", "ns/a", "x"}, {"two", "ns/a", "x"}, {"two", "ns/b", content}} {
@@ -34,7 +34,7 @@ func both(content string) reconcile.Desired {
 	return d
 }
 
-// A cluster that two sources declare is not looked at with each push of one of them about another cluster.
+// A cluster that two sources declare is not looked at again when one of them pushes a change to a different cluster.
 func TestTwiceDeclaredIsNoNews(t *testing.T) {
 	for _, before := range []string{"one", ""} {
 		synctest.Test(t, func(t *testing.T) {
@@ -61,14 +61,15 @@ func TestTwiceDeclaredIsNoNews(t *testing.T) {
 	}
 }
 
-// setRefuses has lists refuse a source from now on, or none.
+// setRefuses makes lists refuse a source from now on, or none.
 func (l *slowLive) setRefuses(about string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refuses = func(int) string { return about }
 }
 
-// What a source no longer declares that was refused, or could not be read, since the loop began is news once it counts.
+// If a source has been refused or unreadable since the loop began, clusters that it has stopped declaring are processed
+// once it counts.
 func TestRemovedWhileRefusedFromTheStart(t *testing.T) {
 	for _, what := range []string{"refused", "unread"} {
 		t.Run(what, func(t *testing.T) {
@@ -100,7 +101,8 @@ func TestRemovedWhileRefusedFromTheStart(t *testing.T) {
 	}
 }
 
-// What a source declared while it was refused is news, also if a pass about another cluster is the first in which it counts.
+// A declaration that changed while its source was refused is processed, even if a pass over a different cluster is the
+// first in which the source counts.
 func TestCountsInAPassAboutAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b")
@@ -120,7 +122,7 @@ func TestCountsInAPassAboutAnother(t *testing.T) {
 	})
 }
 
-// What was declared of a cluster while it was looked at, and then refused, is news once it counts.
+// A declaration that changed during a look at its cluster, and was then refused, is processed once it counts.
 func TestRefusedOnceTheLookIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b")
@@ -129,12 +131,12 @@ func TestRefusedOnceTheLookIsOver(t *testing.T) {
 		l.mu.Unlock()
 		l.events.tell("ns/a", false)
 		time.Sleep(3 * time.Second)
-		l.git.next <- revision("y", "x") // while it is looked at
+		l.git.next <- revision("y", "x") // during the look
 		time.Sleep(time.Second)
-		l.events.tell("ns/b", false) // a pass about another
+		l.events.tell("ns/b", false) // a pass over a different cluster
 		time.Sleep(time.Second)
 		l.setRefuses("one")
-		time.Sleep(time.Minute) // looked at as it was applied last
+		time.Sleep(time.Minute) // looked at as last applied
 		l.looks("ns/a")
 		l.setRefuses("")
 		l.git.next <- revision("y", "x")
@@ -146,7 +148,7 @@ func TestRefusedOnceTheLookIsOver(t *testing.T) {
 	})
 }
 
-// While a source is refused for good, what it declares in another way is not all looked at whenever another one pushes.
+// While a source is permanently refused, its changed clusters are not all looked at whenever another source pushes.
 func TestRefusedForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names []string
@@ -203,7 +205,8 @@ func TestRefusedForGood(t *testing.T) {
 	})
 }
 
-// What a source declares while it is refused, or asked about until it cannot be read, is news once it counts.
+// Declarations that changed while their source was refused, or was asked about until it became unreadable, are
+// processed once it counts.
 func TestWhatWasNotTakenUpIsNews(t *testing.T) {
 	outage := reconcile.Desired{Sources: []reconcile.Place{{Name: "one", Unread: errors.New("no route to host")}}}
 	for name, meanwhile := range map[string]func(*looping){

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestPanicStaysWithItsCluster: whatever panics for one cluster is that cluster's error, with the
-// stack in the log, and the others go on.
+// TestPanicStaysWithItsCluster: a panic for one cluster becomes that cluster's error, with the stack in the log, and
+// the others continue.
 func TestPanicStaysWithItsCluster(t *testing.T) {
 	for _, method := range []string{"Warnings", "State", "Do", "Report"} {
 		t.Run(method, func(t *testing.T) {
@@ -50,7 +50,7 @@ func checkBurst(t *testing.T, rep report.Report, method string) {
 	}
 }
 
-// TestPanicIsReported: the status of a cluster tells that what was to be done panicked.
+// TestPanicIsReported: the status of a cluster reports that its action panicked.
 func TestPanicIsReported(t *testing.T) {
 	l := oneCluster()
 	r := reconciler(&source{}, l)
@@ -62,7 +62,7 @@ func TestPanicIsReported(t *testing.T) {
 	}
 }
 
-// TestLookOutlivesPanic: so it is for who only looks.
+// TestLookOutlivesPanic: the same applies to Look.
 func TestLookOutlivesPanic(t *testing.T) {
 	for _, method := range []string{"Warnings", "State"} {
 		l := &live{worlds: map[string]*simulate.World{"a": worldOf("a"), "b": worldOf("b")}, bursts: map[string]string{"a": method}}

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// partly is a live side of which one namespace cannot be listed.
+// partly is a live side in which one namespace cannot be listed.
 type partly struct{ lists int }
 
 func (p *partly) Observe(_ context.Context, d reconcile.Desired, wanted func(string) bool) (reconcile.Observed, error) {
@@ -27,7 +27,7 @@ func (p *partly) Observe(_ context.Context, d reconcile.Desired, wanted func(str
 func (*partly) Changes(context.Context) reconcile.Changes { return newEvents() }
 func (*partly) Close(context.Context) error               { return nil }
 
-// Where one namespace cannot be listed, as its owner may have it, all others are not listed each second for that.
+// If one namespace cannot be listed, which its owner may cause, the loop does not list all the others every second.
 func TestLoopBacksOffFromWhatItCannotList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -41,7 +41,7 @@ func TestLoopBacksOffFromWhatItCannotList(t *testing.T) {
 	})
 }
 
-// once is a live side of which a list for a pass over some clusters does not show one namespace, once.
+// once is a live side that once fails to list a namespace for a pass over some clusters.
 type once struct {
 	*slowLive
 	failed bool
@@ -62,8 +62,8 @@ func (o *once) Observe(ctx context.Context, d reconcile.Desired, wanted func(str
 	return seen, err
 }
 
-// What has changed in a namespace that could not be listed for a moment is looked at soon, not with the next pass over
-// all that would be due anyway.
+// A change in a namespace that briefly could not be listed is processed soon, and not only in the next regular pass
+// over all.
 func TestLoopLooksAgainAtWhatItCouldNotList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := slowClusters("ns/a", "other/b")

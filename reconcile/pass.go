@@ -25,33 +25,31 @@ type Reconciler struct {
 	Source Source
 	Live   Live
 	Log    *slog.Logger
-	// Plan makes every pass end before Do: nothing is written.
+	// Plan makes every pass end before Do, so that nothing is written.
 	Plan bool
-	// ClusterTimeout is how long each cluster has in a pass; zero stands for the constant of that
-	// name.
+	// ClusterTimeout is the time limit for each cluster in a pass; zero means the constant of that name.
 	ClusterTimeout time.Duration
-	// Approval keeps to what a person has approved; nil approves everything.
+	// Approval restricts actions to what was approved; nil approves everything.
 	Approval approval.Approval
-	// Progress, if set, is called with the report of each pass as it ends and how long it took; and
-	// of clusters that took longer once they are done, with zero.
+	// Progress, if set, is called at the end of each pass with its report and duration, and for finished stragglers
+	// with a duration of zero.
 	Progress func(rep report.Report, took time.Duration)
-	// Steps, if set, is told of each step as it begins and ends.
+	// Steps, if set, is called when each step begins and ends.
 	Steps steps.Hook
 
-	// said is what was last logged of each cluster, so that a run of many passes says each thing
-	// once.
+	// said is what was last logged about each cluster, so that a run of many passes logs each message once.
 	said sync.Map
-	// failed are the clusters that failed when they were last looked at.
+	// failed are the clusters that failed at the last look.
 	failed     map[string]bool
 	stragglers *stragglers
-	// loops: other processes may look after the same clusters all the time.
+	// loops is set if other processes may handle the same clusters at any time.
 	loops bool
 	pulse pulse
 }
 
-// passOver runs one pass over the clusters that are wanted; nil wants all of which it is known what is
-// declared. Each is observed, acted on and reported in one go, so that none waits for another, and
-// the pass waits for none longer than its turn.
+// passOver runs one pass over the wanted clusters; nil means all clusters whose declarations are known. Each cluster is
+// observed, acted on and reported independently, so that none waits for another, and the pass waits for each cluster at
+// most for its turn.
 func (r *Reconciler) passOver(ctx context.Context, in *intake, wanted func(key string) bool) report.Report {
 	began, busy := time.Now(), r.stragglers.areBusy()
 	observed, err := r.list(ctx, in.desired, wanted)
@@ -95,7 +93,7 @@ func (r *Reconciler) passOver(ctx context.Context, in *intake, wanted func(key s
 	return rep
 }
 
-// place says of clusters where they are declared.
+// place sets where each cluster is declared.
 func place(clusters []report.Cluster, declared []Declaration) {
 	where := map[string]report.Problem{}
 	for _, d := range declared {
@@ -106,7 +104,7 @@ func place(clusters []report.Cluster, declared []Declaration) {
 	}
 }
 
-// others are the clusters that a report says nothing of.
+// others returns the clusters that are not in a report.
 func others(clusters []Cluster, rep report.Report) []string {
 	var list []string
 	told := keysOf(rep)
@@ -118,7 +116,7 @@ func others(clusters []Cluster, rep report.Report) []string {
 	return list
 }
 
-// seen notes what has become of the clusters of a report, and shows it to whoever follows the run.
+// seen records which clusters of a report have failed, and passes the report to Progress.
 func (r *Reconciler) seen(rep report.Report, took time.Duration) {
 	for _, c := range rep.Clusters {
 		r.failed[c.Key()] = c.Error != ""
@@ -128,10 +126,10 @@ func (r *Reconciler) seen(rep report.Report, took time.Duration) {
 	}
 }
 
-// inLine are the wanted clusters in the order in which they are looked at: namespaces take turns,
-// so that one full of clusters costs the others no more time than one of theirs; and of each those
-// come first that failed in the pass before, or were not well when they were last told about. It is
-// a matter of time alone; what is decided does not depend on it.
+// inLine returns the wanted clusters in the order in which they are looked at. Namespaces take turns, so that a
+// namespace with many clusters does not delay the others by more than one of its clusters. Within a namespace, clusters
+// that failed in the previous pass or were unhealthy in the last report come first. The order only affects timing, not
+// decisions.
 func (r *Reconciler) inLine(clusters []Cluster, wanted func(key string) bool) []Cluster {
 	first, last := map[string][]Cluster{}, map[string][]Cluster{}
 	for _, c := range clusters {
@@ -150,7 +148,7 @@ func (r *Reconciler) inLine(clusters []Cluster, wanted func(key string) bool) []
 	return interleaved(first)
 }
 
-// interleaved takes one of each list in turn, in the order of their keys.
+// interleaved takes one element of each list in turn, in the order of the keys.
 func interleaved[T any](lists map[string][]T) []T {
 	var all []T
 	for keys, n := slices.Sorted(maps.Keys(lists)), 0; len(keys) > 0; n++ {
@@ -162,7 +160,7 @@ func interleaved[T any](lists map[string][]T) []T {
 	return all
 }
 
-// reconcile decides for one cluster, does it, and reports.
+// reconcile decides for one cluster, executes the action, and reports.
 func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source SourceState) report.Cluster {
 	entry := report.Cluster{Warnings: cluster.Warnings()}
 	entry.Namespace, entry.Name = cluster.Identity()
@@ -197,10 +195,10 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	}
 	warnOfCertificates(&entry)
 	if failures != nil && ctx.Err() != nil {
-		return entry // told to stop in the middle of the action: the next pass sees what has become of it
+		return entry // stopped in the middle of the action: the next pass observes the outcome
 	}
 	if r.loops && lockedElsewhere(entry) {
-		return entry // whoever holds the lease tells of the cluster: two that told of it would contradict each other
+		return entry // the lease holder reports on the cluster; a second report could contradict it
 	}
 	entry.News, err = r.tell(ctx, cluster, entry, source)
 	if r.isNewError(entry.Key()+" report", err) {
@@ -213,8 +211,8 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	return entry
 }
 
-// tellUnobserved has a cluster itself say that it cannot be observed: else it goes on saying what an earlier pass saw.
-// Where another loop acts on the cluster, that one sees it, and tells of it.
+// tellUnobserved reports in the cluster's status that it cannot be observed, because otherwise the status would keep
+// what an earlier pass saw. If another loop acts on the cluster, that loop observes and reports it.
 func (r *Reconciler) tellUnobserved(
 	ctx context.Context, log *slog.Logger, cluster Cluster, entry report.Cluster, source SourceState,
 ) {
@@ -224,7 +222,7 @@ func (r *Reconciler) tellUnobserved(
 	}
 }
 
-// approve has an action that nobody has approved become a Block.
+// approve replaces an action that is not approved with a Block.
 func (r *Reconciler) approve(entry *report.Cluster) {
 	d := entry.Decision
 	if r.Approval == nil || d.Verdict != decide.Act {
@@ -235,8 +233,8 @@ func (r *Reconciler) approve(entry *report.Cluster) {
 	}
 }
 
-// compare adds what differs between what lives and what is declared, unless all is done. That it cannot be had hides
-// nothing else.
+// compare adds the differences between the live state and the declaration, unless everything is done. If it fails, it
+// only adds a warning.
 func compare(cluster Cluster, entry *report.Cluster) {
 	if entry.Decision.Verdict == decide.Done {
 		return
@@ -250,8 +248,8 @@ func compare(cluster Cluster, entry *report.Cluster) {
 	}
 }
 
-// foretell adds the road that lies before the cluster, unless all is done or blocked. That it cannot be had hides
-// nothing else.
+// foretell adds the cluster's predicted road, unless everything is done or blocked. If it fails, it only adds a
+// warning.
 func foretell(entry *report.Cluster) {
 	if entry.Decision.Verdict != decide.Act && entry.Decision.Verdict != decide.Wait {
 		return
@@ -266,8 +264,8 @@ func foretell(entry *report.Cluster) {
 	}
 }
 
-// warnOfCertificates adds which ones only a person can mend, and which are not good for long,
-// unless the pass has just seen to them.
+// warnOfCertificates warns of certificates that need manual action, and of those that expire soon, unless the pass has
+// just renewed them.
 func warnOfCertificates(entry *report.Cluster) {
 	entry.Warnings = slices.Concat(entry.Warnings, entry.State.CertificateWarnings())
 	if !entry.Renews() {
@@ -275,7 +273,7 @@ func warnOfCertificates(entry *report.Cluster) {
 	}
 }
 
-// do carries out the action of an entry and writes down what became of it.
+// do executes the action of an entry and records the outcome.
 func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, entry *report.Cluster) error {
 	d := entry.Decision
 	outcome, err := r.act(ctx, cluster, d.Action)
@@ -310,7 +308,7 @@ func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, 
 	return nil
 }
 
-// logDecision logs what was decided, unless the pass before said the same.
+// logDecision logs the decision, unless the previous pass logged the same.
 func (r *Reconciler) logDecision(log *slog.Logger, entry report.Cluster) {
 	d := entry.Decision
 	if !r.isNewMessage(entry.Key(), d.String()) {
@@ -337,8 +335,8 @@ func (r *Reconciler) logUnread(desired Desired) {
 	}
 }
 
-// isNewError reports whether that is an error, and another one than was last said of that subject. None is said
-// with nothing, so that the same error is new again afterwards.
+// isNewError reports whether err is an error that differs from the last message about the subject. A nil error clears
+// the subject, so that the same error is new again afterwards.
 func (r *Reconciler) isNewError(subject string, err error) bool {
 	if err == nil {
 		r.said.Delete(subject)
@@ -347,8 +345,7 @@ func (r *Reconciler) isNewError(subject string, err error) bool {
 	return r.isNewMessage(subject, oneLine(err))
 }
 
-// isNewMessage reports whether something else was last said of that cluster, or of none, in this
-// run.
+// isNewMessage reports whether the message differs from the last one about that subject in this run.
 func (r *Reconciler) isNewMessage(cluster, what string) bool {
 	before, _ := r.said.Swap(cluster, what)
 	return before != what

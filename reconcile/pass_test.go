@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// source declares what it is told to.
+// source returns configured declarations.
 type source struct {
 	desired reconcile.Desired
 	err     error
@@ -35,17 +35,17 @@ func (s *source) Follow(ctx context.Context, _ time.Duration, known func(reconci
 	known(s.Fetch(ctx, known))
 }
 
-// live is a live side of simulated worlds. Looking at a world takes a tick of its time.
+// live is a live side of simulated worlds. Each observation of a world takes a tick of its time.
 type live struct {
 	worlds  map[string]*simulate.World
-	broken  map[string]error  // of observing a cluster, by name
-	doing   map[string]error  // of acting on it
-	bursts  map[string]string // in which a cluster panics, by name: the method
-	hanging map[string]func() // clusters whose observation lasts as long as it may, by name: what is called as it begins
-	failing []error           // of observing anything, one pass after the other
-	waited  []decide.Waited   // by the status of each
+	broken  map[string]error  // errors of observing a cluster, by name
+	doing   map[string]error  // errors of acting on it
+	bursts  map[string]string // the method in which a cluster panics, by cluster name
+	hanging map[string]func() // clusters whose observation takes as long as it may, by name, with a function that is called when it starts
+	failing []error           // errors of observing anything, one per pass
+	waited  []decide.Waited   // by the status of each cluster
 
-	telling func(report.Cluster) // as a cluster reports
+	telling func(report.Cluster) // called when a cluster reports
 
 	fetched  []bool
 	done     []string
@@ -72,7 +72,7 @@ func (l *live) Observe(_ context.Context, desired reconcile.Desired, _ func(stri
 
 func (l *live) Changes(context.Context) reconcile.Changes { return always{} }
 
-// always are changes that may be of any cluster, all the time.
+// always are changes that may concern any cluster, all the time.
 type always struct{}
 
 func (always) Woken() <-chan struct{} {
@@ -85,8 +85,8 @@ func (always) Take() (map[string]bool, bool) { return nil, true }
 
 func (l *live) Close(context.Context) error { return nil }
 
-// simulated is a cluster that is a simulated world. Reports of several are made at once, so tests
-// with reports have one.
+// simulated is a cluster in a simulated world. Several clusters report concurrently, so tests that use reports have
+// only one.
 type simulated struct {
 	live  *live
 	name  string
@@ -105,7 +105,7 @@ func (c *simulated) Warnings() []string {
 	return nil
 }
 
-// burst panics if the cluster is to, in that method.
+// burst panics if the cluster should panic in that method.
 func (c *simulated) burst(method string) {
 	if c.live.bursts[c.name] == method {
 		panic("burst in " + method)
@@ -261,8 +261,8 @@ func TestUntilConvergedStopsWhenBlocked(t *testing.T) {
 	}
 }
 
-// TestTriedInVain: what changes nothing for long is done all the same, and said to be a person's
-// matter.
+// TestTriedInVain: an action that has had no effect for a long time is still repeated, and the report says that manual
+// action is required.
 func TestTriedInVain(t *testing.T) {
 	l := oneCluster()
 	r := reconciler(&source{}, l)
@@ -323,7 +323,7 @@ func TestUntilConvergedEndsWhereSetupIsMissing(t *testing.T) {
 	}
 }
 
-// TestWhereClustersAreDeclared: a report says of each cluster where it is declared, if it is.
+// TestWhereClustersAreDeclared: a report contains where each cluster is declared, if it is declared.
 func TestWhereClustersAreDeclared(t *testing.T) {
 	var d reconcile.Declaration
 	d.Cluster.Namespace, d.Cluster.Name, d.Where = "ns", "a", report.Problem{File: "clusters/a.yaml", Line: 3}

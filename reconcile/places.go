@@ -12,37 +12,36 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Place is one source, as of one revision.
+// Place is a source at one revision.
 type Place struct {
-	// Name tells it from others: the location, and the path there after ",path=" if it has one.
+	// Name identifies it: the location, followed by ",path=" and the path if it has one.
 	Name string
-	// Label is what reports call it: as it was given.
+	// Label is its name in reports, as given by the user.
 	Label string
-	// Revision that was read, empty if none was; and its signer, where signatures are verified.
+	// Revision is the revision that was read, or empty; Signer is its signer, if signatures are verified.
 	Revision, Signer string
-	// Committed is when that was committed, as it says itself; zero if that is not known.
+	// Committed is the revision's own commit time, or zero if it is unknown.
 	Committed time.Time
-	// Unread says why it could not be read, or was refused: nothing is known about what it
-	// declares. It is nil if it was read.
+	// Unread is why the place could not be read, or was refused: nothing is known about its declarations. It is nil if
+	// the place was read.
 	Unread error
 	// At returns when it was last read, or when that last failed. It is nil before that.
 	At func() time.Time
-	// Follows reports whether the revision is another one, or descends from it. An error means that
-	// this cannot be told; if it is ErrReading, not yet, and if it is ErrGone, what was read is not what the source
-	// says any more. It is nil where it does not matter.
+	// Follows reports whether the revision is equal to another one, or descends from it. An error means that this is
+	// unknown: ErrReading means not known yet, and ErrGone means that the source no longer declares what was read. It
+	// is nil if ancestry does not matter.
 	Follows func(ctx context.Context, revision string) (bool, error)
-	// Namespaces are those in which it may declare clusters.
+	// Namespaces limits the namespaces in which it may declare clusters.
 	Namespaces Namespaces
-	// Unlisted: of some of these namespaces it is not known what is there.
+	// Unlisted is set if some of these namespaces could not be listed.
 	Unlisted bool
-	// Refuses says what it may not ask of the pods of a cluster.
+	// Refuses returns which pod settings of a cluster are not allowed.
 	Refuses Policy
-	// Signed: what is read must be signed. A revision is refused then where it cannot be told
-	// whether it follows another.
+	// Signed is set if signatures are required. A revision is then refused if it is unknown whether it follows another.
 	Signed bool
 }
 
-// Namespaces are those in which clusters may be declared: all if there are none.
+// Namespaces are the namespaces in which clusters may be declared; empty means all.
 type Namespaces []string
 
 // Allow reports whether clusters may be declared in a namespace.
@@ -50,11 +49,11 @@ func (n Namespaces) Allow(namespace string) bool {
 	return len(n) == 0 || slices.Contains(n, namespace)
 }
 
-// Policy says what a declaration may not ask of pods, each thing as a problem. If it is nil,
-// everything may be asked for.
+// Policy returns the pod settings of a declaration that are not allowed, each as a problem. A nil policy allows
+// everything.
 type Policy func(spec v1alpha1.EtcdClusterSpec) []string
 
-// Refusals are what the policy says against a declaration.
+// Refusals returns the policy's problems with a declaration.
 func (p Policy) Refusals(spec v1alpha1.EtcdClusterSpec) []string {
 	if p == nil {
 		return nil
@@ -62,17 +61,16 @@ func (p Policy) Refusals(spec v1alpha1.EtcdClusterSpec) []string {
 	return p(spec)
 }
 
-// Location is the name of a source without its path.
+// Location returns the name of a source without its path.
 func Location(source string) string {
 	source, _, _ = strings.Cut(source, ",")
 	return source
 }
 
-// SameLocation reports whether two names of sources differ by no more than what follows the
-// location.
+// SameLocation reports whether two names of sources have the same location.
 func SameLocation(a, b string) bool { return Location(a) == Location(b) }
 
-// Summarize sets the revision and the signer of all places together.
+// Summarize sets the combined revision and signer of all places.
 func (d *Desired) Summarize() {
 	var revisions, signers []string
 	for _, p := range d.Sources {
@@ -84,8 +82,7 @@ func (d *Desired) Summarize() {
 	d.Revision, d.Signer = strings.Join(distinct(revisions), " "), strings.Join(distinct(signers), ", ")
 }
 
-// SourcesRead says of each of several sources at which revision it was read. One alone needs no
-// name.
+// SourcesRead returns the revision of each source, or nil if there is only one, which needs no name.
 func (d Desired) SourcesRead() []report.Source {
 	if len(d.Sources) < 2 {
 		return nil
@@ -101,7 +98,7 @@ func (d Desired) SourcesRead() []report.Source {
 	return list
 }
 
-// fetches say of each source whether it was read. One that is still being read is left out.
+// fetches returns for each source whether it was read. A source that is still being read is omitted.
 func (d Desired) fetches() []report.Fetch {
 	var list []report.Fetch
 	for _, p := range d.Sources {
@@ -118,7 +115,7 @@ func (d Desired) fetches() []report.Fetch {
 	return list
 }
 
-// distinct are the words but for empty ones, each once, in their order.
+// distinct returns the non-empty words without duplicates, in their order.
 func distinct(words []string) []string {
 	var list []string
 	for _, w := range words {
@@ -129,7 +126,7 @@ func distinct(words []string) []string {
 	return list
 }
 
-// Failure says what could not be read, and why; nil if everything was.
+// Failure returns what could not be read, and why, or nil if everything was read.
 func (d Desired) Failure() error {
 	errs := []error{d.Unread}
 	for _, p := range d.Sources {
@@ -138,12 +135,12 @@ func (d Desired) Failure() error {
 	return errors.Join(errs...)
 }
 
-// AnyRead reports whether a source was read, so that something is known of what is declared.
+// AnyRead reports whether a source was read, so that some declarations are known.
 func (d Desired) AnyRead() bool {
 	return d.Unread == nil && slices.ContainsFunc(d.Sources, func(p Place) bool { return p.Unread == nil })
 }
 
-// Refused is what is declared without the place of that name, as if it could not be read.
+// Refused returns the desired state as if the place of that name could not be read.
 func (d Desired) Refused(name string, why error) Desired {
 	d.Sources = slices.Clone(d.Sources)
 	for i := range d.Sources {
@@ -157,7 +154,7 @@ func (d Desired) Refused(name string, why error) Desired {
 	return d
 }
 
-// Place returns the one of that name.
+// Place returns the place of that name.
 func (d Desired) Place(name string) (Place, bool) {
 	i := slices.IndexFunc(d.Sources, func(p Place) bool { return p.Name == name })
 	if i < 0 {
@@ -166,8 +163,8 @@ func (d Desired) Place(name string) (Place, bool) {
 	return d.Sources[i], true
 }
 
-// PlaceOf returns the place of what a source declared before: the one of that name, or the only one
-// if that is in the same location, or if it is not known which source it was.
+// PlaceOf returns the place that corresponds to the source of an earlier declaration: the place of that name, or the
+// only place if it has the same location or the source is unknown.
 func (d Desired) PlaceOf(source string) (Place, bool) {
 	if p, ok := d.Place(source); ok {
 		return p, true
@@ -178,8 +175,7 @@ func (d Desired) PlaceOf(source string) (Place, bool) {
 	return Place{}, false
 }
 
-// sourceOf returns a function that says where a cluster's declaration comes from. Of other sources than its own
-// nothing is said in it.
+// sourceOf returns a function that returns the source of a cluster's declaration. It does not reveal other sources.
 func (d Desired) sourceOf() func(Cluster) SourceState {
 	declared := make(map[string]*Declaration, len(d.Clusters))
 	for i := range d.Clusters {
@@ -193,7 +189,7 @@ func (d Desired) sourceOf() func(Cluster) SourceState {
 	}
 }
 
-// sourceBefore says where the declaration of a cluster came from that none declares now.
+// sourceBefore returns the previous source of a cluster that is no longer declared.
 func (d Desired) sourceBefore(cluster Cluster) SourceState {
 	if d.Unread != nil {
 		return SourceState{Error: oneLine(d.Unread)}
@@ -211,7 +207,7 @@ func (d Desired) sourceBefore(cluster Cluster) SourceState {
 	return SourceState{}
 }
 
-// committed is when the revision was committed that declares a cluster; zero if that is not known.
+// committed returns the commit time of the revision that declares a cluster, or zero if it is unknown.
 func (d Desired) committed(declared *Declaration) time.Time {
 	if place, known := d.Place(declared.Source); known && place.Revision == declared.Revision {
 		return place.Committed

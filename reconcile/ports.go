@@ -10,156 +10,150 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Source is where declarations come from: one place or several.
+// Source provides the declarations, from one place or several.
 type Source interface {
-	// Fetch reads all declarations, each place at one revision. If some places take long, it calls
-	// early with what is known without them, as often as it is worth it; they are Unread for
-	// ErrReading then.
+	// Fetch reads all declarations, each place at one revision. If some places take long, it calls early with what is
+	// known without them, as often as useful; their Unread is then ErrReading.
 	Fetch(ctx context.Context, early func(Desired)) Desired
-	// Follow reads each place again and again, with a pause in between, until ctx is done, and calls known
-	// each time that something else is known, at least once. No place waits for another: those that have not
-	// been read yet are Unread for ErrReading. What a place declares that is being read again is as before.
+	// Follow reads each place repeatedly, with a pause in between, until ctx is done, and calls known whenever
+	// something has changed, at least once. No place waits for another: the Unread of places that have not been read
+	// yet is ErrReading. While a place is being read again, its previous declarations remain.
 	Follow(ctx context.Context, pause time.Duration, known func(Desired))
 }
 
 // Desired is everything that is declared.
 type Desired struct {
-	// Revision as branch@sha1:commit; with several places, theirs one after the other. Empty if
-	// none could be read. It is for reports of the run: what is said in one cluster is of its own
-	// place.
+	// Revision is branch@sha1:commit, or the revisions of several places one after the other. It is empty if no place
+	// could be read. It is for reports of the run: a cluster only shows the revision of its own place.
 	Revision string
-	// Signer of the revision, where signatures are verified.
+	// Signer is the signer of the revision, if signatures are verified.
 	Signer string
-	// Clusters that are declared. Several places may declare one of the same name: see Settled.
+	// Clusters are the declared clusters. Several places may declare the same cluster: see Settled.
 	Clusters []Declaration
-	// Sources that were asked, read or not.
+	// Sources are the places that were asked, whether or not they were read.
 	Sources []Place
-	// Warnings about the sources.
+	// Warnings are about the sources.
 	Warnings []string
-	// Problems that keep a declaration, or an unknown number of them, from being understood.
+	// Problems prevent a declaration, or an unknown number of them, from being understood.
 	Problems []report.Problem
-	// Unread says why none of the sources could be read. Why one of them could not is said in its
-	// Place.
+	// Unread is why none of the sources could be read. The reason for a single source is in its Place.
 	Unread error
-	// Contested are the clusters, as namespace/name, that several sources declare and none of them
-	// has declared before: see Settled.
+	// Contested are the clusters, as namespace/name, that several sources declare and that none of them has declared
+	// before: see Settled.
 	Contested []string
-	// Namespaces are the only ones that clusters may be declared in. Clusters in others are
-	// somebody else's.
+	// Namespaces limits the namespaces in which clusters may be declared. Clusters in other namespaces are not managed
+	// by this run.
 	Namespaces Namespaces
-	// Refuses says what a declaration may not ask of pods where no place says it: the custom
-	// resources themselves are what is declared.
+	// Refuses returns which pod settings of a declaration are not allowed if no place defines it, because the custom
+	// resources themselves are the declarations.
 	Refuses Policy
-	// Confirmed are the revisions of which a person has said that what they no longer declare is
-	// meant to go.
+	// Confirmed are the revisions whose removals have been confirmed.
 	Confirmed []string
-	// Live: the custom resources themselves are what is declared; there is no other source.
+	// Live is set if the custom resources themselves are the declarations; there is no other source.
 	Live bool
 }
 
-// Declaration is one declared cluster.
+// Declaration is a declared cluster.
 type Declaration struct {
-	// Cluster with defaults applied.
+	// Cluster is the cluster with defaults applied.
 	Cluster v1alpha1.EtcdCluster
-	// Applied is the object as the source states it, without defaults: what server-side apply owns.
+	// Applied is the object as in the source, without defaults: what server-side apply owns.
 	Applied map[string]any
-	// Source that declares it, by the name of its Place, and the revision.
+	// Source is the name of the Place that declares it, and Revision its revision.
 	Source, Revision string
-	// Where it is declared: a problem without a message.
+	// Where is the position of the declaration, as a problem without a message.
 	Where report.Problem
-	// LineOf is the line of the field with that path, or of the nearest above it that is known.
+	// LineOf returns the line of the field with that path, or of its nearest known parent.
 	LineOf func(path string) int
-	// Warnings about it.
+	// Warnings are about the declaration.
 	Warnings []string
 }
 
-// Live is the side where clusters run.
+// Live is the side on which clusters run.
 type Live interface {
-	// Observe lists what there is of the declared clusters, and of those that may be: where a place
-	// could not be read, what was last applied counts as declared. A revision that does not follow
-	// what was applied before is refused, as if it could not be read. Each cluster is looked at
-	// only when its State is asked for. An error means that nothing could be observed.
+	// Observe lists the objects of the declared clusters, and of clusters that may be declared: if a place could not be
+	// read, what was last applied counts as declared. A revision that does not follow what was applied before is
+	// refused, as if it could not be read. Each cluster is only observed when its State is called. An error means that
+	// nothing could be observed.
 	//
-	// If wanted is given, only these clusters, by namespace/name, need be listed: the others are told of
-	// as they were when they were last listed, and their State is not to be asked for.
+	// If wanted is set, only those clusters, by namespace/name, need to be listed: the others are returned as they were
+	// last listed, and their State must not be called.
 	Observe(ctx context.Context, desired Desired, wanted func(cluster string) bool) (Observed, error)
-	// Changes tells what changes from now on, until ctx is done; nil if nothing does.
+	// Changes reports changes from now on, until ctx is done. It returns nil if it does not track changes.
 	Changes(ctx context.Context) Changes
-	// Close gives up what the passes hold.
+	// Close releases what the passes hold.
 	Close(ctx context.Context) error
 }
 
-// Changes are those of the objects of clusters.
+// Changes reports changes of the clusters' objects.
 type Changes interface {
-	// Woken has something in it once there is something to take.
+	// Woken receives a value once there is something to take.
 	Woken() <-chan struct{}
-	// Take returns the clusters, as namespace/name, that have changed since it was last asked, and of each
-	// whether its declaration may have; all says that any may have, since some changes were not seen.
+	// Take returns the clusters, as namespace/name, that have changed since the last call, and for each whether its
+	// declaration may have changed. all reports that any cluster may have changed, because some changes were missed.
 	Take() (clusters map[string]bool, all bool)
 }
 
-// Observed is what a pass is about.
+// Observed is the input of a pass.
 type Observed struct {
-	// Desired without what is refused.
+	// Desired is the desired state without refused places.
 	Desired  Desired
 	Clusters []Cluster
-	// Removals that nobody has confirmed: these clusters stay as last applied.
+	// Removals are the removals that are not confirmed: these clusters are kept as last applied.
 	Removals []report.Removal
-	// Unlisted says which namespaces could not be looked at, and why; nil if all could. Their
-	// clusters say so as well, those that are declared.
+	// Unlisted contains which namespaces could not be listed, and why, or nil if all were. Declared clusters in them
+	// report it too.
 	Unlisted error
-	// UnlistedIn are these namespaces. What there is in them beside what is declared is not known.
+	// UnlistedIn are these namespaces. It is unknown what exists in them besides the declared clusters.
 	UnlistedIn []string
 }
 
-// Cluster is one cluster of a pass.
+// Cluster is a cluster in a pass.
 type Cluster interface {
 	// Identity returns namespace and name.
 	Identity() (namespace, name string)
-	// DeclaredBy is the name of the Place that declared the cluster when it was last told about;
-	// empty if that is not known.
+	// DeclaredBy returns the name of the Place that declared the cluster at the last report, or "" if it is unknown.
 	DeclaredBy() string
-	// Unwell reports whether the cluster was not well when it was last told about, or never was:
-	// such clusters come first.
+	// Unwell reports whether the cluster was unhealthy at the last report, or has never been reported: such clusters
+	// come first.
 	Unwell() bool
-	// State observes the cluster, once, and returns what was observed, or why it could not be.
+	// State observes the cluster, once, and returns the result, or why it could not be observed.
 	State(ctx context.Context) (decide.State, error)
-	// Warnings about the declaration.
+	// Warnings returns warnings about the declaration.
 	Warnings() []string
-	// Custom is the custom resource as it was listed; nil if there is none. Nobody changes it.
+	// Custom returns the custom resource as it was listed, or nil if it does not exist. It must not be modified.
 	Custom() *v1alpha1.EtcdCluster
-	// Changes are what differs between what lives and what is declared, as State has found it, with what an action
-	// changes that is next; nil for none. What could be told is returned beside an error.
+	// Changes returns the differences between the live state, as State has found it, and the declaration, together with
+	// the changes of the next action, which may be nil. Partial results are returned with an error.
 	Changes(next decide.Action) ([]report.Change, error)
-	// Do carries out one action. Nothing to change is no error. ErrLocked: another pass is acting.
+	// Do executes one action. Having nothing to change is not an error. It returns ErrLocked if another pass is acting.
 	Do(ctx context.Context, action decide.Action) (report.Outcome, error)
-	// Report tells of the pass in the cluster itself: status and events, or, without a decision, only that it could not
-	// be observed. It writes only what is news, and returns that.
+	// Report reports the pass in the cluster itself, as status and events, or, without a decision, only that it could
+	// not be observed. It only writes news, and returns it.
 	Report(ctx context.Context, entry report.Cluster, source SourceState) ([]report.News, error)
-	// Leave gives up what was kept for the pass, which has done with the cluster, and is not to ask it anything
-	// any more; soon says that a later pass looks at it again, as something is left to do.
+	// Leave releases what was kept for the pass, which must not use the cluster afterwards; soon means that a later
+	// pass will look at it again, because something is left to do.
 	Leave(soon bool)
 }
 
-// SourceState is what status says of the source of one cluster.
+// SourceState is what the status reports about the source of a cluster.
 type SourceState struct {
-	// Source that declares the cluster; empty if none does. Revision of the source that does, or
-	// did; empty if it is not known.
+	// Source is the source that declares the cluster, or empty if none does. Revision is the revision of the source
+	// that declares or declared it, or empty if it is unknown.
 	Source, Revision string
-	// Committed is when that revision was committed, as it says itself; zero if that is not known.
+	// Committed is the revision's own commit time, or zero if it is unknown.
 	Committed time.Time
-	// Kin: it is not that source, but the only one in the same location, so its revision says
-	// nothing about what that source was read at.
+	// Kin is set if this is not that source, but the only one in the same location, so that its revision says nothing
+	// about the revision of that source.
 	Kin bool
-	// Error of fetching that source; empty if it is ready, or not known.
+	// Error is the error of fetching that source. It is empty if the source is ready or unknown.
 	Error string
 }
 
-// ErrLocked says that another pass is acting on the cluster.
+// ErrLocked is returned if another pass is acting on the cluster.
 var ErrLocked = errors.New("another pass is acting on this cluster")
 
-// SetupError is an error that no further pass overcomes: something must be set up first, such as
-// permissions.
+// SetupError is an error that another pass cannot overcome: something must be set up first, such as permissions.
 type SetupError struct{ Err error }
 
 func (e SetupError) Error() string { return e.Err.Error() }

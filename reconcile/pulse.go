@@ -8,23 +8,25 @@ import (
 const (
 	// heartbeat is the longest time that a run waits without a sign of life.
 	heartbeat = 10 * time.Second
-	// stuck is how long a run may be without one. It is more than anything takes that has a deadline.
+	// stuck is the time without a sign of life after which a run counts as stuck. It is longer than any operation
+	// with a deadline.
 	stuck = 5 * time.Minute
 )
 
-// pulse says how a run is doing, to whoever asks meanwhile.
+// pulse is the health of a run, for concurrent readers.
 type pulse struct {
-	// last is when it last gave a sign of life, in nanoseconds since 1970; 0 before it begins.
+	// last is the time of the last sign of life, in nanoseconds since 1970; 0 before the run begins.
 	last atomic.Int64
-	// complete: a pass over all has been made. observed: the last one could list what there is on the live side, and
-	// so could those about some clusters since.
+	// complete is set once a pass over all has finished. observed is set if the last one could list the live side, and
+	// so could all passes over some clusters since.
 	complete, observed atomic.Bool
 }
 
 func (p *pulse) beat() { p.last.Store(time.Now().UnixNano()) }
 
-// note notes what a pass has come to: whether it was about all, while no source was read any more, and whether
-// something could not be listed. One about some clusters lists no others, so it cannot tell that all is well again.
+// note records the result of a pass: whether it covered all clusters, whether sources were still being read, and
+// whether something could not be listed. A pass over some clusters does not list the others, so it cannot show that
+// everything works again.
 func (p *pulse) note(all, reading, unseen bool) {
 	if all || unseen {
 		p.observed.Store(!unseen)
@@ -34,8 +36,8 @@ func (p *pulse) note(all, reading, unseen bool) {
 	}
 }
 
-// Alive reports whether the run goes on: it has given a sign of life within five minutes.
+// Alive reports whether the run has given a sign of life within the last five minutes.
 func (r *Reconciler) Alive() bool { return time.Since(time.Unix(0, r.pulse.last.Load())) < stuck }
 
-// Ready reports whether a loop has looked at every cluster, and could list what there is the last time.
+// Ready reports whether a loop has looked at every cluster, and could list the live side the last time.
 func (r *Reconciler) Ready() bool { return r.pulse.complete.Load() && r.pulse.observed.Load() }

@@ -14,15 +14,14 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// While a source is still being read, or it is not known yet whether it follows what was applied, a cluster of another
-// one that changes all the time is looked at by itself. What changes of its own calls for no pass over all: it has to
-// wait.
+// While a source is still being read, or its ancestry is not known yet, a constantly changing cluster of another source
+// is looked at on its own. Changes of clusters that have to wait for the source do not cause passes over all.
 func TestReadingCallsForFewPassesOverAll(t *testing.T) {
 	unread := fmt.Errorf("read two: %w", reconcile.ErrReading)
 	for name, test := range map[string]struct {
 		two    error
 		asks   func(int) string
-		passes int // over all, at most
+		passes int // maximum number of passes over all
 	}{
 		"being read": {unread, nil, 5},
 		"asked for":  {nil, func(int) string { return "two" }, 8},
@@ -68,7 +67,7 @@ func TestReadingCallsForFewPassesOverAll(t *testing.T) {
 	}
 }
 
-// asking is a live side that does not know of some places yet whether they follow what was applied.
+// asking is a live side that does not know yet whether some places follow what was applied.
 type asking struct {
 	*slowLive
 	about func() []string
@@ -85,15 +84,15 @@ func (a asking) Observe(
 	return a.slowLive.Observe(ctx, d, wanted)
 }
 
-// setAsks has lists ask about a source from now on, or about none.
+// setAsks makes lists ask about a source from now on, or about none.
 func (l *slowLive) setAsks(about string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asks = func(int) string { return about }
 }
 
-// What is declared of a cluster while it is looked at, by a source that is being asked about meanwhile, is taken up as
-// soon as that look is over.
+// If a declaration changes during a look at its cluster, while its source is being asked about, it is processed as soon
+// as that look is over.
 func TestDeclarationWhileSlowAndAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].looks = 20 * time.Second }, "ns/a", "ns/b")
@@ -115,7 +114,7 @@ func TestDeclarationWhileSlowAndAsked(t *testing.T) {
 	})
 }
 
-// That one source takes long to be read keeps no other from being asked about.
+// A source that takes long to be read does not prevent others from being asked about.
 func TestAskedBesideReading(t *testing.T) {
 	for mode, run := range map[string]func(*reconcile.Reconciler, context.Context){
 		"pass":            func(r *reconcile.Reconciler, ctx context.Context) { r.Pass(ctx) },
@@ -141,7 +140,7 @@ func TestAskedBesideReading(t *testing.T) {
 	}
 }
 
-// What is asked about is asked for again soon, whatever else changes meanwhile.
+// Sources are asked about again soon, whatever else changes in between.
 func TestAskedAgainSoon(t *testing.T) {
 	for mode, run := range map[string]func(*reconcile.Reconciler, context.Context){
 		"pass":            func(r *reconcile.Reconciler, ctx context.Context) { r.Pass(ctx) },
@@ -172,7 +171,7 @@ func TestAskedAgainSoon(t *testing.T) {
 	}
 }
 
-// A single pass that asks whether a source follows lists no more often for what changes meanwhile.
+// A single pass that asks whether a source follows does not list more often because of other changes.
 func TestPassAsksSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "other/b")
@@ -193,7 +192,7 @@ func TestPassAsksSeldom(t *testing.T) {
 	})
 }
 
-// unable is a live side that cannot list anything the nth time, for that reason.
+// unable is a live side whose nth list fails for the given reason.
 type unable struct {
 	asking
 	why    error
@@ -209,7 +208,7 @@ func (u *unable) Observe(
 	return u.asking.Observe(ctx, d, wanted)
 }
 
-// A loop that has looked at nothing is not ready, though nothing was being read when it could not list.
+// A loop that has looked at nothing is not ready, even if no source was being read when it failed to list.
 func TestNotReadyWithoutALook(t *testing.T) {
 	for nth := range 3 {
 		synctest.Test(t, func(t *testing.T) {
@@ -229,7 +228,7 @@ func TestNotReadyWithoutALook(t *testing.T) {
 	}
 }
 
-// A list that fails in passing does not end a single pass that asks whether a source follows.
+// A transient list failure does not end a single pass that asks whether a source follows.
 func TestPassAsksOnThoughAListFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "other/b")
@@ -251,7 +250,7 @@ func TestPassAsksOnThoughAListFails(t *testing.T) {
 	})
 }
 
-// staged are three sources, each of which is read after a time, or fails then.
+// staged are three sources, each of which is read, or fails, after some time.
 type staged struct {
 	at    map[string]time.Duration
 	fails string
@@ -294,8 +293,8 @@ func (s staged) Follow(ctx context.Context, _ time.Duration, known func(reconcil
 	known(s.Fetch(ctx, known))
 }
 
-// Whenever sources are read, fail, and are asked about, and however slow clusters are meanwhile: a run converges, has
-// looked at all of them then, and has listed only so often.
+// Whenever sources are read, fail and are asked about, and however slow clusters are, a run converges, has looked at
+// all clusters by then, and lists only a limited number of times.
 func TestConvergesHoweverSourcesAreRead(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {

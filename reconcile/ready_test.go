@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// unlistable is a live side of which not all can be listed for a while. What is listed by itself is there, and says
-// why nothing is seen of it.
+// unlistable is a live side that cannot be listed completely for some time. Clusters that are listed on their own
+// exist, and report why they cannot be observed.
 type unlistable struct {
 	*slowLive
 	why         error
@@ -27,8 +27,8 @@ func (u *unlistable) Observe(
 	return u.slowLive.Observe(ctx, d, wanted)
 }
 
-// A loop that can list nothing is not ready, whatever keeps it from that and whatever cluster it looks at meanwhile; it
-// is once it can again.
+// A loop that cannot list is not ready, whatever the reason and whichever clusters it looks at in between. It is ready
+// again once it can list.
 func TestNotReadyWhileNothingIsSeen(t *testing.T) {
 	for _, why := range []error{
 		reconcile.SetupError{Err: errors.New("list pods: forbidden")}, errors.New("connection refused"),

@@ -14,11 +14,11 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// replica is one of two processes that look after the same clusters, each of which has a lease.
+// replica is one of two processes that handle the same clusters, each of which has a lease.
 type replica struct {
 	*slowLive
 	name   string
-	leases map[string]lease // of slowLive.mu
+	leases map[string]lease // guarded by slowLive.mu
 	acts   int
 }
 
@@ -29,7 +29,7 @@ type lease struct {
 
 const leaseDuration = 15 * time.Second
 
-// contended is a cluster as one of them has listed it, with its lease.
+// contended is a cluster with its lease, as listed by one of the processes.
 type contended struct {
 	*slowSight
 	replica *replica
@@ -68,8 +68,8 @@ func (c *contended) Do(ctx context.Context, action decide.Action) (report.Outcom
 	return c.slowSight.Do(ctx, action)
 }
 
-// Two loops over the same clusters split the work, or one stands by: no cluster is acted on by both at once, and all
-// are founded. Once one is gone, the other one does everything.
+// Two loops over the same clusters split the work, or one stands by: they never act on a cluster at the same time, and
+// all clusters are bootstrapped. Once one loop is gone, the other does everything.
 func TestTwoLoops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names, contents []string

@@ -9,17 +9,17 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Before is what is on record of a cluster: the name of the source that declared it last, empty if
-// none has, and whether it is held although that source no longer declares it.
+// Before is what is recorded about a cluster: the name of the source that declared it last, or empty if none has, and
+// whether it is held although that source no longer declares it.
 type Before struct {
 	Source string
 	Held   bool
 }
 
-// Settled is what is declared once it is clear who declares each cluster. One that was declared by
-// a source of this run is that source's: until it is read and lets it go, what others say of the
-// cluster is a problem of theirs and holds up nothing. A cluster that several sources declare and
-// none has declared before is contested: which is meant cannot be known.
+// Settled returns the desired state after it has been determined which source declares each cluster. A cluster that was
+// declared by a source of this run belongs to that source: until it is read and releases the cluster, what other
+// sources declare for the cluster is their problem and delays nothing. A cluster that several sources declare and none
+// has declared before is contested, because the intended source is unknown.
 func (d Desired) Settled(before func(cluster string) Before) Desired {
 	claims := d.claims()
 	keeps := map[string]string{} // by cluster, the source that keeps it
@@ -42,7 +42,7 @@ func (d Desired) Settled(before func(cluster string) Before) Desired {
 	return d
 }
 
-// counted are the declarations that count, and the problems with those that do not.
+// counted returns the declarations that count, and the problems including those with declarations that do not count.
 func (d Desired) counted(
 	problems []report.Problem, claims map[string][]claim, keeps map[string]string,
 ) ([]Declaration, []report.Problem) {
@@ -65,11 +65,10 @@ func (d Desired) counted(
 	return declared, problems
 }
 
-// claim is that a source, by its name and as reports call it, says something of a cluster.
+// claim is a source, by name and label, that declares a cluster or has a problem with it.
 type claim struct{ place, label string }
 
-// claims are what the sources say of each cluster, well or badly. One that is given twice makes
-// two.
+// claims returns the claims on each cluster, valid or not. A source that declares it twice has two claims.
 func (d Desired) claims() map[string][]claim {
 	claims := map[string][]claim{}
 	for _, c := range d.Clusters {
@@ -84,9 +83,8 @@ func (d Desired) claims() map[string][]claim {
 	return claims
 }
 
-// mayDeclare reports whether a source of this run declares the cluster that it declared before, or
-// may do so: it could not be read, not all of it was understood, or nobody has confirmed that it
-// let the cluster go.
+// mayDeclare reports whether the source that declared the cluster before is in this run and still declares it, or may
+// do so: it could not be read, was not fully understood, or its removal of the cluster is not confirmed.
 func (d Desired) mayDeclare(was Before, claims []claim) bool {
 	owner := was.Source
 	place, ours := d.Place(owner)
@@ -106,13 +104,13 @@ func (d Desired) mayDeclare(was Before, claims []claim) bool {
 		slices.ContainsFunc(d.Problems, func(p report.Problem) bool { return p.Place == owner && p.Cluster == "" })
 }
 
-// labelOf is what reports call a place.
+// labelOf returns the label of a place.
 func (d Desired) labelOf(name string) string {
 	p, _ := d.Place(name)
 	return cmp.Or(p.Label, name)
 }
 
-// otherThan is the first of the claims that is by another source, as reports call it.
+// otherThan returns the first label in claims that is different.
 func otherThan(label string, claims []claim) string {
 	for _, c := range claims {
 		if c.label != label {
@@ -122,11 +120,11 @@ func otherThan(label string, claims []claim) string {
 	return ""
 }
 
-// key is namespace/name of what is declared.
+// key returns the namespace/name of the declared cluster.
 func (c Declaration) key() string { return c.Cluster.Namespace + "/" + c.Cluster.Name }
 
-// lost is the problem of a declaration that does not count because of what another source declares.
-// What that one is called is for reports alone.
+// lost returns the problem of a declaration that does not count because of another source's declaration. The label of
+// that source is only for reports.
 func (c Declaration) lost(message, beside string) report.Problem {
 	p := c.Where
 	p.Place, p.Cluster = c.Source, c.key()

@@ -10,12 +10,12 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// A cluster is that of the source that declared it before, as long as that may declare it still.
+// A cluster belongs to the source that declared it before, as long as that source may still declare it.
 func TestSettled(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		// says is what the sources a and b say of the cluster ns/x: "a" or "b" declares it, "a!"
-		// has it wrong, "a?" has a problem that may be about it, "a-" cannot be read.
+		// says is what the sources a and b declare for the cluster ns/x: "a" or "b" declares it, "a!" has an invalid
+		// declaration, "a?" has a problem that may concern it, "a-" cannot be read.
 		says, before, want string
 	}{
 		{"one declares it", "a", "", "a"},
@@ -66,7 +66,7 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// settled says in words who declares what, and what is wrong.
+// settled describes in words who declares what, and the problems.
 func settled(d reconcile.Desired) string {
 	var words []string
 	for range d.Contested {

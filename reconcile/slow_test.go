@@ -16,15 +16,15 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// slowLive is a live side of simulated worlds in which things take time. It notes what must not be.
+// slowLive is a live side of simulated worlds in which operations take time. It records violations.
 type slowLive struct {
 	mu       sync.Mutex
 	clusters map[string]*slowCluster // by namespace/name
-	// lists is how long a list takes: what it shows is as of its beginning.
+	// lists returns how long a list takes; the list shows the state at its start.
 	lists func() time.Duration
-	// refuses, if set, is the place that a list refuses, by its number from 1.
+	// refuses, if set, returns the place that a list refuses, by the list's number from 1.
 	refuses func(n int) string
-	// asks does the same, and names the place of which it is not known yet whether it follows.
+	// asks is similar, and returns the place whose ancestry is not known yet.
 	asks    func(n int) string
 	changes reconcile.Changes
 	listed  int
@@ -35,8 +35,8 @@ type slowLive struct {
 type slowCluster struct {
 	name  string
 	world *simulate.World
-	// looks and acts take that long. A look at one that hangs ends with its time, and one that
-	// fails fails after 2.5 s from that look on.
+	// looks and acts are the durations of looks and actions. A look at a cluster that hangs ends with its timeout; a
+	// look at a failing cluster fails after 2.5 s, from look number failsAt on.
 	looks, acts time.Duration
 	hangs       bool
 	failsAt     int
@@ -94,7 +94,7 @@ func (l *slowLive) Observe(_ context.Context, desired reconcile.Desired, _ func(
 func (l *slowLive) Changes(context.Context) reconcile.Changes { return l.changes }
 func (l *slowLive) Close(context.Context) error               { return nil }
 
-// note notes that something happens to a cluster, and what of it must not be.
+// note records an event of a cluster, and the violations that it causes.
 func (c *slowSight) note(wrong map[string]bool) {
 	wrong["after the end"] = c.live.ended
 	for what, is := range wrong {
@@ -164,7 +164,7 @@ func (c *slowSight) Report(_ context.Context, entry report.Cluster, source recon
 	return nil, nil
 }
 
-// later is a source of which a part is known at once and the rest later.
+// later is a source of which a part is known immediately and the rest later.
 type later struct {
 	first, last reconcile.Desired
 	takes       time.Duration
@@ -183,7 +183,7 @@ func (s later) Follow(ctx context.Context, _ time.Duration, known func(reconcile
 	known(s.Fetch(ctx, known))
 }
 
-// end notes that the run has ended, and what was wrong in it.
+// end marks the end of the run, and reports the violations.
 func (l *slowLive) end(t *testing.T) {
 	t.Helper()
 	l.mu.Lock()

@@ -10,21 +10,20 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// stragglers are the clusters that take longer than their turn, as where etcd takes connections and
-// does not answer. Passes do not wait for them, and leave each out until it is done: whatever is
-// done for one cluster is done one thing at a time, on a list that is newer than the last thing.
+// stragglers are the clusters that take longer than their turn, for example if etcd accepts connections and does not
+// respond. Passes do not wait for them, and skip each one until it is done: operations on a cluster are sequential, and
+// each one uses a list that is newer than the previous operation.
 type stragglers struct {
-	// done has something in it when one of them is done.
+	// done receives a value when a straggler is done.
 	done chan struct{}
 
 	mu sync.Mutex
-	// begun are all that passes of this run have started on, and busy those of them that are not
-	// done.
+	// begun are all clusters that passes of this run have started on, and busy those that are not done.
 	begun, busy map[string]bool
-	// slow are those that have ever taken longer than a turn: no pass waits for them at all.
+	// slow are the clusters that have ever taken longer than a turn: no pass waits for them at all.
 	slow map[string]bool
-	// late are the entries of those that are done and have not been taken, and cut those that were
-	// made after the run was told to stop.
+	// late are the entries of finished stragglers that have not been taken, and cut those that were created after the
+	// run was stopped.
 	late, cut []report.Cluster
 	all       sync.WaitGroup
 }
@@ -34,8 +33,8 @@ func newStragglers() *stragglers {
 		slow: map[string]bool{}}
 }
 
-// each does something for all clusters but those that are busy, or were when they were listed, in
-// turn. It returns the entries that were made within a turn.
+// each calls do for all clusters in turn, except for those that are busy or were busy when they were listed. It returns
+// the entries that were created within a turn.
 func (s *stragglers) each(
 	ctx context.Context, clusters []Cluster, wereBusy map[string]bool, do func(Cluster) report.Cluster,
 ) []report.Cluster {
@@ -69,7 +68,7 @@ func (s *stragglers) each(
 	return entries
 }
 
-// begin parts the clusters that are not busy by whether a pass waits for them.
+// begin divides the clusters that are not busy into those that a pass waits for and those that it does not wait for.
 func (s *stragglers) begin(clusters []Cluster, wereBusy map[string]bool) (quick, slow []Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +87,7 @@ func (s *stragglers) begin(clusters []Cluster, wereBusy map[string]bool) (quick,
 	return quick, slow
 }
 
-// keep keeps the entry of a straggler until it is taken.
+// keep stores the entry of a straggler until it is taken.
 func (s *stragglers) keep(ctx context.Context, entry report.Cluster) {
 	if ctx.Err() != nil {
 		s.cut = append(s.cut, entry)
@@ -101,7 +100,7 @@ func (s *stragglers) keep(ctx context.Context, entry report.Cluster) {
 	}
 }
 
-// take returns what has become of stragglers since it was last asked.
+// take returns the stragglers that have finished since the last call.
 func (s *stragglers) take() []report.Cluster {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +109,7 @@ func (s *stragglers) take() []report.Cluster {
 	return late
 }
 
-// forget keeps nothing of clusters that are not known any more.
+// forget drops all state about clusters that are no longer known.
 func (s *stragglers) forget(known map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,13 +118,13 @@ func (s *stragglers) forget(known map[string]bool) {
 	maps.DeleteFunc(s.slow, gone)
 }
 
-// rest waits for all that are not done yet.
+// rest waits for all stragglers to finish.
 func (s *stragglers) rest() { s.all.Wait() }
 
-// cutShort are the entries that were made after the run was told to stop. It must have rested.
+// cutShort returns the entries that were created after the run was stopped. Call rest first.
 func (s *stragglers) cutShort() []report.Cluster { return s.cut }
 
-// areBusy are the clusters that some pass has started on and that are not done.
+// areBusy returns the clusters that a pass has started on and that are not done.
 func (s *stragglers) areBusy() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,14 +138,14 @@ func (s *stragglers) isNew(cluster string) bool {
 	return !s.begun[cluster]
 }
 
-// underway reports whether some are not done yet, or have not been taken.
+// underway reports whether some stragglers are not done, or have not been taken.
 func (s *stragglers) underway() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.busy)+len(s.late) > 0
 }
 
-// tells reports whether a report says something of all that are busy.
+// tells reports whether a report contains all clusters that are busy.
 func (s *stragglers) tells(rep report.Report) bool {
 	told := keysOf(rep)
 	for key := range s.areBusy() {
@@ -157,11 +156,11 @@ func (s *stragglers) tells(rep report.Report) bool {
 	return true
 }
 
-// carried is the report of a pass, with what an earlier one says of the clusters that are not done
-// yet, and of those that the pass was not about, unless it was about all.
+// carried returns the report of a pass, with the earlier entries of clusters that are not done yet and, unless the pass
+// covered all, of clusters that it did not cover.
 func (s *stragglers) carried(rep, before report.Report, all bool) report.Report {
 	told, busy := keysOf(rep), s.areBusy()
-	rep.Clusters = slices.Clip(rep.Clusters) // the report of the pass stays as it is
+	rep.Clusters = slices.Clip(rep.Clusters) // do not modify the report of the pass
 	for _, c := range before.Clusters {
 		if key := c.Key(); (busy[key] || !all) && !told[key] {
 			rep.Clusters = append(rep.Clusters, c)

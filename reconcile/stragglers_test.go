@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// A run ends although its clusters take longer to look at than a turn, out of step, if nothing is
-// left to do; also where a person is needed.
+// A run ends when nothing is left to do, even if looks at its clusters take longer than a turn and are out of step. The
+// same applies if manual action is required.
 func TestSlowAndConverged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b", "ns/c")
@@ -36,8 +36,8 @@ func TestSlowAndConverged(t *testing.T) {
 	})
 }
 
-// A cluster that takes long to look at and has nothing left to do is looked at with all the others, not again and again,
-// while a run waits for another one.
+// A slow cluster with nothing left to do is looked at together with all the others, and not repeatedly while a run
+// waits for another cluster.
 func TestSlowIsLookedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/slow", "ns/waits")
@@ -48,14 +48,14 @@ func TestSlowIsLookedAtOnce(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		reconciler(&source{}, l).UntilConverged(ctx)
-		if slow.look > 1+60/5 { // once in five seconds it looks at all
+		if slow.look > 1+60/5 { // it looks at all once in five seconds
 			t.Errorf("it looked at it %d times in a minute", slow.look)
 		}
 		l.end(t)
 	})
 }
 
-// What changes of a cluster while that is looked at leads to another look, also where no pass waits for it.
+// A change of a cluster during a look at it causes another look, even if no pass waits for the cluster.
 func TestChangeWhileSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/slow", "ns/waits")
@@ -74,7 +74,7 @@ func TestChangeWhileSlow(t *testing.T) {
 	})
 }
 
-// So it does in a loop that has never heard of the cluster before, and has looked at all others meanwhile.
+// The same applies in a loop that has not known the cluster before, and has already looked at all others.
 func TestChangeWhileFirstLookIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].looks = 20 * time.Second }, "ns/a", "ns/b")
@@ -91,7 +91,7 @@ func TestChangeWhileFirstLookIsSlow(t *testing.T) {
 	})
 }
 
-// What is being founded is sealed soon, however slowly, whatever else the run waits for.
+// A cluster being bootstrapped is sealed soon, however slow it is and whatever else the run waits for.
 func TestSlowFounding(t *testing.T) {
 	for name, s := range map[string]reconcile.Source{
 		"beside a source that is being read": later{tenants(nil, fmt.Errorf("read two: %w", reconcile.ErrReading)), tenants(nil, nil), 2 * time.Minute},
@@ -112,8 +112,7 @@ func TestSlowFounding(t *testing.T) {
 	}
 }
 
-// What a straggler met before the run was told to stop is in the report, and what it met by that is
-// not.
+// An error of a straggler from before the run was stopped is in the report, but an error caused by the stop is not.
 func TestErrorOfStraggler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for limit, want := range map[time.Duration]bool{3800 * time.Millisecond: true, 2 * time.Second: false} {
@@ -133,8 +132,8 @@ func TestErrorOfStraggler(t *testing.T) {
 	})
 }
 
-// What a source declares that was refused while another was read is acted on if it is not refused
-// in the end.
+// A declaration whose source was refused while another source was being read is acted on if it is not refused in the
+// end.
 func TestRefusedForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "other/b")
@@ -151,8 +150,8 @@ func TestRefusedForAMoment(t *testing.T) {
 	})
 }
 
-// TestSlowAtRandom: whatever is slow, hangs or is cut short, nothing is done twice at once, on an
-// old list or after the end, and the report has each cluster once, with what is wrong with it.
+// TestSlowAtRandom: whatever is slow, hangs or is interrupted, nothing is done twice at the same time, from an old list
+// or after the end, and the report has each cluster once, with its errors.
 func TestSlowAtRandom(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {

@@ -8,18 +8,17 @@ import (
 )
 
 const (
-	// concurrency is how many clusters a pass starts on at once.
+	// concurrency is how many clusters a pass works on at the same time.
 	concurrency = 16
-	// turn is how long a cluster keeps others waiting. One that takes longer, as where nobody
-	// answers, goes on beside the next ones: waiting costs nothing.
+	// turn is how long a cluster delays others. A slower one, for example if etcd does not respond, continues next to
+	// the following ones: waiting costs nothing.
 	turn = 2 * time.Second
-	// ClusterTimeout is how long a pass has for observing one cluster and acting on it, unless told
-	// otherwise.
+	// ClusterTimeout is the default time limit for observing one cluster in a pass and acting on it.
 	ClusterTimeout = time.Minute
 )
 
-// inTurn does n things at once, as many as there are places. Whoever takes longer than a turn gives
-// up its place. It returns when each is done or has had its turn; the rest waits for all.
+// inTurn does n things concurrently, limited by the number of places. One that takes longer than a turn releases its
+// place. inTurn returns when each thing is done or has used its turn; rest waits for all of them.
 func inTurn(n int, do func(i int)) (rest func()) {
 	places := make(chan struct{}, concurrency)
 	var turns, all sync.WaitGroup
@@ -41,7 +40,7 @@ func inTurn(n int, do func(i int)) (rest func()) {
 	return all.Wait
 }
 
-// clusterTime bounds what a pass does for one cluster.
+// clusterTime returns a context that limits the time of a pass for one cluster.
 func clusterTime(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit,
 		fmt.Errorf("it took longer than %s, which is all that one cluster has", limit))

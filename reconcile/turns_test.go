@@ -18,13 +18,13 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// fleet is a live side of many clusters, of which some answer nobody.
+// fleet is a live side of many clusters, some of which do not respond.
 type fleet struct {
 	clusters []*fleetCluster
 
 	mu    sync.Mutex
 	asked []string
-	// full, if set, is closed once as many are asked as start at once; each waits for it.
+	// full, if set, is closed once as many clusters are asked as start at the same time; each one waits for it.
 	full chan struct{}
 }
 
@@ -35,7 +35,7 @@ type fleetCluster struct {
 	namespace     string // ns if it is empty
 	name          string
 	hangs, unwell bool
-	looks         time.Duration // how long it takes to look at it
+	looks         time.Duration // how long a look at it takes
 	acted         time.Time
 }
 
@@ -87,7 +87,7 @@ func (c *fleetCluster) Report(context.Context, report.Cluster, reconcile.SourceS
 	return nil, nil
 }
 
-// newFleet is a fleet of that many clusters, of which the first ones hang.
+// newFleet returns a fleet of that many clusters, the first of which hang.
 func newFleet(size, hang int) *fleet {
 	f := &fleet{}
 	for n := range size {
@@ -96,8 +96,8 @@ func newFleet(size, hang int) *fleet {
 	return f
 }
 
-// TestSlowClustersHoldUpNoOther: sixty of a hundred clusters answer nobody, and they come first.
-// The others are acted on long before the time of those is over.
+// TestSlowClustersHoldUpNoOther: sixty of a hundred clusters do not respond, and they come first. The others are acted
+// on long before those time out.
 func TestSlowClustersHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	f := newFleet(100, 60)
@@ -122,8 +122,8 @@ func TestSlowClustersHoldUpNoOther(t *testing.T) {
 	}
 }
 
-// TestHangingClustersCostOneDeadline: a fleet of which one cluster in twenty answers nobody takes less than the time of
-// one cluster longer than without them, and the others are done long before that.
+// TestHangingClustersCostOneDeadline: if one in twenty clusters does not respond, the pass takes less than one cluster
+// timeout longer than otherwise, and the other clusters are done long before that.
 func TestHangingClustersCostOneDeadline(t *testing.T) {
 	pass := func(hang int) (whole, others time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
@@ -149,8 +149,8 @@ func TestHangingClustersCostOneDeadline(t *testing.T) {
 	}
 }
 
-// TestUnwellComeFirst: those that were not well when they were last told about, and those that
-// failed in the pass before, are the first in line.
+// TestUnwellComeFirst: clusters that were unhealthy at the last report, and those that failed in the previous pass,
+// come first.
 func TestUnwellComeFirst(t *testing.T) {
 	t.Parallel()
 	f := newFleet(40, 0)
@@ -171,8 +171,7 @@ func TestUnwellComeFirst(t *testing.T) {
 	}
 }
 
-// TestNamespacesTakeTurns: a namespace full of clusters that are not well keeps nobody else
-// waiting.
+// TestNamespacesTakeTurns: a namespace full of unhealthy clusters does not delay other namespaces.
 func TestNamespacesTakeTurns(t *testing.T) {
 	f := newFleet(1000, 0)
 	for _, c := range f.clusters {
@@ -186,9 +185,9 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 }
 
-// TestStragglersHoldUpNoSteps: a cluster that answers nobody costs another one a turn at most,
-// however many steps that takes, in one pass as in many. Nobody starts on it while it is being
-// looked at, and in one pass it is looked at once.
+// TestStragglersHoldUpNoSteps: an unresponsive cluster delays another one by at most one turn, however many steps that
+// one takes, in a single pass or in several. No pass starts on a cluster while it is being looked at, and a single pass
+// looks at it once.
 func TestStragglersHoldUpNoSteps(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *reconcile.Reconciler) report.Report{
 		"pass": func(ctx context.Context, r *reconcile.Reconciler) report.Report { return r.Pass(ctx) },

@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// undoing is a live side of one cluster to which the same has to be done again each time, since somebody undoes it, as
-// an admission webhook or another controller may.
+// undoing is a live side of one cluster on which the same action is needed each time, because something reverts it,
+// such as an admission webhook or another controller.
 type undoing struct {
 	events *events
 	acts   []time.Time
@@ -43,11 +43,12 @@ func (c *undone) State(context.Context) (decide.State, error) {
 
 func (c *undone) Do(context.Context, decide.Action) (report.Outcome, error) {
 	c.live.acts = append(c.live.acts, time.Now())
-	c.live.events.tell("ns/a", true) // what is declared changes as well, if it is that which is undone
+	c.live.events.tell("ns/a", true) // reverting the declaration changes it too
 	return report.Outcome{Changed: true, Detail: "applied EtcdCluster a"}, nil
 }
 
-// What somebody undoes each time is not done as fast as it can be, forever; but a push leads to the cluster at once.
+// An action that is reverted each time is not repeated as fast as possible forever, but a push is processed
+// immediately.
 func TestLoopBacksOffFromWhatIsUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)

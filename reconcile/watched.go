@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/steps"
 )
 
-// pass runs one pass, and tells the hook of it.
+// pass runs one pass as a step.
 func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key string) bool) (rep report.Report) {
 	steps.Do(ctx, r.Steps, steps.Step{Kind: steps.Pass}, func(ctx context.Context) steps.End {
 		rep = r.passOver(ctx, in, wanted)
@@ -18,13 +18,13 @@ func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key strin
 	return rep
 }
 
-// EndOf is what a pass or a run has come to that makes this report.
+// EndOf returns the end of the step of a pass or run with this report.
 func EndOf(rep report.Report) steps.End {
 	return steps.End{Outcome: string(rep.Result()), Error: rep.Error, Revision: rep.Revision,
 		Clusters: len(rep.Clusters)}
 }
 
-// cluster does what a pass does for one cluster, and tells the hook of it.
+// cluster reconciles one cluster as a step.
 func (r *Reconciler) cluster(ctx context.Context, c Cluster, source SourceState) (entry report.Cluster) {
 	s := steps.Step{Kind: steps.Cluster}
 	s.Namespace, s.Cluster = c.Identity()
@@ -43,7 +43,7 @@ func (r *Reconciler) cluster(ctx context.Context, c Cluster, source SourceState)
 	return entry
 }
 
-// phase tells the hook of a phase.
+// phase runs a phase as a step.
 func (r *Reconciler) phase(ctx context.Context, name string, do func(context.Context) error) (err error) {
 	steps.Do(ctx, r.Steps, steps.Step{Kind: steps.Phase, Name: name}, func(ctx context.Context) steps.End {
 		err = do(ctx)
@@ -52,7 +52,7 @@ func (r *Reconciler) phase(ctx context.Context, name string, do func(context.Con
 	return err
 }
 
-// list finds out which clusters there are.
+// list lists the clusters.
 func (r *Reconciler) list(
 	ctx context.Context, desired Desired, wanted func(key string) bool,
 ) (observed Observed, err error) {
@@ -63,7 +63,7 @@ func (r *Reconciler) list(
 	return observed, err
 }
 
-// observe asks about one cluster.
+// observe observes one cluster.
 func (r *Reconciler) observe(ctx context.Context, c Cluster) (state decide.State, err error) {
 	err = r.phase(ctx, steps.Observe, func(ctx context.Context) (err error) {
 		state, err = c.State(ctx)
@@ -72,7 +72,7 @@ func (r *Reconciler) observe(ctx context.Context, c Cluster) (state decide.State
 	return state, err
 }
 
-// decide decides about it.
+// decide decides for one cluster.
 func (r *Reconciler) decide(ctx context.Context, state decide.State) (d decide.Decision) {
 	_ = r.phase(ctx, steps.Decide, func(context.Context) error {
 		d = decide.Decide(state)
@@ -81,7 +81,7 @@ func (r *Reconciler) decide(ctx context.Context, state decide.State) (d decide.D
 	return d
 }
 
-// tell has it report.
+// tell makes one cluster report.
 func (r *Reconciler) tell(
 	ctx context.Context, c Cluster, entry report.Cluster, source SourceState,
 ) (news []report.News, err error) {
@@ -92,7 +92,7 @@ func (r *Reconciler) tell(
 	return news, err
 }
 
-// came is what something has come to that may have failed.
+// came returns the end of a step that may have failed.
 func came(err error) steps.End {
 	switch {
 	case err == nil:
@@ -103,7 +103,7 @@ func came(err error) steps.End {
 	return steps.End{Outcome: steps.Error, Error: oneLine(err)}
 }
 
-// act carries out an action, in the phase of that.
+// act executes an action in its phase.
 func (r *Reconciler) act(ctx context.Context, c Cluster, action decide.Action) (outcome report.Outcome, err error) {
 	s := steps.Step{Kind: steps.Action, Name: decide.KindOf(action), Detail: action.String()}
 	s.Namespace, s.Cluster = c.Identity()

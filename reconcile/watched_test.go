@@ -17,7 +17,7 @@ import (
 	"quorate.dev/quorate/reconcile/steps"
 )
 
-// watcher is a hook that writes down each step as it ends, with those that it is within.
+// watcher is a hook that records each step as it ends, with its parent steps.
 type watcher struct {
 	mu    sync.Mutex
 	open  int
@@ -59,7 +59,7 @@ func (w *watcher) Begin(ctx context.Context, s steps.Step) (context.Context, fun
 	}
 }
 
-// Each step of a pass is told as it ends, whatever it has come to, and none stays open.
+// Each step of a pass is reported when it ends, whatever its outcome, and none remains open.
 func TestSteps(t *testing.T) {
 	const listed, observed, decided = "pass/list ok", "pass/a/observe ok", "pass/a/decide ok"
 	for name, test := range map[string]struct {
@@ -100,7 +100,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// An action that changes nothing says so.
+// An action that changes nothing is reported as such.
 func TestStepsInVain(t *testing.T) {
 	l := oneCluster()
 	r := reconciler(&source{}, l)
@@ -117,7 +117,7 @@ func TestStepsInVain(t *testing.T) {
 	t.Errorf("got %q", w.lines)
 }
 
-// Many clusters, many passes, and some that are slow: each step that has begun ends, once.
+// With many clusters, many passes and some slow clusters, each step that has begun ends exactly once.
 func TestStepsOfARun(t *testing.T) {
 	l := &live{worlds: map[string]*simulate.World{}}
 	for i := range 40 {
