@@ -14,49 +14,49 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Comparison is what a report rests on where nothing was observed.
+// Comparison describes what a report is based on if nothing was observed.
 type Comparison struct {
-	// Against is the revision that everything is taken to be as declared in.
+	// Against is the revision that every cluster is assumed to match.
 	Against string `json:"against"`
-	// Same is how many clusters both revisions declare alike. The report has none of them.
+	// Same is the number of clusters that both revisions declare alike. They are not in the report.
 	Same int `json:"same"`
-	// Unknown are the clusters, as namespace/name, of which it is not known what that revision declares.
+	// Unknown are the clusters, as namespace/name, whose declarations in that revision are unknown.
 	Unknown []string `json:"unknown,omitempty"`
-	// Assumed is what is taken for granted besides, in words.
+	// Assumed describes the other assumptions.
 	Assumed string `json:"assumed"`
 }
 
-// AssumedWell is what a comparison takes for granted of each cluster, besides that it is as declared.
+// AssumedWell describes what a comparison assumes about each cluster, apart from matching its declaration.
 const AssumedWell = "all members are healthy, volumes are as large as declared, and runs have the flags for backups " +
 	"that are declared; how much data there is, is not known"
 
-// Change is a field that differs, or an object that does as a whole.
+// Change is a field that differs, or an object that differs as a whole.
 type Change struct {
-	// Object that differs, by kind and name; empty for the declaration of the cluster.
+	// Object is the kind and name of the object; empty for the declaration of the cluster.
 	Object string `json:"object,omitempty"`
-	// Field by its path, such as spec.replicas; empty where the object is told of as a whole.
+	// Field is the path of the field, such as spec.replicas; empty if the object is reported as a whole.
 	Field string `json:"field"`
-	// From and To are its values; null where it has none.
+	// From and To are the values; null if there is none.
 	From any `json:"from"`
 	To   any `json:"to"`
-	// What becomes of the object as a whole; empty for a field.
+	// What happens to the object as a whole; empty for a field.
 	What What `json:"what,omitempty"`
 }
 
-// What becomes of an object.
+// What describes what happens to an object.
 type What string
 
-// What may become of one.
+// The values of What.
 const (
-	// Made: it is not there.
+	// Made means that the object does not exist and will be created.
 	Made What = "made"
-	// Deleted: it is not declared any more.
+	// Deleted means that the object is no longer declared.
 	Deleted What = "deleted"
-	// Changed: what it holds is secret.
+	// Changed means that the object will change, and that its content is secret.
 	Changed What = "changed"
 )
 
-// String says it on one line.
+// String returns the change on one line.
 func (c Change) String() string {
 	if c.What != "" {
 		words := map[What]string{Changed: "changed, and values are not shown"}
@@ -71,8 +71,8 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s -> %s", strings.TrimSpace(c.Object+" "+c.Field), shown(from), shown(to))
 }
 
-// apart leaves of two texts what tells them apart, where all of them would be too long: the lines that differ, and of
-// long ones what follows their common beginning.
+// apart reduces two texts to their differences if they would be too long: to the lines that differ and, for long lines,
+// to the part after their common beginning.
 func apart(from, to string) (any, any) {
 	before, after := strings.SplitAfter(from, "\n"), strings.SplitAfter(to, "\n")
 	if len(before) > 1 || len(after) > 1 {
@@ -93,7 +93,7 @@ func apart(from, to string) (any, any) {
 	return someText(from, len(before)), someText(to, len(after))
 }
 
-// someText is a text, or none if there are no lines.
+// someText returns the text, or nil if it has no lines.
 func someText(text string, lines int) any {
 	if lines == 0 {
 		return nil
@@ -101,7 +101,7 @@ func someText(text string, lines int) any {
 	return text
 }
 
-// withoutBeginning leaves out most of what two texts begin with.
+// withoutBeginning removes most of the common beginning of two texts.
 func withoutBeginning(from, to string) (string, string) {
 	const kept = 20
 	same := 0
@@ -118,11 +118,11 @@ func withoutBeginning(from, to string) (string, string) {
 const (
 	// longestValue is how many characters of a value are shown.
 	longestValue = 200
-	// mostChanges are told of one cluster.
+	// mostChanges is the maximum number of changes shown for a cluster.
 	mostChanges = 50
 )
 
-// shown is a value on one line.
+// shown returns a value on one line.
 func shown(value any) string {
 	if value == nil {
 		return "none"
@@ -139,8 +139,8 @@ func shown(value any) string {
 	return visible.Short(visible.Line(strings.TrimSpace(b.String())), longestValue)
 }
 
-// Changes are the fields in which two objects differ, as JSON has them, by their paths, those of the spec first: there
-// may be any number of annotations, and people are told of the first ones. A list is one value.
+// Changes returns the fields in which the JSON forms of two objects differ, by path. Fields of the spec come first,
+// because there may be any number of annotations, and only the first changes are shown. A list is a single value.
 func Changes(from, to any) []Change {
 	var list []Change
 	addChanges(&list, "", asJSON(from), asJSON(to))
@@ -186,7 +186,7 @@ func addChanges(list *[]Change, path string, from, to any) {
 	}
 }
 
-// Lines are the changes of a cluster for people, so many at most.
+// Lines returns the changes of a cluster as text, up to a limit.
 func (c Cluster) Lines() []string {
 	var lines []string
 	for i, change := range c.Changes {
@@ -198,12 +198,12 @@ func (c Cluster) Lines() []string {
 	return lines
 }
 
-// Sentence says what a comparison takes for granted.
+// Sentence returns the assumptions of a comparison.
 func (c Comparison) Sentence() string {
 	return "nothing was observed: clusters are taken to be as declared at " + c.Against + "; " + AssumedWell
 }
 
-// Counts says what is not told of cluster by cluster.
+// Counts returns the numbers of clusters that are not listed individually.
 func (c Comparison) Counts() string {
 	text := decide.Count(c.Same, "cluster") + " the same"
 	if len(c.Unknown) > 0 {

@@ -31,7 +31,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestManyChanges: what a report says of one cluster has a bound, and says what is missing.
+// TestManyChanges: the number of changes shown for a cluster is bounded, and the rest is counted.
 func TestManyChanges(t *testing.T) {
 	many := object{}
 	for i := range 80 {
@@ -47,7 +47,7 @@ func TestManyChanges(t *testing.T) {
 	}
 }
 
-// TestUnknownIsARisk: what was not compared may be anything.
+// TestUnknownIsARisk: a cluster that was not compared may have any risk.
 func TestUnknownIsARisk(t *testing.T) {
 	r := report.Report{Compared: &report.Comparison{Unknown: []string{"a/b"}}}
 	if risks := r.Risks(); len(risks) != 1 || risks[0] != road.Unknown {
@@ -58,7 +58,7 @@ func TestUnknownIsARisk(t *testing.T) {
 	}
 }
 
-// TestOneLine: of long texts, people are shown what tells them apart; and of a Secret nothing but that it changes.
+// TestOneLine: long texts are reduced to their differences, and the content of a Secret is not shown.
 func TestOneLine(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	for name, test := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Detail renders all that is known of one cluster, for people.
+// Detail renders everything that is known about one cluster as text.
 func Detail(w io.Writer, c Cluster, style Style) error {
 	b := &strings.Builder{}
 	writeCluster(b, c, style)
@@ -32,7 +32,7 @@ func Detail(w io.Writer, c Cluster, style Style) error {
 	return err
 }
 
-// writeDeclared says which revision of which source declared the cluster, and how old that revision is.
+// writeDeclared writes which revision of which source declared the cluster, and the revision's age.
 func writeDeclared(b *strings.Builder, c Cluster, style Style) {
 	revision, source := c.told().DeclaredRevision, c.told().DeclaredSource
 	if revision == "" {
@@ -45,13 +45,13 @@ func writeDeclared(b *strings.Builder, c Cluster, style Style) {
 	style.line(b, 4, "", text, nil)
 }
 
-// branch is something in a tree, and what belongs to it.
+// branch is a node in a tree, with its leaves.
 type branch struct {
 	text   string
 	leaves []string
 }
 
-// branchesOf are the members, each with its pod and its volume, and then the pods and volumes that are no member's.
+// branchesOf returns the members, each with its pod and volume, and then the pods and volumes without a member.
 func branchesOf(s decide.State) []branch {
 	var branches []branch
 	seen := map[int]bool{}
@@ -80,7 +80,7 @@ func branchesOf(s decide.State) []branch {
 	return branches
 }
 
-// writeTree shows the members and what belongs to each.
+// writeTree writes the members with their pods and volumes.
 func writeTree(b *strings.Builder, s decide.State, style Style) {
 	branches := branchesOf(s)
 	if len(branches) == 0 {
@@ -125,7 +125,7 @@ func describeMember(m decide.Member, quota int64) string {
 	return text
 }
 
-// leavesOf are the pod and the volume of a replica.
+// leavesOf returns the pod and the volume of a replica.
 func leavesOf(r decide.Replica) []string {
 	pod := "pod " + string(r.Pod)
 	for _, more := range []string{r.PodMessage, r.PodRefused} {
@@ -149,7 +149,7 @@ func leavesOf(r decide.Replica) []string {
 	return []string{pod, volume}
 }
 
-// writeConditions shows the conditions of the custom resource, as the last pass left them.
+// writeConditions writes the conditions of the custom resource, as the last pass left them.
 func writeConditions(b *strings.Builder, c Cluster, style Style) {
 	conditions := c.told().Conditions
 	if len(conditions) == 0 {
@@ -166,7 +166,7 @@ func writeConditions(b *strings.Builder, c Cluster, style Style) {
 	}
 }
 
-// writeCertificates shows how long certificates are good for, the first to expire first.
+// writeCertificates writes the validity of certificates, in the order of expiry.
 func writeCertificates(b *strings.Builder, s decide.State) {
 	if len(s.Certificates) == 0 {
 		return
@@ -181,7 +181,7 @@ func writeCertificates(b *strings.Builder, s decide.State) {
 // longestNote is how many bytes of an event are shown.
 const longestNote = 300
 
-// writeEvents shows what was told of the cluster lately.
+// writeEvents writes the recent events of the cluster.
 func writeEvents(b *strings.Builder, c Cluster, style Style) {
 	if c.NoEvents != "" {
 		style.line(b, 4, "", "no events can be shown: "+c.NoEvents, nil)

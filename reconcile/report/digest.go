@@ -11,30 +11,31 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// planned is what is approved with a plan of one cluster.
+// planned is the part of a plan that is approved for one cluster.
 type planned struct {
 	Kubernetes string `json:",omitempty"`
 	Cluster    string
-	// Token and ID tell the cluster from another one of its name; those of one that is yet to be founded are empty.
+	// Token and ID identify the cluster among others of its name; they are empty before it is bootstrapped.
 	Token string
 	ID    decide.ID
-	// Declared is what the steps make of it: their words leave out options, images, and what restores begin with.
+	// Declared is what the steps are based on: the texts of the steps omit options, images, and the backup of a
+	// restore.
 	Declared decide.Declared
 	Steps    []string
 	Open     bool
 	End      string
 }
 
-// directory is the revision of a source that has none.
+// directory is the revision of a source without revisions.
 const directory = "directory"
 
-// Unversioned reports whether what was read has no revision, so that other files may be there by now.
+// Unversioned reports whether a source has no revision, so that its files may have changed.
 func (r Report) Unversioned() bool { return slices.Contains(strings.Fields(r.Revision), directory) }
 
-// Digest of a plan, as sha256:HEX: of its revision, and of what is declared of each cluster and the actions that lie
-// before it. Two plans of the same digest do the same, to the same clusters. It is empty where nothing is to be done,
-// where the revision does not say what was read, and where nothing was observed: the clusters that it would be about
-// are made up.
+// Digest returns the digest of a plan, as sha256:HEX. It covers the revision, and the declaration and planned actions
+// of each cluster: two plans with the same digest do the same to the same clusters. It is empty if nothing is to be
+// done, if the revision does not identify what was read, or if nothing was observed, because the clusters are then made
+// up.
 func (r Report) Digest() string {
 	var all []planned
 	for _, c := range r.Clusters {
@@ -52,14 +53,14 @@ func (r Report) Digest() string {
 	if len(all) == 0 || !r.Planned || r.Compared != nil || r.Unversioned() {
 		return ""
 	}
-	// The order in which Kubernetes clusters are given matters to nobody.
+	// The order of the Kubernetes clusters is irrelevant.
 	slices.SortStableFunc(all, func(a, b planned) int { return strings.Compare(a.Kubernetes, b.Kubernetes) })
 	text, err := json.Marshal(struct {
 		Revision string
 		Clusters []planned
 	}{r.Revision, all})
 	if err != nil {
-		panic(fmt.Sprintf("encode a plan: %v", err)) // plain data: there is nothing that cannot be encoded
+		panic(fmt.Sprintf("encode a plan: %v", err)) // plain data can always be encoded
 	}
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -9,18 +9,19 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// opinion is what a rule says of a cluster.
+// opinion is the result of a rule for a cluster.
 type opinion struct {
 	Rule string `json:"rule"`
-	// About is when it speaks.
+	// About is the condition under which the rule applies.
 	About string `json:"about"`
-	// Decides: it is the first that speaks.
+	// Decides is set for the first rule that applies.
 	Decides bool `json:"decides"`
-	// Says is what it says; null if it does not speak.
+	// Says is the rule's decision, or null if the rule does not apply.
 	Says *decision `json:"says"`
 }
 
-// opinions are those of all rules, in the order in which they are asked. Who holds a lease says nothing of the cluster.
+// opinions returns the results of all rules, in evaluation order. It ignores the lease, which says nothing about the
+// cluster.
 func opinions(s decide.State) []opinion {
 	about := map[string]string{}
 	for _, rule := range decide.Rules() {
@@ -42,7 +43,7 @@ func opinions(s decide.State) []opinion {
 		Says: newDecision(decide.Decide(s))})
 }
 
-// Explain renders what every rule says of a cluster, for people: why what is decided, and why nothing else.
+// Explain renders the result of every rule as text: why the decision was made, and why no other.
 func Explain(w io.Writer, c Cluster, style Style) error {
 	b := &strings.Builder{}
 	writeCluster(b, c, style)
@@ -67,7 +68,7 @@ func Explain(w io.Writer, c Cluster, style Style) error {
 	return err
 }
 
-// text is what is decided, as one line.
+// text returns the decision on one line.
 func (d decision) text() string {
 	what := string(d.Verdict)
 	if d.Action != nil {
@@ -76,8 +77,8 @@ func (d decision) text() string {
 	return visible.Line(what + ": " + d.Message)
 }
 
-// Opinions renders the same for machines: {namespace, name, decision, error, rules: [{rule, about, decides, says}]}, of
-// which rules is null where the cluster could not be looked at.
+// Opinions renders the same for machines: {namespace, name, decision, error, rules: [{rule, about, decides, says}]}.
+// rules is null if the cluster could not be observed.
 func Opinions(w io.Writer, c Cluster) error {
 	explained := struct {
 		Namespace string    `json:"namespace"`

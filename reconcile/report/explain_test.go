@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// explained is what is said of a state, as text and as JSON.
+// explained returns the explanation of a state, as text and as JSON.
 func explained(t *testing.T, s decide.State, failed string) (text string, rules []struct {
 	Rule, About string
 	Decides     bool
@@ -34,7 +34,7 @@ func explained(t *testing.T, s decide.State, failed string) (text string, rules 
 	return b.String(), rules
 }
 
-// TestExplain: every rule has its line, in their order; one decides, and it is the one that Decide goes by.
+// TestExplain: every rule has its line, in order; exactly one decides, the same as in Decide.
 func TestExplain(t *testing.T) {
 	suspended := decide.State{Name: "a", Declared: decidetest.Declared(3)}
 	suspended.Declared.Suspended, suspended.Declared.Orphaned = true, "git\x1b[31m declares it no longer"
@@ -63,7 +63,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainUnseen: of a cluster that could not be looked at, no rule is asked.
+// TestExplainUnseen: rules are not evaluated for a cluster that could not be observed.
 func TestExplainUnseen(t *testing.T) {
 	text, rules := explained(t, decide.State{Name: "a"}, "observe prod/a: forbidden")
 	if rules != nil || !strings.Contains(text, "error observe prod/a: forbidden") || strings.Contains(text, "Bootstrap") {

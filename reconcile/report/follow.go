@@ -9,15 +9,14 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Following is a fleet that is looked at again and again. The zero value has not been looked at.
+// Following tracks a fleet across repeated looks. The zero value has not seen any.
 type Following struct {
-	// before is what was last shown of each cluster, the time that has gone by left aside.
+	// before is what was last shown for each cluster, without ages.
 	before map[string]string
 }
 
-// Changes writes the lines of the table that say something else than the last time, and of clusters that are gone that
-// they are, unless some could not be observed: those that are not there may be among them. That time goes by is no
-// change.
+// Changes writes the table lines that have changed since the last call, and reports clusters that are gone, unless some
+// clusters could not be observed, because missing ones may be among those. Ages alone are not changes.
 func (f *Following) Changes(w io.Writer, r Report) error {
 	first := f.before == nil
 	now := map[string]string{}
@@ -54,7 +53,7 @@ func (f *Following) Changes(w io.Writer, r Report) error {
 	return err
 }
 
-// steady is what the table says of a cluster, with moments instead of ages.
+// steady returns the table cells of a cluster, with times instead of ages.
 func (c Cluster) steady() string {
 	var cells []string
 	for _, column := range fleetColumns {

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// That time goes by is no change; that a cluster waits for something, or has a newer backup, is one.
+// Passing time is not a change, but waiting for something or a newer backup is.
 func TestChangesFollowed(t *testing.T) {
 	var following report.Following
 	look := func(change func([]report.Cluster)) string {

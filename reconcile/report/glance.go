@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// unknown is what cannot be told although there should be something.
+	// unknown is shown for a value that should exist but is not known.
 	unknown = "unknown"
-	// nothing is what there is not, or what nobody has said.
+	// nothing is shown for a value that does not exist or was not reported.
 	nothing = "-"
 )
 
-// VerdictUnknown stands for the verdict on a cluster that could not be looked at.
+// VerdictUnknown is used instead of a verdict for a cluster that could not be observed.
 const VerdictUnknown = "Unknown"
 
-// VerdictName is the verdict on a cluster, or VerdictUnknown.
+// VerdictName returns the verdict on a cluster, or VerdictUnknown.
 func (c Cluster) VerdictName() string {
 	if c.Error != "" || c.Decision.Rule == "" {
 		return VerdictUnknown
@@ -36,7 +36,7 @@ func (c Cluster) VerdictName() string {
 	return string(c.Decision.Verdict)
 }
 
-// standing is the verdict on a cluster, and by which rule.
+// standing returns the verdict on a cluster and its rule.
 func (c Cluster) standing() string {
 	if name := c.VerdictName(); name != VerdictUnknown {
 		return name + "/" + visible.Line(c.Decision.Rule)
@@ -44,14 +44,14 @@ func (c Cluster) standing() string {
 	return VerdictUnknown
 }
 
-// urgency says who comes first where clusters are sorted by what is the matter with them.
+// urgency returns the sort key for sorting clusters by problem.
 func (c Cluster) urgency() int {
 	return slices.Index([]string{string(decide.Block), VerdictUnknown, string(decide.Wait), string(decide.Act),
 		string(decide.Done)}, c.VerdictName())
 }
 
-// since is when the cluster came to stand as it does: when passes began to wait for what they wait for, or else when
-// the condition that the verdict is about became true; zero if that is not known.
+// since returns since when the cluster has been in its state: when passes began to wait, or when the condition for the
+// verdict became true. It is zero if that is unknown.
 func (c Cluster) since() time.Time {
 	kind := ""
 	switch c.VerdictName() {
@@ -67,12 +67,12 @@ func (c Cluster) since() time.Time {
 	}
 	condition := meta.FindStatusCondition(c.told().Conditions, kind)
 	if condition == nil || condition.Status != metav1.ConditionTrue || condition.Reason != c.Decision.Rule {
-		return time.Time{} // passes have seen it stand otherwise
+		return time.Time{} // an earlier pass has reported a different state
 	}
 	return condition.LastTransitionTime.Time
 }
 
-// told is the status of the custom resource; empty if there is none.
+// told returns the status of the custom resource, or an empty status if it does not exist.
 func (c Cluster) told() v1alpha1.EtcdClusterStatus {
 	if c.Custom == nil {
 		return v1alpha1.EtcdClusterStatus{}
@@ -80,7 +80,7 @@ func (c Cluster) told() v1alpha1.EtcdClusterStatus {
 	return c.Custom.Status
 }
 
-// age is how long ago something was, as kubectl says it.
+// age returns how long ago a time was, in kubectl's format.
 func age(now, then time.Time) string {
 	if then.IsZero() || now.IsZero() {
 		return nothing
@@ -88,7 +88,7 @@ func age(now, then time.Time) string {
 	return duration.HumanDuration(max(now.Sub(then), 0))
 }
 
-// members are the voters that answer of those that there are, and the learners beside them.
+// members returns the number of responding voters, the number of voters, and the number of learners.
 func (c Cluster) members() string {
 	list := c.State.Membership
 	switch {
@@ -112,7 +112,7 @@ func (c Cluster) formed() bool {
 	return c.State.Record.ClusterID != 0 || c.State.ReportedClusterID != 0
 }
 
-// versions are those that members run, the same ones once.
+// versions returns the versions that members run, without duplicates.
 func (c Cluster) versions() string {
 	var list []string
 	for _, m := range c.State.Membership.Members {
@@ -127,7 +127,7 @@ func (c Cluster) versions() string {
 	return nothing
 }
 
-// size is that of the largest database of a member, in bytes; zero if none is known.
+// size returns the size of the largest member database in bytes, or zero if none is known.
 func (c Cluster) size() int64 {
 	largest := int64(0)
 	for _, m := range c.State.Membership.Members {
@@ -136,7 +136,7 @@ func (c Cluster) size() int64 {
 	return largest
 }
 
-// sizes are the size of the largest database of a member, and what it may grow to.
+// sizes returns the size of the largest member database, and its quota.
 func (c Cluster) sizes() string {
 	if c.size() == 0 && c.State.Declared.Quota == 0 {
 		return nothing
@@ -144,7 +144,7 @@ func (c Cluster) sizes() string {
 	return ofQuota(c.size(), c.State.Declared.Quota)
 }
 
-// ofQuota is the size of a database and what it may grow to, in bytes; zero: not known.
+// ofQuota returns the size of a database and its quota, given in bytes; zero means unknown.
 func ofQuota(size, quota int64) string {
 	now, most := nothing, nothing
 	if size > 0 {
@@ -156,7 +156,7 @@ func ofQuota(size, quota int64) string {
 	return now + "/" + most
 }
 
-// human prints bytes with a digit after the point where that says something.
+// human formats bytes with at most one decimal.
 func human(bytes int64) string {
 	n, units := float64(bytes), []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	for n >= 1023.95 && len(units) > 1 {
@@ -168,7 +168,7 @@ func human(bytes int64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") + units[0]
 }
 
-// backup is how old the newest backup is, by the moment that it is for.
+// backup returns the age of the newest backup, based on its slot.
 func (c Cluster) backup() string {
 	s := c.State
 	text := nothing
@@ -188,7 +188,7 @@ func (c Cluster) backup() string {
 	return text
 }
 
-// revision is the commit that declared the cluster, shortened as git does.
+// revision returns the commit that declared the cluster, shortened as git does.
 func (c Cluster) revision() string {
 	text := c.told().DeclaredRevision
 	commit := text[strings.LastIndex(text, ":")+1:]
@@ -198,8 +198,8 @@ func (c Cluster) revision() string {
 	return dash(visible.Short(text, longestCell))
 }
 
-// revisionAge is how long ago that commit was made, as it says itself, in brackets after a space; empty if that is not
-// known.
+// revisionAge returns the age of that commit by its own commit time, in parentheses after a space, or "" if it is
+// unknown.
 func (c Cluster) revisionAge() string {
 	committed := c.told().DeclaredRevisionTime
 	if committed.IsZero() || c.State.Now.IsZero() {
@@ -208,7 +208,7 @@ func (c Cluster) revisionAge() string {
 	return " (" + age(c.State.Now, committed.Time) + ")"
 }
 
-// remark is why the cluster is not as declared, or what is to be known of one that is.
+// remark returns why the cluster has not converged, or its first warning if it has.
 func (c Cluster) remark() string {
 	text := ""
 	switch {
@@ -225,11 +225,11 @@ func (c Cluster) remark() string {
 	return visible.Line(text)
 }
 
-// Orders are those that clusters can be sorted in.
+// Orders are the sort orders of clusters.
 var Orders = []string{"name", "state", "size", "age"}
 
-// Sort sorts clusters: by Kubernetes cluster, namespace and name; or those first that need somebody, whose database is
-// the largest, or that have come to stand as they do last.
+// Sort sorts clusters by Kubernetes cluster, namespace and name, after the given order: those with the most urgent
+// problems first, those with the largest database first, or those with the most recent state change first.
 func Sort(clusters []Cluster, order string) {
 	slices.SortStableFunc(clusters, func(a, b Cluster) int {
 		first := 0

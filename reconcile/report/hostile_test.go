@@ -18,8 +18,8 @@ import (
 	"quorate.dev/quorate/visible/visibletest"
 )
 
-// saying is, for each place in a report that others have a say in, a report that has a text there
-// and nowhere else.
+// saying returns, for each field of a report that may contain untrusted text, a report with the text only in that
+// field.
 func saying(text string) map[string]report.Report {
 	of := func(c report.Cluster) report.Report {
 		c.Namespace, c.Name = "ns", "x"
@@ -78,7 +78,7 @@ func saying(text string) map[string]report.Report {
 	}
 }
 
-// Whatever others have written, and wherever it is printed, it is text.
+// Untrusted text is shown as plain text, in every output.
 func TestHostileText(t *testing.T) {
 	outputs := map[string]func(io.Writer, report.Report) error{
 		"text":    func(w io.Writer, r report.Report) error { return report.Text(w, r, report.Style{}) },
@@ -105,7 +105,7 @@ func TestHostileText(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !bytes.Contains(b.Bytes(), []byte(visibletest.Mark)) {
-					continue // this output does not tell of it
+					continue // this output does not contain the field
 				}
 				printed[where], printed[output] = true, true
 				if unfit := visibletest.Unfit(b.String()); unfit != "" {
@@ -129,7 +129,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// Scripts take names for arguments, so those that Kubernetes does not allow are left out.
+// Scripts use names as arguments, so names that Kubernetes does not allow are omitted.
 func TestNames(t *testing.T) {
 	var b bytes.Buffer
 	clusters := []report.Cluster{{Namespace: "prod", Name: "a"}, {Namespace: "prod", Name: "--all"}, {Namespace: "shop", Name: "b"}}
@@ -147,7 +147,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// YAML says what JSON says, and numbers are as they were.
+// YAML has the same content as JSON, and numbers keep their precision.
 func TestStatesYAML(t *testing.T) {
 	s := decide.State{Name: "a", Membership: decide.Membership{Members: []decide.Member{{ID: 0xffffffffffffffff, Revision: 1<<62 + 1}}}}
 	rep := report.Report{Clusters: []report.Cluster{{Namespace: "ns", Name: "a", State: s}}}

@@ -5,16 +5,17 @@ import (
 	"strings"
 )
 
-// Part is what a pass has to say of one of several Kubernetes clusters.
+// Part is the report about one of several Kubernetes clusters.
 type Part struct {
-	// Kubernetes is the name of the Kubernetes cluster; empty where it is the only one.
+	// Kubernetes is the name of the Kubernetes cluster; empty if it is the only one.
 	Kubernetes string
 	Report     Report
 }
 
-// Join makes one report of those of several Kubernetes clusters, in their order. What all of them say, as about a
-// source that they share, it says once; of what only some do, it says of which, and of the error of one that has a
-// name and is the only one, too. The one of the only Kubernetes cluster without a name it leaves as it is.
+// Join combines the reports about several Kubernetes clusters, in their order. Statements that all reports share, such
+// as about a common source, are included once; others are prefixed with the Kubernetes clusters that they are about, as
+// is the error of a single named Kubernetes cluster. The report about a single unnamed Kubernetes cluster is returned
+// unchanged.
 func Join(parts []Part) Report {
 	if len(parts) == 1 && parts[0].Kubernetes == "" {
 		return parts[0].Report
@@ -33,7 +34,7 @@ func Join(parts []Part) Report {
 	joined.Revision = strings.Join(union(parts, revisions, nil), " ")
 	joined.Signer = strings.Join(union(parts, func(r Report) []string { return given(r.Signer) }, nil), ", ")
 	joined.Error = strings.Join(union(parts, func(r Report) []string { return given(r.Error) }, named), "; ")
-	if len(parts) == 1 && joined.Error != "" { // nobody else has it, or has not
+	if len(parts) == 1 && joined.Error != "" { // a single report cannot differ from others
 		joined.Error = named(joined.Error, parts[0].Kubernetes)
 	}
 	for _, part := range parts {
@@ -51,7 +52,7 @@ func Join(parts []Part) Report {
 	return joined
 }
 
-// given is a text as a list, which is empty if the text is.
+// given returns a text as a list, which is empty if the text is empty.
 func given(text string) []string {
 	if text == "" {
 		return nil
@@ -59,7 +60,7 @@ func given(text string) []string {
 	return []string{text}
 }
 
-// problemsAlone are the problems without what only passes look at.
+// problemsAlone returns the problems without the field that only passes use.
 func problemsAlone(r Report) []Problem {
 	list := slices.Clone(r.Problems)
 	for i := range list {
@@ -68,8 +69,8 @@ func problemsAlone(r Report) []Problem {
 	return list
 }
 
-// union is what the parts have, each thing once. What only some of them have is said to be of each of those, if there
-// is a way to say so.
+// union returns the elements of all parts without duplicates. Elements that not all parts have are marked with their
+// Kubernetes clusters, if say is set.
 func union[T comparable](parts []Part, of func(Report) []T, say func(thing T, kubernetes string) T) []T {
 	had := map[T]map[string]bool{}
 	for _, part := range parts {
@@ -96,13 +97,13 @@ func union[T comparable](parts []Part, of func(Report) []T, say func(thing T, ku
 	return list
 }
 
-// Title tells a cluster from others: namespace/name, after the Kubernetes cluster where there are several.
+// Title identifies the cluster: namespace/name, prefixed with the Kubernetes cluster if there are several.
 func (c Cluster) Title() string { return titleIn(c.Kubernetes, c.Key()) }
 
-// Title is which cluster the problem is about, if any, as the title of that.
+// Title returns the title of the cluster that the problem is about, if any.
 func (p Problem) Title() string { return titleIn(p.Kubernetes, p.Cluster) }
 
-// titleIn is the title of a cluster; empty if there is none.
+// titleIn returns the title of a cluster, or "" if cluster is empty.
 func titleIn(kubernetes, cluster string) string {
 	if kubernetes == "" || cluster == "" {
 		return cluster

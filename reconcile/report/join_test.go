@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/visible/visibletest"
 )
 
-// parts are reports of several Kubernetes clusters, by chance.
+// parts returns random reports about several Kubernetes clusters.
 func parts(random *rand.Rand) []report.Part {
 	some := func(texts ...string) (list []string) {
 		for _, text := range texts {
@@ -50,7 +50,7 @@ func parts(random *rand.Rand) []report.Part {
 	return list
 }
 
-// TestJoin: the joined report is as bad as the worst of its parts, and all that they say is in it.
+// TestJoin: the joined report is as bad as its worst part, and contains everything that the parts report.
 func TestJoin(t *testing.T) {
 	for seed := range uint64(2000) {
 		list := parts(rand.New(rand.NewPCG(seed, 0)))
@@ -82,7 +82,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// says fails unless all that is wrong in a part is in the joined report, with its name unless all parts may say it.
+// says fails unless all errors of a part are in the joined report, with the part's name unless all parts have them.
 func says(t *testing.T, r report.Report, name string, joined report.Report, parts int) {
 	t.Helper()
 	in := func(list []string, text string) bool {
@@ -112,7 +112,7 @@ func says(t *testing.T, r report.Report, name string, joined report.Report, part
 	}
 }
 
-// TestJoinOne: the only report stays as it is.
+// TestJoinOne: a single report is returned unchanged.
 func TestJoinOne(t *testing.T) {
 	for seed := range uint64(100) {
 		r := parts(rand.New(rand.NewPCG(seed, 1)))[0].Report
@@ -122,7 +122,7 @@ func TestJoinOne(t *testing.T) {
 	}
 }
 
-// TestDigestOfSeveral: what is approved for one Kubernetes cluster is not for another.
+// TestDigestOfSeveral: approval for one Kubernetes cluster does not apply to a different one.
 func TestDigestOfSeveral(t *testing.T) {
 	planOf := func(parts ...report.Part) string { return report.Join(parts).Digest() }
 	part := func(kubernetes, name string) report.Part {
@@ -144,7 +144,7 @@ func TestDigestOfSeveral(t *testing.T) {
 	}
 }
 
-// ExampleJoin shows what a person sees of two Kubernetes clusters, one of which does not answer.
+// ExampleJoin shows the output for two Kubernetes clusters, one of which does not respond.
 func ExampleJoin() {
 	problem := report.Problem{File: "b.yaml", Line: 7, Message: "wrong"}
 	of := func(c report.Cluster) report.Report {
@@ -173,7 +173,7 @@ func ExampleJoin() {
 	// eu          shop/a          Done/Converged  -      -        -        -     -       -
 }
 
-// TestHostileNames: the name of a context is a text of somebody else's, too.
+// TestHostileNames: the name of a context is untrusted text too.
 func TestHostileNames(t *testing.T) {
 	outputs := map[string]func(io.Writer, report.Report) error{
 		"text":  func(w io.Writer, r report.Report) error { return report.Text(w, r, report.Style{}) },

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Members renders what runs, for people: a block per cluster with a line per member.
+// Members renders the running clusters as text: a block per cluster with a line per member.
 func Members(w io.Writer, r Report, style Style) error {
 	b := &strings.Builder{}
 	for _, c := range r.Clusters {
@@ -32,7 +32,7 @@ func Members(w io.Writer, r Report, style Style) error {
 	return err
 }
 
-// writeOrigin says which cluster it is, and what it was made from.
+// writeOrigin writes the cluster ID, and what the cluster was created from.
 func writeOrigin(b *strings.Builder, s decide.State) {
 	if id := s.Membership.ClusterID; id != 0 {
 		fmt.Fprintf(b, "    cluster ID %s\n", id)
@@ -42,7 +42,7 @@ func writeOrigin(b *strings.Builder, s decide.State) {
 	}
 }
 
-// writeBackup says what the newest backup is, where any is declared or known.
+// writeBackup writes the newest backup, if backups are declared or known.
 func writeBackup(b *strings.Builder, s decide.State) {
 	switch last := s.Backups.Last; {
 	case last != nil:
@@ -76,10 +76,10 @@ func writeMembers(b *strings.Builder, s decide.State) {
 			Health(m), dash(visible.Line(m.Version)),
 			m.Revision, size(m.DBSize), size(m.DBSizeInUse), dash(visible.Line(strings.Join(m.AlarmNames(), ","))), pod)
 	}
-	t.Flush() // into a strings.Builder: it cannot fail
+	t.Flush() // writing to a strings.Builder cannot fail
 }
 
-// Role of a member: Learner, Leader or Voter.
+// Role returns the role of a member: Learner, Leader or Voter.
 func Role(m decide.Member) string {
 	switch {
 	case m.Learner:
@@ -90,7 +90,7 @@ func Role(m decide.Member) string {
 	return "Voter"
 }
 
-// Health of a member: Unreachable, Unhealthy or Healthy.
+// Health returns the health of a member: Unreachable, Unhealthy or Healthy.
 func Health(m decide.Member) string {
 	switch {
 	case !m.Answers:
@@ -101,7 +101,7 @@ func Health(m decide.Member) string {
 	return "Healthy"
 }
 
-// size prints bytes in the unit that Kubernetes would use for a whole number of them.
+// size formats bytes in the largest unit in which Kubernetes writes them as a whole number.
 func size(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
 
 func dash(s string) string {

@@ -1,25 +1,26 @@
 package report
 
-// News is something that a pass has told of a cluster, and that the pass before it has not.
+// News is something that a pass reports about a cluster and that the previous pass did not.
 type News struct {
-	// Warning: somebody should look at it.
+	// Warning is set if the news needs attention.
 	Warning bool
-	// Reason is the rule that spoke, or the condition that it is about.
+	// Reason is the rule that decided, or the condition that the news is about.
 	Reason string
-	// Message says it on one line.
+	// Message is the text, on one line.
 	Message string
-	// About is what it is about.
+	// About is the subject of the news.
 	About About
 }
 
-// About is what news are about.
+// About is the subject of news.
 type About int
 
 const (
-	// AboutCluster is about the cluster itself.
+	// AboutCluster means that the news is about the cluster itself.
 	AboutCluster About = iota
-	// AboutSource is about the source that declares it. Each of its clusters has the same news.
+	// AboutSource means that the news is about the source that declares the cluster. All clusters of the source have
+	// the same news.
 	AboutSource
-	// AboutRevision says that the source was read at another revision than the last pass has told of.
+	// AboutRevision means that the source was read at a different revision than the last pass reported.
 	AboutRevision
 )

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// problemsListed are the problems of the sources, as they read.
+// problemsListed returns the texts of the sources' problems.
 func (r Report) problemsListed() map[string]bool {
 	listed := map[string]bool{}
 	for _, p := range r.Problems {
-		p.Kubernetes = "" // a cluster knows of one alone
+		p.Kubernetes = "" // a cluster is in a single Kubernetes cluster
 		listed[p.String()] = true
 	}
 	return listed
 }
 
-// Messages are what a report for people says of each cluster, in their order. What keeps a declaration from being
-// acted on is left out where the report has it among its problems.
+// Messages returns the message for each cluster, in order. Problems with a declaration are omitted if the report lists
+// them.
 func (r Report) Messages() []string {
 	listed := r.problemsListed()
 	var list []string
@@ -26,9 +26,8 @@ func (r Report) Messages() []string {
 	return list
 }
 
-// messageOf is what a report for people says of a cluster. What keeps its declaration from being
-// acted on is left out where the report has it among the problems of the sources: each stands there
-// once, on a line of its own.
+// messageOf returns the message for a cluster. Problems with its declaration are omitted if the report lists them among
+// the problems of the sources, where each has its own line.
 func messageOf(c Cluster, listed map[string]bool) string {
 	problems := c.State.Declared.Problems
 	sorted := slices.Sorted(slices.Values(problems))

@@ -11,22 +11,22 @@ import (
 // FlagConfirm is the flag that confirms a removal.
 const FlagConfirm = "--confirm-removals"
 
-// Removal is that a source no longer declares so many of its clusters that it may be an accident.
-// They stay as last applied until they are declared again or a person confirms it.
+// Removal means that a source no longer declares so many of its clusters that it may be an accident. They are kept as
+// last applied until they are declared again or the removal is confirmed.
 type Removal struct {
-	// Kubernetes is the name of the Kubernetes cluster that they are in, where there are several.
+	// Kubernetes is the name of their Kubernetes cluster, if there are several.
 	Kubernetes string `json:"kubernetes,omitempty"`
-	// Source that declared them; empty if that is not known.
+	// Source is the source that declared them; empty if it is unknown.
 	Source string `json:"source,omitempty"`
-	// Revision that no longer declares them: what to confirm.
+	// Revision is the revision that no longer declares them, which is to be confirmed.
 	Revision string `json:"revision"`
-	// Clusters that are not declared, as namespace/name.
+	// Clusters are the clusters that are no longer declared, as namespace/name.
 	Clusters []string `json:"clusters"`
-	// Of is how many there are of that source, declared or not.
+	// Of is the number of clusters of that source, declared or not.
 	Of int `json:"of"`
 }
 
-// String says what is held, on one line.
+// String describes the removal on one line.
 func (r Removal) String() string {
 	text := fmt.Sprintf("%s no longer declares %d of %s", r.Revision, len(r.Clusters), decide.Count(r.Of, "cluster"))
 	if r.Source != "" {
@@ -38,7 +38,7 @@ func (r Removal) String() string {
 	return text + ": " + strings.Join(r.Clusters, ", ")
 }
 
-// Confirm is the flag by which a person says that a revision means what it no longer declares.
+// Confirm returns the flag that confirms the removals of a revision.
 func Confirm(revision string) string {
 	if strings.Contains(revision, " ") {
 		revision = "'" + revision + "'"

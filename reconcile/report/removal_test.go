@@ -7,7 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// held is a report of two removals: all clusters of one source, and most of those whose source is not known.
+// held returns a report with two removals: all clusters of one source, and most of the clusters whose source is
+// unknown.
 func held() report.Report {
 	const shop, both = "main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90", "main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90 v2@sha1:607ee6319d77cd807258bb1457d152441639f0a4"
 	done := decide.Decision{Rule: decide.Converged, Verdict: decide.Done, Message: "as declared"}

@@ -1,4 +1,4 @@
-// Package report holds what a pass has to say, as one value, and renders it.
+// Package report defines the result of a pass as a value, and renders it.
 package report
 
 import (
@@ -14,97 +14,96 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Report is what one pass saw, decided and did.
+// Report is what a pass observed, decided and did.
 type Report struct {
-	// Revision of the source that was acted on; empty if it could not be read.
+	// Revision is the revision of the source that was acted on; empty if it could not be read.
 	Revision string `json:"revision,omitempty"`
-	// Signer of the revision, where signatures are verified.
+	// Signer is the signer of the revision, if signatures are verified.
 	Signer string `json:"signer,omitempty"`
-	// Sources are what Revision and Signer stand for, if there are several.
+	// Sources are the sources that Revision and Signer summarize, if there are several.
 	Sources []Source `json:"sources,omitempty"`
-	// Clusters by namespace and name, and before that by Kubernetes cluster where there are several.
+	// Clusters are sorted by namespace and name, and by Kubernetes cluster first if there are several.
 	Clusters []Cluster `json:"clusters"`
-	// Problems of the declarations, by file and line.
+	// Problems are those of the declarations, by file and line.
 	Problems []Problem `json:"problems,omitempty"`
-	// Warnings about the sources.
+	// Warnings are about the sources.
 	Warnings []string `json:"warnings,omitempty"`
-	// Removals that nobody has confirmed.
+	// Removals are the removals that are not confirmed.
 	Removals []Removal `json:"removals,omitempty"`
-	// Error that concerns the pass as a whole, such as a source that cannot be read.
+	// Error concerns the pass as a whole, such as a source that cannot be read.
 	Error string `json:"error,omitempty"`
-	// Unobserved: the live side could not be read, and another pass may be luckier.
+	// Unobserved is set if the live side could not be read, and another pass may succeed.
 	Unobserved bool `json:"-"`
-	// UnlistedIn are the namespaces that could not be looked at. There may be clusters in them that this report says
-	// nothing of.
+	// UnlistedIn are the namespaces that could not be listed. They may contain clusters that are not in this report.
 	UnlistedIn []string `json:"-"`
-	// Fetches are what became of reading each source, but for those that are still being read.
+	// Fetches are the results of reading the sources, except for sources that are still being read.
 	Fetches []Fetch `json:"-"`
-	// Others are the clusters, as namespace/name, that there are and that this report says nothing of: they take
-	// longer, or the pass was not about them.
+	// Others are the existing clusters, as namespace/name, that are not in this report, because they take longer or the
+	// pass did not cover them.
 	Others []string `json:"-"`
-	// Compared is set where nothing was observed: everything is taken to be as another revision declares it.
+	// Compared is set if nothing was observed, and every cluster is assumed to match another revision.
 	Compared *Comparison `json:"compared,omitempty"`
-	// Planned: nothing was carried out.
+	// Planned is set if no action was executed.
 	Planned bool `json:"planned,omitempty"`
 }
 
-// Cluster is what a pass has to say of one cluster.
+// Cluster is the result of a pass for one cluster.
 type Cluster struct {
-	// Kubernetes is the name of the Kubernetes cluster that it is in, where there are several.
+	// Kubernetes is the name of its Kubernetes cluster, if there are several.
 	Kubernetes string
 	Namespace  string
 	Name       string
 	// Decision is the zero value if the cluster could not be observed.
 	Decision decide.Decision
-	// Outcome of the action; nil if none was carried out.
+	// Outcome is the outcome of the action, or nil if none was executed.
 	Outcome *Outcome
-	// Warnings about the declaration.
+	// Warnings are about the declaration.
 	Warnings []string
-	// Error of observing, acting or reporting.
+	// Error is the error of observing, acting or reporting.
 	Error string
-	// State that was decided on, for "-o state" and for status.
+	// State is the state that the decision is based on, for "-o state" and for status.
 	State decide.State
-	// Custom is the custom resource as it was listed, of which the status says what passes have seen before; nil but
-	// in a look, or if there is none.
+	// Custom is the custom resource as it was listed, with the status written by earlier passes. It is only set by
+	// Look, and nil if the resource does not exist.
 	Custom *v1alpha1.EtcdCluster
-	// Road is what lies before the cluster; nil but in a plan, and where no action follows.
+	// Road is the predicted road of the cluster. It is only set in a plan, and nil if no action follows.
 	Road *road.Road
-	// Where it is declared: a problem without a message. Its file is empty if that is not known.
+	// Where is the position of its declaration, as a problem without a message. The file is empty if it is unknown.
 	Where Problem
-	// Changes are what differs between what is declared and what lives, in a plan; or between two revisions of its
-	// declaration, where these are compared.
+	// Changes are the differences between the declaration and the live state, in a plan, or between two revisions of
+	// the declaration, if these are compared.
 	Changes []Change
-	// News are what this pass has told of it and the one before has not.
+	// News is what this pass reported about the cluster and the previous pass did not.
 	News []News
-	// Events that Kubernetes has of it, the newest last, and why they are not known; nil and empty unless they were
-	// asked for.
+	// Events are the Kubernetes events of the cluster, newest last, and NoEvents is why they are unknown. Both are
+	// empty unless events were requested.
 	Events   []Event
 	NoEvents string
 }
 
-// Event is something that Quorate or Kubernetes has told of an object of a cluster.
+// Event is an event that Quorate or Kubernetes has recorded for an object of a cluster.
 type Event struct {
-	// Object by its kind and name.
+	// Object is the kind and name of the object.
 	Object  string
 	Warning bool
-	// Reason in one word, and Note, which says it to people.
+	// Reason is a single word, and Note the text.
 	Reason, Note string
-	// At is when it was last seen, of Count times.
+	// At is when it last occurred, and Count how often.
 	At    time.Time
 	Count int
 }
 
-// Outcome is what an action did.
+// Outcome is the outcome of an action.
 type Outcome struct {
 	Changed bool   `json:"changed"`
 	Detail  string `json:"detail,omitempty"`
 }
 
-// Problem is something wrong in a declaration.
+// Problem is a problem in a declaration.
 type Problem struct {
-	// Kubernetes is the name of the Kubernetes cluster that it is a problem in, where it is not one in all.
+	// Kubernetes is the name of the affected Kubernetes cluster, if not all are affected.
 	Kubernetes string `json:"kubernetes,omitempty"`
-	// Source that the file is in, where there are several.
+	// Source contains the file, if there are several sources.
 	Source  string `json:"source,omitempty"`
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
@@ -114,13 +113,13 @@ type Problem struct {
 	Beside string `json:"beside,omitempty"`
 	// Place is the name of the source in status.
 	Place string `json:"-"`
-	// Foreign: the cluster is another source's, or it cannot be known whose, so it is held up by
-	// nothing of this.
+	// Foreign is set if the cluster belongs to another source, or its source is unknown, so that this problem does not
+	// affect it.
 	Foreign bool `json:"-"`
 }
 
-// String returns file:line: message, after the source where there are several, and the Kubernetes cluster where it is
-// of one of several.
+// String returns file:line: message, prefixed with the source if there are several, and with the Kubernetes cluster if
+// not all are affected.
 func (p Problem) String() string {
 	text := p.Message
 	if p.Beside != "" {
@@ -141,10 +140,10 @@ func (p Problem) String() string {
 	return text
 }
 
-// Key is namespace/name.
+// Key returns namespace/name.
 func (c Cluster) Key() string { return c.Namespace + "/" + c.Name }
 
-// Renews reports whether the pass has reissued certificates, if any was due.
+// Renews reports whether the pass has reissued all certificates that were due.
 func (c Cluster) Renews() bool {
 	_, founds := c.Decision.Action.(decide.Bootstrap)
 	_, applies := c.Decision.Action.(decide.ApplyObjects)
@@ -157,8 +156,8 @@ func (c Cluster) Pending() bool {
 	return c.Decision.Verdict == decide.Act || c.Decision.Verdict == decide.Wait
 }
 
-// BeingFounded reports whether a founding has come so far that a member may start as one that
-// founds the cluster. One that is blocked waits for a person, however long.
+// BeingFounded reports whether the bootstrap has progressed so far that an initial member may start. A blocked
+// bootstrap does not count, because it waits for manual action for any length of time.
 func (c Cluster) BeingFounded() bool {
 	_, founds := c.Decision.Action.(decide.Bootstrap)
 	founds = founds && c.Outcome != nil && c.Outcome.Changed
@@ -169,7 +168,7 @@ func (c Cluster) BeingFounded() bool {
 	return founds && c.Pending()
 }
 
-// MarshalJSON writes the report's contract with machines: see docs/reference/report.md.
+// MarshalJSON writes the machine-readable form, which is a contract: see docs/reference/report.md.
 func (c Cluster) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Kubernetes string     `json:"kubernetes,omitempty"`
@@ -181,7 +180,7 @@ func (c Cluster) MarshalJSON() ([]byte, error) {
 		Road       *road.Road `json:"road,omitempty"`
 		Warnings   []string   `json:"warnings,omitempty"`
 		Error      string     `json:"error,omitempty"`
-		// Certificates by when they expire.
+		// Certificates are sorted by expiry.
 		Certificates []decide.Certificate `json:"certificates,omitempty"`
 	}{c.Kubernetes, c.Namespace, c.Name, newDecision(c.Decision), c.Outcome, c.Changes, c.Road, c.Warnings, c.Error,
 		c.State.CertificatesInOrder()})
@@ -221,7 +220,7 @@ func JSON(w io.Writer, r Report) error {
 	}{r, r.Digest()})
 }
 
-// Encode writes a value as JSON that can be shown on a terminal and in the log of a CI system.
+// Encode writes a value as JSON that is safe for terminals and CI logs.
 func Encode(w io.Writer, value any) error {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -7,27 +7,27 @@ import (
 	"quorate.dev/quorate/reconcile/road"
 )
 
-// Result is what a pass has come to: of what applies, that which matters most.
+// Result is the most serious result of a pass.
 type Result string
 
-// The results, in that order.
+// The results, most serious first.
 const (
-	// Failed: something could not be read, observed, done or reported.
+	// Failed means that something could not be read, observed, done or reported.
 	Failed Result = "error"
-	// Invalid: something is declared that cannot be acted on.
+	// Invalid means that a declaration cannot be acted on.
 	Invalid Result = "invalid"
-	// Blocked: a person is needed.
+	// Blocked means that manual action is required.
 	Blocked Result = "blocked"
-	// Locked: another pass is acting on a cluster.
+	// Locked means that another pass is acting on a cluster.
 	Locked Result = "locked"
-	// OK: all has gone well. Something may be left to do.
+	// OK means that there were no problems. Something may be left to do.
 	OK Result = "ok"
 )
 
-// Results are all of them.
+// Results returns all results.
 func Results() []Result { return []Result{Failed, Invalid, Blocked, Locked, OK} }
 
-// Result says what the pass has come to.
+// Result returns the result of the pass.
 func (r Report) Result() Result {
 	blocked, locked, failed, invalid := len(r.Removals) > 0, false, r.Error != "", len(r.Problems) > 0
 	for _, c := range r.Clusters {
@@ -51,7 +51,7 @@ func (r Report) Result() Result {
 	return OK
 }
 
-// Risks are those of all roads, each once, from the least to the worst; none where all are safe.
+// Risks returns the risks of all roads, without duplicates, from the least to the worst, or none if all are safe.
 func (r Report) Risks() []road.Risk {
 	found := map[road.Risk]bool{road.Unknown: r.Compared != nil && len(r.Compared.Unknown) > 0}
 	for _, c := range r.Clusters {
@@ -65,9 +65,8 @@ func (r Report) Risks() []road.Risk {
 	return slices.DeleteFunc(road.Risks(), func(risk road.Risk) bool { return !found[risk] })
 }
 
-// Ready reports whether so many healthy voters are all that are declared, and are meant to serve; published says
-// that clients have been told of them. It is not known while etcd does not say who its members are. An orphan is
-// judged by etcd alone.
+// Ready reports whether the healthy voters are as many as declared, and are meant to serve; published means that
+// clients know them. It is unknown while etcd returns no member list. An orphan is judged by etcd only.
 func (c Cluster) Ready(healthyVoters int, published bool) (is, known bool) {
 	s, d := c.State, c.Decision
 	if d.Rule == "MembershipUnknown" || s.Declared.Orphaned != "" && !s.Membership.Known {

@@ -8,34 +8,34 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Source is one of several sources, as of the revision that was read.
+// Source is one of several sources, at the revision that was read.
 type Source struct {
-	// Source as it was given.
+	// Source is the source as given by the user.
 	Source string `json:"source"`
-	// Revision that was read; empty if it could not be.
+	// Revision is the revision that was read; empty if it could not be read.
 	Revision string `json:"revision,omitempty"`
-	// Signer of the revision, where signatures are verified.
+	// Signer is the signer of the revision, if signatures are verified.
 	Signer string `json:"signer,omitempty"`
 }
 
-// Fetch is what became of reading one source.
+// Fetch is the result of reading one source.
 type Fetch struct {
-	// Source as it was given, and Revision that was read; empty if none was.
+	// Source is the source as given by the user, and Revision the revision that was read, or empty.
 	Source, Revision string
-	// Committed is when that was committed, as it says itself; zero if that is not known.
+	// Committed is the revision's own commit time, or zero if it is unknown.
 	Committed time.Time
 	// At is when it was read, or when that failed.
 	At time.Time
-	// Failed: it could not be read, or what was read is refused.
+	// Failed is set if it could not be read, or was refused.
 	Failed bool
 }
 
-// writeRevisions says what was read: of several sources, which revision is whose.
+// writeRevisions writes the revision of each source.
 func writeRevisions(b *strings.Builder, r Report) {
 	if len(r.Sources) > 0 {
 		for _, s := range r.Sources {
 			if s.Revision == "" {
-				continue // the error says why
+				continue // the error gives the reason
 			}
 			line := fmt.Sprintf("revision %s of %s", s.Revision, s.Source)
 			if s.Signer != "" {

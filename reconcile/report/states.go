@@ -19,15 +19,15 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// stateOf is everything that the decision about a cluster rests on.
+// stateOf is everything that the decision about a cluster is based on.
 type stateOf struct {
 	Kubernetes string       `json:"kubernetes,omitempty"`
 	Namespace  string       `json:"namespace"`
 	Name       string       `json:"name"`
 	Decision   *decision    `json:"decision,omitempty"`
 	State      decide.State `json:"state"`
-	// Revision that declared it, when that was committed, and the conditions, by the status of the custom resource;
-	// none but in a look.
+	// Revision is the revision that declared the cluster, RevisionTime its commit time, and Conditions are the
+	// conditions in the status of the custom resource. They are only set by Look.
 	Revision     string             `json:"revision,omitempty"`
 	RevisionTime *metav1.Time       `json:"revisionTime,omitempty"`
 	Conditions   []metav1.Condition `json:"conditions,omitempty"`
@@ -47,27 +47,27 @@ func newStates(clusters []Cluster) []stateOf {
 	return list
 }
 
-// States renders, for machines and for bug reports, everything that each decision rests on.
+// States renders, for machines and bug reports, everything that each decision is based on.
 func States(w io.Writer, r Report) error { return Encode(w, newStates(r.Clusters)) }
 
-// State renders the same of one cluster.
+// State renders the same for one cluster.
 func State(w io.Writer, c Cluster) error { return Encode(w, newState(c)) }
 
-// StatesYAML is States as YAML.
+// StatesYAML is like States, as YAML.
 func StatesYAML(w io.Writer, r Report) error { return encodeYAML(w, newStates(r.Clusters)) }
 
-// StateYAML is State as YAML.
+// StateYAML is like State, as YAML.
 func StateYAML(w io.Writer, c Cluster) error { return encodeYAML(w, newState(c)) }
 
-// encodeYAML writes a value as YAML that can be shown on a terminal and in the log of a CI system: what a terminal
-// would obey is escaped in its texts as it is in those for people.
+// encodeYAML writes a value as YAML that is safe for terminals and CI logs: control characters in its texts are escaped
+// as in text output.
 func encodeYAML(w io.Writer, value any) error {
 	document, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(document))
-	decoder.UseNumber() // revisions are larger than what a float holds
+	decoder.UseNumber() // a float cannot hold every revision
 	var generic any
 	if err := decoder.Decode(&generic); err != nil {
 		return err
@@ -82,8 +82,8 @@ func encodeYAML(w io.Writer, value any) error {
 	return err
 }
 
-// harmless is a value whose texts are each one line that can be shown. YAML breaks lines at spaces, so that no word may
-// begin with a command.
+// harmless returns a value in which each text is one safe line. YAML wraps lines at spaces, so no word may begin with a
+// CI command.
 func harmless(value any) any {
 	switch v := value.(type) {
 	case string:
@@ -100,8 +100,8 @@ func harmless(value any) any {
 	return value
 }
 
-// Names writes, for scripts, what kubectl takes as arguments: an EtcdCluster per line, and its namespace. What is no
-// name in Kubernetes is not written, since scripts take it for arguments as well, and is the error.
+// Names writes kubectl arguments for scripts: one EtcdCluster per line, with its namespace. Names that are invalid in
+// Kubernetes are omitted, because scripts would use them as arguments, and returned as an error.
 func Names(w io.Writer, r Report) error {
 	var b strings.Builder
 	var errs []error

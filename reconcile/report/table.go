@@ -8,18 +8,18 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// longestCell is how many bytes a cell of others' text has at most, but for the last one of a line.
+// longestCell is the maximum length of untrusted text in a cell, in bytes, except in the last column.
 const longestCell = 64
 
-// column of the table of a fleet.
+// column is a column of the fleet table.
 type column struct {
 	title string
 	cell  func(Cluster) string
-	// ages: what it says changes by itself, as time goes by.
+	// ages is set if the content changes with time alone.
 	ages bool
 }
 
-// columns of the table, in their order.
+// fleetColumns are the columns of the table, in order.
 var fleetColumns = []column{
 	{"NAMESPACE/NAME", func(c Cluster) string { return visible.Short(c.Key(), 4*longestCell) }, false},
 	{stateColumn, Cluster.standing, false},
@@ -32,11 +32,11 @@ var fleetColumns = []column{
 	{"MESSAGE", Cluster.remark, false},
 }
 
-// kubernetesColumn is the first one where there are several Kubernetes clusters.
+// kubernetesColumn is the first column if there are several Kubernetes clusters.
 var kubernetesColumn = column{"KUBERNETES",
 	func(c Cluster) string { return visible.Short(visible.Line(c.Kubernetes), 4*longestCell) }, false}
 
-// columnsFor are those of the table of these clusters.
+// columnsFor returns the columns of a table of these clusters.
 func columnsFor(clusters []Cluster) []column {
 	if slices.ContainsFunc(clusters, func(c Cluster) bool { return c.Kubernetes != "" }) {
 		return append([]column{kubernetesColumn}, fleetColumns...)
@@ -44,21 +44,21 @@ func columnsFor(clusters []Cluster) []column {
 	return fleetColumns
 }
 
-// expendable are the columns that a narrow terminal goes without, the first of them first. Names are to be copied, so
-// they stay whole, however long.
+// expendable are the columns that a narrow terminal omits, in order. Names are meant to be copied, so they are never
+// cut.
 var expendable = []string{"REVISION", "VERSION", "BACKUP", "SIZE", "MESSAGE", "SINCE", "MEMBERS"}
 
 const (
-	// gap between two columns.
+	// gap is the space between two columns.
 	gap = 2
-	// leastMessage is how wide the message is at least, if it is as long, before other columns go.
+	// leastMessage is the minimum width of a longer message before other columns are omitted.
 	leastMessage = 24
-	// stateColumn is the title of the one that is painted.
+	// stateColumn is the title of the colored column.
 	stateColumn = "STATE"
 )
 
-// Table renders a fleet for people: a line per cluster. What does not fit the terminal is left out: whole columns,
-// and the end of messages.
+// Table renders a fleet as text: one line per cluster. Columns that do not fit the terminal are omitted, and messages
+// are cut.
 func Table(w io.Writer, r Report, style Style) error {
 	if len(r.Clusters) == 0 {
 		_, err := io.WriteString(w, "no clusters\n")
@@ -73,11 +73,11 @@ func Table(w io.Writer, r Report, style Style) error {
 	return err
 }
 
-// table is what is shown of a fleet.
+// table is the visible part of a fleet.
 type table struct {
 	clusters []Cluster
 	style    Style
-	// lines have a cell per column that is shown; the first has the titles.
+	// lines have a cell per visible column; the first line has the titles.
 	lines  [][]string
 	titles []string
 	widths []int
@@ -103,7 +103,7 @@ func newTable(clusters []Cluster, style Style) table {
 	return t
 }
 
-// fit leaves out what is empty, and what the terminal has no room for.
+// fit removes an empty message column, and columns that the terminal has no room for.
 func (t *table) fit() {
 	if t.widths[len(t.widths)-1] == 0 {
 		t.leaveOut(len(t.titles) - 1)
@@ -122,7 +122,7 @@ func (t *table) fit() {
 	}
 }
 
-// least is how wide the table is at least as long as no column is left out.
+// least returns the minimum width of the table with the current columns.
 func (t *table) least() int {
 	last := len(t.titles) - 1
 	end := t.widths[last]
@@ -132,7 +132,7 @@ func (t *table) least() int {
 	return t.total(last) + end + gap*last
 }
 
-// total is how wide the first n columns are.
+// total returns the width of the first n columns.
 func (t *table) total(n int) int {
 	sum := 0
 	for _, width := range t.widths[:n] {
@@ -148,7 +148,7 @@ func (t *table) leaveOut(i int) {
 	}
 }
 
-// write writes one line; that of cluster i is i+1.
+// write writes one line; the line of cluster i is i+1.
 func (t *table) write(b *strings.Builder, line int) {
 	padding := 0
 	for i, cell := range t.lines[line] {
@@ -166,7 +166,7 @@ func (t *table) write(b *strings.Builder, line int) {
 	b.WriteString("\n")
 }
 
-// paint paints what the cluster stands at.
+// paint returns the function that colors the cluster's state.
 func (c Cluster) paint(s Style) func(string) string {
 	if c.VerdictName() == VerdictUnknown {
 		return s.Bad
@@ -174,7 +174,7 @@ func (c Cluster) paint(s Style) func(string) string {
 	return s.ofVerdict(c.Decision.Verdict)
 }
 
-// cutTo cuts a text that a terminal shows wider than that, and shows that it is cut.
+// cutTo cuts a text to a terminal width, and marks the cut.
 func cutTo(text string, width int) string {
 	if columns(text) <= width {
 		return text

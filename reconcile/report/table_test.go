@@ -18,7 +18,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// seenFleet is one of each kind: well, waiting, stuck, being founded, stopped, not to be looked at.
+// seenFleet returns one cluster of each kind: healthy, waiting, stuck, being bootstrapped, stopped, and unobservable.
 func seenFleet() []report.Cluster {
 	custom := func(status v1alpha1.EtcdClusterStatus) *v1alpha1.EtcdCluster {
 		return &v1alpha1.EtcdCluster{Status: status}
@@ -86,7 +86,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// The table has a line per cluster, and what is not known is never a number.
+// The table has one line per cluster, and never shows a number for an unknown value.
 func TestTable(t *testing.T) {
 	for name, style := range map[string]report.Style{"table.txt": {}, "table-80.txt": {Width: 80}, "table-120.txt": {Width: 120}, "table-36.txt": {Width: 36}} {
 		var b bytes.Buffer

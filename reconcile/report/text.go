@@ -11,8 +11,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Text renders the report for people: a block per cluster, then what is wrong with the sources,
-// then a line that counts.
+// Text renders the report as text: a block per cluster, then the problems of the sources, then a summary line.
 func Text(w io.Writer, r Report, style Style) error {
 	b := &strings.Builder{}
 	writeRevisions(b, r)
@@ -45,11 +44,11 @@ func Text(w io.Writer, r Report, style Style) error {
 	return err
 }
 
-// Style makes text fit for a terminal. The zero value leaves it as it is.
+// Style adapts text to a terminal. The zero value leaves it unchanged.
 type Style struct {
-	// Colour paints words.
+	// Colour enables colors.
 	Colour bool
-	// Width of the terminal, in columns.
+	// Width is the width of the terminal, in columns.
 	Width int
 }
 
@@ -60,19 +59,19 @@ func (s Style) paint(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Good paints green.
+// Good colors text green.
 func (s Style) Good(text string) string { return s.paint("32", text) }
 
-// Busy paints yellow.
+// Busy colors text yellow.
 func (s Style) Busy(text string) string { return s.paint("33", text) }
 
-// Bad paints red.
+// Bad colors text red.
 func (s Style) Bad(text string) string { return s.paint("31", text) }
 
-// Verdict paints a verdict, padded to five characters.
+// Verdict returns a colored verdict, padded to five characters.
 func (s Style) Verdict(v decide.Verdict) string { return s.ofVerdict(v)(fmt.Sprintf("%-5s", v)) }
 
-// ofVerdict paints what a verdict is about.
+// ofVerdict returns the function that colors text by verdict.
 func (s Style) ofVerdict(v decide.Verdict) func(string) string {
 	switch v {
 	case decide.Done:
@@ -117,7 +116,7 @@ func writeCluster(b *strings.Builder, c Cluster, style Style) {
 	}
 }
 
-// Assumed is what the report takes for granted, a sentence each: where nothing was observed, and of roads.
+// Assumed returns the assumptions of the report, as one sentence each: about unobserved clusters, and about roads.
 func (r Report) Assumed() []string {
 	var list []string
 	if r.Compared != nil {
@@ -129,7 +128,7 @@ func (r Report) Assumed() []string {
 	return list
 }
 
-// Summary counts on one line.
+// Summary returns the counts on one line.
 func Summary(r Report) string {
 	counts := map[decide.Verdict]int{}
 	failed := 0

@@ -9,7 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// refused is a report about a cluster whose declaration is broken in two places, and refused for a reason that is none of its source's.
+// refused returns a report about a cluster whose declaration has two problems, and which is also rejected for a reason
+// outside its source.
 func refused() report.Report {
 	problems := []report.Problem{
 		{File: "a.yaml", Line: 6, Cluster: "shop/a", Message: "spec.replicas: Invalid value: 0: should be greater than or equal to 1"},
@@ -23,7 +24,7 @@ func refused() report.Report {
 	}
 }
 
-// What is wrong with a declaration is told once.
+// Each problem with a declaration is shown once.
 func ExampleText_problems() {
 	_ = report.Text(os.Stdout, refused(), report.Style{})
 	// Output:
@@ -35,7 +36,7 @@ func ExampleText_problems() {
 	// 1 cluster, 1 blocked, 2 problems in the source
 }
 
-// On a terminal, long lines are broken between words and indented.
+// On a terminal, long lines are wrapped between words and indented.
 func ExampleText_terminal() {
 	rep := refused()
 	rep.Clusters[0].Warnings = []string{"spec.tls.mode is Disabled: whoever reaches the pods reads and writes everything"}
@@ -58,13 +59,13 @@ func TestWrap(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"", ""},
 		{"short", "short"},
-		{"ünï cödë wörds", "ünï cödë\n  wörds"}, // letters count, not bytes
+		{"ünï cödë wörds", "ünï cödë\n  wörds"}, // characters count, not bytes
 		{"averylongwordthatfitsnowhere x", "averylongwordthatfitsnowhere\n  x"},
 		{"版本 必须 是文本", "版本 必须\n  是文本"},                                              // two columns each
 		{"🔥🔥 🔥🔥 x", "🔥🔥 🔥🔥\n  x"},                                                  // emoji too
-		{"e\u0301te\u0301 e\u0301te\u0301 x", "e\u0301te\u0301 e\u0301te\u0301 x"}, // and an accent of its own none
-		{"something ::error::y", "something ::error::y"},                           // no command begins a line
-		{"something  ::error::y", "something  ::error::y"},                         // nor follows an empty word that does
+		{"e\u0301te\u0301 e\u0301te\u0301 x", "e\u0301te\u0301 e\u0301te\u0301 x"}, // combining accents take no column
+		{"something ::error::y", "something ::error::y"},                           // a line does not begin with a command
+		{"something  ::error::y", "something  ::error::y"},                         // nor with an empty word before a command
 		{"two\nlines", "two lines"},
 	} {
 		if got := (report.Style{Width: 10}).Wrap(test.text, 0, 2); got != test.want {

@@ -9,9 +9,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Wrap makes text of others fit for a terminal that is Width columns wide: it breaks between words.
-// The first line begins after that many columns, the others are indented. Without a width it is one
-// line, however long.
+// Wrap wraps untrusted text between words for a terminal of the given Width. The first line starts at column after, and
+// the others are indented. Without a width, it returns a single line of any length.
 func (s Style) Wrap(text string, after, indent int) string {
 	text = visible.Line(text)
 	if s.Width == 0 {
@@ -36,8 +35,8 @@ func (s Style) Wrap(text string, after, indent int) string {
 	return b.String()
 }
 
-// columns are how many a terminal shows a text in: two for a letter of East Asia and for an emoji,
-// none for a mark that is put onto the letter before it.
+// columns returns the number of terminal columns of a text: two for an East Asian wide character or an emoji, none for
+// a combining mark.
 func columns(text string) int {
 	n := 0
 	for _, r := range text {
@@ -52,16 +51,15 @@ func columns(text string) int {
 	return n
 }
 
-// mayBegin reports whether a line may begin with a word: not with what a CI system takes for a
-// command there, nor with an empty one, which such a word may follow.
+// mayBegin reports whether a line may begin with a word. It may not begin with a CI command, or with an empty word,
+// which could precede a command.
 func mayBegin(word string) bool { return word != "" && !strings.HasPrefix(word, "::") }
 
-// continued is the indentation of lines that go on: deeper than that of any line of a report, so
-// that text of others never looks like one.
+// continued is the indentation of continuation lines: deeper than that of any regular line of a report, so that
+// untrusted text cannot imitate one.
 const continued = 8
 
-// line writes what is said of something: a word that is painted, and the text behind it, in the
-// indentation of its block.
+// line writes a colored label and the text after it, with the indentation of its block.
 func (s Style) line(b *strings.Builder, indent int, label, text string, paint func(string) string) {
 	margin := strings.Repeat(" ", indent)
 	b.WriteString(margin)

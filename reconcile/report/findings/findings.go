@@ -1,5 +1,5 @@
-// Package findings has what is wrong in a report one by one, with file and line where these are known, and renders it
-// in the formats that CI systems read.
+// Package findings lists the problems in a report individually, with file and line if known, and renders them in the
+// formats that CI systems read.
 package findings
 
 import (
@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Level is how much a finding matters.
+// Level is the severity of a finding.
 type Level string
 
 // The levels.
@@ -24,44 +24,44 @@ const (
 	Warning Level = "warning"
 )
 
-// The rules of what no rule of a decision has found.
+// Rules for findings that do not come from the rule of a decision.
 const (
-	// Unread: something could not be read, observed, done or reported.
+	// Unread means that something could not be read, observed, done or reported.
 	Unread = "Error"
-	// Problem of a declaration.
+	// Problem is a problem in a declaration.
 	Problem = "Problem"
-	// Removal that nobody has confirmed.
+	// Removal is a removal that is not confirmed.
 	Removal = "Removal"
-	// Risk of a road that --fail-on names.
+	// Risk is a risk of a road that --fail-on names.
 	Risk = "Risk"
-	// Advice: no error, but worth a word.
+	// Advice is not an error, but worth mentioning.
 	Advice = "Warning"
 )
 
-// Finding is one thing that is wrong, or worth a word.
+// Finding is a problem, or something worth mentioning.
 type Finding struct {
 	Level Level
-	// Rule that found it: that of a decision, or one of this package.
+	// Rule is the rule of a decision, or one of this package.
 	Rule string
-	// Cluster as namespace/name, where it is about one; before that the Kubernetes cluster, where there are several.
+	// Cluster is namespace/name, if it is about a cluster, prefixed with the Kubernetes cluster if there are several.
 	Cluster string
-	// File in the checkout, with slashes, and Line; empty and 0 if they are not known.
+	// File is the path in the checkout, with slashes, and Line the line; empty and 0 if they are unknown.
 	File string
 	Line int
-	// Message on one line.
+	// Message is a single line.
 	Message string
 }
 
-// Options say what is looked for, and where files are.
+// Options specify which findings are errors, and where files are.
 type Options struct {
-	// FailOn are the risks of roads that are errors. What is unknown may be any of them.
+	// FailOn are the risks of roads that are errors. An unknown risk may be any of them.
 	FailOn []road.Risk
-	// Root is the path of a source in the checkout; known is false where it has none there. The source is empty where
-	// there is only one. If there is no such function, files are where the report says.
+	// Root returns the path of a source in the checkout, or false if the source is not in the checkout. The source is
+	// empty if there is only one. If Root is nil, files are where the report says.
 	Root func(source string) (path string, known bool)
 }
 
-// Of are the findings in a report, the most severe first.
+// Of returns the findings in a report, the most severe first.
 func Of(r report.Report, o Options) []Finding {
 	var list []Finding
 	add := func(f Finding, at report.Problem) {
@@ -99,7 +99,7 @@ func Of(r report.Report, o Options) []Finding {
 	return list
 }
 
-// ofCluster are those that are about one cluster.
+// ofCluster returns the findings about one cluster.
 func ofCluster(c report.Cluster, message string, failOn []road.Risk) []Finding {
 	var list []Finding
 	add := func(level Level, rule, message string) {
@@ -125,7 +125,7 @@ func ofCluster(c report.Cluster, message string, failOn []road.Risk) []Finding {
 	return list
 }
 
-// asks is a risk as what a declaration does.
+// asks describes a risk as what the declaration does.
 func asks(risk road.Risk) string {
 	switch risk {
 	case road.Unknown:
@@ -137,7 +137,7 @@ func asks(risk road.Risk) string {
 	return risk.String()
 }
 
-// words are what a problem says beside file and line, or with these where they are not in the checkout.
+// words returns the text of a problem, without file and line if these are in the checkout.
 func (o Options) words(p report.Problem) string {
 	if file, _ := o.place(p); file == "" {
 		return p.String()
@@ -146,7 +146,7 @@ func (o Options) words(p report.Problem) string {
 	return p.String()
 }
 
-// place is a file of a source in the checkout, and the line; empty if it is not there.
+// place returns the path of a file in the checkout, and the line, or "" if the file is not there.
 func (o Options) place(at report.Problem) (file string, line int) {
 	root, known := "", true
 	if o.Root != nil {

@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/visible/visibletest"
 )
 
-// wrong is a report with one of each finding.
+// wrong returns a report with one finding of each kind.
 func wrong(said string) report.Report {
 	ahead := road.Road{Steps: []road.Step{{Action: decide.DeleteVolume{}, Lowest: road.Standing{Voters: 3, Answering: 3}}}, End: decide.Decision{Verdict: decide.Done}}
 	where := report.Problem{File: "clusters/a.yaml", Line: 3}
@@ -48,7 +48,7 @@ func ExampleGitHub() {
 	// ::warning title=Warning::what is wrong, in 100%25 of cases: this
 }
 
-// TestFailOn: a risk is an error only if it is named, and what is unknown may be any.
+// TestFailOn: a risk is an error only if it is named, and an unknown risk may be any of them.
 func TestFailOn(t *testing.T) {
 	for _, test := range []struct {
 		failOn []road.Risk
@@ -73,7 +73,7 @@ func TestFailOn(t *testing.T) {
 	}
 }
 
-// TestFiles: a file is named where it is in the checkout, and nowhere else; the message says it then.
+// TestFiles: a file is only named if it is in the checkout; otherwise, the message contains it.
 func TestFiles(t *testing.T) {
 	for _, test := range []struct {
 		root, file string
@@ -100,7 +100,7 @@ type command struct {
 	properties     map[string]string
 }
 
-// read is what the runner of GitHub Actions makes of a line.
+// read parses a line as the GitHub Actions runner does.
 func read(line string) (command, error) {
 	rest, is := strings.CutPrefix(line, "::")
 	head, message, ends := strings.Cut(rest, "::")
@@ -120,7 +120,7 @@ func read(line string) (command, error) {
 	return c, nil
 }
 
-// TestCommandsSayWhatIsMeant: whatever others have written, each line is one command, and GitHub reads what it is.
+// TestCommandsSayWhatIsMeant: with any untrusted text, each line is one command, and GitHub reads the intended text.
 func TestCommandsSayWhatIsMeant(t *testing.T) {
 	texts := map[string]string{"escapes": "100%, a%0A::b%25: c" + visibletest.Mark, "only colons": "::::" + visibletest.Mark}
 	for name, text := range visibletest.Hostile {
@@ -154,7 +154,7 @@ func TestCommandsSayWhatIsMeant(t *testing.T) {
 	}
 }
 
-// TestNoMoreThanIsShown: the most severe are shown, and the rest is counted.
+// TestNoMoreThanIsShown: the most severe findings are shown, and the rest is counted.
 func TestNoMoreThanIsShown(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 1, 9: 9, 10: 10, 11: 10, 500: 10} {
 		r := report.Report{Error: "first"}

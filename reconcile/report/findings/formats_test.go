@@ -34,7 +34,7 @@ func asSARIF(w io.Writer, r report.Report, list []findings.Finding) error {
 
 var formats = map[string]func(io.Writer, report.Report, []findings.Finding) error{"junit.xml": junit, "sarif.json": asSARIF}
 
-// TestFormats: what CI systems are given.
+// TestFormats checks the files for CI systems.
 func TestFormats(t *testing.T) {
 	r := wrong("what is wrong: this")
 	for name, write := range formats {
@@ -54,7 +54,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestHostileTextInFormats: whatever others have written, it is text, and the documents are sound.
+// TestHostileTextInFormats: untrusted text is shown as plain text, and the documents are valid.
 func TestHostileTextInFormats(t *testing.T) {
 	texts := map[string]string{"a link of SARIF": "[sign in](https://evil.example.com)" + visibletest.Mark, "markup": `]]></failure><!--&lt;"'` + visibletest.Mark, "slashes": "a/b/c" + visibletest.Mark}
 	for name, text := range visibletest.Hostile {
@@ -126,7 +126,7 @@ func checkJUnit(t *testing.T, name string, document []byte, said string) {
 	}
 }
 
-// valid says what the schema of SARIF 2.1.0, as OASIS has published it, has against a document.
+// valid checks a document against the SARIF 2.1.0 schema published by OASIS.
 func valid(t *testing.T, document []byte) error {
 	t.Helper()
 	compiled := schema()
@@ -183,7 +183,7 @@ func checkSARIF(t *testing.T, name string, document []byte, said string) {
 	}
 }
 
-// TestSchemaRefuses: the check of the schema can fail.
+// TestSchemaRefuses: the schema check can fail.
 func TestSchemaRefuses(t *testing.T) {
 	var b bytes.Buffer
 	if err := findings.SARIF(&b, "v1", report.Report{}, nil); err != nil {
@@ -199,7 +199,7 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// TestManyResults: what is beyond what GitHub shows is counted.
+// TestManyResults: results beyond GitHub's limit are counted.
 func TestManyResults(t *testing.T) {
 	var r report.Report
 	for range 5002 {
@@ -214,8 +214,8 @@ func TestManyResults(t *testing.T) {
 	}
 }
 
-// TestAssumed: what an offline plan takes for granted is said in each format, as text does, and so is the digest of a plan
-// of what lives; and whatever a revision is called, it commands nobody.
+// TestAssumed: each format contains the assumptions of an offline plan, as text does, and the digest of a live plan.
+// The name of a revision is not interpreted as a command.
 func TestAssumed(t *testing.T) {
 	offline := wrong("x")
 	offline.Compared = &report.Comparison{Against: "main\n::error::<x>](y)" + visibletest.Mark}

@@ -10,15 +10,15 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// notice is the level of what is only said.
+// notice is the level of information.
 const notice Level = "notice"
 
-// mostAnnotations are how many of a level GitHub shows of one step.
+// mostAnnotations is how many annotations of a level GitHub shows for a step.
 const mostAnnotations = 10
 
-// GitHub writes the findings in a report as workflow commands, which GitHub Actions shows at the lines of files: of
-// each level as many as it shows, and the last one counts the rest. Notices are the digest of a plan, and what is taken
-// for granted where nothing was observed.
+// GitHub writes the findings in a report as workflow commands, which GitHub Actions shows at the lines of files. It
+// writes at most as many of each level as GitHub shows, and the last one counts the rest. The digest of a plan, and the
+// assumptions if nothing was observed, are notices.
 func GitHub(w io.Writer, r report.Report, findings []Finding) error {
 	var b strings.Builder
 	if digest := r.Digest(); digest != "" {
@@ -73,7 +73,7 @@ func writeCommand(b *strings.Builder, f Finding) {
 	fmt.Fprintf(b, "::%s\n", data(f.Message))
 }
 
-// title says what a finding is about: the cluster, if any, and the rule.
+// title returns the cluster that a finding is about, if any, and the rule.
 func (f Finding) title() string { return strings.TrimSpace(f.Cluster + " " + f.Rule) }
 
 var (
@@ -81,8 +81,8 @@ var (
 	propertyEscapes = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-// data is a text as what follows a command, and escaped as the value of one of its properties: GitHub reads it back
-// as what it is.
+// data escapes a text for the message of a command, and escaped for the value of a property, so that GitHub reads the
+// same text.
 func data(text string) string { return dataEscapes.Replace(visible.Line(text)) }
 
 func escaped(text string) string { return propertyEscapes.Replace(visible.Line(text)) }

@@ -56,16 +56,15 @@ type fault struct {
 	Text    string `xml:",chardata"`
 }
 
-// JUnit writes the findings in a report of a command as results of tests: a case for each cluster, and one for each
-// file, or for the source, where something is wrong that is about no cluster. A case has one failure, or one error if
-// it is not known, with all that is wrong in its text; warnings are what it has printed. Properties are the digest of a
-// plan, and what it takes for granted.
+// JUnit writes the findings in a report of a command as test results: a case for each cluster, and for each file, or
+// the source, with a finding that is not about a cluster. A case has a failure, or an error if the outcome is unknown,
+// whose text contains all findings; warnings are its output. The digest and the assumptions of a plan are properties.
 func JUnit(w io.Writer, command string, r report.Report, findings []Finding) error {
 	cases := map[string]*testCase{}
 	of := func(cluster, file string) *testCase {
 		class, name := "source", cmp.Or(file, "source")
 		if title := visible.Line(cluster); strings.Contains(title, "/") {
-			end := strings.LastIndex(title, "/") // that of a Kubernetes cluster may have some
+			end := strings.LastIndex(title, "/") // the name of a Kubernetes cluster may contain slashes
 			class, name = title[:end], title[end+1:]
 		}
 		key := class + "\x00" + name
@@ -101,7 +100,7 @@ func JUnit(w io.Writer, command string, r report.Report, findings []Finding) err
 	return err
 }
 
-// propertiesOf are those of a plan; nil if there are none.
+// propertiesOf returns the properties of a plan, or nil if there are none.
 func propertiesOf(r report.Report) *properties {
 	var list []property
 	for _, p := range []property{{"digest", r.Digest()}, {"assumed", visible.Line(strings.Join(r.Assumed(), "; "))}} {
@@ -115,7 +114,7 @@ func propertiesOf(r report.Report) *properties {
 	return &properties{list}
 }
 
-// add adds a finding to a case. What was found before is more severe.
+// add adds a finding to a case. Earlier findings are more severe.
 func (c *testCase) add(f Finding) {
 	if c.File == "" {
 		c.File, c.Line = f.File, f.Line
@@ -134,7 +133,7 @@ func (c *testCase) add(f Finding) {
 	(*at).Text += f.where() + f.Message + "\n"
 }
 
-// where is file and line, if they are known, before what is said of them.
+// where returns file and line, if they are known, as a prefix.
 func (f Finding) where() string {
 	switch {
 	case f.File == "":

@@ -78,12 +78,12 @@ type (
 
 const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-// mostResults are how many results GitHub shows.
+// mostResults is how many results GitHub shows.
 const mostResults = 5000
 
-// SARIF writes the findings in a report as SARIF 2.1.0, by a version of Quorate. What is in a file is a result; what is
-// in none is a notification, since whoever reads results wants a file to show them in, and so is what is taken for
-// granted where nothing was observed. Properties are the digest of a plan, and what it takes for granted.
+// SARIF writes the findings in a report as SARIF 2.1.0, produced by a version of Quorate. A finding in a file is a
+// result. A finding without a file is a notification, because readers of results need a file to show them in; so are
+// the assumptions if nothing was observed. The digest and the assumptions of a plan are properties.
 func SARIF(w io.Writer, version string, r report.Report, findings []Finding) error {
 	run := sarifRun{Results: []sarifResult{}, ColumnKind: "unicodeCodePoints"}
 	run.Tool.Driver = sarifDriver{Name: "Quorate", Version: version, Rules: []sarifRule{}}
@@ -120,7 +120,7 @@ func SARIF(w io.Writer, version string, r report.Report, findings []Finding) err
 	return report.Encode(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
-// result is a finding in a file; its rule is added where it is missing.
+// result returns the result for a finding in a file, and adds its rule if that is missing.
 func (d *sarifDriver) result(f Finding) sarifResult {
 	index := slices.IndexFunc(d.Rules, func(rule sarifRule) bool { return rule.ID == f.Rule })
 	if index < 0 {
@@ -138,10 +138,10 @@ func (d *sarifDriver) result(f Finding) sarifResult {
 	return sarifResult{f.Rule, index, f.Level, sarifMessage{unlinked(f.Message)}, []sarifLocation{at}}
 }
 
-// unlinked is a text without links: in messages of SARIF, [words](address) is one.
+// unlinked disables links in a text: in SARIF messages, [words](address) is a link.
 func unlinked(text string) string { return strings.ReplaceAll(text, "](", "] (") }
 
-// describe says what a rule finds.
+// describe returns the description of a rule.
 func describe(rule string) string {
 	switch rule {
 	case Unread:

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/visible/visibletest"
 )
 
-// TestSeveralKubernetesClusters: a cluster of one is not taken for that of the same name in another, whatever they are
-// called, and what all say is said once.
+// TestSeveralKubernetesClusters: clusters with the same name in different Kubernetes clusters are distinguished,
+// whatever those are called, and statements that all share are included once.
 func TestSeveralKubernetesClusters(t *testing.T) {
 	names := map[string]string{"a context of EKS": "arn:aws:eks:eu-west-1:1:cluster/x" + visibletest.Mark}
 	for name, text := range visibletest.Hostile {

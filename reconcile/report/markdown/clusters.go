@@ -11,15 +11,15 @@ import (
 	"quorate.dev/quorate/reconcile/road"
 )
 
-// entry is a cluster that is in the table.
+// entry is a cluster in the table.
 type entry struct {
 	report.Cluster
 	message string
 }
 
-// entriesOf are the clusters that there is something to say of, the worst first. Of one that is as declared there is
-// not, nor of one that was only validated, unless there is a warning, or two revisions are compared: all that a report
-// has of that differ.
+// entriesOf returns the clusters that are worth mentioning, the worst first. A converged cluster, or one that was only
+// validated, is omitted unless it has a warning or two revisions are compared, in which case all clusters in the report
+// differ.
 func entriesOf(r report.Report) []entry {
 	var list []entry
 	messages := r.Messages()
@@ -35,7 +35,7 @@ func entriesOf(r report.Report) []entry {
 	return list
 }
 
-// weight is how much an entry matters.
+// weight returns the severity of an entry.
 func (e entry) weight() int {
 	worst := 0
 	if e.Road != nil {
@@ -54,7 +54,7 @@ func (e entry) weight() int {
 	return worst
 }
 
-// verdict is what is said of an entry in one or two words, and the worst risk of its road.
+// verdict returns the state of an entry in one or two words, and the worst risk of its road.
 func (e entry) verdict() string {
 	switch {
 	case e.Error != "":
@@ -75,7 +75,7 @@ func (e entry) verdict() string {
 	return verdict + ", **" + risks[len(risks)-1].String() + "**"
 }
 
-// next is what is done next, or the rule that says why nothing is.
+// next returns the next action, or the rule that explains why there is none.
 func (e entry) next() string {
 	switch {
 	case e.Road != nil && len(e.Road.Steps) > 0 && e.Decision.Verdict == decide.Act:
@@ -98,7 +98,7 @@ func (e entry) steps() string {
 	return fmt.Sprint(len(e.Road.Steps))
 }
 
-// rows adds the table, and returns the entries that are in it.
+// rows adds the table, and returns the entries in it.
 func (p *page) rows(entries []entry) []entry {
 	if len(entries) == 0 {
 		return nil
@@ -122,18 +122,18 @@ func (p *page) rows(entries []entry) []entry {
 	return entries[:shown]
 }
 
-// longest is how long a reason is at most, and shortest where there is little room.
+// longest is the maximum length of a reason, and shortest the maximum if there is little room.
 const (
 	longest  = 4000
 	shortest = 300
-	// firstSteps are how many steps of a road are shown where there is no room for all.
+	// firstSteps is how many steps of a road are shown if there is no room for all.
 	firstSteps = 5
 )
 
-// givenUp is after how many entries in a row that no fold has had room for none is tried any more.
+// givenUp is the number of consecutive entries without room for a fold after which no more are tried.
 const givenUp = 100
 
-// details adds a fold for each entry: whole if there is room, or else with the beginning of its road, or none.
+// details adds a fold for each entry: complete if there is room, otherwise with the beginning of its road, or none.
 func (p *page) details(entries []entry) {
 	shortened, without, inARow := 0, 0, 0
 	for _, e := range entries {
@@ -166,7 +166,7 @@ func (e entry) allSteps() []road.Step {
 	return e.Road.Steps
 }
 
-// fold is all that is said of an entry, with so many steps of its road, in a part that is folded.
+// fold returns the details of an entry, with a limited number of steps of its road, in a folded section.
 func (e entry) fold(words, steps int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<details><summary>%s</summary>\n\n", inHTML(e.Title(), 330))
@@ -213,8 +213,8 @@ func risksOf(r *road.Road) string {
 	return strings.Join(names, ", ")
 }
 
-// writeSteps writes a table of so many steps: where etcd stands at the worst until the next one, and what comes and
-// goes.
+// writeSteps writes a table of up to most steps: the worst state of etcd until the next step, and the affected pods and
+// volumes.
 func writeSteps(b *strings.Builder, steps []road.Step, most int) {
 	b.WriteString("\n| | action | voters | answer | needed | may fail | pods | volumes |\n")
 	b.WriteString("|---:|---|---|---:|---:|---|---|---|\n")
@@ -241,7 +241,7 @@ func voters(at road.Standing) string {
 	return fmt.Sprint(at.Voters)
 }
 
-// mayFail says how many of the voters may fail.
+// mayFail returns how many of the voters may fail.
 func mayFail(at road.Standing) string {
 	switch {
 	case at.Voters == 0:
@@ -254,7 +254,7 @@ func mayFail(at road.Standing) string {
 	return fmt.Sprint(at.Spare())
 }
 
-// effect is what becomes of the pods or volumes of these names.
+// effect is what happens to the pods or volumes with these names.
 type effect struct {
 	verb  string
 	names []string

@@ -8,21 +8,23 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Words of strangers are shown as they are where no forge could take them for anything else, and as code otherwise:
-// in code neither markup nor mentions, references, links or emoji are looked for.
+// Untrusted text is shown as it is if no git host could interpret it, and as code otherwise: git hosts do not interpret
+// markup, mentions, references, links or emoji in code.
 
-// plain has nothing in it that a forge looks for: no markup, no @, #, &, !, $, %, ~ or ^ of a reference, no HTML.
+// plain matches text without anything that git hosts interpret: no markup, no @, #, &, !, $, %, ~ or ^ of a reference,
+// no HTML.
 var plain = regexp.MustCompile(`^[A-Za-z0-9(][A-Za-z0-9 .,;:()'"/?=+-]*$`)
 
-// looked is what forges look for all the same: links, emoji, references by a prefix or by the hash of a commit, rules,
-// and the numbers of lists.
+// looked matches what git hosts interpret even in plain text: links, emoji, references by prefix or commit hash, rules,
+// and list numbers.
 var looked = regexp.MustCompile(`(?i)://|\bwww\.|:[^ ]|\bgh[a-z]*-|\b[0-9a-f]{7,}\b|---|^[0-9]+[.)]`)
 
-// mark is how a comment of HTML begins. By one a pipeline finds what it has written before, so nobody else has it.
+// mark is the beginning of an HTML comment. A pipeline finds its earlier comment by one, so untrusted text must not
+// contain it.
 const mark = "<!--"
 
-// text makes of any text one that reads as it is within a line of markdown, and has at most so many bytes, but for
-// what escapes it. It is never empty.
+// text converts any text to one that is shown literally within a line of Markdown, shortened to most bytes before
+// escaping. It is never empty.
 func text(s string, most int) string {
 	s = short(s, most)
 	if plain.MatchString(s) && !looked.MatchString(s) && !strings.HasSuffix(s, " ") {
@@ -31,13 +33,13 @@ func text(s string, most int) string {
 	return code(s)
 }
 
-// cell is text within a table, where a pipe ends a cell even in code, unless there is a backslash before it. Nothing
-// shows a backslash and a pipe there, so there is a space between these.
+// cell is text within a table, where a pipe ends a cell even in code, unless it is escaped with a backslash. A
+// backslash followed by a pipe cannot be shown there, so a space is inserted between them.
 func cell(s string, most int) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text(s, most), `\|`, `\ |`), "|", `\|`)
 }
 
-// code shows a text, on one line, as a span of code.
+// code formats a text, on one line, as a code span.
 func code(s string) string {
 	s = breakUp(s)
 	fence, run := "`", 0
@@ -52,16 +54,16 @@ func code(s string) string {
 		run = 0
 	}
 	if strings.Trim(s, " ") == "" {
-		return "`-`" // there is no span of nothing
+		return "`-`" // an empty code span is impossible
 	}
 	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") ||
 		strings.HasPrefix(s, " ") && strings.HasSuffix(s, " ") {
-		s = " " + s + " " // which do not show
+		s = " " + s + " " // these spaces are not shown
 	}
 	return fence + s + fence
 }
 
-// inHTML shows a text within a line of HTML, where no markdown is looked for.
+// inHTML formats a text within a line of HTML, where Markdown is not interpreted.
 func inHTML(s string, most int) string {
 	s = short(s, most)
 	if plain.MatchString(s) && !looked.MatchString(s) {
@@ -72,7 +74,7 @@ func inHTML(s string, most int) string {
 
 func breakUp(s string) string { return strings.ReplaceAll(s, mark, "<! --") }
 
-// short makes of any text one visible line of at most so many bytes, cut in the middle.
+// short converts any text to one visible line of at most most bytes, cut in the middle.
 func short(s string, most int) string {
 	s = visible.Line(s)
 	if len(s) <= most {

@@ -1,5 +1,5 @@
-// Package markdown renders a report as a comment in a pull request, within the bound that a forge has for one. Whatever
-// others have written is text in it: no markup, no mention and no reference.
+// Package markdown renders a report as a pull request comment, within the size limit of git hosts. Untrusted text is
+// shown as plain text: without markup, mentions or references.
 package markdown
 
 import (
@@ -12,27 +12,27 @@ import (
 	"quorate.dev/quorate/reconcile/road"
 )
 
-// Most is how many bytes a comment has at most, unless something else is asked for: what GitHub takes as a comment, in
-// characters. GitLab takes a million.
+// Most is the default maximum size of a comment in bytes: GitHub's limit, which is in characters. GitLab accepts a
+// million.
 const Most = 65536
 
-// least is the smallest bound that there is: room for what is said of what has no room.
+// least is the smallest limit: it leaves room for the notes on what was omitted.
 const least = 4096
 
-// Options of a comment.
+// Options configure a comment.
 type Options struct {
-	// Command that made the report, such as plan: its comment is found by that.
+	// Command is the command that created the report, such as plan; it identifies the comment.
 	Command string
-	// Most is how many bytes there may be; Most of this package if it is 0.
+	// Most is the maximum size in bytes; 0 means the constant Most.
 	Most int
 }
 
-// Marker is the first line of a comment. It is not shown; by it a pipeline finds the comment that it wrote before.
+// Marker returns the first line of a comment. It is invisible, and pipelines find their earlier comment by it.
 func Marker(command string) string { return mark + " quorate " + command + " -->" }
 
-// Comment renders the report: a line that says the worst, a table with a row for each cluster that is not as declared,
-// and for each of them a part that is folded, with the reasons and the road. Where there is no room for all of it,
-// roads and reasons are left out before clusters, those of the worst last, and the comment says what is missing.
+// Comment renders the report: a line with the worst result, a table with a row for each cluster that has not converged,
+// and a folded section for each of them with the reasons and the road. If there is not enough room, roads and reasons
+// are omitted before clusters, the worst clusters last, and the comment mentions what is missing.
 func Comment(r report.Report, o Options) string {
 	if o.Most == 0 {
 		o.Most = Most
@@ -48,14 +48,14 @@ func Comment(r report.Report, o Options) string {
 	return strings.Join(p.parts, "\n") + "\n"
 }
 
-// reserved is room for what a comment ends with, and for each note on what is missing.
+// reserved is the room for the end of a comment, and for the notes on what is missing.
 const reserved = 2048
 
-// page is a comment that is being written.
+// page is a comment under construction.
 type page struct {
-	// parts are separated by a blank line: each begins and ends whatever it has of tables and folds.
+	// parts are separated by blank lines. Each part contains complete tables and folds.
 	parts []string
-	// left are the bytes that there is room for.
+	// left is the number of bytes that are left.
 	left int
 }
 
@@ -74,7 +74,7 @@ func (p *page) note(format string, args ...any) {
 	p.parts = append(p.parts, fmt.Sprintf(format+"\n", args...))
 }
 
-// begin says which report it is, and the worst of it.
+// begin adds the identification of the report, and its worst result.
 func (p *page) begin(r report.Report, o Options) {
 	p.add(Marker(o.Command))
 	p.add(fmt.Sprintf("Quorate %s: %s\n---\n", text(o.Command, 50), headline(r)))
@@ -89,7 +89,7 @@ func (p *page) begin(r report.Report, o Options) {
 	}
 }
 
-// headline is what the report has come to, and the worst risk of all roads.
+// headline returns the result of the report, and the worst risk of all roads.
 func headline(r report.Report) string {
 	var words []string
 	switch r.Result() {
@@ -110,7 +110,7 @@ func headline(r report.Report) string {
 	return strings.Join(words, ", ")
 }
 
-// atBest is what a report has come to in which nothing is wrong, and that has no risk.
+// atBest returns the headline of a report without problems and risks.
 func atBest(r report.Report) string {
 	if r.Compared != nil && len(r.Clusters)+len(r.Compared.Unknown) == 0 {
 		return "nothing changes"
@@ -133,7 +133,7 @@ func atBest(r report.Report) string {
 	return "valid"
 }
 
-// revisionsOf says what was read.
+// revisionsOf returns what was read.
 func revisionsOf(r report.Report) string {
 	const longest, most = 300, 10
 	if len(r.Sources) == 0 {
@@ -164,7 +164,7 @@ func signed(by string) string {
 	return ", signed by " + code(short(by, 300))
 }
 
-// lists are what is not said of one cluster alone, in half of the room at most.
+// lists returns the lists that are not about a single cluster, using at most half of the room.
 func (p *page) lists(r report.Report) []string {
 	room := p.left / 2
 	half := &page{left: room}
@@ -175,7 +175,7 @@ func (p *page) lists(r report.Report) []string {
 	return half.parts
 }
 
-// list adds a heading and an item for each text, as many as there is room for.
+// list adds a heading and as many items as there is room for.
 func (p *page) list(title string, items []string, room int) {
 	if len(items) == 0 {
 		return
@@ -185,7 +185,7 @@ func (p *page) list(title string, items []string, room int) {
 	shown := 0
 	for _, item := range items {
 		line := "* " + text(item, 1500) + "\n"
-		if part.Len()+len(line)+100 > room { // and room for what is missing
+		if part.Len()+len(line)+100 > room { // with room for the note on what is missing
 			break
 		}
 		part.WriteString(line)
@@ -217,7 +217,7 @@ func removalsOf(r report.Report) []string {
 	return list
 }
 
-// end says what is not in the table, what roads take for granted, and counts.
+// end adds what is not in the table, the assumptions about roads, and the counts.
 func (p *page) end(r report.Report, entries []entry) {
 	if r.Compared != nil {
 		p.note("Nothing was observed: clusters are taken to be as declared there; %s.", report.AssumedWell)

@@ -28,7 +28,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the comments in testdata")
 
-// planned is a cluster of so many that git wants to be another.
+// planned returns a cluster of the given size after a change to its world, with its road.
 func planned(name string, replicas int, change func(*simulate.World)) report.Cluster {
 	w := simulate.New(name, decide.Declared{Replicas: replicas, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"}, 0)
 	w.Converge(40)
@@ -48,7 +48,7 @@ func stays(*simulate.World)      {}
 
 const revision = "main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90"
 
-// told are reports by the names of their goldens.
+// told returns reports by the names of their golden files.
 func told() map[string]report.Report {
 	several := report.Report{Revision: revision, Signer: "SHA256:abc ann@example.com", Planned: true, Clusters: []report.Cluster{
 		planned("cart", 3, grows), planned("orders", 3, stays), planned("stock", 3, shrinks),
@@ -71,7 +71,7 @@ func told() map[string]report.Report {
 	}
 }
 
-// TestComment: what people read.
+// TestComment checks complete comments.
 func TestComment(t *testing.T) {
 	for name, r := range told() {
 		got := markdown.Comment(r, markdown.Options{Command: "plan"})
@@ -91,9 +91,9 @@ func TestComment(t *testing.T) {
 	}
 }
 
-// rendered is what a forge makes of a comment.
+// rendered is a comment as a git host renders it.
 type rendered struct {
-	// words are all that is read, and bare what of it is not in code.
+	// words is the whole text, and bare the text outside code.
 	words, bare strings.Builder
 	elements    map[string]int
 	// columns are the numbers of cells of all rows, by table.
@@ -137,24 +137,24 @@ func (r *rendered) visit(n *dom.Node, inCode bool) {
 			last := len(r.columns) - 1
 			r.columns[last][len(r.columns[last])-1]++
 		}
-	default: // neither words nor an element
+	default: // neither text nor an element
 	}
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		r.visit(c, inCode)
 	}
 	if n.Type == dom.ElementNode && (n.Data == "code" || n.Data == "td" || n.Data == "li") {
-		r.bare.WriteString("\x00") // a reference does not go on
+		r.bare.WriteString("\x00") // a reference does not continue here
 		r.words.WriteString("\x00")
 	}
 }
 
 var (
 	known = []string{"html", "head", "body", "h2", "p", "strong", "code", "ul", "li", "details", "summary", "table", "thead", "tbody", "tr", "th", "td"}
-	// sought is what forges look for in text that is not code.
+	// sought matches what git hosts interpret in text outside code.
 	sought = regexp.MustCompile(`(?i)@[a-z0-9]|#[a-z0-9]|[!~%&$^][a-z0-9]|://|www\.|\bgh-[0-9]|:[a-z0-9+_-]+:|[a-z]@|\b[0-9a-f]{7,40}\b`)
 )
 
-// complaints are what of the structure is broken, and what of a text may be more than that.
+// complaints returns broken structure, and text that could be interpreted.
 func (r *rendered) complaints() []string {
 	var list []string
 	for element, n := range r.elements {
@@ -181,15 +181,15 @@ func (r *rendered) complaints() []string {
 	return list
 }
 
-// asShown is a text as a comment shows it: as a visible line, in which what would be a marker, and a backslash before a
-// pipe, are broken up.
+// asShown returns a text as a comment may show it: as a visible line, in which a marker, and a backslash before a pipe,
+// are broken up.
 func asShown(s string) []string {
 	s = strings.ReplaceAll(visible.Line(s), "<!--", "<! --")
 	collapse := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	return []string{collapse(s), collapse(strings.ReplaceAll(s, `\|`, `\ |`))}
 }
 
-// hostile is a report in which others say a text wherever they have a say.
+// hostile returns a report that contains a text in every field that may contain untrusted text.
 func hostile(said string) report.Report {
 	step := road.Step{What: said, Action: decide.RemoveMember{Name: said}, Lowest: road.Standing{Voters: 3, Answering: 3},
 		Starts: []string{said}, Restarts: []string{said}, Stops: []string{said}, Creates: []string{said}, Deletes: []string{said, said}}
@@ -225,7 +225,7 @@ func checkHostile(t *testing.T, name, said string) {
 	}
 }
 
-// markup is what others may write to make more than text of it.
+// markup are texts that try to be more than plain text.
 var markup = []string{
 	"@ann", "ann@example.com", "@org/team", "#1", "shop#1", "GH-1", "gh-12", "!1", "~bug", "%milestone", "&1", "$1", ":tada:", "org/repo@aff73df0", "aff73df", "1234567",
 	"https://evil.example.com", "www.evil.example.com", "mailto:a@b.example", "[a](https://evil.example.com)", "![](https://evil.example.com/x.png)", "<https://evil.example.com>", "[a]: https://evil.example.com",
@@ -234,7 +234,7 @@ var markup = []string{
 	" ", "  ", "\n", "\n\n", "\t", "    a", "\u202e", "\x00", "\x1b[31m", "\xff", "é", "日本", "🔥", "$$a$$", "$`a`$", "{{a}}", "{% a %}", "[[a]]", "[^1]", "- [ ] a", "/close", "::error::x", "##[error]x", ":--:", "|---|", "a", "b", "0",
 }
 
-// TestHostileText: whatever others have written, and wherever it is shown, it is text, and nothing else breaks.
+// TestHostileText: untrusted text is shown as plain text everywhere, and does not break anything else.
 func TestHostileText(t *testing.T) {
 	for name, said := range visibletest.Hostile {
 		checkHostile(t, name, said)
@@ -246,7 +246,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// TestAnyText: so is whatever these make together.
+// TestAnyText: the same applies to any combination of these texts.
 func TestAnyText(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -268,7 +268,7 @@ func FuzzComment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, said string) { checkHostile(t, "fuzzed", said) })
 }
 
-// TestPipelinePage: what docs/how-to/pipeline.md shows is what is written.
+// TestPipelinePage: the comment in docs/how-to/pipeline.md is an actual comment.
 func TestPipelinePage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/how-to/pipeline.md")
 	if err != nil {
@@ -280,7 +280,7 @@ func TestPipelinePage(t *testing.T) {
 	}
 }
 
-// TestREADME: what it quotes is what is written for an upgrade, but that it is shown unfolded.
+// TestREADME: the comment in the README is the actual comment for an upgrade, except that it is unfolded.
 func TestREADME(t *testing.T) {
 	page, err := os.ReadFile("../../../README.md")
 	if err != nil {
@@ -295,7 +295,7 @@ func TestREADME(t *testing.T) {
 	}
 }
 
-// many is a report of so many clusters, each with something to say.
+// many returns a report about n clusters, each with something to show.
 func many(n int, words string) report.Report {
 	r := report.Report{Revision: revision, Planned: true}
 	change := planned("a", 3, shrinks)
@@ -311,8 +311,8 @@ func many(n int, words string) report.Report {
 	return r
 }
 
-// TestBound: a comment keeps within its bound, whatever it is; roads go before reasons, and these before clusters, the
-// worst of which stay; and it says what is missing.
+// TestBound: a comment never exceeds its limit; roads are omitted before reasons, and reasons before clusters, of which
+// the worst are kept. The comment mentions what is missing.
 func TestBound(t *testing.T) {
 	for _, most := range []int{1, 10_000, 65536, 1_000_000} {
 		for _, n := range []int{0, 1, 20, 70, 1000} {
