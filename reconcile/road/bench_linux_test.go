@@ -12,11 +12,11 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// mostPlanning is how much processor time the plan of a thousand clusters may take beyond looking at them, where fifty of
-// them change.
+// mostPlanning is the maximum processor time for planning a thousand clusters of which fifty change, without observing
+// them.
 const mostPlanning = 5 * time.Second
 
-// BenchmarkPlan decides for a thousand clusters, and foretells the roads of fifty that change: in size, version, both
+// BenchmarkPlan decides for a thousand clusters, and predicts the roads of fifty that change in size, version, both,
 // and options.
 func BenchmarkPlan(b *testing.B) {
 	changes := []func(*decide.Declared){

@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// MarshalJSON writes the road as docs/reference/report.md has it.
+// MarshalJSON writes the road as described in docs/reference/report.md.
 func (r Road) MarshalJSON() ([]byte, error) {
 	type end struct {
 		Rule    string         `json:"rule"`
@@ -30,7 +30,7 @@ func (r Road) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// MarshalJSON writes the step as docs/reference/report.md has it.
+// MarshalJSON writes the step as described in docs/reference/report.md.
 func (step Step) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Rule     string   `json:"rule"`

@@ -6,33 +6,33 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Risk is what a road asks of a cluster at worst.
+// Risk is something that a road does to a cluster in the worst case.
 type Risk string
 
 // The risks, from the least to the worst.
 const (
-	// Safe: no member that serves is restarts.
+	// Safe means that no serving member restarts.
 	Safe Risk = "safe"
-	// RestartsMembers: pods of members are recreated.
+	// RestartsMembers means that pods of members are recreated.
 	RestartsMembers Risk = "restarts-members"
-	// LosesTolerance: for a while, no further voter may fail, although one may now.
+	// LosesTolerance means that temporarily no further voter may fail, although one may fail now.
 	LosesTolerance Risk = "loses-tolerance"
-	// LosesQuorum: for a while or for good, etcd serves nobody, although it does now.
+	// LosesQuorum means that etcd temporarily or permanently stops serving, although it serves now.
 	LosesQuorum Risk = "loses-quorum"
-	// DeletesData: volumes are deleted, or data are given up: a new cluster takes the place of one that is lost.
+	// DeletesData means that volumes are deleted, or that data is discarded because a new cluster replaces a lost one.
 	DeletesData Risk = "deletes-data"
-	// Unknown: where the road leads cannot be foretold, or it ends at a wait for what only the world can end.
+	// Unknown means that the road cannot be predicted, or ends with a wait that only an external event can end.
 	Unknown Risk = "unknown"
-	// IsBlocked: a person is needed, now or later on the road.
+	// IsBlocked means that manual action is required, now or later on the road.
 	IsBlocked Risk = "blocked"
 )
 
-// Risks are all of them, from the least to the worst.
+// Risks returns all risks, from the least to the worst.
 func Risks() []Risk {
 	return []Risk{Safe, RestartsMembers, LosesTolerance, LosesQuorum, DeletesData, Unknown, IsBlocked}
 }
 
-// Risks are those of the road, from the least to the worst, without Safe; none if it is safe.
+// Risks returns the risks of the road, from the least to the worst, or none if it is safe. It never includes Safe.
 func (r Road) Risks() []Risk {
 	var lowest, restarts, deletes = r.Start.Spare(), false, false
 	served, stops := r.Start.serves(), false
@@ -64,7 +64,7 @@ func (r Road) Risks() []Risk {
 	return list
 }
 
-// givesUp reports whether an action gives up data: a volume, or what a cluster held that is lost.
+// givesUp reports whether an action discards data: a volume, or the data of a lost cluster.
 func givesUp(a decide.Action) bool {
 	switch a.(type) {
 	case decide.DeleteVolume, decide.StartRecovery, decide.FinishRecovery:

@@ -1,6 +1,5 @@
-// Package road foretells what passes will do to a cluster: the actions that follow one another, and what etcd goes
-// through meanwhile. It decides by the rules that passes go by, in a world made from what was observed; there is no
-// second list of steps.
+// Package road predicts what passes will do to a cluster: the sequence of actions, and the states of etcd in between.
+// It uses the same rules as passes, in a world simulated from the observed state; there is no second list of steps.
 package road
 
 import (
@@ -10,51 +9,51 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// Assumed is what a road takes for granted.
+// Assumed describes what a road assumes.
 const Assumed = "pods come up, images can be pulled, backups and restores succeed, and nobody else acts meanwhile"
 
 const (
-	// most is how many passes a road is followed for.
+	// most is the maximum number of passes in a road.
 	most = 2000
-	// patience is how many passes one wait may take: more than half an hour of the simulated world, after which a wait
-	// that nothing has ended is for a person.
+	// patience is the maximum number of passes in one wait: more than half an hour of simulated time. If nothing has
+	// ended the wait by then, it needs manual action.
 	patience = 200
 )
 
-// Road is what lies before a cluster.
+// Road is the predicted future of a cluster.
 type Road struct {
-	// Steps are the actions, one after the other; the first is that of the next pass.
+	// Steps are the actions in order; the first is the action of the next pass.
 	Steps []Step
-	// End is what is decided when no action follows any more: Done; Block; or Wait, for what only the world can end.
-	// Its message is about a world that is made up, unless there are no steps.
+	// End is the decision after the last action: Done, Block, or Wait for an external event. Its message describes a
+	// simulated world, unless there are no steps.
 	End decide.Decision
-	// Open: the road goes on beyond its last step, nobody knows where to.
+	// Open is set if the road continues beyond its last step in an unknown direction.
 	Open bool
-	// Start is where etcd stands now.
+	// Start is the current state of etcd.
 	Start Standing
 
-	// unasked: pods are ready, and etcd gave no list, so nobody knows where it stands.
+	// unasked is set if pods are ready but etcd returned no member list, so that its state is unknown.
 	unasked bool
 }
 
-// Step is one action, and what the cluster goes through until the next one.
+// Step is an action, with the states of the cluster until the next action.
 type Step struct {
 	Rule   string
 	Action decide.Action
-	// What the action does, by names alone: what is yet to come has no IDs.
+	// What describes the action, by names only, because future objects have no IDs.
 	What string
-	// Before is where etcd stands when the action is decided on, Lowest where fewest voters could fail, and After
-	// when the next action is decided on.
+	// Before is the state of etcd when the action is decided, Lowest the state in which the fewest voters may fail, and
+	// After the state when the next action is decided.
 	Before, Lowest, After Standing
-	// Restarts, Starts and Stops are the pods, by name, that are recreated, new, and gone.
+	// Restarts, Starts and Stops are the names of the pods that are recreated, created, and removed.
 	Restarts, Starts, Stops []string
-	// Creates and Deletes are the replicas whose volume is new, or deleted.
+	// Creates and Deletes are the replicas whose volumes are created or deleted.
 	Creates, Deletes []string
 }
 
-// Ahead returns the road from a state. It is empty where nothing is to be done.
+// Ahead returns the road from a state. It is empty if nothing is to be done.
 func Ahead(s decide.State) Road {
-	s.LockHolder = "" // nobody else acts meanwhile
+	s.LockHolder = "" // assume that the other process stops acting
 	d := decide.Decide(s)
 	road := Road{End: d, Start: standing(s, Standing{})}
 	if d.Verdict != decide.Act && d.Verdict != decide.Wait {
@@ -62,13 +61,13 @@ func Ahead(s decide.State) Road {
 	}
 	ready := func(r decide.Replica) bool { return r.Pod == decide.PodReady }
 	road.unasked = !s.Membership.Known && slices.ContainsFunc(s.Replicas, ready)
-	if s.Objects.RunsReplicas > decide.MaxOrdinals { // somebody has scaled it: it is not followed pod by pod
+	if s.Objects.RunsReplicas > decide.MaxOrdinals { // it was scaled manually, and is not simulated pod by pod
 		road.open(s, d)
 		return road
 	}
 	w := simulate.From(s, 0)
 	seen := w.Observe()
-	if !alike(s, d, decide.Decide(seen)) { // what was observed cannot be made up: only the first step is certain
+	if !alike(s, d, decide.Decide(seen)) { // the observed state cannot be simulated, so only the first step is certain
 		road.open(s, d)
 		return road
 	}
@@ -76,7 +75,7 @@ func Ahead(s decide.State) Road {
 	return road
 }
 
-// open makes it a road of which at most the first step is known.
+// open marks the road as open, with at most the first step known.
 func (r *Road) open(s decide.State, d decide.Decision) {
 	r.Open = true
 	if d.Action != nil {
@@ -84,7 +83,7 @@ func (r *Road) open(s decide.State, d decide.Decision) {
 	}
 }
 
-// alike reports whether two decisions of a cluster are the same but for IDs.
+// alike reports whether two decisions about a cluster are the same apart from IDs.
 func alike(s decide.State, a, b decide.Decision) bool {
 	if a.Rule != b.Rule || a.Verdict != b.Verdict {
 		return false
@@ -92,7 +91,7 @@ func alike(s decide.State, a, b decide.Decision) bool {
 	return a.Action == nil || What(s, a.Action) == What(s, b.Action)
 }
 
-// follow passes until nothing is left to do, or nothing moves any more.
+// follow runs passes until nothing is left to do, or nothing progresses.
 func (r *Road) follow(w *simulate.World, seen decide.State) {
 	at, waited := standing(seen, r.Start), 0
 	for range most {

@@ -6,17 +6,17 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Standing is how far etcd is from losing its quorum. The zero value stands for a cluster that has not formed.
+// Standing is how far etcd is from losing its quorum. The zero value means that the cluster has not formed.
 type Standing struct {
-	// Voters that etcd lists, and how many of them answer.
+	// Voters is the number of voters that etcd lists, and Answering how many of them respond.
 	Voters    int `json:"voters"`
 	Answering int `json:"answering"`
 	Learners  int `json:"learners,omitempty"`
-	// Leader by its name; empty if none is known.
+	// Leader is the name of the leader; empty if none is known.
 	Leader string `json:"leader,omitempty"`
 }
 
-// standing is that of a state. Where etcd says nothing, none of the voters that it had before answers.
+// standing returns the standing of a state. If etcd does not respond, its earlier voters count as unresponsive.
 func standing(s decide.State, before Standing) Standing {
 	if !s.Membership.Known {
 		before.Answering, before.Leader = 0, ""
@@ -33,7 +33,7 @@ func standing(s decide.State, before Standing) Standing {
 	return at
 }
 
-// Needed is the number of voters that must answer.
+// Needed returns the number of voters that must respond.
 func (s Standing) Needed() int {
 	if s.Voters == 0 {
 		return 0
@@ -41,13 +41,13 @@ func (s Standing) Needed() int {
 	return decide.Quorum(s.Voters)
 }
 
-// Spare is how many of the voters that answer could fail; negative if as many are missing.
+// Spare returns how many of the responding voters may fail; it is negative if the quorum is lost.
 func (s Standing) Spare() int { return s.Answering - s.Needed() }
 
 // serves reports whether there is a quorum.
 func (s Standing) serves() bool { return s.Voters > 0 && s.Spare() >= 0 }
 
-// String says it in a few words, such as "2 of 3 voters, none may fail".
+// String describes the standing, as in "2 of 3 voters, none may fail".
 func (s Standing) String() string {
 	if s.Voters == 0 {
 		return "not formed"

@@ -11,7 +11,7 @@ func newStep(s decide.State, d decide.Decision, at Standing) Step {
 	return Step{Rule: d.Rule, Action: d.Action, What: What(s, d.Action), Before: at, Lowest: at, After: at}
 }
 
-// watch notes what has become of pods and volumes between two moments, and where etcd stands now.
+// watch records the changes of pods and volumes between two states, and the current standing.
 func (step *Step) watch(before, now decide.State, at Standing) {
 	step.After = at
 	if at.Spare() < step.Lowest.Spare() {
@@ -54,7 +54,7 @@ func add(names *[]string, name string) {
 	}
 }
 
-// What says what an action does, by the names of members, and by no ID.
+// What describes an action by the names of members, without IDs.
 func What(s decide.State, action decide.Action) string {
 	kind := decide.KindOf(action)
 	switch a := action.(type) {
@@ -87,7 +87,7 @@ func What(s decide.State, action decide.Action) string {
 	return kind
 }
 
-// withoutHash leaves out the digest of what pods are made from.
+// withoutHash removes the hash of the pod template.
 func withoutHash(text string) string {
 	before, _, _ := strings.Cut(text, " hash=")
 	return before

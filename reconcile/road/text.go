@@ -9,9 +9,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Text renders a road for people: a line that says how long it is, where it ends and what it risks, and a line per
-// action with where etcd stands at the worst until the next one. It is empty if no action follows. Each line begins
-// with indent.
+// Text renders a road as text: a line with its length, end and risks, and a line per action with the worst state of
+// etcd until the next one. It is empty if no action follows. Each line begins with indent.
 func (r Road) Text(indent string) string {
 	if len(r.Steps) == 0 {
 		return ""
@@ -23,11 +22,11 @@ func (r Road) Text(indent string) string {
 		fmt.Fprintf(t, "%s%3d\t%s\t%s\n", indent, i+1, visible.Line(step.What),
 			visible.Line(strings.Join(step.effects(), "; ")))
 	}
-	t.Flush() // into a strings.Builder: it cannot fail
+	t.Flush() // writing to a strings.Builder cannot fail
 	return b.String()
 }
 
-// Ending says what comes after the last action.
+// Ending returns what comes after the last action.
 func (r Road) Ending() string {
 	switch {
 	case r.Open:
@@ -49,7 +48,7 @@ func (r Road) risks() string {
 	return strings.Join(words, ", ")
 }
 
-// effects says where etcd stands at the worst, and what becomes of pods and volumes.
+// effects returns the worst state of etcd, and the changes of pods and volumes.
 func (step Step) effects() []string {
 	effects := []string{step.Lowest.String()}
 	for _, e := range []struct {

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestUnknown: nothing passes for safe of which nobody knows.
+// TestUnknown: nothing unknown passes as safe.
 func TestUnknown(t *testing.T) {
 	unasked := func(s *decide.State) {
 		s.Membership = decide.Membership{Why: "its Secrets were not looked at"}
@@ -68,7 +68,7 @@ func formed(n int) *simulate.World {
 	return w
 }
 
-// TestNotUnknown: along ordinary changes nothing is unknown.
+// TestNotUnknown: ordinary changes have no unknown risk.
 func TestNotUnknown(t *testing.T) {
 	for name, change := range map[string]func(*simulate.World){
 		"roll":    func(w *simulate.World) { w.Declared.SpecHash = "x" },
