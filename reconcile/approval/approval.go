@@ -1,4 +1,4 @@
-// Package approval keeps a run to what a person has approved.
+// Package approval restricts a run to approved actions.
 package approval
 
 import (
@@ -7,27 +7,27 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Rule is the name of what is decided in the place of an action that nobody has approved.
+// Rule is the name of the rule that replaces an action that is not approved.
 const Rule = "NotApproved"
 
-// Approval says which actions a run may take.
+// Approval decides which actions a run may execute.
 type Approval interface {
-	// Refuses says why an action of a cluster, by namespace/name, is not taken; empty if it may be.
+	// Refuses returns why an action of a cluster, given as namespace/name, is not allowed, or "" if it is.
 	Refuses(cluster string, s decide.State, a decide.Action) string
-	// Taken is told of an action that has changed something.
+	// Taken is called after an action that has changed something.
 	Taken(cluster string, s decide.State, a decide.Action)
 }
 
-// Refused is what is decided in the place of an action that is refused.
+// Refused returns the decision that replaces a refused action.
 func Refused(d decide.Decision, why string) decide.Decision {
 	return decide.Decision{Rule: Rule, Verdict: decide.Block,
 		Message: fmt.Sprintf("%s: %s would be next, and %s", d.Rule, d.Action, why)}
 }
 
-// NeverRestart approves what neither restarts, stops or removes a member or its data, nor leads there.
+// NeverRestart approves actions that neither restart, stop or remove a member or its data, nor lead to that.
 type NeverRestart struct{}
 
-// Refuses lists what is allowed: an action that is new is refused before somebody has thought about it.
+// Refuses lists the allowed actions, so that a new kind of action is refused until it has been considered.
 func (NeverRestart) Refuses(_ string, s decide.State, a decide.Action) string {
 	runs := s.Declared.Lifecycle == decide.Running && s.Declared.Orphaned == ""
 	switch a.(type) { //nolint:gochecksumtype // what is not named is refused
@@ -47,5 +47,5 @@ func (NeverRestart) Refuses(_ string, s decide.State, a decide.Action) string {
 		"have a person run it without that"
 }
 
-// Taken needs to know nothing.
+// Taken does nothing.
 func (NeverRestart) Taken(string, decide.State, decide.Action) {}

@@ -15,14 +15,14 @@ import (
 
 const key = "n/a"
 
-// world is a cluster of three that is as declared, in which time passes as the seed says.
+// world returns a converged cluster of three, with timing that depends on the seed.
 func world(seed uint64) *simulate.World {
 	w := simulate.New("a", decide.Declared{Replicas: 3, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"}, seed)
 	w.Converge(60)
 	return w
 }
 
-// changes are what git may want of it.
+// changes are possible changes of its declaration.
 var changes = map[string]func(*decide.Declared){
 	"grow":         func(d *decide.Declared) { d.Replicas = 5 },
 	"shrink":       func(d *decide.Declared) { d.Replicas = 1 },
@@ -43,7 +43,7 @@ func planOf(w *simulate.World) report.Report {
 	return report.Report{Planned: true, Revision: "main@sha1:abc", Clusters: []report.Cluster{entry}}
 }
 
-// run runs passes as far as they are approved, and returns what was refused, if anything was.
+// run runs passes while their actions are approved, and returns the reason for a refusal, if there was one.
 func run(w *simulate.World, a approval.Approval, meanwhile func(pass int)) (refused string, end decide.Decision) {
 	for pass := range 300 {
 		meanwhile(pass)
@@ -68,7 +68,7 @@ func run(w *simulate.World, a approval.Approval, meanwhile func(pass int)) (refu
 
 func never(int) {}
 
-// TestPlanIsDone: a run goes the whole road that was approved, however long pods take to start and whoever leads.
+// TestPlanIsDone: a run completes the approved road, however long pods take to start and whichever member leads.
 func TestPlanIsDone(t *testing.T) {
 	for name, change := range changes {
 		for seed := range uint64(12) {
@@ -85,7 +85,7 @@ func TestPlanIsDone(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotPlanned: a member whose volume is lost on the way is replaced by nobody before a person has seen that.
+// TestWhatWasNotPlanned: a member that loses its volume during the run is not replaced without a new approval.
 func TestWhatWasNotPlanned(t *testing.T) {
 	w := world(0)
 	w.Declared.SpecHash = "h2"
@@ -105,7 +105,7 @@ func TestWhatWasNotPlanned(t *testing.T) {
 	}
 }
 
-// TestOtherClusters: a plan approves nothing for a cluster that it does nothing with, nor more than its road.
+// TestOtherClusters: a plan approves nothing for a cluster without actions, and no more than the road of the others.
 func TestOtherClusters(t *testing.T) {
 	w := world(0)
 	nothing := approval.Of(planOf(w))
@@ -125,7 +125,7 @@ func TestOtherClusters(t *testing.T) {
 	}
 }
 
-// TestMadeAgain: a plan approves nothing for another cluster that has been made under the name since.
+// TestMadeAgain: a plan does not approve anything for a new cluster that has since been created under the same name.
 func TestMadeAgain(t *testing.T) {
 	w := world(0)
 	w.Declared.Replicas = 5
@@ -142,7 +142,8 @@ func TestMadeAgain(t *testing.T) {
 	}
 }
 
-// TestNeverRestart: what restarts, stops or removes something is left to a person, and what only adds is done.
+// TestNeverRestart: actions that restart, stop or remove something are refused, and actions that only add something are
+// executed.
 func TestNeverRestart(t *testing.T) {
 	for name, change := range changes {
 		w := world(1)
@@ -172,7 +173,7 @@ func TestNeverRestart(t *testing.T) {
 	}
 }
 
-// TestDigest: it tells plans apart by all that is approved with them, and nothing else.
+// TestDigest: the digest distinguishes plans by everything that is approved with them, and by nothing else.
 func TestDigest(t *testing.T) {
 	plan := func(change func(*simulate.World, *report.Report)) string {
 		w := world(0)
@@ -227,8 +228,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestAnyOrder: of several actions of one kind in a row, any may come first, and each once; so may those by which
-// members join.
+// TestAnyOrder: consecutive actions of the same kind may be executed in any order, but only once each; so may the
+// actions by which members join.
 func TestAnyOrder(t *testing.T) {
 	s := world(0).Observe()
 	add := func(ordinal int) decide.Action { return decide.AddLearner{Ordinal: ordinal} }
@@ -258,8 +259,8 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// TestEditedDuringTheRun: a declaration that differs from the approved one in any field is refused at every step, also
-// between two passes of one run: with --source cluster no revision pins it.
+// TestEditedDuringTheRun: a declaration that differs from the approved one in any field is refused at every step, even
+// between two passes of a run, because with --source cluster it is not pinned by a revision.
 func TestEditedDuringTheRun(t *testing.T) {
 	w := world(0)
 	w.Declared.Replicas, w.Declared.SpecHash = 4, "h2"
@@ -288,7 +289,7 @@ func TestEditedDuringTheRun(t *testing.T) {
 	}
 }
 
-// edit gives a field another value.
+// edit changes the value of a field.
 func edit(field reflect.Value) {
 	switch field.Kind() { //nolint:exhaustive // any other kind of field fails the test
 	case reflect.String:

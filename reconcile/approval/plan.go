@@ -11,21 +11,21 @@ import (
 	"quorate.dev/quorate/reconcile/road"
 )
 
-// Plan approves the roads of a plan that a person has seen: of each cluster its actions, one after the other, but that
-// those of one kind in a row may change places, as may those by which members join; and none of a cluster that had
-// none. An action that has become needless is left out. Whatever else differs is refused, and so is all that comes
+// Plan approves the roads of a reviewed plan: for each cluster, its actions in order, except that consecutive actions
+// of the same kind may be reordered, as may the actions by which members join. It approves nothing for a cluster
+// without a road. Actions that have become unnecessary are skipped. All other actions are refused, including those
 // after an open end. At every step, the whole spec is compared with the planned one.
 type Plan struct {
 	mu    sync.Mutex
 	roads map[string]*way
 }
 
-// way is what is left of a road.
+// way is the remaining part of a road.
 type way struct {
 	steps []road.Step
-	// token tells the cluster from another one of its name; empty if it is yet to be founded.
+	// token identifies the cluster among others of its name; empty before it is bootstrapped.
 	token string
-	// declared is the state that the plan was made for.
+	// declared is the declaration that the plan was made for.
 	declared decide.Declared
 }
 
@@ -47,8 +47,8 @@ func Of(plan report.Report) *Plan {
 	return p
 }
 
-// notes reports whether an action writes down what is so already, or readies what comes next. How often that is needed
-// depends on how soon pods start and volumes go, and who leads by then, which no plan can know.
+// notes reports whether an action only records the current state, or prepares the next action. How often that is needed
+// depends on how soon pods start and volumes disappear, and on which member leads, which a plan cannot predict.
 func notes(a decide.Action) bool {
 	switch a.(type) { //nolint:gochecksumtype // no other one does
 	case decide.ApplyObjects, decide.Seal, decide.MoveLeader:
@@ -57,7 +57,7 @@ func notes(a decide.Action) bool {
 	return false
 }
 
-// Refuses says what is not on the road.
+// Refuses returns why an action is not on the road.
 func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +82,7 @@ func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	}
 }
 
-// Taken goes on behind an action.
+// Taken removes an action from the road.
 func (p *Plan) Taken(cluster string, s decide.State, a decide.Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,19 +94,19 @@ func (p *Plan) Taken(cluster string, s decide.State, a decide.Action) {
 	if at < 0 {
 		return
 	}
-	if at < w.alike() { // which of several pods restarts first, or how soon members join, no plan can know
+	if at < w.alike() { // a plan cannot predict which pod restarts first, or how soon members join
 		w.steps = slices.Delete(w.steps, at, at+1)
 		return
 	}
 	w.steps = w.steps[at+1:]
 }
 
-// find is the index of an action on the way; negative if it is not there.
+// find returns the index of an action on the road, or a negative number.
 func (w *way) find(what string) int {
 	return slices.IndexFunc(w.steps, func(step road.Step) bool { return step.What == what })
 }
 
-// alike is how many actions of one kind come next, one after the other.
+// alike returns how many of the next actions are of the same kind.
 func (w *way) alike() int {
 	for i, step := range w.steps {
 		if kindOf(step.Action) != kindOf(w.steps[0].Action) {
@@ -116,8 +116,8 @@ func (w *way) alike() int {
 	return len(w.steps)
 }
 
-// kindOf is that of an action; one and the same for those by which members join: a second learner is added once the
-// first has started, or once that is a voter, whichever comes first.
+// kindOf returns the kind of an action. The actions by which members join count as one kind: a second learner is added
+// when the first has started or has become a voter, whichever happens first.
 func kindOf(a decide.Action) string {
 	switch a.(type) { //nolint:gochecksumtype // no other one does
 	case decide.AddLearner, decide.PromoteLearner:
