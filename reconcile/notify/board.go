@@ -11,46 +11,46 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// State of a commit.
+// State is the state of a commit.
 type State string
 
 // The states.
 const (
-	// Pending: something is left to do.
+	// Pending means that something is left to do.
 	Pending State = "pending"
-	// Success: all is as declared.
+	// Success means that everything is up to date.
 	Success State = "success"
-	// Failure: something declared is invalid, or a cluster is blocked, or the pass failed.
+	// Failure means that a declaration is invalid, a cluster is blocked, or the pass failed.
 	Failure State = "failure"
 )
 
-// Status of a commit.
+// Status is the status of a commit.
 type Status struct {
 	State State
-	// Description is the reason, on one line of LongestDescription bytes at most.
+	// Description is the reason, on one line of at most LongestDescription bytes.
 	Description string
 }
 
-// LongestDescription is what all hosts take.
+// LongestDescription is the maximum length that all git hosts accept.
 const LongestDescription = 140
 
-// standing is how one cluster stands.
+// standing is the state of one cluster.
 type standing struct {
-	// source that declares it, where there are several.
+	// source is the source that declares it, if there are several.
 	source string
 	state  State
 	reason string
 }
 
-// Board is how all clusters stand, as the passes of one run have found, of which each may be about some of them.
+// Board is the state of all clusters, as found by the passes of a run, each of which may cover only some of them.
 type Board struct {
 	clusters map[string]standing
-	// unseen are clusters that no pass has told of.
+	// unseen is set if there are clusters that no pass has reported yet.
 	unseen bool
 	last   report.Report
 }
 
-// Observe takes in a report of a pass; whole is false for one about stragglers alone.
+// Observe processes the report of a pass; whole is false for a report that is only about stragglers.
 func (b *Board) Observe(rep report.Report, whole bool) {
 	if b.clusters == nil {
 		b.clusters = map[string]standing{}
@@ -96,8 +96,8 @@ func standingOf(c report.Cluster) standing {
 	return s
 }
 
-// Commit of a source that was read, by its name where there are several, and how it stands; no commit if it was not
-// read, or is no repository. Of other sources, nothing is said.
+// Commit returns the commit of a source that was read, by name if there are several, and its status. The commit is
+// empty if the source was not read or is not a repository. The status does not reveal other sources.
 func (b *Board) Commit(source string) (commit string, status Status) {
 	revision := b.last.Revision
 	for _, s := range b.last.Sources {
@@ -114,7 +114,7 @@ func (b *Board) Commit(source string) (commit string, status Status) {
 	return found[1], status
 }
 
-// Revision that the last pass was about.
+// Revision returns the revision of the last pass.
 func (b *Board) Revision() string { return b.last.Revision }
 
 var atCommit = regexp.MustCompile(`(?:^|@)sha1:([0-9a-f]{40})$`)
@@ -149,7 +149,7 @@ func (b *Board) status(source string) Status {
 		}
 	}
 	switch {
-	case b.last.Error != "" && several: // it may be about another source
+	case b.last.Error != "" && several: // the error may concern another source
 		reasons = append(reasons, "the run failed; its log says why")
 	case b.last.Error != "":
 		reasons = append(reasons, b.last.Error)
@@ -157,7 +157,7 @@ func (b *Board) status(source string) Status {
 	return b.verdict(reasons, pending, all)
 }
 
-// verdict is the status that follows from reasons for failure and from how many of all clusters are pending.
+// verdict returns the status for these reasons for failure, and for the numbers of pending and all clusters.
 func (b *Board) verdict(reasons []string, pending, all int) Status {
 	switch {
 	case len(reasons) > 1:
@@ -177,7 +177,7 @@ func (b *Board) verdict(reasons []string, pending, all int) Status {
 	return Status{Success, fmt.Sprintf("%d clusters are as declared", all)}
 }
 
-// andMore leaves room to say how much is left out.
+// andMore shortens a reason so that the number of other reasons fits.
 func andMore(reason string, more int) string {
 	rest := fmt.Sprintf(" (and %d more)", more)
 	return visible.Short(reason, LongestDescription-len(rest)) + rest

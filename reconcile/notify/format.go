@@ -15,29 +15,29 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Message is what is posted at once.
+// Message is a single notification.
 type Message struct {
-	// ID is the same however often the message is sent.
+	// ID is the same whenever the message is sent again.
 	ID string `json:"id"`
-	// Time of it.
+	// Time is the time of the message.
 	Time time.Time `json:"time"`
-	// Context is the name of the run, which tells it from others.
+	// Context is the name of the run, which identifies it.
 	Context string `json:"context"`
-	// Revision of the source; empty if it could not be read.
+	// Revision is the revision of the source; empty if it could not be read.
 	Revision string `json:"revision,omitempty"`
-	// Summary says it on one line.
+	// Summary is the content in one line.
 	Summary string `json:"summary"`
-	// Events, so many at most, and how many there are besides.
+	// Events are limited in number, and More is how many others there are.
 	Events []Event `json:"events"`
 	More   int     `json:"more,omitempty"`
 }
 
 const (
-	// mostEvents are sent in one message, and mostLines in one for a chat.
+	// mostEvents is the maximum number of events in a message, and mostLines the maximum in a chat message.
 	mostEvents, mostLines = 50, 20
 )
 
-// NewMessage makes a message of some events.
+// NewMessage creates a message from events.
 func NewMessage(id string, at time.Time, context, revision string, events []Event) Message {
 	warnings := 0
 	for _, e := range events {
@@ -60,7 +60,7 @@ func NewMessage(id string, at time.Time, context, revision string, events []Even
 	return m
 }
 
-// warningsFirst are the same events, those first that somebody should look at.
+// warningsFirst returns the events with warnings first.
 func warningsFirst(events []Event) []Event {
 	var first, rest []Event
 	for _, e := range events {
@@ -73,7 +73,7 @@ func warningsFirst(events []Event) []Event {
 	return append(first, rest...)
 }
 
-// Format is one that a message is posted in.
+// Format is a format of messages.
 type Format string
 
 // The formats.
@@ -86,7 +86,7 @@ const (
 // EventType is the type of a CloudEvent.
 const EventType = "dev.quorate.run.news.v1"
 
-// Encode is a message as it is posted, and its media type.
+// Encode returns the encoded message, and its media type.
 func (m Message) Encode(f Format) (body []byte, mediaType string, err error) {
 	mediaType = "application/json"
 	switch f {
@@ -111,7 +111,7 @@ func (m Message) Encode(f Format) (body []byte, mediaType string, err error) {
 	return visible.JSON(body), mediaType, err
 }
 
-// escapePath makes any text a part of the path of a URI.
+// escapePath escapes any text for the path of a URI.
 func escapePath(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -125,8 +125,8 @@ func escapePath(s string) string {
 	return b.String()
 }
 
-// slack is the message for a chat. What others have a say in stands in code, where nothing is a mention, a link or
-// markup.
+// slack returns the message as chat text. Untrusted text is formatted as code, in which mentions, links and markup are
+// not interpreted.
 func (m Message) slack() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Quorate %s", inCode(m.Context))
@@ -154,8 +154,8 @@ var forSlack = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "`", 
 
 func inCode(s string) string { return "`" + forSlack.Replace(visible.Short(s, longestMessage)) + "`" }
 
-// Sign is the signature of a message that is sent at some time, as Standard Webhooks has it. The key is what is after
-// whsec_, in base64, or else the secret itself.
+// Sign returns the signature of a message sent at a given time, as defined by Standard Webhooks. The key is the base64
+// data after whsec_, or the secret itself without that prefix.
 func Sign(secret, id string, at time.Time, body []byte) (string, error) {
 	key := []byte(secret)
 	if encoded, is := strings.CutPrefix(secret, "whsec_"); is {
@@ -173,5 +173,5 @@ func Sign(secret, id string, at time.Time, body []byte) (string, error) {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)), nil
 }
 
-// shortestKey is what Standard Webhooks asks for, in bytes.
+// shortestKey is the minimum that Standard Webhooks requires, in bytes.
 const shortestKey = 24

@@ -1,5 +1,5 @@
-// Package notify says what is news in the reports of passes, and how a commit stands, as others take it: webhooks,
-// chats and hosts of git. It is pure; what is sent is sent by the package deliver.
+// Package notify determines the news in reports of passes, and the status of a commit, and formats them for webhooks,
+// chats and git hosts. It is pure; the package deliver sends the results.
 package notify
 
 import (
@@ -9,19 +9,19 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Event is one piece of news.
+// Event is a piece of news.
 type Event struct {
-	// Cluster, as namespace/name, that it is about; empty if it is about a source.
+	// Cluster is the namespace/name of the cluster that it is about; empty if it is about a source.
 	Cluster string `json:"cluster,omitempty"`
-	// Warning: somebody should look at it.
+	// Warning is set if the event needs attention.
 	Warning bool `json:"warning"`
-	// Reason is the rule that spoke, or the condition that it is about.
+	// Reason is the rule that decided, or the condition that the event is about.
 	Reason string `json:"reason"`
-	// Message says it on one line.
+	// Message is the text, on one line.
 	Message string `json:"message"`
 }
 
-// String says it on one line.
+// String returns the event on one line.
 func (e Event) String() string {
 	if e.Cluster == "" {
 		return e.Reason + ": " + e.Message
@@ -32,12 +32,12 @@ func (e Event) String() string {
 // longestMessage is how many bytes of a message are sent.
 const longestMessage = 1024
 
-// News are the events of a report: what the pass has told in the clusters and the one before had not. What is said
-// in many clusters alike, of their source, is said once. Problems of declarations are news with the revision that has
-// them; no pass keeps anything else of them.
+// News returns the events of a report: what the pass has reported in the clusters and the previous pass had not. News
+// about a source that many clusters share is included once. Problems with declarations are news together with the
+// revision that has them; passes keep no other record of them.
 //
-// What passes remember is in the status of the clusters, and nowhere else, so of two passes in a row that find the
-// same, the second has no news.
+// Passes only remember what is in the status of the clusters, so if two consecutive passes find the same, the second
+// has no news.
 func News(rep report.Report) []Event {
 	var events []Event
 	add := func(e Event) {

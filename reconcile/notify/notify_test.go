@@ -35,7 +35,7 @@ func TestNews(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("got %s", got)
 	}
-	// Problems are told of with the revision that has them, and with no later pass.
+	// Problems are reported together with their revision, and not by later passes.
 	rep.Clusters = []report.Cluster{b}
 	rep.Clusters[0].News = []report.News{{Reason: "Revision", About: report.AboutRevision}}
 	if got := News(rep); len(got) != 1 || got[0].Reason != "InvalidDeclaration" || got[0].Message != "a.yaml:3: no" {
@@ -72,7 +72,7 @@ func TestBoard(t *testing.T) {
 	}
 }
 
-// What one source is told says nothing of another.
+// The status for one source does not reveal another source.
 func TestBoardOfSeveralSources(t *testing.T) {
 	var b Board
 	b.Observe(report.Report{
@@ -158,7 +158,7 @@ func TestManyEvents(t *testing.T) {
 	}
 }
 
-// The example of the specification of Standard Webhooks.
+// The example comes from the Standard Webhooks specification.
 func TestSign(t *testing.T) {
 	got, err := Sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
 	if err != nil || got != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" {

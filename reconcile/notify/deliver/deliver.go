@@ -1,4 +1,4 @@
-// Package deliver sends what the package notify says: messages to webhooks, and statuses of commits to hosts of git.
+// Package deliver sends the output of the package notify: messages to webhooks, and commit statuses to git hosts.
 package deliver
 
 import (
@@ -16,31 +16,31 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// request is one that may be repeated.
+// request is a request that may be repeated.
 type request struct {
 	method, url string
 	header      http.Header
 	body        []byte
-	// secrets are not to be shown, should the answer repeat them.
+	// secrets must not be shown if a response repeats them.
 	secrets []string
 }
 
 const (
-	// longestTry is how long one try may take.
+	// longestTry is the timeout of one attempt.
 	longestTry = 10 * time.Second
-	// firstPause is the pause before it is tried again. It doubles each time.
+	// firstPause is the pause before the first retry. It doubles each time.
 	firstPause = 500 * time.Millisecond
-	// mostTries bounds how often.
+	// mostTries is the maximum number of attempts.
 	mostTries = 5
-	// mostOfAnswer is how much of an answer is read, and mostShown how much of one is shown, in bytes.
-	// mostOfError is how much is of an error that may quote one.
+	// mostOfAnswer is how much of a response is read, and mostShown how much of it is shown, in bytes. mostOfError is
+	// how much is shown of an error that may quote a response.
 	mostOfAnswer, mostShown, mostOfError = 1 << 20, 200, 300
 )
 
-// client follows no redirect: credentials are for whom they were given for.
+// client does not follow redirects, because the credentials are only for the given host.
 var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// failure is an answer that is not what was asked for.
+// failure is an unsuccessful response.
 type failure struct {
 	code  int
 	after time.Duration
@@ -50,8 +50,8 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// do sends it until it is answered, as long as ctx has time. Errors name the host and no more of the URL, which may
-// be a secret.
+// do sends the request until it succeeds, while ctx has time left. Errors only name the host, because the URL may be a
+// secret.
 func (r request) do(ctx context.Context, agent string) ([]byte, error) {
 	pause := firstPause
 	for try := 1; ; try++ {
@@ -113,7 +113,7 @@ func (r request) once(ctx context.Context, agent string) ([]byte, error) {
 	return nil, &failure{resp.StatusCode, retryAfter(resp.Header.Get("Retry-After")), err}
 }
 
-// excerpt is the beginning of an answer, without what was to be kept from others.
+// excerpt returns the beginning of a response, without secrets.
 func (r request) excerpt(body []byte) string {
 	text := r.hide(strings.TrimSpace(string(body)), mostShown)
 	if text == "" {
@@ -124,7 +124,7 @@ func (r request) excerpt(body []byte) string {
 
 func (r request) hide(text string, most int) string { return Hide(text, r.url, r.secrets, most) }
 
-// retryAfter is how long an answer asks to wait; zero if it does not say so, or in a way that is not understood.
+// retryAfter returns how long a response asks to wait, or zero if it does not, or the value is not understood.
 func retryAfter(value string) time.Duration {
 	seconds, err := strconv.Atoi(value)
 	if err != nil || seconds < 0 || seconds > int((24*time.Hour).Seconds()) {

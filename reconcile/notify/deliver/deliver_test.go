@@ -21,7 +21,7 @@ const (
 	token  = "s3cret-token"
 )
 
-// server answers as it is told to and keeps what it was asked.
+// server responds as a test specifies, and records requests.
 type server struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -58,7 +58,7 @@ func address(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// The requests are those that the documentation of each host has.
+// The requests match the documentation of each git host.
 func TestRequestsOfHosts(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind, repository, token  string
@@ -111,7 +111,7 @@ func TestRequestsOfHosts(t *testing.T) {
 					t.Errorf("%s: %s", test.header, head.Get(test.header))
 				}
 			}
-			// Nothing is written that is there.
+			// An existing status is not written again.
 			has = as(test.has)
 			if err := report(); err != nil || len(s.posts) != 1 {
 				t.Errorf("%v: posted %q", err, s.posts)
@@ -185,7 +185,7 @@ func TestTriedAgain(t *testing.T) {
 			t.Errorf("%d: %v, asked %d times in %s", code, err, len(s.asked), time.Since(began))
 		}
 	}
-	// What asks for more time than there is does not get it, and costs none.
+	// A request to wait longer than the remaining time is not followed, and returns immediately.
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
 		w.Header().Set("Retry-After", "3600")
 		w.WriteHeader(429)
@@ -218,7 +218,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What breaks the protocol is quoted by errors, and shows no secret either.
+// Responses that break the protocol are quoted in errors, which do not reveal secrets either.
 func TestBrokenAnswers(t *testing.T) {
 	for _, answer := range []string{
 		"HTTP/1.1 4xx URI KEY\r\n\r\n",

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Hide returns the beginning, of most bytes, of a text that the answer of a service has a say in, as an error does
-// that quotes one: without the URL that was asked for, which may be a secret in each of its parts, and without secrets.
+// Hide returns the beginning of a text that may quote a response, such as an error, truncated to most bytes. It removes
+// the secrets and the requested URL, any part of which may be a secret.
 func Hide(text, asked string, secrets []string, most int) string {
 	secrets = append([]string{asked}, secrets...)
 	if u, err := url.Parse(asked); err == nil {
@@ -27,8 +27,8 @@ func Hide(text, asked string, secrets []string, most int) string {
 	return visible.Short(text, most)
 }
 
-// leastSecret is how long a part of a URL is that may be a secret by itself, in bytes.
+// leastSecret is the minimum length of a URL part that may be a secret by itself, in bytes.
 const leastSecret = 8
 
-// isBetween reports whether a character is between parts of a URL.
+// isBetween reports whether a character separates parts of a URL.
 func isBetween(r rune) bool { return strings.ContainsRune("/?&=", r) }

@@ -16,36 +16,36 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Host is one of git that takes statuses of the commits of a repository.
+// Host is a git host that stores commit statuses for a repository.
 type Host struct {
 	// Kind is one of Kinds.
 	Kind string
-	// api is its address, without a slash in the end, and project the path of the repository there, in parts.
+	// api is the address of the API, without a trailing slash, and project the path of the repository there, in parts.
 	api     string
 	project []string
-	// web is the address of the repository for people; empty if none is needed.
+	// web is the address of the repository's web page; empty if none is needed.
 	web string
-	// Agent is what sends statuses.
+	// Agent is the User-Agent header of requests.
 	Agent string
 }
 
-// Kinds are the kinds of hosts.
+// Kinds returns the supported kinds of git hosts.
 func Kinds() []string { return []string{"github", "gitlab", "gitea", "bitbucket"} }
 
-// cloud is the host of Bitbucket as a service; others are Bitbucket Data Center.
+// cloud is the host of Bitbucket Cloud; others are Bitbucket Data Center.
 const cloud = "bitbucket.org"
 
-// services are where the API is of hosts that have it elsewhere.
+// services are the API addresses of hosts with a separate API host.
 var services = map[string]string{"github.com": "https://api.github.com", cloud: "https://api.bitbucket.org/2.0"}
 
-// Name of the host that a repository is on: some have another one for ssh through firewalls.
+// Name returns the name of the host of a repository: some hosts use a different name for SSH through firewalls.
 func Name(repository *url.URL) string {
 	name := strings.ToLower(repository.Hostname())
 	return cmp.Or(map[string]string{"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com",
 		"altssh.bitbucket.org": cloud, "www.github.com": "github.com"}[name], name)
 }
 
-// NewHost is the host of a repository. Where its API is follows from the repository, unless api says so.
+// NewHost returns the host of a repository. The API address follows from the repository unless api is set.
 func NewHost(kind, api string, repository *url.URL) (Host, error) {
 	h := Host{Kind: kind}
 	if !slices.Contains(Kinds(), kind) {
@@ -58,7 +58,7 @@ func NewHost(kind, api string, repository *url.URL) (Host, error) {
 	}
 	suffix := map[string]string{"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1"}[kind]
 	h.api = cmp.Or(strings.TrimSuffix(api, "/"), services[name], scheme+"://"+root+suffix)
-	// Where the host is not at the root of its name, neither are its repositories.
+	// If the git host is not at the root of its host name, neither are its repositories.
 	if at, err := url.Parse(h.api); err == nil && api != "" {
 		if prefix := strings.Trim(strings.TrimSuffix(at.Path, suffix), "/"); prefix != "" && name != cloud {
 			path = strings.TrimPrefix(path, prefix+"/")
@@ -78,12 +78,12 @@ func NewHost(kind, api string, repository *url.URL) (Host, error) {
 	return h, nil
 }
 
-// isNoName reports whether a part of a path is the name of no project.
+// isNoName reports whether a part of a path cannot be the name of a project.
 func isNoName(part string) bool {
 	return part == "" || part == "." || part == ".." || !visible.Is(part)
 }
 
-// API is where statuses are sent to.
+// API returns the address that statuses are sent to.
 func (h Host) API() string { return h.api }
 
 func (h Host) escaped() []string {
@@ -96,7 +96,7 @@ func (h Host) escaped() []string {
 
 func (h Host) path() string { return strings.Join(h.escaped(), "/") }
 
-// told is a status as a host has it.
+// told is a status as returned by a git host.
 type told struct {
 	ID          int64  `json:"id"`
 	State       string `json:"state"`
@@ -107,7 +107,7 @@ type told struct {
 	Description string `json:"description"`
 }
 
-// states are what each kind of host calls a state.
+// states are the names of a state by kind of git host.
 var states = map[string]map[notify.State]string{
 	"github":    {notify.Pending: "pending", notify.Success: "success", notify.Failure: "failure"},
 	"gitlab":    {notify.Pending: "pending", notify.Success: "success", notify.Failure: "failed"},
@@ -115,8 +115,7 @@ var states = map[string]map[notify.State]string{
 	"bitbucket": {notify.Pending: "INPROGRESS", notify.Success: "SUCCESSFUL", notify.Failure: "FAILED"},
 }
 
-// Report sees to it that a commit has a status, by a name that tells it from others, and writes it only if it has
-// another one.
+// Report ensures that a commit has a status under the given name, and writes it only if it differs.
 func (h Host) Report(ctx context.Context, token, commit, name string, s notify.Status) error {
 	has, found, err := h.read(ctx, token, commit, name)
 	if err != nil {
@@ -125,7 +124,7 @@ func (h Host) Report(ctx context.Context, token, commit, name string, s notify.S
 	state := states[h.Kind][s.State]
 	same := has.Description == s.Description
 	if h.Kind == "gitlab" && s.State == notify.Pending {
-		same = true // it refuses what is pending to become pending
+		same = true // it rejects a change from pending to pending
 	}
 	if found && cmp.Or(has.State, has.Status) == state && same {
 		return nil
@@ -136,7 +135,7 @@ func (h Host) Report(ctx context.Context, token, commit, name string, s notify.S
 	return nil
 }
 
-// read returns the status that a commit has by a name.
+// read returns the status of a commit under a name.
 func (h Host) read(ctx context.Context, token, commit, name string) (has told, found bool, err error) {
 	var where string
 	switch {
@@ -170,7 +169,7 @@ func (h Host) read(ctx context.Context, token, commit, name string) (has told, f
 	return has, found, err
 }
 
-// statusesIn reads a list, one status, or an object that has a list.
+// statusesIn parses a list, a single status, or an object that contains a list.
 func statusesIn(body []byte) ([]told, error) {
 	var list []told
 	if json.Unmarshal(body, &list) == nil {
@@ -212,7 +211,7 @@ func (h Host) write(ctx context.Context, token, commit, name, state, description
 	return err
 }
 
-// isCloud reports whether it is Bitbucket as a service.
+// isCloud reports whether the host is Bitbucket Cloud.
 func (h Host) isCloud() bool {
 	return h.Kind == "bitbucket" && strings.HasPrefix(h.web, "https://"+cloud+"/")
 }

@@ -9,17 +9,17 @@ import (
 	"quorate.dev/quorate/reconcile/notify"
 )
 
-// Webhook is where messages are posted to.
+// Webhook is the destination of messages.
 type Webhook struct {
 	URL    string
 	Format notify.Format
-	// Secret signs messages; empty if they are not signed.
+	// Secret signs messages; if it is empty, they are not signed.
 	Secret string
-	// Agent is what sends it.
+	// Agent is the User-Agent header of requests.
 	Agent string
 }
 
-// Post posts a message, and tries again, with the same ID, until it is taken or ctx is over.
+// Post posts a message, and retries with the same ID until it is accepted or ctx is done.
 func (w Webhook) Post(ctx context.Context, m notify.Message) error {
 	body, mediaType, err := m.Encode(w.Format)
 	if err != nil {
