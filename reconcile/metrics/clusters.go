@@ -10,10 +10,10 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// family is a gauge that each cluster may have, once or by labels of its own.
+// family is a gauge that each cluster may have, once or with its own labels.
 type family struct {
 	desc *prometheus.Desc
-	// of adds what there is of it in a cluster that was observed; nil where samplesOf does.
+	// of adds the values for an observed cluster; nil if samplesOf adds them.
 	of func(c report.Cluster, add func(value float64, labels ...string))
 }
 
@@ -23,7 +23,7 @@ type samples struct {
 	list            []sample
 }
 
-// sample is one series: the values of the labels after namespace and name.
+// sample is one series, with the values of the labels after namespace and name.
 type sample struct {
 	desc   *prometheus.Desc
 	value  float64
@@ -37,7 +37,7 @@ func gauge(
 		nil), of}
 }
 
-// single is a gauge of one value, where there is one.
+// single returns a gauge with at most one value.
 func single(name, help string, of func(report.Cluster) (value float64, is bool)) family {
 	return gauge(name, help, nil, func(c report.Cluster, add func(float64, ...string)) {
 		if value, is := of(c); is {
@@ -46,7 +46,7 @@ func single(name, help string, of func(report.Cluster) (value float64, is bool))
 	})
 }
 
-// when is a gauge of a moment, where it is known.
+// when returns a gauge of a time, if it is known.
 func when(name, help string, of func(decide.State) time.Time) family {
 	return single(name+"_timestamp_seconds", help, func(c report.Cluster) (float64, bool) {
 		at := of(c.State)
@@ -54,7 +54,7 @@ func when(name, help string, of func(decide.State) time.Time) family {
 	})
 }
 
-// whether is a gauge of 0 or 1, where that is known.
+// whether returns a gauge of 0 or 1, if it is known.
 func whether(name, help string, of func(report.Cluster) (is, known bool)) family {
 	return single(name, help, func(c report.Cluster) (float64, bool) {
 		is, known := of(c)
@@ -68,7 +68,7 @@ var (
 	failed = gauge("failed", "Whether observing the cluster, acting on it or reporting failed the last time.", nil, nil)
 )
 
-// families are all gauges of clusters.
+// families are all cluster gauges.
 var families = append([]family{observed, failed}, append(append(health, sizes...), backups...)...)
 
 var health = []family{
@@ -177,7 +177,7 @@ var backups = []family{
 // seen reports whether a cluster was observed.
 func seen(c report.Cluster) bool { return c.Decision.Rule != "" }
 
-// samplesOf are the series of a cluster. One that could not be observed has nothing from before.
+// samplesOf returns the series of a cluster. A cluster that could not be observed keeps no earlier values.
 func samplesOf(c report.Cluster) samples {
 	s := samples{namespace: valid(c.Namespace), name: valid(c.Name)}
 	s.list = []sample{{observed.desc, truth(seen(c)), nil}, {failed.desc, truth(c.Error != ""), nil}}
@@ -198,7 +198,7 @@ func samplesOf(c report.Cluster) samples {
 	return s
 }
 
-// unseen are the series of a cluster that may be there, and could not be observed.
+// unseen returns the series of a cluster that may exist but could not be observed.
 func (s samples) unseen() samples {
 	s.list = []sample{{observed.desc, 0, nil}, {failed.desc, 1, nil}}
 	return s
@@ -235,8 +235,8 @@ func addVersions(c report.Cluster, add func(float64, ...string)) {
 	}
 }
 
-// known returns the name of a version, which is other for one that neither git nor a pod names: a member that says
-// something else all the time makes no series of each.
+// known returns a function that names versions. It returns "other" for a version that is neither declared nor run by a
+// pod, so that a member that keeps reporting different versions does not create a series for each.
 func known(s decide.State) func(etcdversion.Version) string {
 	names := map[string]bool{}
 	add := func(text string) {
@@ -284,7 +284,7 @@ func healthyVoters(s decide.State) int {
 	return n
 }
 
-// largest is the largest of what the members that answer say; nothing if none does.
+// largest returns the largest value among the responding members, or false if none responds.
 func largest(of func(decide.Member) int64) func(report.Cluster) (float64, bool) {
 	return func(c report.Cluster) (float64, bool) {
 		most, is := int64(0), false

@@ -1,7 +1,6 @@
-// Package metrics says of the last pass, and of the clusters as they were last seen, what a Prometheus can watch.
+// Package metrics exports Prometheus metrics about the last pass, and about the clusters as last observed.
 //
-// It has a few series for each cluster and source, whatever happens in them: none of their messages becomes a
-// label.
+// The number of series for each cluster and source is small, whatever happens in them: their messages are never labels.
 package metrics
 
 import (
@@ -17,24 +16,24 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Metrics takes in reports, and what is done until there is one. It may be used by several goroutines at once.
+// Metrics processes reports, and steps between reports. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	run      runMetrics
 	steps    stepMetrics
 
 	mu sync.Mutex
-	// clusters are the samples of each, by namespace/name.
+	// clusters are the samples of each cluster, by namespace/name.
 	clusters map[string]samples
-	// fetched is when each source was last seen to be read, or that failed.
+	// fetched is when each source was last read, or last failed.
 	fetched map[string]time.Time
 }
 
-// New has taken in nothing yet.
+// New returns metrics without any reports.
 func New() *Metrics { return Of("") }
 
-// Of is New for one of several Kubernetes clusters: its name is a label of everything, unless it is empty. What they
-// have to say can be gathered together.
+// Of is like New for one of several Kubernetes clusters: its name is a label of every metric, unless it is empty. The
+// metrics of all of them can be gathered together.
 func Of(kubernetes string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), run: newRunMetrics(), steps: newStepMetrics(),
 		clusters: map[string]samples{}, fetched: map[string]time.Time{}}
@@ -48,14 +47,15 @@ func Of(kubernetes string) *Metrics {
 	return m
 }
 
-// Gatherer gathers the metrics of Quorate alone.
+// Gatherer gathers only Quorate's own metrics.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 
-// atOnce is how many are given all metrics at once. Each of them takes 10 KiB of memory per cluster until it has them.
+// atOnce is the maximum number of simultaneous responses. Each one uses 10 KiB of memory per cluster until it has been
+// read.
 const atOnce = 3
 
-// Handler serves the metrics of Quorate and those of its process, for a process that stays. It answers 503 to whoever
-// asks while it serves several others.
+// Handler serves the metrics of Quorate and of its process, for a resident process. It responds with 503 if too many
+// requests are being served.
 func (m *Metrics) Handler() http.Handler {
 	process := prometheus.NewRegistry()
 	process.MustRegister(collectors.NewGoCollector(),
@@ -64,11 +64,11 @@ func (m *Metrics) Handler() http.Handler {
 		promhttp.HandlerOpts{MaxRequestsInFlight: atOnce})
 }
 
-// Observe takes in the report of a pass that has just ended, and how long it took. If that is zero, the report is
-// one of clusters that took longer than the pass, and was taken in before but for them.
+// Observe processes the report of a pass that has just ended, and its duration. If the duration is zero, the report is
+// about clusters that took longer than the pass, whose own report has already been processed.
 //
-// Clusters that the report neither tells of nor names among the others are gone. If nothing could be observed, or
-// not their namespace, they may not be: they are there as ones that could not be.
+// Clusters that are neither in the report nor in Others are gone. If nothing could be observed, or their namespace
+// could not, they may still exist, and are kept as unobserved.
 func (m *Metrics) Observe(rep report.Report, took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (m *Metrics) Observe(rep report.Report, took time.Duration) {
 	}
 }
 
-// forget drops the clusters that a report knows nothing of.
+// forget drops the clusters that are unknown to a report.
 func (m *Metrics) forget(rep report.Report) {
 	known := map[string]bool{}
 	for _, c := range rep.Clusters {
@@ -106,7 +106,7 @@ func (m *Metrics) forget(rep report.Report) {
 	}
 }
 
-// observeFetches takes in what has become of the sources, each time that they were read once.
+// observeFetches processes the results of reading sources, each result once.
 func (m *Metrics) observeFetches(fetches []report.Fetch) {
 	for _, f := range fetches {
 		source := valid(f.Source)

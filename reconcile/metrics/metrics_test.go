@@ -25,7 +25,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/metrics.md")
 
 var noon = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// full is a cluster of which there is something to say in every metric.
+// full returns a cluster that has a value for every metric.
 func full(name string) report.Cluster {
 	s := decide.State{Name: name, Now: noon}
 	s.Declared = decide.Declared{Replicas: 3, Version: "3.6.16", Lifecycle: decide.Running, Quota: 8 << 30, BacksUp: true, BackupTo: "s3://b", VerifiesBackups: true}
@@ -48,7 +48,7 @@ func pass(clusters ...report.Cluster) report.Report {
 	return report.Report{Clusters: clusters, Fetches: []report.Fetch{{Source: "https://git.example.com/fleet.git", Revision: "main@sha1:607ee63", At: noon}}}
 }
 
-// gathered are the series of clusters and sources as text, sorted.
+// gathered returns the series of clusters and sources as sorted text.
 func gathered(t *testing.T, m *metrics.Metrics, prefixes ...string) string {
 	t.Helper()
 	return gatheredFrom(t, m.Gatherer(), prefixes...)
@@ -86,7 +86,7 @@ func requireSame(t *testing.T, got, want string) {
 func TestCluster(t *testing.T) {
 	m := metrics.New()
 	m.Observe(pass(full("a")), time.Second)
-	// Labels are sorted by their names: what comes first in a line need not be the namespace.
+	// Labels are sorted by name, so the first one in a line need not be the namespace.
 	requireSame(t, gathered(t, m, "cluster_"), `
 	cluster_alarms CORRUPT a shop 0
 	cluster_alarms NOSPACE a shop 0
@@ -117,7 +117,7 @@ func TestCluster(t *testing.T) {
 	cluster_ready a shop 1`)
 }
 
-// Those of several Kubernetes clusters are told apart by a label, and what is of one alone has none.
+// Metrics of several Kubernetes clusters are distinguished by a label, and those of a single one have none.
 func TestSeveral(t *testing.T) {
 	var all prometheus.Gatherers
 	for _, name := range []string{"eu", "us"} {
@@ -143,7 +143,7 @@ func TestSeveral(t *testing.T) {
 	passes_total us ok 1`)
 }
 
-// What is wrong with a cluster is seen in its metrics.
+// Problems of a cluster are visible in its metrics.
 func TestTrouble(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*report.Cluster)
@@ -194,7 +194,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// Nothing is said of backups that are not declared or not known, nor of a cluster whose members are not.
+// Metrics of undeclared or unknown backups, and of unknown members, are absent.
 func TestNotKnown(t *testing.T) {
 	c := full("a")
 	c.State.Backups = decide.Backups{Hidden: "forbidden"}
@@ -212,8 +212,8 @@ func TestNotKnown(t *testing.T) {
 	cluster_observed a shop 1`)
 }
 
-// How many stored backups are damaged is not said where nobody has backups, nor of a store that has never been listed;
-// and it is one series of a cluster, whatever their names are.
+// The number of damaged backups is absent if there are no backups, or the store has never been listed. It is one series
+// per cluster, whatever the names of the backups are.
 func TestDamageIsKnownOrAbsent(t *testing.T) {
 	unlisted := &decide.Reread{Job: "j", At: noon, Unread: "list: no such host"}
 	for name, test := range map[string]struct {
@@ -231,7 +231,7 @@ func TestDamageIsKnownOrAbsent(t *testing.T) {
 		"nobody wants backups": {"", &decide.Reread{At: noon, Damaged: []string{"20261120t180000z"}}, ""},
 	} {
 		c := full("a")
-		c.State.Declared.BacksUp = false // they are suspended: what is stored may be damaged all the same
+		c.State.Declared.BacksUp = false // suspended: stored backups may still be damaged
 		c.State.Declared.BackupTo, c.State.Backups.Reread = test.to, test.reread
 		m := metrics.New()
 		m.Observe(pass(c), time.Second)
@@ -241,8 +241,8 @@ func TestDamageIsKnownOrAbsent(t *testing.T) {
 	}
 }
 
-// What could not be observed keeps nothing of what was seen before; what is gone is gone; and what a pass was not
-// about stays.
+// An unobservable cluster keeps no earlier values, a cluster that is gone is removed, and a cluster that a pass did not
+// cover is kept.
 func TestComingAndGoing(t *testing.T) {
 	m := metrics.New()
 	here := func() string { return gathered(t, m, "cluster_observed", "cluster_ready") }
@@ -252,7 +252,7 @@ func TestComingAndGoing(t *testing.T) {
 	rep.Others = []string{"shop/b"}
 	m.Observe(rep, time.Second)
 	requireSame(t, here(), "cluster_observed a shop 0\ncluster_observed b shop 1\ncluster_ready b shop 1")
-	m.Observe(pass(full("c")), 0) // it took longer, and says nothing of the others
+	m.Observe(pass(full("c")), 0) // it took longer, and the report omits the others
 	requireSame(t, here(), "cluster_observed a shop 0\ncluster_observed b shop 1\ncluster_observed c shop 1\ncluster_ready b shop 1\ncluster_ready c shop 1")
 	m.Observe(report.Report{Error: "no API server", Unobserved: true}, time.Second)
 	requireSame(t, here(), "cluster_observed a shop 0\ncluster_observed b shop 0\ncluster_observed c shop 0")
@@ -261,7 +261,7 @@ func TestComingAndGoing(t *testing.T) {
 	bank := full("z")
 	bank.Namespace = "bank"
 	m.Observe(pass(full("b"), bank), time.Second)
-	rep = pass(bank) // as where somebody has taken the right to look at the namespace
+	rep = pass(bank) // for example because the right to list the namespace was revoked
 	rep.Error, rep.UnlistedIn = "look at the namespace shop: forbidden", []string{"shop"}
 	m.Observe(rep, time.Second)
 	requireSame(t, here(), "cluster_observed b shop 0\ncluster_observed z bank 1\ncluster_ready z bank 1")
@@ -272,7 +272,7 @@ func TestComingAndGoing(t *testing.T) {
 func TestPassesAndSources(t *testing.T) {
 	m := metrics.New()
 	m.Observe(pass(full("a")), time.Second)
-	m.Observe(pass(full("a")), time.Second) // what was read once is one fetch
+	m.Observe(pass(full("a")), time.Second) // a source that was read once counts once
 	blocked := pass(full("a"))
 	blocked.Clusters[0].Decision = decide.Decision{Rule: "QuorumLost", Verdict: decide.Block}
 	blocked.Removals = []report.Removal{{Clusters: []string{"shop/x", "shop/y"}}}
@@ -305,8 +305,7 @@ func TestPassesAndSources(t *testing.T) {
 	source_ready`+fleet+`0`)
 }
 
-// Names and units are as Prometheus has them, and a resident process serves its own as well.
-// Removals that are held are no fewer because a pass could not see them.
+// The number of held removals does not decrease because a pass could not see them.
 func TestRemovalsAreHeldThoughUnseen(t *testing.T) {
 	m := metrics.New()
 	held := pass(full("a"))
@@ -319,6 +318,7 @@ func TestRemovalsAreHeldThoughUnseen(t *testing.T) {
 	requireSame(t, gathered(t, m, "removals"), "removals_held_clusters 0")
 }
 
+// Names and units follow Prometheus conventions, and a resident process also serves its own metrics.
 func TestConventions(t *testing.T) {
 	m := metrics.New()
 	m.Observe(pass(full("a")), time.Second)
@@ -336,7 +336,7 @@ func TestConventions(t *testing.T) {
 	}
 }
 
-// held is an answer that nobody reads.
+// held is a response that is not read.
 type held struct {
 	*httptest.ResponseRecorder
 	writing chan<- bool
@@ -346,13 +346,13 @@ type held struct {
 func (h held) Write(p []byte) (int, error) {
 	select {
 	case h.writing <- true:
-	default: // it was said before
+	default: // it was already reported
 	}
 	<-h.until
 	return len(p), nil
 }
 
-// Each answer takes memory as long as it is read, so those that are read slowly are not answered without end.
+// Each response uses memory until it is read, so the number of slowly read responses is limited.
 func TestFewAreAnsweredAtOnce(t *testing.T) {
 	handler, until := metrics.New().Handler(), make(chan struct{})
 	defer close(until)
@@ -376,7 +376,7 @@ func TestFewAreAnsweredAtOnce(t *testing.T) {
 
 const metricsPage = "../../docs/reference/metrics.md"
 
-// TestMetricsPage checks that docs/reference/metrics.md lists the metrics that there are; "go generate" writes it.
+// TestMetricsPage checks that docs/reference/metrics.md lists the existing metrics; "go generate" writes it.
 func TestMetricsPage(t *testing.T) {
 	m := metrics.New()
 	rep := pass(full("a"))

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// runMetrics are those of passes and of sources.
+// runMetrics are the metrics of passes and sources.
 type runMetrics struct {
 	passes     *prometheus.CounterVec
 	duration   prometheus.Histogram
@@ -77,7 +77,7 @@ func (m runMetrics) observe(rep report.Report, took time.Duration, now time.Time
 	}
 	m.problems.Set(float64(len(rep.Problems)))
 	if rep.Unobserved {
-		return // which removals are held is not known: as many as before
+		return // it is unknown which removals are held: keep the number
 	}
 	held := 0
 	for _, removal := range rep.Removals {
@@ -86,7 +86,7 @@ func (m runMetrics) observe(rep report.Report, took time.Duration, now time.Time
 	m.held.Set(float64(held))
 }
 
-// fetched takes in what has become of reading a source; again says that it was taken in before.
+// fetched processes the result of reading a source; again means that it was processed before.
 func (m runMetrics) fetched(source string, f report.Fetch, again bool) {
 	m.sourceReady.WithLabelValues(source).Set(truth(!f.Failed))
 	outcome := "ok"
@@ -109,7 +109,7 @@ func (m runMetrics) fetched(source string, f report.Fetch, again bool) {
 	}
 }
 
-// valid is a text as the value of a label.
+// valid makes a text valid as a label value.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func truth(is bool) float64 {

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile/steps"
 )
 
-// stepMetrics are those of what is counted while a run does it.
+// stepMetrics are the metrics that are counted during a run.
 type stepMetrics struct {
 	phases    map[string]prometheus.Observer
 	duration  *prometheus.HistogramVec
@@ -56,13 +56,13 @@ func (m *Metrics) Begin(ctx context.Context, s steps.Step) (context.Context, fun
 			if e.Outcome == steps.Locked {
 				m.steps.conflicts.Inc()
 			}
-		case steps.Run, steps.Pass, steps.Cluster: // their reports say more
+		case steps.Run, steps.Pass, steps.Cluster: // their reports contain more
 		}
 	}
 }
 
-// Request counts a request to the API server, by its verb, of which there are few, and the status of the answer, 0 if
-// there was none.
+// Request counts a request to the API server, by its verb, of which there are few, and the response status, or 0 if
+// there was no response.
 func (m *Metrics) Request(verb string, status int) {
 	class := "none"
 	if status >= 100 && status < 600 {

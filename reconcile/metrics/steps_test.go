@@ -11,14 +11,14 @@ import (
 	"quorate.dev/quorate/reconcile/steps"
 )
 
-// do tells a hook of a step.
+// do reports a step to a hook.
 func do(t *testing.T, h steps.Hook, s steps.Step, e steps.End) {
 	t.Helper()
 	_, end := h.Begin(t.Context(), s)
 	end(e)
 }
 
-// counts are how many times each phase was observed.
+// counts returns how many times each phase was observed.
 func counts(t *testing.T, m *metrics.Metrics) string {
 	t.Helper()
 	families, err := m.Gatherer().Gather()
@@ -36,7 +36,7 @@ func counts(t *testing.T, m *metrics.Metrics) string {
 	return strings.Join(lines, "\n")
 }
 
-// Phases are counted once each, whatever they come to, and a lease that was taken is a conflict once: when the action is given up.
+// Each phase is counted once, whatever its outcome. A lost lease counts as one conflict, when the action is abandoned.
 func TestSteps(t *testing.T) {
 	m := metrics.New()
 	for _, phase := range append(steps.Phases(), "observe", "of somebody else") {
@@ -71,7 +71,7 @@ func TestRequests(t *testing.T) {
 	api_requests_total none list 5`)
 }
 
-// The age of what was read can be told, where it says one.
+// The age of the revision is available if the revision has a time.
 func TestCommitted(t *testing.T) {
 	m := metrics.New()
 	rep := pass(full("a"))
@@ -80,7 +80,7 @@ func TestCommitted(t *testing.T) {
 	const want = "source_commit_timestamp_seconds https://git.example.com/fleet.git 1793530800"
 	requireSame(t, gathered(t, m, "source_commit"), want)
 	rep.Fetches[0].Failed, rep.Fetches[0].Committed = true, time.Time{}
-	m.Observe(rep, time.Second) // what was read last is as old as before
+	m.Observe(rep, time.Second) // the last revision that was read is as old as before
 	requireSame(t, gathered(t, m, "source_commit"), want)
 	rep.Fetches[0].Failed = false
 	m.Observe(rep, time.Second)
