@@ -1,5 +1,4 @@
-// Package panics turns a panic into an error, so that what goes wrong with one cluster stays with
-// that cluster.
+// Package panics converts panics into errors, so that a defect only affects one cluster.
 package panics
 
 import (
@@ -9,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// Error is a panic that was caught.
+// Error is a caught panic.
 type Error struct {
-	// Value that the panic was called with.
+	// Value is the value that panic was called with.
 	Value any
-	// Stack of the goroutine that panicked, as the runtime prints it.
+	// Stack is the stack of the goroutine that panicked, as the runtime prints it.
 	Stack string
 }
 
@@ -31,8 +30,8 @@ func Catch(f func() error) (err error) {
 	return f()
 }
 
-// caught is the error for what recover has returned. One that was caught in another goroutine keeps
-// the stack of that.
+// caught returns the error for a recovered value. A panic that was caught in another goroutine keeps the stack of that
+// goroutine.
 func caught(value any) *Error {
 	if earlier, is := value.(*Error); is {
 		return earlier
@@ -40,13 +39,13 @@ func caught(value any) *Error {
 	return &Error{Value: value, Stack: string(debug.Stack())}
 }
 
-// Group are goroutines that somebody waits for. The zero value is ready for use.
+// Group is a group of goroutines that can be waited for. The zero value is ready for use.
 type Group struct {
 	all   sync.WaitGroup
 	first atomic.Pointer[Error]
 }
 
-// Go runs f in a goroutine of its own.
+// Go runs f in a new goroutine.
 func (g *Group) Go(f func()) {
 	g.all.Go(func() {
 		defer func() {
@@ -58,8 +57,8 @@ func (g *Group) Go(f func()) {
 	})
 }
 
-// Wait waits for all of them. If one has panicked, so does Wait, with the *Error of the first that
-// did: whoever waits can recover, which nobody can for a goroutine of its own.
+// Wait waits for all goroutines. If one has panicked, Wait panics with the *Error of the first panic: its caller can
+// recover, which is impossible for a panic in another goroutine.
 func (g *Group) Wait() {
 	g.all.Wait()
 	if first := g.first.Load(); first != nil {

@@ -26,8 +26,7 @@ func TestCatch(t *testing.T) {
 	}
 }
 
-// TestGroup: all are waited for, and the panic of one reaches whoever waits, with the stack of
-// where it was.
+// TestGroup: Wait waits for all goroutines, and panics with the value and stack of a panic in one of them.
 func TestGroup(t *testing.T) {
 	var done atomic.Int32
 	err := panics.Catch(func() error {
