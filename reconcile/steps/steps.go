@@ -1,94 +1,94 @@
-// Package steps names what a run does while it does it: passes, clusters, phases and actions. Whoever watches a run is
-// told of each, and of what it has come to; metrics and traces are fed from here.
+// Package steps defines the steps of a run: passes, clusters, phases and actions. A hook is called for each step and
+// its outcome; metrics and traces are based on it.
 package steps
 
 import "context"
 
-// Kind of a step. Each is within one of those before it, but that a fetch may be within nothing.
+// Kind is the kind of a step. Each kind is nested in those before it, except that a fetch may be at the top level.
 type Kind string
 
 // Kinds of steps.
 const (
-	// Run is all of a run that ends by itself.
+	// Run is a whole run that ends by itself.
 	Run Kind = "run"
-	// Pass is one pass over clusters. One that takes longer than its turn goes on after the pass has ended.
+	// Pass is one pass over clusters. A cluster that takes longer than its turn continues after the pass has ended.
 	Pass Kind = "pass"
-	// Cluster is what a pass does for one cluster.
+	// Cluster is the work of a pass for one cluster.
 	Cluster Kind = "cluster"
-	// Phase is a part of a pass or of what is done for a cluster.
+	// Phase is a part of a pass, or of the work for a cluster.
 	Phase Kind = "phase"
-	// Action is what is carried out for a cluster.
+	// Action is an action on a cluster.
 	Action Kind = "action"
 )
 
 // Phases by name.
 const (
-	// Fetch is reading one source, and waiting for its turn. A loop does it between passes.
+	// Fetch is reading one source, including the wait for its turn. A loop does it between passes.
 	Fetch = "fetch"
-	// List is finding out which clusters there are.
+	// List is listing the clusters.
 	List = "list"
-	// Observe is asking Kubernetes and etcd about one cluster.
+	// Observe is observing one cluster through Kubernetes and etcd.
 	Observe = "observe"
-	// Decide is deciding about it.
+	// Decide is deciding for one cluster.
 	Decide = "decide"
-	// Act is carrying out the action for it.
+	// Act is executing its action.
 	Act = "act"
-	// Report is telling of it in its custom resource.
+	// Report is reporting in its custom resource.
 	Report = "report"
 )
 
-// Phases are all phases, in their order.
+// Phases returns all phases, in order.
 func Phases() []string { return []string{Fetch, List, Observe, Decide, Act, Report} }
 
-// Step is what begins.
+// Step describes a step when it begins.
 type Step struct {
 	Kind Kind
-	// Name of a run, by its command; of a phase; or of an action, by its kind. There are few.
+	// Name is the command of a run, the name of a phase, or the kind of an action. There are few names.
 	Name string
-	// Kubernetes is the name of the Kubernetes cluster that a run is about, where there are several.
+	// Kubernetes is the name of the Kubernetes cluster of a run, if there are several.
 	Kubernetes string
-	// Namespace and Cluster say which cluster it is, of what is done for one.
+	// Namespace and Cluster identify the cluster of a step, if it is about one.
 	Namespace, Cluster string
-	// Source that is fetched, as reports call it.
+	// Source is the label of the source that is fetched.
 	Source string
-	// Detail of an action.
+	// Detail describes an action.
 	Detail string
 }
 
-// Outcomes of steps. That of a run or a pass is the result of its report, of which OK, Error and Locked are three.
+// Outcomes of steps. The outcome of a run or a pass is the result of its report, which includes OK, Error and Locked.
 const (
-	// OK is that it was done.
+	// OK means that the step succeeded.
 	OK = "ok"
-	// Unchanged is an action that has changed nothing.
+	// Unchanged means that an action has changed nothing.
 	Unchanged = "unchanged"
-	// Locked is that another process has the lease of the cluster.
+	// Locked means that another process holds the lease of the cluster.
 	Locked = "locked"
-	// Error is that it failed.
+	// Error means that the step failed.
 	Error = "error"
 )
 
-// End is what a step has come to.
+// End is the result of a step.
 type End struct {
-	// Outcome is one of few words.
+	// Outcome is one of a few words.
 	Outcome string
-	// Error says why it failed.
+	// Error is why it failed.
 	Error string
-	// Rule and Verdict are what was decided about a cluster; empty if nothing was.
+	// Rule and Verdict are those of the decision about a cluster; empty if there was none.
 	Rule, Verdict string
-	// Revision that was fetched, or that a pass was about; empty if it is not known.
+	// Revision is the revision that was fetched or that a pass used; empty if it is unknown.
 	Revision string
-	// Clusters are how many a pass tells of.
+	// Clusters is the number of clusters in a pass's report.
 	Clusters int
 }
 
-// Hook is told of steps, by many goroutines at once. It is waited for, so it waits for nobody.
+// Hook is called for steps, concurrently. Steps wait for it, so it must not block.
 type Hook interface {
-	// Begin tells that a step begins, within the one that ctx is of. What is done in it gets the context that is
-	// returned. The function is called once, when the step has ended.
+	// Begin is called when a step begins, within the step of ctx. The returned context is used within the step. end is
+	// called once, when the step has ended.
 	Begin(ctx context.Context, s Step) (within context.Context, end func(End))
 }
 
-// Do does a step, and tells the hook of it unless that is nil. A step that panics ends, too.
+// Do runs a step, and reports it to the hook unless that is nil. A step that panics also ends.
 func Do(ctx context.Context, h Hook, s Step, do func(context.Context) End) {
 	if h == nil {
 		do(ctx)
@@ -100,7 +100,7 @@ func Do(ctx context.Context, h Hook, s Step, do func(context.Context) End) {
 	come = do(within)
 }
 
-// All tells several hooks, those that are not nil; it is nil if none is left.
+// All combines several hooks, ignoring nil; it returns nil if none is left.
 func All(hooks ...Hook) Hook {
 	var list all
 	for _, h := range hooks {
@@ -117,10 +117,10 @@ func All(hooks ...Hook) Hook {
 	return list
 }
 
-// all are several hooks.
+// all is a list of hooks.
 type all []Hook
 
-// Begin implements Hook. What begins first ends last.
+// Begin implements Hook. The first hook to begin is the last to end.
 func (a all) Begin(ctx context.Context, s Step) (context.Context, func(End)) {
 	ends := make([]func(End), len(a))
 	for i, h := range a {

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/steps"
 )
 
-// diary is a hook that writes down what it is told. The context of a step has its name.
+// diary is a hook that records its calls. The context of a step contains the step's name.
 type diary struct {
 	name string
 	list *[]string
@@ -47,7 +47,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// A step that panics ends, and its panic goes on.
+// A step that panics ends, and the panic continues.
 func TestPanic(t *testing.T) {
 	var list []string
 	func() {
