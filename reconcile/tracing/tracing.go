@@ -1,5 +1,4 @@
-// Package tracing makes spans of what a run does: one for each pass, cluster, phase and action. Where they go is no
-// matter of its own.
+// Package tracing creates spans for a run: one for each pass, cluster, phase and action. It does not export them.
 package tracing
 
 import (
@@ -15,13 +14,13 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Name of the instrumentation.
+// Name is the name of the instrumentation.
 const Name = "quorate.dev/quorate/reconcile"
 
-// Tracer makes spans. It may be used by several goroutines at once.
+// Tracer creates spans. It is safe for concurrent use.
 type Tracer struct{ tracer trace.Tracer }
 
-// New makes spans of a provider.
+// New returns a Tracer that uses a provider.
 func New(provider trace.TracerProvider) Tracer { return Tracer{provider.Tracer(Name)} }
 
 // Begin implements steps.Hook.
@@ -42,7 +41,7 @@ func (t Tracer) Begin(ctx context.Context, s steps.Step) (context.Context, func(
 	}
 }
 
-// nameOf is the name of the span of a step. There are few: what it is about is in the attributes.
+// nameOf returns the name of a step's span. There are few names: details are in the attributes.
 func nameOf(s steps.Step) string {
 	switch s.Kind {
 	case steps.Run:
@@ -54,7 +53,7 @@ func nameOf(s steps.Step) string {
 	return string(s.Kind)
 }
 
-// texts are attributes, each a name and a text; those without a text are left out.
+// texts returns attributes from pairs of name and text, omitting those with an empty text.
 func texts(pairs ...string) []attribute.KeyValue {
 	var list []attribute.KeyValue
 	for i := 0; i < len(pairs); i += 2 {
@@ -66,19 +65,19 @@ func texts(pairs ...string) []attribute.KeyValue {
 }
 
 var (
-	// beforeHost is what a URL has before its host, which may be a password, whatever is in it.
+	// beforeHost matches the part of a URL before its host, which may contain a password with any characters.
 	beforeHost = regexp.MustCompile(`://\S*@`)
-	// afterPath is what a URL has after its path, which may be a token.
+	// afterPath matches the part of a URL after its path, which may be a token.
 	afterPath = regexp.MustCompile(`(://[^\s?#]*)[?#]\S*`)
 )
 
-// longest is how many bytes a text has at most.
+// longest is the maximum length of a text, in bytes.
 const longest = 1 << 10
 
-// harmless is a text without what may be a secret in a URL. No source with such a URL is read, and no error of ours
-// shows one: that is held here too, as traces go to others.
+// harmless removes possible secrets in URLs from a text. Sources with such URLs are not read, and Quorate's own errors
+// do not show them, but traces leave the process, so they are checked again.
 func harmless(text string) string {
-	text = afterPath.ReplaceAllString(beforeHost.ReplaceAllString(text, "://"), "$1") // before anything cuts it
+	text = afterPath.ReplaceAllString(beforeHost.ReplaceAllString(text, "://"), "$1") // before anything truncates it
 	text = visible.Line(text)
 	if len(text) > longest {
 		text = strings.ToValidUTF8(text[:longest], "") + "…"

@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/reconcile/tracing"
 )
 
-// shown are the spans that have ended, in their order, each with the name of its parent, its attributes and its status.
+// shown returns the finished spans, in order, each with the name of its parent, its attributes and its status.
 func shown(spans tracetest.SpanStubs) []string {
 	names := map[string]string{}
 	for _, s := range spans {
@@ -66,7 +66,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// Wherever a text comes from, and whatever was made of a URL in it: no password and no token is in a span.
+// No password or token appears in a span, wherever a text comes from and however it changes a URL.
 func TestSecrets(t *testing.T) {
 	for _, url := range []string{
 		"https://me:s3cret@git.example.com/x.git", "https://s3cret@git.example.com/x.git", "https://me:s3cret@@git.example.com/x.git",
@@ -88,7 +88,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// What a span says is bounded, and text.
+// The content of a span is bounded plain text.
 func TestBounded(t *testing.T) {
 	exporter := tracetest.NewInMemoryExporter()
 	tracer := tracing.New(sdk.NewTracerProvider(sdk.WithSyncer(exporter)))
