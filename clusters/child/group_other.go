@@ -4,8 +4,8 @@ package child
 
 import "os/exec"
 
-// InGroup leaves a program among the others.
+// InGroup does not create a process group on this platform; Kill only ends the program itself.
 func InGroup(command *exec.Cmd) { command.Cancel = func() error { return Kill(command) } }
 
-// Kill ends a program.
+// Kill kills a program.
 func Kill(command *exec.Cmd) error { return command.Process.Kill() }

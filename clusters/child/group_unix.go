@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// InGroup makes a program the first of a group of processes of its own, which Kill ends as a whole.
+// InGroup makes command start in its own process group, so that Kill also ends its children.
 func InGroup(command *exec.Cmd) {
 	if command.SysProcAttr = WithParent(); command.SysProcAttr == nil {
 		command.SysProcAttr = &syscall.SysProcAttr{}
@@ -16,5 +16,5 @@ func InGroup(command *exec.Cmd) {
 	command.Cancel = func() error { return Kill(command) }
 }
 
-// Kill ends a program that was started InGroup, and all that it has started.
+// Kill kills a program that was started InGroup, and its children.
 func Kill(command *exec.Cmd) error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }

@@ -1,7 +1,7 @@
-// Package child starts programs that do not outlive whoever started them.
+// Package child starts programs that do not outlive their parent process.
 package child
 
 import "syscall"
 
-// WithParent makes a program end with the process that started it, however that ends.
+// WithParent returns the attributes that make a program end with its parent process, however that ends.
 func WithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -1,9 +1,9 @@
 //go:build !linux
 
-// Package child starts programs that do not outlive whoever started them.
+// Package child starts programs that do not outlive their parent process.
 package child
 
 import "syscall"
 
-// WithParent leaves it to whoever started a program to end it.
+// WithParent returns nil on this platform: the parent process has to end the program.
 func WithParent() *syscall.SysProcAttr { return nil }
