@@ -1,4 +1,4 @@
-// Package aliases refuses YAML that is more than it seems to be.
+// Package aliases rejects YAML with aliases, which can expand far beyond the size of the text.
 package aliases
 
 import (
@@ -11,8 +11,8 @@ import (
 
 var errAlias = errors.New("it has an alias of YAML, which stands for what is written elsewhere: write it out")
 
-// Refuse refuses a text with an alias, and one that has what could be an alias and cannot be read. What others have
-// written could hold some thousand aliases of one long text, each of which is as long once it is decoded.
+// Refuse rejects a text with an alias, and a text that may contain one and cannot be parsed. Untrusted text could
+// contain thousands of aliases of one long text, each of which has the full length once it is decoded.
 func Refuse(text string) error {
 	if !strings.Contains(text, "*") {
 		return nil
