@@ -11,7 +11,8 @@ import (
 	"quorate.dev/quorate/sandbox/pki"
 )
 
-// writeClientFiles writes what clients need, on the host and inside.
+// writeClientFiles writes the client files: kubeconfigs for the host and for inside the sandbox, and
+// resolv.conf.
 func (s *Sandbox) writeClientFiles(port int) error {
 	store := s.certificates()
 	authority, err := store.Authority()

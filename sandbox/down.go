@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/sandbox/machine"
 )
 
-// Down ends everything of the sandbox and removes all it has. It relies on
-// what there is, not on what was recorded: it cleans up after any crash.
+// Down stops every process of the sandbox and removes all its files. It relies on the live state, not on the
+// record, so it cleans up after any crash.
 func (s *Sandbox) Down(ctx context.Context) error {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -32,11 +32,11 @@ func (s *Sandbox) Down(ctx context.Context) error {
 	if err := os.RemoveAll(s.Dir()); err != nil {
 		return fmt.Errorf("remove the directory of sandbox %s: %w", s.Name, err)
 	}
-	// What all sandboxes share goes with the last of them.
+	// Directories shared by all sandboxes are removed with the last sandbox.
 	return errors.Join(removeIfEmpty(Root), cgroup.RemoveIfEmpty("/quorate-sandbox"))
 }
 
-// endProcesses ends the machines, and then what was started with Exec.
+// endProcesses kills the machines, and then the processes that were started with Exec.
 func (s *Sandbox) endProcesses() error {
 	control, err := s.machine(layout.ControlPlaneMachine)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Sandbox) endProcesses() error {
 	}
 	var network os.FileInfo
 	if control != nil {
-		// Held open, so that no other network can be taken for this one.
+		// It is kept open so that a different network cannot be mistaken for this one.
 		file, err := control.OpenNetwork()
 		if err != nil {
 			return err
@@ -74,7 +74,7 @@ func removeIfEmpty(dir string) error {
 	return err
 }
 
-// kill ends one machine and removes its cgroups, as if its power had failed.
+// kill kills a machine and removes its cgroups, as if its power had failed.
 func (s *Sandbox) kill(m *machine.Machine, name string) error {
 	if err := m.Kill(patience); err != nil {
 		return err

@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guests are the processes of the host that were started with Exec: those that
-// carry the sandbox's mark or are in its network.
+// guests are the host processes that were started with Exec: processes that carry the sandbox's mark or are in
+// its network.
 type guests struct {
 	mark    string      // NAME=value in the environment
 	network os.FileInfo // nil if the network is gone
 }
 
-// kill ends them all, except the caller and the processes it descends from.
+// kill kills all guests, except the caller and its ancestors.
 func (g guests) kill() error {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -49,19 +49,18 @@ func (g guests) include(pid int) bool {
 	}
 	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
-		return false // it ended meanwhile
+		return false // it has ended
 	}
 	return slices.ContainsFunc(bytes.Split(environment, []byte{0}), func(variable []byte) bool {
 		return string(variable) == g.mark
 	})
 }
 
-// killOne kills the process if it is still a guest once its number can no
-// longer be given to another.
+// killOne kills the process if it is still a guest once its PID can no longer be reused.
 func (g guests) killOne(pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return nil // it ended meanwhile
+		return nil // it has ended
 	}
 	defer unix.Close(fd)
 	if !g.include(pid) {
@@ -78,7 +77,7 @@ func (g guests) killOne(pid int) error {
 	return nil
 }
 
-// ancestors are the calling process and all it descends from.
+// ancestors returns the PIDs of the calling process and all its ancestors.
 func ancestors() []int {
 	var all []int
 	for pid := os.Getpid(); pid > 0; pid = parent(pid) {
@@ -92,7 +91,7 @@ func parent(pid int) int {
 	if err != nil {
 		return 0
 	}
-	// The name before the last parenthesis may contain anything.
+	// The process name ends at the last parenthesis and may contain any character.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 2 {
 		return 0

@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/sandbox/layout"
 )
 
-// ProgramImage describes an image of one static program, which is its
-// entrypoint and runs, by the custom of distroless images, as user 65532.
+// ProgramImage describes an image with one static program as its entrypoint. It runs as user 65532, as is
+// customary for distroless images.
 func ProgramImage(reference, program string) (image.Image, error) {
 	name, err := image.Repository(reference)
 	if err != nil {
@@ -37,8 +37,8 @@ func ProgramImage(reference, program string) (image.Image, error) {
 	}, nil
 }
 
-// Load makes an image of one static program and gives it to every node. A node
-// that is stopped gets it when it starts.
+// Load builds an image of one static program and imports it on every node. A stopped node imports it when it
+// starts.
 func (s *Sandbox) Load(ctx context.Context, reference, program string) error {
 	made, err := ProgramImage(reference, program)
 	if err != nil {
@@ -72,8 +72,8 @@ func (s *Sandbox) Load(ctx context.Context, reference, program string) error {
 	return nil
 }
 
-// keepImage writes the image's archive, in place of one of the same name. The
-// file's own name is new each time, so that nodes import it again.
+// keepImage writes the image's archive and removes earlier archives of the same image. The file name is new
+// each time, so that nodes import it again.
 func (s *Sandbox) keepImage(made image.Image) (string, error) {
 	stem := strings.NewReplacer("/", "_", ":", "_").Replace(made.Reference)
 	former, err := filepath.Glob(filepath.Join(s.loadedImages(), stem+"@*.tar"))

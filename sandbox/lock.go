@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock makes the sandbox's directory and gives the caller sole right to change
-// the sandbox, until it calls the function returned or ends.
+// lock creates the sandbox's directory and gives the caller the exclusive right to change the sandbox, until
+// the caller calls unlock or exits.
 func (s *Sandbox) lock(ctx context.Context) (unlock func(), err error) {
 	for said := false; ; said = true {
 		dir, err := s.tryLock()
@@ -34,7 +34,7 @@ func (s *Sandbox) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// lockExisting is lock for commands that make no sandbox.
+// lockExisting is like lock, but fails if the sandbox does not exist.
 func (s *Sandbox) lockExisting(ctx context.Context) (unlock func(), err error) {
 	if _, err := os.Stat(s.Dir()); errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("find sandbox %s: %w", s.Name, ErrAbsent)
@@ -42,7 +42,7 @@ func (s *Sandbox) lockExisting(ctx context.Context) (unlock func(), err error) {
 	return s.lock(ctx)
 }
 
-// tryLock gives the locked directory, or nil if another command holds it.
+// tryLock returns the locked directory, or nil if another command holds it.
 func (s *Sandbox) tryLock() (*os.File, error) {
 	if err := os.MkdirAll(s.Dir(), 0o755); err != nil {
 		return nil, fmt.Errorf("make the directory of sandbox %s: %w", s.Name, err)
@@ -55,8 +55,7 @@ func (s *Sandbox) tryLock() (*os.File, error) {
 		return nil, fmt.Errorf("open the directory of sandbox %s: %w", s.Name, err)
 	}
 	locked, err := flock(dir)
-	// The lock is worth something only if the directory has not been removed
-	// while we waited for it.
+	// The lock is valid only if the directory was not removed before it was locked.
 	if err != nil || !locked || !s.isDir(dir) {
 		dir.Close()
 		return nil, err

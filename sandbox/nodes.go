@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/sandbox/layout"
 )
 
-// StopNode ends the node's machine as a loss of power would: its kubelet,
-// containerd and all its pods are gone at once, its disk stays.
+// StopNode kills the node's machine as a power failure would: its kubelet, containerd and all its pods end
+// immediately. Its disk is kept.
 func (s *Sandbox) StopNode(ctx context.Context, name string) error {
 	unlock, err := s.lockExisting(ctx)
 	if err != nil {
@@ -28,8 +28,7 @@ func (s *Sandbox) StopNode(ctx context.Context, name string) error {
 	return s.kill(m, name)
 }
 
-// StartNode boots a node that was stopped, and returns when it is ready and
-// its pods reach Services.
+// StartNode boots a stopped node and returns when it is ready and its pods can reach Services.
 func (s *Sandbox) StartNode(ctx context.Context, name string) error {
 	programs, err := Build(ctx, s.Progress)
 	if err != nil {

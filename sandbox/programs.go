@@ -15,21 +15,20 @@ import (
 	"quorate.dev/quorate/sandbox/progress"
 )
 
-// Programs is where the programs and images are that sandboxes run.
+// Programs locates the programs and images that sandboxes run.
 type Programs struct {
-	dirs     map[string]string // by component
+	dirs     map[string]string // by component name
 	ImageDir string
 	Images   []string // file names of the archives in ImageDir
 }
 
-// ProbeImage is that of the sandbox's own pods.
+// ProbeImage is the image of the sandbox's own pods.
 const ProbeImage = "quorate.dev/sandbox/probe:v1"
 
-// EtcdImage is the public name of the image of an etcd version.
+// EtcdImage returns the public image reference of an etcd version.
 func EtcdImage(version string) string { return "gcr.io/etcd-development/etcd:" + version }
 
-// Build makes every program and image that is not in the cache yet, and
-// installs what is missing of Debian.
+// Build builds every program and image that is not yet in the cache, and installs missing Debian packages.
 func Build(ctx context.Context, p progress.Progress) (Programs, error) {
 	if err := install(ctx, p); err != nil {
 		return Programs{}, err
@@ -84,16 +83,16 @@ func buildOne(ctx context.Context, cache *build.Cache, component build.Component
 	return dir, err
 }
 
-// dir is that of the programs of a component.
+// dir returns the directory of a component's programs.
 func (p Programs) dir(component string) string { return p.dirs[component] }
 
-// etcd is the directory of the etcd that the API server uses.
+// etcd returns the directory of the etcd that the API server uses.
 func (p Programs) etcd() string {
 	return p.dir(build.Etcd(build.EtcdVersions[len(build.EtcdVersions)-1]).Name)
 }
 
-// writeImages writes the archives of the images that every node has. The name
-// of each says which build of which program it holds.
+// writeImages writes the archives of the images that every node has. Each archive's name identifies the build
+// of the program in it.
 func (p *Programs) writeImages(ctx context.Context, cache *build.Cache) error {
 	probe := filepath.Join(p.dir("probe"), "probe")
 	pod := func(reference string, entrypoint ...string) image.Image {

@@ -116,7 +116,7 @@ func (s *subject) repair(t *testing.T) {
 	}
 }
 
-// killMachine ends a machine behind the sandbox's back.
+// killMachine kills a machine without going through the sandbox.
 func (s *subject) killMachine(t *testing.T, name string) {
 	t.Helper()
 	for _, m := range s.status(t).Machines {

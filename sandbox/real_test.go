@@ -20,8 +20,8 @@ import (
 	"quorate.dev/quorate/sandbox"
 )
 
-// TestSandbox takes one real sandbox through its life. It needs root, and as
-// its steps build on each other, the first that fails ends it.
+// TestSandbox tests a real sandbox from creation to removal. It needs root. Its steps build on each other, so
+// it stops at the first step that fails.
 func TestSandbox(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts real clusters")
@@ -50,13 +50,13 @@ func TestSandbox(t *testing.T) {
 	}
 }
 
-// subject is the sandbox under test, as a person has it.
+// subject is the sandbox under test, with its command line.
 type subject struct {
 	binary string
 	*sandbox.Sandbox
-	// What the host had before.
+	// The host's state before the test.
 	interfaces []net.Interface
-	hostHad    map[string]bool // of elsewhere
+	hostHad    map[string]bool // which directories of elsewhere existed
 }
 
 func start(t *testing.T) *subject {
@@ -70,7 +70,7 @@ func start(t *testing.T) *subject {
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, output)
 	}
-	s.must(t, "down") // what an earlier run of this test may have left
+	s.must(t, "down") // clean up after earlier runs of this test
 	t.Cleanup(func() { s.must(t, "down") })
 	s.hostHad = map[string]bool{}
 	for _, path := range elsewhere {
@@ -83,12 +83,12 @@ func start(t *testing.T) *subject {
 	return s
 }
 
-// command prepares a call of the program.
+// command prepares a call of the sandbox program.
 func (s *subject) command(args ...string) *exec.Cmd {
 	return exec.Command(s.binary, append([]string{"--name", s.Name}, args...)...)
 }
 
-// must calls the program and gives its standard output.
+// must runs the sandbox program and returns its standard output.
 func (s *subject) must(t *testing.T, args ...string) string {
 	t.Helper()
 	return run(t, s.command(args...))
@@ -121,7 +121,7 @@ func (s *subject) status(t *testing.T) sandbox.Status {
 	return status
 }
 
-// until waits for a fact.
+// until waits until holds returns true.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -144,7 +144,7 @@ func (s *subject) killedUp(t *testing.T) {
 	if err := up.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = up.Wait() // it was killed, and says so
+	_ = up.Wait() // it was killed, so Wait returns an error
 	s.must(t, "down")
 	s.isGone(t, s.traces(t))
 }

@@ -16,14 +16,14 @@ import (
 	"quorate.dev/quorate/sandbox/machine"
 )
 
-// traces are what shows that a sandbox is or was there.
+// traces are the signs that a sandbox exists or existed.
 type traces struct {
 	processes  []int           // in its cgroups, or with its mark
-	namespaces map[string]bool // of those, except the host's own
+	namespaces map[string]bool // of these processes, except the host's own
 }
 
-// elsewhere are directories where the programs of a node would leave things if
-// the sandbox did not keep them in their machines.
+// elsewhere lists directories that a node's programs would write to if the sandbox did not confine them to
+// their machines.
 var elsewhere = []string{
 	"/run/netns", "/run/containerd", "/run/runc", "/run/cni", "/run/nri", "/run/flexvolume", "/run/kubernetes",
 	"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/lib/volumes", "/var/lib/etcd", "/var/log/pods", "/var/log/containers",
@@ -40,8 +40,8 @@ func (s *subject) traces(t *testing.T) traces {
 	return found
 }
 
-// processesIn finds the processes of one machine, or of all and of exec if
-// none is named.
+// processesIn returns the processes of a machine. If machineName is empty, it returns those of all machines and
+// of exec.
 func (s *subject) processesIn(t *testing.T, machineName string) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -56,7 +56,7 @@ func (s *subject) processesIn(t *testing.T, machineName string) []int {
 		if err != nil || hasEnded(pid) {
 			continue
 		}
-		groups, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cgroup")) // it may have ended meanwhile
+		groups, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cgroup")) // it may have ended
 		environment, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
 		if bytes.Contains(groups, []byte(group)) || machineName == "" && bytes.Contains(environment, mark) {
 			pids = append(pids, pid)
@@ -65,7 +65,7 @@ func (s *subject) processesIn(t *testing.T, machineName string) []int {
 	return pids
 }
 
-// hasEnded says whether the process is only listed until its parent takes note.
+// hasEnded reports whether the process is a zombie that its parent has not reaped.
 func hasEnded(pid int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	return err == nil && bytes.Contains(stat, []byte(") Z "))
@@ -92,7 +92,7 @@ func (s *subject) down(t *testing.T) {
 		return len(namespaces(guest.Process.Pid)) > 0 && before.namespaces[netOf(guest.Process.Pid)]
 	})
 	for _, pid := range s.processesIn(t, "node-1") {
-		name, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm")) // it may have ended meanwhile
+		name, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm")) // it may have ended
 		if n := strings.TrimSpace(string(name)); n == "kubelet" || strings.HasPrefix(n, "containerd") {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Errorf("kill %s: %v", n, err)
@@ -100,9 +100,9 @@ func (s *subject) down(t *testing.T) {
 		}
 	}
 	s.must(t, "down")
-	_ = guest.Wait() // it was killed, and says so
+	_ = guest.Wait() // it was killed, so Wait returns an error
 	s.isGone(t, before)
-	s.must(t, "down") // again, when there is nothing
+	s.must(t, "down") // again, with nothing left to remove
 }
 
 func netOf(pid int) string {
@@ -113,7 +113,7 @@ func netOf(pid int) string {
 	return name
 }
 
-// isGone fails the test if anything is left of what was there before.
+// isGone fails the test if any of the earlier traces is left.
 func (s *subject) isGone(t *testing.T, before traces) {
 	t.Helper()
 	if now := s.traces(t); len(now.processes) > 0 {
@@ -124,7 +124,7 @@ func (s *subject) isGone(t *testing.T, before traces) {
 		t.Fatal(err)
 	}
 	for _, dir := range pids {
-		pid, _ := strconv.Atoi(filepath.Base(dir)) // by the pattern it is a number
+		pid, _ := strconv.Atoi(filepath.Base(dir)) // the pattern ensures that it is a number
 		if hasEnded(pid) {
 			continue
 		}

@@ -12,10 +12,10 @@ import (
 	"quorate.dev/quorate/sandbox/layout"
 )
 
-// record is what a sandbox remembers from one command to the next.
+// record is the state that a sandbox keeps between commands.
 type record struct {
-	Nodes int // how many
-	Port  int // on the host's 127.0.0.1, of the API server
+	Nodes int // number of nodes
+	Port  int // the API server's port on the host's 127.0.0.1
 }
 
 func (r record) nodes() []layout.Node {
@@ -28,7 +28,7 @@ func (r record) nodes() []layout.Node {
 
 func (s *Sandbox) recordPath() string { return filepath.Join(s.Dir(), "sandbox.json") }
 
-// recorded reads the record; it is zero if the sandbox was never up.
+// recorded reads the record. It is zero if the sandbox was never up.
 func (s *Sandbox) recorded() (record, error) {
 	data, err := os.ReadFile(s.recordPath())
 	if errors.Is(err, os.ErrNotExist) {
@@ -52,8 +52,7 @@ func (s *Sandbox) remember(r record) error {
 	return replaceFile(s.recordPath(), append(data, '\n'))
 }
 
-// with says what is recorded when that many nodes are asked for; 0 means as
-// many as there are, and at least one.
+// with returns the record for the requested number of nodes. 0 keeps the current number, but at least one.
 func (r record) with(nodes int) (record, error) {
 	if nodes < 0 || nodes > layout.MaxNodes {
 		return record{}, fmt.Errorf("ask for 1 to %d nodes, not %d", layout.MaxNodes, nodes)

@@ -1,8 +1,7 @@
 //go:build linux
 
-// Package sandbox runs real Kubernetes clusters of one to three nodes on this
-// machine, from programs that it builds from source. It needs Linux and root,
-// and neither Docker nor an image registry.
+// Package sandbox runs real Kubernetes clusters of one to three nodes on this machine, from programs that it
+// builds from source. It needs Linux and root, but neither Docker nor an image registry.
 package sandbox
 
 import (
@@ -18,24 +17,24 @@ import (
 	"quorate.dev/quorate/sandbox/progress"
 )
 
-// DefaultName is the name of the sandbox that is meant when none is given.
+// DefaultName is the name of the sandbox if none is given.
 const DefaultName = "quorate"
 
-// Root is the directory below which every sandbox has its own.
+// Root is the directory that contains the directories of all sandboxes.
 const Root = "/var/lib/quorate-sandbox"
 
-// ErrAbsent says that there is no sandbox of that name.
+// ErrAbsent is returned if the sandbox does not exist.
 var ErrAbsent = errors.New("there is no such sandbox")
 
-// Sandbox is one named sandbox, whether it runs or not.
+// Sandbox is a named sandbox, running or not.
 type Sandbox struct {
 	Name     string
-	Progress progress.Progress // what happens, for people; silent by default
+	Progress progress.Progress // progress shown to the user; silent by default
 }
 
 var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$`)
 
-// Named gives the sandbox of that name.
+// Named returns the sandbox with this name.
 func Named(name string) (*Sandbox, error) {
 	if !validName.MatchString(name) {
 		return nil, fmt.Errorf("name a sandbox with at most 24 small letters, digits and inner hyphens: %q", name)
@@ -46,17 +45,17 @@ func Named(name string) (*Sandbox, error) {
 	return &Sandbox{Name: name}, nil
 }
 
-// Dir is the sandbox's directory: state, certificates, logs and data.
+// Dir returns the sandbox's directory, with its state, certificates, logs and data.
 func (s *Sandbox) Dir() string { return filepath.Join(Root, s.Name) }
 
-// Kubeconfig is the configuration of an administrator's client on the host.
+// Kubeconfig returns the path of the administrator's kubeconfig for the host.
 func (s *Sandbox) Kubeconfig() string { return filepath.Join(s.Dir(), "kubeconfig") }
 
-// KubeconfigInside is the same for a client inside the sandbox's network.
+// KubeconfigInside returns the path of the administrator's kubeconfig for use inside the sandbox's network.
 func (s *Sandbox) KubeconfigInside() string { return filepath.Join(s.Dir(), "kubeconfig.inside") }
 
-// LogDir holds the logs of a machine ("control-plane", "node-1", …), one file
-// per process, and below pods/ those of its pods.
+// LogDir returns the log directory of a machine ("control-plane", "node-1", …). It has one file per process,
+// and pod logs below pods/.
 func (s *Sandbox) LogDir(machine string) string { return filepath.Join(s.machineDir(machine), "log") }
 
 func (s *Sandbox) machineDir(name string) string { return filepath.Join(s.Dir(), name) }
@@ -67,12 +66,12 @@ func (s *Sandbox) machineCgroup(name string) string {
 }
 func (s *Sandbox) certificates() pki.Store { return pki.Store{Dir: filepath.Join(s.Dir(), "pki")} }
 
-// machine gives the sandbox's running machine of that name, or nil.
+// machine returns the sandbox's running machine with this name, or nil.
 func (s *Sandbox) machine(name string) (*machine.Machine, error) {
 	return machine.Find(s.machineDir(name))
 }
 
-// controlPlane gives the running machine that holds the network.
+// controlPlane returns the running machine that holds the network.
 func (s *Sandbox) controlPlane() (*machine.Machine, error) {
 	m, err := s.machine(layout.ControlPlaneMachine)
 	if err == nil && m == nil {
@@ -81,7 +80,7 @@ func (s *Sandbox) controlPlane() (*machine.Machine, error) {
 	return m, err
 }
 
-// replaceFile writes a file that only root may read, whole or not at all.
+// replaceFile atomically writes a file that only root can read.
 func replaceFile(path string, content []byte) error {
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

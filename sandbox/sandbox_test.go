@@ -46,7 +46,7 @@ func TestAncestors(t *testing.T) {
 }
 
 func TestGuestsAreKnownByTheirMark(t *testing.T) {
-	// The environment of a process is that with which it was started.
+	// A process's environment in /proc is the one that it was started with.
 	marked := "PATH=" + os.Getenv("PATH")
 	if !(guests{mark: marked}).include(os.Getpid()) {
 		t.Errorf("not known by %s", marked)

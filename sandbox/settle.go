@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/sandbox/machine"
 )
 
-// works says whether everything works now.
+// works reports whether every node, the pod network and all processes work.
 func (s *Sandbox) works(ctx context.Context, c *cluster.Cluster, nodes []layout.Node) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -28,7 +28,7 @@ func (s *Sandbox) works(ctx context.Context, c *cluster.Cluster, nodes []layout.
 	return s.ill(nodes) == nil
 }
 
-// step is something to wait for, and the process whose log tells most about it.
+// step is a condition to wait for, and the process with the most relevant log.
 type step struct {
 	doing, done      string
 	machine, process string
@@ -66,13 +66,13 @@ func (s *Sandbox) settle(ctx context.Context, c *cluster.Cluster, nodes []layout
 	return nil
 }
 
-// Waiting ends after long, or as soon as a process has ended tooOften.
+// await gives up after long, or as soon as a process has ended tooOften times.
 const (
 	long     = 2 * time.Minute
 	tooOften = 5
 )
 
-// await repeats the step until it succeeds.
+// await retries the step until it succeeds.
 func (s *Sandbox) await(ctx context.Context, st step) error {
 	ctx, cancel := context.WithTimeout(ctx, long)
 	defer cancel()
@@ -85,7 +85,7 @@ func (s *Sandbox) await(ctx context.Context, st step) error {
 			return nil
 		}
 		if ctx.Err() == nil {
-			last = err // rather than the end of our own patience
+			last = err // rather than the timeout of await itself
 		}
 		if err := s.ailing(); err != nil {
 			return fmt.Errorf("%s: %w", st.doing, err)
@@ -99,8 +99,7 @@ func (s *Sandbox) await(ctx context.Context, st step) error {
 	}
 }
 
-// ill names a process that does not do its work, on the control plane or one of
-// the nodes.
+// ill returns an error that names a process that is not working, on the control plane or one of the nodes.
 func (s *Sandbox) ill(nodes []layout.Node) error {
 	names := []string{layout.ControlPlaneMachine}
 	for _, n := range nodes {
@@ -118,7 +117,7 @@ func (s *Sandbox) ill(nodes []layout.Node) error {
 	return nil
 }
 
-// ailing says which machine has ended or which process keeps ending.
+// ailing returns an error if a machine has ended or a process keeps ending.
 func (s *Sandbox) ailing() error {
 	r, err := s.recorded()
 	if err != nil {
@@ -135,7 +134,7 @@ func (s *Sandbox) ailing() error {
 		m.Release()
 		processes, err := machine.Processes(s.machineDir(name))
 		if errors.Is(err, os.ErrNotExist) {
-			continue // it is about to write it
+			continue // init has not written it yet
 		}
 		if err != nil {
 			return err
@@ -157,7 +156,7 @@ func machineNames(r record) []string {
 	return names
 }
 
-// tail gives the end of a process's log, and where the rest of it is.
+// tail returns the end of a process's log, and the path of the log.
 func (s *Sandbox) tail(machineName, process string) string {
 	const lines = 20
 	path := filepath.Join(s.LogDir(machineName), process+".log")

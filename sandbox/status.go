@@ -16,31 +16,31 @@ import (
 	"quorate.dev/quorate/sandbox/machine"
 )
 
-// Status is what can be seen of a sandbox.
+// Status is the observed state of a sandbox.
 type Status struct {
 	Name       string            `json:"name"`
-	Up         bool              `json:"up"` // every machine runs, the API serves and every node is ready
+	Up         bool              `json:"up"` // every machine runs, the API server serves and every node is ready
 	Problem    string            `json:"problem,omitempty"`
 	Kubeconfig string            `json:"kubeconfig"`
 	Logs       string            `json:"logs"`
-	Memory     int64             `json:"memoryBytes"` // of all processes, containers included
+	Memory     int64             `json:"memoryBytes"` // of all processes, including containers
 	Machines   []MachineStatus   `json:"machines"`
 	Versions   map[string]string `json:"versions"`
-	Images     []string          `json:"images"` // that every node has from the start
+	Images     []string          `json:"images"` // present on every node from the start
 }
 
-// MachineStatus is what can be seen of one machine.
+// MachineStatus is the observed state of a machine.
 type MachineStatus struct {
 	Name    string `json:"name"`
 	Running bool   `json:"running"`
 	PID     int    `json:"pid,omitempty"` // of its init
-	// A node: according to the API server; the control plane: it serves.
+	// For a node, as reported by the API server. For the control plane, whether it serves.
 	Ready     bool                    `json:"ready"`
 	Reason    string                  `json:"reason,omitempty"`
 	Processes []machine.ProcessStatus `json:"processes,omitempty"`
 }
 
-// Status looks at the sandbox and changes nothing.
+// Status observes the sandbox without changing it.
 func (s *Sandbox) Status(ctx context.Context) (Status, error) {
 	if _, err := os.Stat(s.Dir()); errors.Is(err, os.ErrNotExist) {
 		return Status{}, fmt.Errorf("look at sandbox %s: %w", s.Name, ErrAbsent)
@@ -71,8 +71,7 @@ func (s *Sandbox) Status(ctx context.Context) (Status, error) {
 	return status, nil
 }
 
-// nodeStatus gives what the API server knows about the nodes. The error is why
-// it cannot be asked.
+// nodeStatus returns the status of the nodes as the API server reports it, or an error if it cannot be reached.
 func (s *Sandbox) nodeStatus(ctx context.Context) (map[string]cluster.NodeStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -101,8 +100,8 @@ func (s *Sandbox) machineStatus(name string) (MachineStatus, error) {
 	return status, err
 }
 
-// judge says whether the machine does what it is for. Known is nil when the
-// API server could not be asked.
+// judge sets Ready or the reason why the machine is not ready. known is nil if the API server could not be
+// reached.
 func (m *MachineStatus) judge(known map[string]cluster.NodeStatus) {
 	switch node, registered := known[m.Name]; {
 	case !m.Running:
@@ -123,7 +122,7 @@ func (m *MachineStatus) judge(known map[string]cluster.NodeStatus) {
 	}
 }
 
-// ill names the first process that does not do its work.
+// ill describes the first process that is not working.
 func (m *MachineStatus) ill() string {
 	for _, p := range m.Processes {
 		switch {

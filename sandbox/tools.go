@@ -11,9 +11,8 @@ import (
 	"quorate.dev/quorate/sandbox/build"
 )
 
-// LinkTools makes a directory of links to the programs that people and tests
-// call themselves: kubectl, kube-apiserver, the newest etcdctl and etcdutl, and a directory
-// etcd-VERSION for each version of etcd.
+// LinkTools creates a directory of links to the programs that users and tests call directly: kubectl,
+// kube-apiserver, the newest etcdctl and etcdutl, and a directory etcd-VERSION for each version of etcd.
 func (p Programs) LinkTools(dir string) error {
 	links := map[string]string{}
 	for _, program := range []string{"kubectl", "kube-apiserver"} {
@@ -30,7 +29,7 @@ func (p Programs) LinkTools(dir string) error {
 	}
 	for name, target := range links {
 		link := filepath.Join(dir, name)
-		_ = os.Remove(link + ".new") // left by one that was interrupted
+		_ = os.Remove(link + ".new") // left by an interrupted run
 		if err := os.Symlink(target, link+".new"); err != nil {
 			return fmt.Errorf("link %s: %w", name, err)
 		}
@@ -41,6 +40,5 @@ func (p Programs) LinkTools(dir string) error {
 	return nil
 }
 
-// tools is the sandbox's own directory of tools, in which Exec finds what the
-// host does not have.
+// tools returns the sandbox's own tools directory, where Exec finds the programs that the host lacks.
 func (s *Sandbox) tools() string { return filepath.Join(s.Dir(), "tools") }

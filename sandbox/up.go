@@ -22,9 +22,8 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Up brings the sandbox up with that many nodes, or with as many as it has if
-// nodes is 0, and returns when every node is ready and a pod on each reaches a
-// Service by name. What runs as it should is left alone.
+// Up brings the sandbox up with this number of nodes, or with the current number if nodes is 0. It returns when
+// every node is ready and a pod on each reaches a Service by name. Running components are left alone.
 func (s *Sandbox) Up(ctx context.Context, nodes int) error {
 	if _, err := (record{}).with(nodes); err != nil {
 		return err
@@ -66,8 +65,7 @@ func (s *Sandbox) Up(ctx context.Context, nodes int) error {
 	return s.settle(ctx, c, wanted.nodes())
 }
 
-// startMachines starts every machine that does not run, or not as it should,
-// and says whether there was one.
+// startMachines starts every machine that is not running as specified, and reports whether it started any.
 func (s *Sandbox) startMachines(programs Programs, wanted *record) (started bool, err error) {
 	control, began, err := s.startControlPlane(programs, wanted)
 	if err != nil {
@@ -114,8 +112,8 @@ func (s *Sandbox) startControlPlane(programs Programs, wanted *record) (m *machi
 	return m, true, err
 }
 
-// listen takes the port that was used before, so that kubeconfigs stay valid,
-// or another if that is not to be had.
+// listen listens on the port that was used before, so that kubeconfigs stay valid, or on a free port if that
+// port is not available.
 func listen(port int) (*net.TCPListener, error) {
 	loopback := net.IPv4(127, 0, 0, 1)
 	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: loopback, Port: port})
@@ -128,8 +126,8 @@ func listen(port int) (*net.TCPListener, error) {
 	return listener, nil
 }
 
-// startNode starts the node's machine unless it runs as it should. A machine
-// in the network of a former control plane does not.
+// startNode starts the node's machine unless it runs as specified. A machine in the network of a previous
+// control plane is restarted.
 func (s *Sandbox) startNode(
 	programs Programs, n layout.Node, control *machine.Machine, newNetwork bool,
 ) (started bool, err error) {
@@ -163,9 +161,8 @@ func (s *Sandbox) startNode(
 	return true, err
 }
 
-// keepOrKill gives the running machine if it runs to this spec. One that runs
-// to another is ended, so that it can be started again with its data. Of one
-// that has ended by itself the cgroups are still to be removed.
+// keepOrKill returns the running machine if it matches the spec. A machine that does not match is killed, so
+// that it can be started again with its data. If the machine has already ended, its cgroups are removed.
 func (s *Sandbox) keepOrKill(spec machine.Spec) (*machine.Machine, error) {
 	m, err := machine.Find(spec.Dir)
 	if err != nil {
@@ -181,5 +178,5 @@ func (s *Sandbox) keepOrKill(spec machine.Spec) (*machine.Machine, error) {
 	return nil, s.kill(m, spec.Name)
 }
 
-// patience is how long the kernel may take to end all of a machine.
+// patience is the maximum time for the kernel to end a machine.
 const patience = 30 * time.Second
