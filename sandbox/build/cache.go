@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Cache builds components and keeps what it has built.
+// Cache builds components and stores the results.
 type Cache struct {
-	Dir     string // of the cache
-	Sources string // the directory that holds the components' modules
-	target  string // toolchain and platform, as the go command tells them
+	Dir     string // directory of the cache
+	Sources string // directory with the components' modules
+	target  string // toolchain and platform, as the go command reports them
 }
 
-// Open finds the cache, the sources and the Go toolchain.
+// Open locates the cache, the sources and the Go toolchain.
 func Open(ctx context.Context) (*Cache, error) {
 	user, err := os.UserCacheDir()
 	if err != nil {
@@ -37,8 +37,8 @@ func Open(ctx context.Context) (*Cache, error) {
 	return &Cache{Dir: filepath.Join(user, "quorate-sandbox"), Sources: sources, target: string(target)}, nil
 }
 
-// findSources looks for sandbox/build in the directories above the program and
-// above the working directory: modules cannot be embedded in another's program.
+// findSources finds sandbox/build in the directories above the program and above the working directory, because
+// modules cannot be embedded in another module's program.
 func findSources() (string, error) {
 	var starts []string
 	if program, err := os.Executable(); err == nil {
@@ -59,7 +59,7 @@ func findSources() (string, error) {
 		"keep the program in the checkout, or run it there", strings.Join(starts, " and "))
 }
 
-// name is that of the component's entry in the cache.
+// name returns the name of the component's cache entry.
 func (c *Cache) name(component Component) (string, error) {
 	key, err := c.key(component)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *Cache) name(component Component) (string, error) {
 	return component.Name + "-" + key, nil
 }
 
-// key changes with everything that could change the component's programs.
+// key returns a hash of everything that could change the component's programs.
 func (c *Cache) key(component Component) (string, error) {
 	hash := sha256.New()
 	component.Takes = 0
@@ -88,7 +88,7 @@ func (c *Cache) key(component Component) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil))[:12], nil
 }
 
-// Has says whether the component is built already.
+// Has reports whether the component is already built.
 func (c *Cache) Has(component Component) (bool, error) {
 	name, err := c.name(component)
 	if err != nil {
@@ -97,8 +97,7 @@ func (c *Cache) Has(component Component) (bool, error) {
 	return exists(filepath.Join(c.Dir, name))
 }
 
-// Build builds the component if it is missing and gives the directory of its
-// programs.
+// Build builds the component if it is missing and returns the directory of its programs.
 func (c *Cache) Build(ctx context.Context, component Component) (string, error) {
 	name, err := c.name(component)
 	if err != nil {
@@ -134,8 +133,8 @@ func (c *Cache) compile(ctx context.Context, component Component, program Progra
 	return nil
 }
 
-// goCommand runs the go command free of the caller's settings for other
-// modules. It ends with its caller, even when that is killed.
+// goCommand runs the go command without the caller's settings for other modules. The command ends with its
+// caller, even if the caller is killed.
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// source writes a module of one program and gives a cache that finds it.
+// source writes a module with one program and returns a cache that finds it.
 func source(t *testing.T, main string) (*Cache, Component) {
 	t.Helper()
 	cache := &Cache{Dir: t.TempDir(), Sources: t.TempDir(), target: "go1.99 linux amd64"}
@@ -113,8 +113,8 @@ func TestKeyChangesWithWhatCouldChangeTheProgram(t *testing.T) {
 	}
 }
 
-// The modules say which version they build; the names given to people and to
-// the cache must not differ from that.
+// The modules determine the versions that are built. The versions shown to users and used in the cache must
+// match.
 func TestVersionsAreThoseOfTheModules(t *testing.T) {
 	requirement := map[string]string{
 		"kubernetes": "k8s.io/kubernetes ", "containerd": "github.com/containerd/containerd/v2 ", "coredns": "github.com/coredns/coredns ",

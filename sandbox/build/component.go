@@ -1,38 +1,37 @@
-// Package build makes the programs of the sandbox from source, each once, and
-// keeps them in a cache below the user's cache directory.
+// Package build builds the programs of the sandbox from source, each once, and caches them below the user's
+// cache directory.
 package build
 
 import "time"
 
-// Versions of what the sandbox is made of; the go.mod files hold them to it.
+// Versions of the sandbox's components. The go.mod files pin them.
 const (
 	KubernetesVersion = "v1.36.3"
 	ContainerdVersion = "v2.4.2"
 	CoreDNSVersion    = "v1.15.0"
 )
 
-// EtcdVersions are the versions of etcd whose images every node has. The API
-// server's own is the last.
+// EtcdVersions are the versions of etcd that every node has an image of. The API server uses the last.
 var EtcdVersions = []string{"v3.5.35", "v3.6.16", "v3.7.3"}
 
-// Component is a Go module of the directory sandbox/build and what is built of it.
+// Component is a Go module in sandbox/build and the programs built from it.
 type Component struct {
-	Name     string // of the module's directory too
+	Name     string // also of the module's directory
 	Version  string
 	Programs []Program
 	Tags     string
 	LDFlags  string
-	Takes    time.Duration // on two cores, with an empty cache; for people who wait
+	Takes    time.Duration // on two cores, with an empty cache; shown to waiting users
 }
 
-// Program is one executable of a component.
+// Program is an executable of a component.
 type Program struct {
 	Name    string
 	Package string
-	Links   []string // other names by which it is called
+	Links   []string // other names that it is run by
 }
 
-// Components lists all of them in the order in which they are built.
+// Components lists all components in build order.
 func Components() []Component {
 	all := []Component{probe(), kubernetes(), containerd(), coredns()}
 	for _, version := range EtcdVersions {
@@ -77,7 +76,7 @@ func coredns() Component {
 		Programs: []Program{{Name: "coredns", Package: "."}}}
 }
 
-// Etcd is the component of one of EtcdVersions.
+// Etcd returns the component for one of EtcdVersions.
 func Etcd(version string) Component {
 	const module = "go.etcd.io/etcd/"
 	return Component{

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// Once gives the path of the cache's entry of that name. If there is none, make
-// makes it at the path that it is given. An entry appears whole or not at all,
-// and no two processes make entries at the same time.
+// Once returns the path of the cache entry with this name. If the entry does not exist, Once calls make to
+// create it at a temporary path. Entries appear atomically, and only one process creates entries at a time.
 func (c *Cache) Once(ctx context.Context, name string, make func(unfinished string) error) (string, error) {
 	path := filepath.Join(c.Dir, name)
 	if has, err := exists(path); has || err != nil {
@@ -24,9 +23,9 @@ func (c *Cache) Once(ctx context.Context, name string, make func(unfinished stri
 	}
 	defer unlock()
 	if has, err := exists(path); has || err != nil {
-		return path, err // made by the one that we have waited for
+		return path, err // created by the process that held the lock
 	}
-	// Whoever used it before holds the lock no more: it was interrupted.
+	// Left by an interrupted process: this process now holds the lock.
 	unfinished := filepath.Join(c.Dir, ".unfinished")
 	if err := os.RemoveAll(unfinished); err != nil {
 		return "", fmt.Errorf("clear the cache of what was interrupted: %w", err)
@@ -54,7 +53,7 @@ func exists(path string) (bool, error) {
 	return true, nil
 }
 
-// lock waits until no other process makes entries.
+// lock waits until no other process is creating entries.
 func (c *Cache) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make the cache: %w", err)

@@ -1,5 +1,4 @@
-// Command coredns is CoreDNS with the plugins that the sandbox uses and no
-// others.
+// Command coredns is CoreDNS with only the plugins that the sandbox uses.
 package main
 
 import (

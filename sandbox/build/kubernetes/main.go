@@ -1,6 +1,5 @@
-// Command kube is every program of a Kubernetes node and control plane in one
-// file: it acts as the program whose name it is called by, so that they are
-// built and linked once.
+// Command kube combines all programs of a Kubernetes node and control plane in one file, so that they are built
+// and linked once. It acts as the program whose name it is called by.
 package main
 
 import (
@@ -13,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's kinds of authentication
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's authentication plugins
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // metrics of API clients
 	_ "k8s.io/component-base/metrics/prometheus/version"  // metric of the build's version

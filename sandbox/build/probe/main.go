@@ -1,7 +1,5 @@
-// Command probe is the program of the sandbox's own pods. Called as pause it
-// is the process that holds a pod's namespaces; called as serve it is the
-// server of a Service; called as client it tells, when asked over HTTP,
-// whether its pod reaches that Service by name.
+// Command probe is the program of the sandbox's own pods. As pause, it holds a pod's namespaces. As serve, it
+// is the server of a Service. As client, it reports over HTTP whether its pod reaches that Service by name.
 package main
 
 import (
@@ -42,7 +40,7 @@ func run(role string) error {
 	}
 }
 
-// pause reaps orphans of the pod until it is told to end.
+// pause reaps orphans of the pod until it is signaled to end.
 func pause() {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGINT, syscall.SIGTERM)
@@ -70,7 +68,7 @@ func serve(address string, handler http.HandlerFunc) error {
 	return nil
 }
 
-// check answers 200 when url, asked for again, gives the server's answer.
+// check responds with 200 if a new request to url returns the server's answer.
 func check(url string) http.HandlerFunc {
 	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	return func(w http.ResponseWriter, _ *http.Request) {
