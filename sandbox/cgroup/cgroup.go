@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enter makes the group and moves the calling process, and so those it will
-// start, into it. What ends everything in the caller's own groups then spares it.
+// Enter creates the group and moves the calling process into it, and thereby its future children. They then
+// survive a kill of the caller's original groups.
 func Enter(group string) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -31,8 +31,7 @@ func Enter(group string) error {
 	return nil
 }
 
-// Cover puts the group in the place of the root of every hierarchy, in the
-// mount namespace of the caller.
+// Cover mounts the group over the root of every hierarchy, in the mount namespace of the caller.
 func Cover(group string) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -55,8 +54,8 @@ func Cover(group string) error {
 	return nil
 }
 
-// Remove removes the group and all groups below it. The kernel needs a moment
-// to let go of a process that has just ended: Remove waits up to patience.
+// Remove removes the group and all groups below it. The kernel takes a moment to release a process that has
+// just ended, so Remove waits up to patience.
 func Remove(group string, patience time.Duration) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -97,7 +96,7 @@ func removeTree(root string, patience time.Duration) error {
 	return nil
 }
 
-// RemoveIfEmpty removes the group unless there are others below it.
+// RemoveIfEmpty removes the group unless it has groups below it.
 func RemoveIfEmpty(group string) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -113,8 +112,8 @@ func RemoveIfEmpty(group string) error {
 	return nil
 }
 
-// Memory is what the processes of the group and of all below it use, in
-// bytes, without what the kernel only caches for them.
+// Memory returns the memory that the processes of the group and of all groups below it use, in bytes, without
+// the page cache.
 func Memory(group string) (int64, error) {
 	all, err := hierarchies()
 	if err != nil {
@@ -128,7 +127,7 @@ func Memory(group string) (int64, error) {
 	return 0, fmt.Errorf("read the memory of cgroup %s: no memory controller has it", group)
 }
 
-// used adds up memory.stat, whose words differ between the two versions.
+// used sums memory.stat, whose keys differ between the two cgroup versions.
 func used(stat string) int64 {
 	var total int64
 	for line := range strings.Lines(stat) {

@@ -36,7 +36,7 @@ func TestUsedCountsBothVersions(t *testing.T) {
 	}
 }
 
-// Directories behave as cgroups do as far as making and removing them goes.
+// Plain directories behave like cgroups with regard to creation and removal.
 func TestEnterPreparesEveryLevel(t *testing.T) {
 	root := t.TempDir()
 	write := func(path, content string) {

@@ -1,5 +1,5 @@
-// Package cgroup makes, enters, covers and removes control groups in all
-// hierarchies that are mounted, of version 1 and 2 alike.
+// Package cgroup creates, enters, covers and removes control groups in all mounted hierarchies, of version 1
+// and 2.
 package cgroup
 
 import (
@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// hierarchy is one mounted tree of groups.
+// hierarchy is a mounted tree of groups.
 type hierarchy struct {
 	point   string
 	version int
-	cpuset  bool // version 1, with the one controller that needs to be told what to use
+	cpuset  bool // version 1 with the cpuset controller, the only one that must be configured before use
 }
 
 func hierarchies() ([]hierarchy, error) {
@@ -40,7 +40,7 @@ func hierarchies() ([]hierarchy, error) {
 	return all, nil
 }
 
-// parse reads a line of proc(5) mountinfo.
+// parse parses a line of proc(5) mountinfo.
 func parse(line string) (hierarchy, bool) {
 	mount, filesystem, found := strings.Cut(line, " - ")
 	fields, kind := strings.Fields(mount), strings.Fields(filesystem)
@@ -58,8 +58,8 @@ func parse(line string) (hierarchy, bool) {
 	}
 }
 
-// enter makes the group and those above it usable, and moves the calling
-// process into it. Only then are the groups above free of it and can delegate.
+// enter makes the group and its ancestors usable, and moves the calling process into it. Only after the process
+// has left the ancestors can they delegate controllers.
 func (h hierarchy) enter(group string) error {
 	above := []string{h.point}
 	dir := h.point
@@ -84,7 +84,7 @@ func (h hierarchy) enter(group string) error {
 	return nil
 }
 
-// delegate lets the groups below dir have all controllers that dir has.
+// delegate enables all controllers of dir for the groups below it.
 func (h hierarchy) delegate(dir string) error {
 	if h.version == 1 {
 		return nil
@@ -101,8 +101,8 @@ func (h hierarchy) delegate(dir string) error {
 	return nil
 }
 
-// inherit lets a new group of the version 1 cpuset controller, which is of no
-// use while it is empty, use what the group above it uses.
+// inherit copies the settings of the group above to a new group of the version 1 cpuset controller, which
+// cannot hold processes while they are empty.
 func (h hierarchy) inherit(above, dir string) error {
 	if !h.cpuset {
 		return nil
