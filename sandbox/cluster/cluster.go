@@ -1,5 +1,5 @@
-// Package cluster is the sandbox as a client of its own API server: it applies
-// what every sandbox holds, and tells whether nodes, DNS and Services work.
+// Package cluster is a client of the sandbox's API server: it applies the objects of every sandbox, and checks
+// whether nodes, DNS and Services work.
 package cluster
 
 import (
@@ -19,21 +19,21 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Objects are those that every sandbox holds, as YAML documents.
+// Objects are the objects of every sandbox, as YAML documents.
 //
 //go:embed objects.yaml
 var Objects string
 
-// namespace is that of the sandbox's own pods.
+// namespace contains the sandbox's own pods.
 const namespace = "kube-system"
 
-// Cluster is a client of one sandbox's API server.
+// Cluster is a client of a sandbox's API server.
 type Cluster struct {
 	typed   kubernetes.Interface
 	dynamic dynamic.Interface
 }
 
-// New makes a client from a kubeconfig file.
+// New creates a client from a kubeconfig file.
 func New(kubeconfig string) (*Cluster, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -51,13 +51,13 @@ func New(kubeconfig string) (*Cluster, error) {
 	return &Cluster{typed: typed, dynamic: untyped}, nil
 }
 
-// Ready says why the API server does not serve yet, or nil.
+// Ready returns nil if the API server is ready, or why not.
 func (c *Cluster) Ready(ctx context.Context) error {
 	_, err := c.typed.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 	return err
 }
 
-// Apply brings objects, given as YAML documents, about.
+// Apply applies objects, given as YAML documents.
 func (c *Cluster) Apply(ctx context.Context, objects io.Reader) error {
 	decoder := yaml.NewYAMLOrJSONDecoder(objects, 4096)
 	for {
@@ -69,7 +69,7 @@ func (c *Cluster) Apply(ctx context.Context, objects io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("decode the objects: %w", err)
 		}
-		// Every kind that is used here has the plural that one would guess.
+		// The plural of every kind used here can be guessed.
 		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
 		_, err = c.dynamic.Resource(resource).Namespace(object.GetNamespace()).Apply(ctx, object.GetName(), &object,
 			metav1.ApplyOptions{FieldManager: "quorate-sandbox", Force: true})
@@ -79,14 +79,14 @@ func (c *Cluster) Apply(ctx context.Context, objects io.Reader) error {
 	}
 }
 
-// NodeStatus is what the API server knows about one node.
+// NodeStatus is the status of a node according to the API server.
 type NodeStatus struct {
 	Ready   bool
 	Reason  string // why it is not ready
 	Version string // of its kubelet
 }
 
-// Nodes gives the nodes that have registered, by name.
+// Nodes returns the registered nodes by name.
 func (c *Cluster) Nodes(ctx context.Context) (map[string]NodeStatus, error) {
 	list, err := c.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -110,7 +110,7 @@ func statusOf(node corev1.Node) NodeStatus {
 	return status
 }
 
-// NodeReady says why the node is not ready, or nil.
+// NodeReady returns nil if the node is ready, or why not.
 func (c *Cluster) NodeReady(ctx context.Context, name string) error {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
@@ -126,9 +126,8 @@ func (c *Cluster) NodeReady(ctx context.Context, name string) error {
 	return nil
 }
 
-// PodNetwork says why a pod on the node does not reach the server of a Service,
-// on whatever node it is, by name, or nil: that takes DNS, the service proxy
-// and the network between pods.
+// PodNetwork returns nil if a pod on the node reaches the server of a Service by name, on any node, or why not.
+// This requires DNS, the service proxy and the pod network.
 func (c *Cluster) PodNetwork(ctx context.Context, node string) error {
 	pods, err := c.typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/name=probe-client",
