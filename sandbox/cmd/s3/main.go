@@ -1,5 +1,5 @@
-// Command s3 serves a directory by S3's protocol, for tests. Each directory in its data is a bucket. It
-// ends when its standard input closes, also if the test that has started it is killed.
+// Command s3 serves a directory over the S3 protocol, for tests. Each directory in its data is a bucket. It
+// ends when its standard input closes, even if the test that started it is killed.
 package main
 
 import (
@@ -31,13 +31,13 @@ func main() {
 	}
 }
 
-// serve serves the directory, which becomes the working directory, with the key of the environment.
+// serve changes to the directory and serves it, with the access key from the environment.
 func serve(dir string, c embedgw.Config) error {
 	data := filepath.Join(dir, "data")
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
 	}
-	// What is said of a file is part of it, and so is there as soon as the file is.
+	// Metadata is stored in the file's extended attributes, so it exists as soon as the file does.
 	about := meta.XattrMeta{}
 	if err := about.Test(data); err != nil {
 		return fmt.Errorf("keep attributes of files in %s: %w", dir, err)

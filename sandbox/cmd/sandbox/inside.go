@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/sandbox/provisioner"
 )
 
-// inside are the commands that the sandbox's own machines run.
+// inside returns the commands that the sandbox's own machines run.
 func inside() []*cobra.Command {
 	all := []*cobra.Command{runMachine(), applyObjects(), importImages(), provision(), runFleet(), serveGit()}
 	for _, cmd := range all {
@@ -67,8 +67,8 @@ func importImages() *cobra.Command {
 	return cmd
 }
 
-// serveGit prints the URL under which pods reach the repositories in a directory, and serves them until whoever has
-// started it ends.
+// serveGit prints the URL under which pods reach the repositories in a directory, and serves them until the
+// process that started it ends.
 func serveGit() *cobra.Command {
 	return &cobra.Command{
 		Use:  "serve-git DIR",

@@ -50,5 +50,5 @@ func command() *cobra.Command {
 	return root
 }
 
-// opener gives the sandbox that the flags name.
+// opener returns the sandbox that the flags name.
 type opener func() (*sandbox.Sandbox, error)
