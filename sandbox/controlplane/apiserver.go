@@ -32,12 +32,12 @@ func apiServer() machine.Process {
 			"--service-account-issuer=" + issuer,
 			"--service-account-key-file=" + certificates + "/service-account.crt",
 			"--service-account-signing-key-file=" + certificates + "/service-account.key",
-			// Logs, exec and port-forward go to the kubelets.
+			// The API server contacts kubelets for logs, exec and port-forward.
 			"--kubelet-client-certificate=" + certificates + "/kubelet-client.crt",
 			"--kubelet-client-key=" + certificates + "/kubelet-client.key",
 			"--kubelet-certificate-authority=" + certificates + "/ca.crt",
 			"--kubelet-preferred-address-types=InternalIP",
-			// Aggregated API servers would know us by this.
+			// Aggregated API servers recognize the API server by this.
 			"--requestheader-client-ca-file=" + certificates + "/ca.crt",
 			"--requestheader-allowed-names=" + frontProxy,
 			"--requestheader-username-headers=X-Remote-User",
@@ -51,8 +51,7 @@ func apiServer() machine.Process {
 	}
 }
 
-// apiServerNames are the names by which clients inside and outside know the
-// API server.
+// apiServerNames returns the names under which clients inside and outside reach the API server.
 func apiServerNames() []string {
 	return []string{
 		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",

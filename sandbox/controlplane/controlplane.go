@@ -1,5 +1,5 @@
-// Package controlplane describes the machine that holds a sandbox's network,
-// API server, controllers, scheduler, service proxy and DNS.
+// Package controlplane describes the machine that holds a sandbox's network, API server, controllers,
+// scheduler, service proxy and DNS.
 package controlplane
 
 import (
@@ -10,10 +10,10 @@ import (
 	"quorate.dev/quorate/sandbox/pki"
 )
 
-// Config is what differs between the control planes of two sandboxes.
+// Config holds the settings that differ between sandboxes.
 type Config struct {
 	Dir, Cgroup               string
-	Kubernetes, Etcd, CoreDNS string // directories of their programs on the host
+	Kubernetes, Etcd, CoreDNS string // host directories with their programs
 	Certificates              pki.Store
 }
 
@@ -21,11 +21,11 @@ const (
 	certificates = layout.Config + "/pki"
 	objectsFile  = layout.Config + "/objects.yaml"
 	kubernetes   = layout.Programs + "/kubernetes"
-	etcdURL      = "http://127.0.0.1:23790" // leaves etcd's own ports to those who use the network
+	etcdURL      = "http://127.0.0.1:23790" // leaves etcd's own ports to users of the network
 	etcdPeerURL  = "http://127.0.0.1:23800"
 )
 
-// Spec describes the machine.
+// Spec returns the spec of the control plane's machine.
 func Spec(c Config) (machine.Spec, error) {
 	files, err := files(c.Certificates)
 	if err != nil {
@@ -52,7 +52,7 @@ func Spec(c Config) (machine.Spec, error) {
 	}, nil
 }
 
-// addresses are those of the control plane and of all nodes there may ever be.
+// addresses returns the addresses of the control plane and of the maximum number of nodes.
 func addresses() []string {
 	all := []string{layout.ControlPlane + "/24"}
 	for n := layout.Node(1); n <= layout.MaxNodes; n++ {
@@ -73,15 +73,15 @@ func etcd() machine.Process {
 			"--listen-peer-urls=" + etcdPeerURL,
 			"--initial-advertise-peer-urls=" + etcdPeerURL,
 			"--initial-cluster=sandbox=" + etcdPeerURL,
-			// The data need not outlive a crash of the host.
+			// The data does not have to survive a crash of the host.
 			"--unsafe-no-fsync",
 			"--log-level=warn",
 		},
 	}
 }
 
-// What a process comes after that is of no use without the API, or that gives
-// up when it may not do everything at once.
+// Start conditions of processes that are useless without the API, or that exit if they lack a right at the
+// start.
 var (
 	afterAPI   = []string{"tcp://" + layout.APIServer}
 	afterRoles = []string{"https://" + layout.APIServer + "/readyz"}
@@ -106,8 +106,7 @@ func controllerManager() machine.Process {
 			"--flex-volume-plugin-dir=/run/flexvolume",
 			"--kube-api-qps=500",
 			"--kube-api-burst=1000",
-			// A lost node is noticed in seconds, and its pods are evicted
-			// even if it is the only one.
+			// A lost node is noticed within seconds, and its pods are evicted even if it is the only node.
 			"--node-monitor-period=1s",
 			"--node-monitor-grace-period=8s",
 			"--node-eviction-rate=10",
@@ -140,8 +139,7 @@ func proxy() machine.Process {
 	}
 }
 
-// objects applies what every sandbox holds, the roles of DNS and of the
-// provisioners among it.
+// objects applies the objects of every sandbox, including the roles of DNS and of the provisioners.
 func objects() machine.Process {
 	return machine.Process{
 		Name:  "objects",

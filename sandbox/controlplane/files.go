@@ -9,14 +9,14 @@ import (
 	"quorate.dev/quorate/sandbox/pki"
 )
 
-// user is an identity of the API server that a process of the machine has.
+// user is the identity with which a process of the machine authenticates to the API server.
 type user struct {
 	file, name string
 	groups     []string
 }
 
-// The roles of the first three come with Kubernetes; that of DNS is among the
-// sandbox's objects, which the last one applies.
+// The roles of the first three come with Kubernetes. DNS's role is one of the sandbox's objects, which admin
+// applies.
 var users = []user{
 	{file: "controller-manager", name: "system:kube-controller-manager"},
 	{file: "scheduler", name: "system:kube-scheduler"},
@@ -104,8 +104,8 @@ conntrack:
   tcpCloseWaitTimeout: 0s
 `
 
-// Without the cache plugin, DNS is as fresh as the API server's watch. What is
-// outside the cluster does not exist, and is said not to at once.
+// Without the cache plugin, DNS is as fresh as the API server's watch. Names outside the cluster get an
+// immediate NXDOMAIN.
 const corefile = `%[1]s in-addr.arpa ip6.arpa {
     bind %[2]s
     errors
