@@ -1,5 +1,5 @@
-// Package debian installs what a sandbox takes from the host's distribution
-// instead of building it.
+// Package debian installs the programs that a sandbox takes from the host's distribution instead of building
+// them.
 package debian
 
 import (
@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// Package is a Debian package and a file by which it is known to be there.
+// Package is a Debian package and a file that shows that it is installed.
 type Package struct {
 	Name, File string
 }
 
-// Packages lists what every sandbox needs, and what tests need beside it.
+// Packages lists the packages that every sandbox requires, and further packages that tests require.
 func Packages() []Package {
 	packages := []Package{
 		{Name: "runc", File: "/usr/sbin/runc"},
@@ -28,21 +28,21 @@ func Packages() []Package {
 	if startsServices() && os.Getenv("CI") != "true" {
 		return packages
 	}
-	return append(packages, []Package{ // for tests that fetch by ssh, and one that reads backups
+	return append(packages, []Package{ // for tests that fetch over SSH, and a test that reads backups
 		{Name: "openssh-server", File: "/usr/sbin/sshd"},
 		{Name: "openssh-client", File: "/usr/bin/ssh-keygen"},
 		{Name: "zstd", File: "/usr/bin/zstd"},
 	}...)
 }
 
-// startsServices says whether Debian starts a server as soon as it is installed, as it does where
-// systemd runs. Nobody who wants a sandbox has asked for an open port.
+// startsServices reports whether Debian starts a server as soon as it is installed, as it does under systemd.
+// Installing a sandbox must not open a port.
 func startsServices() bool {
 	_, err := os.Stat("/run/systemd/system")
 	return err == nil
 }
 
-// Missing gives the packages that are not installed.
+// Missing returns the packages that are not installed.
 func Missing() []Package {
 	var missing []Package
 	for _, p := range Packages() {
