@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// member is what the etcd of a pod is started with.
+// member holds the parameters that a pod's etcd is started with.
 type member struct {
 	uid, volume types.UID
 	version     string
@@ -22,7 +22,7 @@ type member struct {
 	tls         *tls.Config
 }
 
-// configuration is what of etcd's configuration file says who its members are.
+// configuration is the part of etcd's configuration file that describes the membership.
 type configuration struct {
 	Name           string `json:"name"`
 	InitialCluster string `json:"initial-cluster"`
@@ -32,28 +32,28 @@ type configuration struct {
 	Client         string `json:"advertise-client-urls"`
 }
 
-// etcd is all members of all clusters.
+// etcd holds all members of all clusters.
 type etcd struct {
 	mu sync.Mutex
-	// clusters by namespace and token, and what of them runs, by the pod.
+	// clusters by namespace and token, and running members by pod.
 	clusters map[string]*cluster
 	running  map[types.NamespacedName]*process
-	// hosts are the same by the name that clients ask for.
+	// hosts are the running members by the name that clients connect to.
 	hosts map[string]*process
 }
 
-// cluster is one cluster of etcd: the members agree at once on everything.
+// cluster is an etcd cluster. Its members agree on everything immediately.
 type cluster struct {
 	id       uint64
 	revision int64
 	members  []*pb.Member
-	// volumes are those that hold data, and of which member.
+	// volumes maps each volume with data to its member.
 	volumes map[types.UID]uint64
-	// ready are the members that run.
+	// ready holds the running members.
 	ready map[uint64]bool
 }
 
-// process is a member that runs.
+// process is a running member.
 type process struct {
 	member
 	id      uint64
@@ -65,7 +65,7 @@ func newEtcd() *etcd {
 		hosts: map[string]*process{}}
 }
 
-// start starts a member as etcd would: on its data, as one of those that found a cluster, or as one that
+// start starts a member as etcd would: from its data, as an initial member of a cluster, or as a member that
 // has been added.
 func (e *etcd) start(pod types.NamespacedName, m member) error {
 	e.mu.Lock()
@@ -95,7 +95,7 @@ func (e *etcd) start(pod types.NamespacedName, m member) error {
 	return nil
 }
 
-// stop stops what runs in a pod, with that UID if there is one.
+// stop stops the member in a pod, if uid is empty or matches.
 func (e *etcd) stop(pod types.NamespacedName, uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,7 +126,7 @@ func found(c configuration) *cluster {
 	return made
 }
 
-// leader is the member that leads; 0 if too few voters run.
+// leader returns the ID of the leader, or 0 if too few voters are running.
 func (c *cluster) leader() uint64 {
 	voters, ready, first := 0, 0, uint64(0)
 	for _, m := range c.members {
@@ -152,14 +152,14 @@ func hash(words ...string) uint64 {
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// host is that of a URL.
+// host returns the host of a URL.
 func host(url string) string {
 	_, rest, _ := strings.Cut(url, "://")
 	name, _, _ := strings.Cut(rest, ":")
 	return name
 }
 
-// serves makes of a Secret what a member serves with, to those who prove themselves.
+// serves returns the TLS configuration for a member's Secret, which requires client certificates.
 func serves(secret map[string][]byte) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(secret["tls.crt"], secret["tls.key"])
 	if err != nil {

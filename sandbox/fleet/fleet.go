@@ -1,8 +1,8 @@
-// Package fleet stands in for the nodes and for the etcd of very many clusters, so that what a pass costs
-// over thousands of members can be measured on one machine. API server, controllers and scheduler are real;
-// the pods of one node that is not there are said to run, and one process answers as all members of etcd.
+// Package fleet fakes the nodes and the etcd of very many clusters, so that the cost of a pass over thousands
+// of members can be measured on one machine. API server, controllers and scheduler are real. The pods of one
+// fake node are reported as running, and one process serves as all etcd members.
 //
-// What members are is kept in memory: when the process ends, all of them have lost their data.
+// The members' state is kept in memory: when the process ends, all of them have lost their data.
 package fleet
 
 import (
@@ -18,26 +18,26 @@ import (
 	"quorate.dev/quorate/sandbox/provisioner"
 )
 
-// Fleet is the node and all that runs on it.
+// Fleet is the fake node and everything that runs on it.
 type Fleet struct {
-	// Kubeconfig of an administrator.
+	// Kubeconfig is the path of an administrator's kubeconfig.
 	Kubeconfig string
-	// Node is its name, and Address that of the node and of all its pods, on this machine.
+	// Node is the node's name. Address is the address of the node and of all its pods, on this machine.
 	Node, Address string
-	// Volumes is a directory for those of the pods.
+	// Volumes is a directory for the pods' volumes.
 	Volumes string
 }
 
-// clientPort is etcd's.
+// clientPort is etcd's client port.
 const clientPort = "2379"
 
-// Run stands in until ctx ends. It closes the other nodes to new pods.
+// Run runs the fleet until ctx ends. It closes the other nodes to new pods.
 func (f Fleet) Run(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", f.Kubeconfig)
 	if err != nil {
 		return fmt.Errorf("read kubeconfig %s: %w", f.Kubeconfig, err)
 	}
-	config.QPS = -1 // the API server says when it is too much
+	config.QPS = -1 // the API server limits the rate
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)

@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// workers is how many pods are seen to at once.
+// workers is the number of pods processed in parallel.
 const workers = 32
 
-// kubelet says of the node's pods that they run, and has etcd run in them.
+// kubelet reports the node's pods as running and starts fake etcd members for them.
 type kubelet struct {
 	node
 	etcd  *etcd
@@ -32,7 +32,7 @@ type kubelet struct {
 	pods  cache.SharedIndexInformer
 }
 
-// run sees to pods until ctx ends.
+// run processes pods until ctx ends.
 func (k *kubelet) run(ctx context.Context) error {
 	k.queue = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](100*time.Millisecond, 5*time.Second))
@@ -76,7 +76,7 @@ func (k *kubelet) work(ctx context.Context) {
 	}
 }
 
-// see brings one pod on its way: one that is new runs, and one that is to end is gone.
+// see processes a pod: it starts a new pod, and removes a terminating one.
 func (k *kubelet) see(ctx context.Context, name types.NamespacedName) error {
 	found, there, err := k.pods.GetStore().GetByKey(name.String())
 	if err != nil {
@@ -106,7 +106,7 @@ func (k *kubelet) see(ctx context.Context, name types.NamespacedName) error {
 	return k.runs(ctx, pod)
 }
 
-// runs says that a pod runs, and is ready.
+// runs reports a pod as running and ready.
 func (k *kubelet) runs(ctx context.Context, pod *corev1.Pod) error {
 	now := metav1.Now()
 	status := corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now, HostIP: k.address, PodIP: k.address,
@@ -133,7 +133,7 @@ func (k *kubelet) runs(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// member reads what a kubelet would give to the etcd of a pod.
+// member reads the inputs that a kubelet would give to a pod's etcd.
 func (k *kubelet) member(ctx context.Context, pod *corev1.Pod) (member, error) {
 	m := member{uid: pod.UID, version: pod.Annotations["etcd.quorate.dev/version"]}
 	for _, volume := range pod.Spec.Volumes {
@@ -185,7 +185,7 @@ func (k *kubelet) claim(ctx context.Context, namespace, name string) (types.UID,
 	return claim.UID, nil
 }
 
-// configured is the name of the file that etcd is configured by.
+// configured returns the name of the pod's etcd configuration file.
 func configured(pod *corev1.Pod) string {
 	for _, word := range pod.Spec.Containers[0].Command {
 		if path, is := strings.CutPrefix(word, "--config-file="); is {

@@ -16,16 +16,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// heartbeat is how often the node says that it is alive, well within what the sandbox waits for.
+// heartbeat is the interval of lease renewals, well within the sandbox's grace period.
 const heartbeat = 2 * time.Second
 
-// node is a node with room for everything.
+// node is a node with unlimited capacity.
 type node struct {
 	api           kubernetes.Interface
 	name, address string
 }
 
-// closeOthers keeps new pods from all other nodes.
+// closeOthers keeps new pods off all other nodes.
 func (n node) closeOthers(ctx context.Context) error {
 	nodes, err := n.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -44,7 +44,7 @@ func (n node) closeOthers(ctx context.Context) error {
 	return nil
 }
 
-// register makes the node and says that it is ready.
+// register creates the node and reports it as ready.
 func (n node) register(ctx context.Context) error {
 	nodes := n.api.CoreV1().Nodes()
 	labels := map[string]string{corev1.LabelHostname: n.name, corev1.LabelOSStable: runtime.GOOS,

@@ -16,10 +16,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// databaseSize of every member, in bytes.
+// databaseSize is the size of every member's database, in bytes.
 const databaseSize = 64 << 10
 
-// service answers as the member that the client has asked for by its name, when TLS was set up.
+// service serves as the member that the client named in the TLS handshake (SNI).
 type service struct {
 	pb.UnimplementedClusterServer
 	pb.UnimplementedMaintenanceServer
@@ -27,7 +27,7 @@ type service struct {
 	*etcd
 }
 
-// server serves all members.
+// server returns a server for all members.
 func (e *etcd) server() *grpc.Server {
 	config := &tls.Config{GetConfigForClient: e.configFor, MinVersion: tls.VersionTLS12}
 	s := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
@@ -47,8 +47,8 @@ func (e *etcd) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	return nil, fmt.Errorf("no member runs as %q", hello.ServerName)
 }
 
-// as does something as the member that was asked. Only that of a cluster with a leader is asked for what
-// members agree on.
+// as calls do as the requested member. If agreed is set, it requires a leader, as etcd does for requests that
+// need consensus.
 func (s service) as(
 	ctx context.Context, agreed bool, do func(*process, *pb.ResponseHeader) error,
 ) error {
@@ -161,7 +161,7 @@ func (s service) AuthStatus(
 	return answer, err
 }
 
-// list is the members as they are now.
+// list returns the current members.
 func (c *cluster) list() []*pb.Member {
 	var all []*pb.Member
 	for _, m := range c.members {
