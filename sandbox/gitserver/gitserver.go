@@ -1,4 +1,4 @@
-// Package gitserver serves git repositories by git's own smart HTTP server.
+// Package gitserver serves git repositories with git's own smart HTTP server.
 package gitserver
 
 import (
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Handler serves the bare repositories in a directory, whoever owns them.
+// Handler serves the bare repositories in a directory, regardless of their owner.
 func Handler(dir string) (http.Handler, error) {
 	execPath, err := exec.Command("git", "--exec-path").Output()
 	if err != nil {
@@ -28,7 +28,8 @@ func Handler(dir string) (http.Handler, error) {
 	}, nil
 }
 
-// Serve serves the bare repositories in a directory until ctx is done, on a port of its own that it tells.
+// Serve serves the bare repositories in a directory until ctx is done. It listens on a free port, which it
+// passes to tell.
 func Serve(ctx context.Context, dir string, tell func(port int)) error {
 	handler, err := Handler(dir)
 	if err != nil {
