@@ -1,4 +1,4 @@
-// Package golden compares what tests see with files under testdata.
+// Package golden compares test output with files under testdata.
 package golden
 
 import (
@@ -12,7 +12,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files with what the tests see")
 
-// Compare fails the test if got is not the content of testdata/name.
+// Compare fails the test if got differs from the content of testdata/name.
 func Compare(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
