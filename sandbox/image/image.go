@@ -1,6 +1,5 @@
-// Package image writes container images that consist of static programs, as
-// archives that a container runtime can import. No registry and no other tool
-// has a part in it.
+// Package image writes container images that consist of static programs, as archives that a container runtime
+// can import. It uses no registry and no other tools.
 package image
 
 import (
@@ -23,19 +22,19 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Format changes when the same programs would give another archive than before.
+// Format changes whenever the archive of the same programs would change.
 const Format = "2"
 
 // Image is a single-layer image of static programs.
 type Image struct {
-	Reference  string            // its name and tag
+	Reference  string            // name and tag
 	Programs   map[string]string // path in the image → path of the program on the host
 	Entrypoint []string
 	User       string // "uid:gid"; "" for root
 }
 
-// Repository gives the repository of a full reference, without its tag, or says
-// what is wrong with the reference. It asks no registry.
+// Repository returns the repository of a full reference, without its tag, or an error if the reference is
+// invalid. It does not contact a registry.
 func Repository(reference string) (string, error) {
 	tag, err := name.NewTag(reference, name.StrictValidation)
 	if err != nil {
@@ -44,20 +43,19 @@ func Repository(reference string) (string, error) {
 	return tag.Repository.Name(), nil
 }
 
-// Write writes the image's archive to file, whole or not at all. The same
-// programs give the same archive.
+// Write atomically writes the image's archive to file. The same programs yield the same archive.
 func (i Image) Write(file string) error {
 	tag, err := name.NewTag(i.Reference, name.StrictValidation)
 	if err != nil {
 		return fmt.Errorf("parse the name of image %s: %w", i.Reference, err)
 	}
-	// It does not travel far.
+	// It stays on this machine, so compression is not worth the time.
 	image, err := i.Make(runtime.GOARCH, tarball.WithCompressionLevel(gzip.NoCompression))
 	if err != nil {
 		return err
 	}
 	unfinished := file + ".unfinished"
-	defer func() { _ = os.Remove(unfinished) }() // by then it is in its place, or of no use
+	defer func() { _ = os.Remove(unfinished) }() // it has been renamed by then, or is useless
 	if err := tarball.WriteToFile(unfinished, tag, image); err != nil {
 		return fmt.Errorf("write image %s: %w", i.Reference, err)
 	}
@@ -67,8 +65,8 @@ func (i Image) Write(file string) error {
 	return nil
 }
 
-// Make makes the image for an architecture, which its programs are for. The
-// same programs and options give the same image.
+// Make builds the image for an architecture, which its programs must be built for. The same programs and
+// options yield the same image.
 func (i Image) Make(architecture string, layer ...tarball.LayerOption) (v1.Image, error) {
 	programs, err := tarball.LayerFromOpener(i.layer, layer...)
 	if err != nil {
@@ -98,8 +96,8 @@ func (i Image) config(of v1.Image, architecture string) *v1.ConfigFile {
 	return config
 }
 
-// layer streams the tar of the layer: the programs, the directories above them,
-// a /tmp for all, and the users root and nonroot.
+// layer streams the tar of the layer: the programs, their parent directories, a world-writable /tmp, and the
+// users root and nonroot.
 func (i Image) layer() (io.ReadCloser, error) {
 	reader, writer := io.Pipe()
 	go func() { writer.CloseWithError(i.writeLayer(tar.NewWriter(writer))) }()

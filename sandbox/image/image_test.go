@@ -113,7 +113,7 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// A stand-in for containerd's client counts what it is asked to import.
+// A fake ctr records each import.
 func TestImportEachArchiveOnce(t *testing.T) {
 	dir := t.TempDir()
 	asked := filepath.Join(dir, "asked")

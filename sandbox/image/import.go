@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// Importer gives archives to one containerd, each once.
+// Importer imports archives into a containerd, each once.
 type Importer struct {
-	Ctr    string // containerd's command line client
-	Socket string // of containerd
-	Marks  string // directory with one mark per archive that it has
+	Ctr    string // path of containerd's command-line client
+	Socket string // containerd's socket
+	Marks  string // directory with a mark for each imported archive
 }
 
-// Import imports the archives among paths, and those in directories among
-// them, that containerd does not have yet.
+// Import imports the archives that containerd does not have yet. Each path is an archive or a directory of
+// archives.
 func (i Importer) Import(ctx context.Context, paths ...string) error {
 	if err := os.MkdirAll(i.Marks, 0o755); err != nil {
 		return fmt.Errorf("make the directory of imported images: %w", err)
