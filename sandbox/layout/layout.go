@@ -1,40 +1,39 @@
-// Package layout holds the fixed facts of every sandbox: its addresses and the
-// paths inside its machines. Sandboxes may all have the same, because none
-// sees another's network or files.
+// Package layout defines the constants of every sandbox: its addresses and the paths inside its machines. All
+// sandboxes can share them, because none sees another's network or files.
 package layout
 
 import "fmt"
 
-// Addresses of the network, which has no way out.
+// Addresses of the network, which has no route to the outside.
 const (
 	Bridge           = "sandbox0"
-	ControlPlane     = "10.88.0.1" // of the API server and of DNS
+	ControlPlane     = "10.88.0.1" // address of the API server and of DNS
 	APIServerPort    = 6443
-	PodCIDR          = "10.88.0.0/16" // of all pods and machines
+	PodCIDR          = "10.88.0.0/16" // contains all pods and machines
 	ServiceCIDR      = "10.96.0.0/16"
 	APIServerService = "10.96.0.1"
 	ClusterDomain    = "cluster.local"
 )
 
-// MaxNodes is how many nodes a sandbox may have.
+// MaxNodes is the maximum number of nodes of a sandbox.
 const MaxNodes = 3
 
-// APIServer is where the API server is found inside the network.
+// APIServer is the address of the API server inside the network.
 var APIServer = fmt.Sprintf("%s:%d", ControlPlane, APIServerPort)
 
 // Node is one node of a sandbox, numbered from 1.
 type Node int
 
-// Name of the node and of its machine.
+// Name returns the name of the node and of its machine.
 func (n Node) Name() string { return fmt.Sprintf("node-%d", n) }
 
-// Zone is the failure domain of the node: each is its own.
+// Zone returns the failure domain of the node. Each node has its own.
 func (n Node) Zone() string { return fmt.Sprintf("zone-%d", n) }
 
-// Address of the node's kubelet.
+// Address returns the address of the node's kubelet.
 func (n Node) Address() string { return fmt.Sprintf("10.88.0.%d", 10+n) }
 
-// PodCIDR has the addresses of the node's pods.
+// PodCIDR returns the address range of the node's pods.
 func (n Node) PodCIDR() string { return fmt.Sprintf("10.88.%d.0/24", n) }
 
 // Paths inside machines.
@@ -43,9 +42,9 @@ const (
 	Config           = "/run/config"
 	ContainerdSocket = "/run/containerd/containerd.sock"
 	Volumes          = "/var/lib/volumes"
-	ImportedImages   = "/var/lib/images" // one mark per archive that containerd has
+	ImportedImages   = "/var/lib/images" // a mark for each imported archive
 )
 
-// ControlPlaneMachine is the name of the machine that holds the network and
-// everything of which there is one.
+// ControlPlaneMachine is the name of the machine that holds the network and every component that exists only
+// once.
 const ControlPlaneMachine = "control-plane"
