@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// String tells all of the spec as text, for people and golden files. Of what
-// is secret it tells only that it is there.
+// String returns the whole spec as text, for users and golden files. Secrets are replaced with placeholders.
 func (s Spec) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "machine %s in %s, cgroup %s\n", s.Name, s.Dir, s.Cgroup)
@@ -42,7 +41,7 @@ func after(p Process) string {
 	return words
 }
 
-// withoutSecrets leaves out certificates and keys, in PEM or encoded once more.
+// withoutSecrets removes certificates and keys, in PEM or base64 of it.
 func withoutSecrets(content string) string {
 	if strings.HasPrefix(content, "-----BEGIN") {
 		return "(PEM)\n"

@@ -14,8 +14,7 @@ import (
 	"quorate.dev/quorate/sandbox/cgroup"
 )
 
-// Run is the life of a machine's init. It returns only if the machine cannot
-// start; the machine's end is the end of the process.
+// Run runs a machine's init. It returns only if the machine cannot start. The machine ends with this process.
 func Run(dir string) error {
 	if os.Getpid() != 1 {
 		return fmt.Errorf("run machine %s: it is started by the sandbox, in namespaces of its own", dir)
@@ -35,17 +34,16 @@ func Run(dir string) error {
 	return nil
 }
 
-// isolated is set in the environment of an init that has become the root of
-// its own view of control groups.
+// isolated is set in the environment of an init that has become the root of its own cgroup namespace.
 const isolated = "QUORATE_SANDBOX_ISOLATED"
 
-// isolate makes the group the root of all that the process and those it starts
-// see of control groups, and begins its life again.
+// isolate makes the group the root of the cgroups that the process and its children see, and executes the
+// program again.
 func isolate(group string) error {
 	if err := cgroup.Enter(group); err != nil {
 		return err
 	}
-	runtime.LockOSThread() // a namespace is entered by a thread, and kept when that thread executes a program
+	runtime.LockOSThread() // a thread enters a namespace, and the namespace is kept when that thread executes a program
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("make a cgroup namespace: %w", err)
 	}
@@ -62,7 +60,7 @@ func (s Spec) setUp() error {
 	if err := s.mount(); err != nil {
 		return err
 	}
-	// Version 2 wants processes in leaves, so that containers get groups beside it.
+	// Cgroup v2 allows processes only in leaves, and containers need groups next to this one.
 	if err := cgroup.Enter("/machine"); err != nil {
 		return err
 	}
@@ -81,11 +79,11 @@ func (s Spec) setUp() error {
 	return forward(s.Network.Forward)
 }
 
-// mount gives the machine its own view of the file system. The sources are
-// opened before anything is mounted, so that no mount can hide one of them.
+// mount gives the machine its own view of the file system. The sources are opened before anything is mounted,
+// so that no mount can hide one of them.
 func (s Spec) mount() error {
-	// What the host mounts later is seen here, but nothing goes back; below
-	// that, propagation works as a kubelet expects.
+	// Later mounts of the host appear in the machine, but not the reverse. Within the machine, propagation
+	// works as a kubelet expects.
 	for _, flags := range []uintptr{unix.MS_REC | unix.MS_SLAVE, unix.MS_REC | unix.MS_SHARED} {
 		if err := unix.Mount("", "/", "", flags, ""); err != nil {
 			return fmt.Errorf("set the propagation of mounts: %w", err)
@@ -144,7 +142,7 @@ func (s Spec) writeFiles() error {
 			return err
 		}
 	}
-	// A machine that starts again has rebooted, and can tell by this.
+	// A restarted machine has rebooted, and its processes can tell by the new boot ID.
 	boot, err := os.ReadFile("/proc/sys/kernel/random/uuid")
 	if err != nil {
 		return fmt.Errorf("draw a boot ID: %w", err)

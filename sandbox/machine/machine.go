@@ -19,14 +19,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// argv of every init: how a machine is recognised among the host's processes.
+// argv of every init, by which machines are recognized among the host's processes.
 const (
 	argv0   = "quorate-sandbox"
-	Command = "machine" // the command of the program that calls Run
+	Command = "machine" // the subcommand that calls Run
 )
 
-// Marker is the environment variable that every process of a sandbox outside
-// its machines carries; its value is the sandbox's directory.
+// Marker is the environment variable that marks every process of a sandbox outside its machines. Its value is
+// the sandbox's directory.
 const Marker = "QUORATE_SANDBOX_DIR"
 
 // Machine is a running machine.
@@ -35,10 +35,10 @@ type Machine struct {
 	fd  int // pidfd
 }
 
-// Start starts the machine. Its processes survive the caller. Without a
-// network of its own it joins that of host; with one, listener, which may be
-// nil, is served by the machine from the caller's network. It makes the files
-// that this process and the machine make readable for the users of pods.
+// Start starts the machine. Its processes survive the caller. A machine without its own network joins the
+// network of host. A machine with its own network serves listener, which may be nil, from the caller's network.
+// Start sets the umask so that files created by this process and the machine are readable for the users of
+// pods.
 func Start(spec Spec, host *Machine, listener *net.TCPListener) (*Machine, error) {
 	unix.Umask(0o022)
 	if err := prepare(spec); err != nil {
@@ -60,14 +60,14 @@ func Start(spec Spec, host *Machine, listener *net.TCPListener) (*Machine, error
 	if err != nil {
 		return nil, fmt.Errorf("hold machine %s: %w", spec.Name, err)
 	}
-	go func() { _ = cmd.Wait() }() // reaps the init if it ends before we do
+	go func() { _ = cmd.Wait() }() // reaps the init if it ends before the caller
 	m := &Machine{PID: cmd.Process.Pid, fd: fd}
 	m.awaitIsolated()
 	return m, nil
 }
 
-// awaitIsolated waits until the machine can be found, and for good. While its init executes itself
-// again the kernel tells no command line; it tells the environment last.
+// awaitIsolated waits until the machine can be found reliably. While its init executes itself again, the kernel
+// shows no command line. The environment is the last to appear.
 func (m *Machine) awaitIsolated() {
 	for !isIsolated(m.PID) && !m.ended(time.Millisecond) {
 	}
@@ -130,7 +130,7 @@ func command(spec Spec, listener *net.TCPListener) (*exec.Cmd, func(), error) {
 
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Find gives the running machine with that directory, or nil if none runs.
+// Find returns the running machine with this directory, or nil if none is running.
 func Find(dir string) (*Machine, error) {
 	all, err := find(func(found string) bool { return found == dir })
 	if err != nil || len(all) == 0 {
@@ -139,7 +139,7 @@ func Find(dir string) (*Machine, error) {
 	return all[0], nil
 }
 
-// FindAll gives every running machine with a directory below root.
+// FindAll returns all running machines with a directory below root.
 func FindAll(root string) ([]*Machine, error) {
 	return find(func(dir string) bool { return strings.HasPrefix(dir, root+"/") })
 }
@@ -157,9 +157,9 @@ func find(match func(dir string) bool) ([]*Machine, error) {
 		}
 		fd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
-			continue // it ended meanwhile
+			continue // it has ended
 		}
-		if !match(dirOf(pid)) { // the number was given to another process meanwhile
+		if !match(dirOf(pid)) { // the PID has been reused
 			unix.Close(fd)
 			continue
 		}
@@ -168,7 +168,7 @@ func find(match func(dir string) bool) ([]*Machine, error) {
 	return found, nil
 }
 
-// dirOf is the machine's directory if pid is an init, else "".
+// dirOf returns the machine's directory if pid is an init, or "".
 func dirOf(pid int) string {
 	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
@@ -181,7 +181,7 @@ func dirOf(pid int) string {
 	return string(argv[2])
 }
 
-// Runs says whether the machine runs according to exactly this spec.
+// Runs reports whether the machine was started from exactly this spec.
 func (m *Machine) Runs(spec Spec) bool {
 	want, err := spec.encode()
 	if err != nil {
@@ -191,13 +191,12 @@ func (m *Machine) Runs(spec Spec) bool {
 	return err == nil && bytes.Equal(have, want)
 }
 
-// Alive says whether the machine still runs.
+// Alive reports whether the machine is still running.
 func (m *Machine) Alive() bool {
 	return !m.ended(0)
 }
 
-// Kill ends the machine at once, as a loss of power would, and returns when
-// nothing of it runs any more.
+// Kill ends the machine immediately, as a power failure would, and returns when all its processes have ended.
 func (m *Machine) Kill(patience time.Duration) error {
 	err := unix.PidfdSendSignal(m.fd, unix.SIGKILL, nil, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -212,7 +211,8 @@ func (m *Machine) Kill(patience time.Duration) error {
 	return nil
 }
 
-// ended waits until the init is gone. The init of a PID namespace goes last.
+// ended waits up to patience for the init to end, and reports whether it did. The init of a PID namespace ends
+// last.
 func (m *Machine) ended(patience time.Duration) bool {
 	deadline := time.Now().Add(patience)
 	for {
@@ -225,10 +225,10 @@ func (m *Machine) ended(patience time.Duration) bool {
 	}
 }
 
-// Path is where the host finds a path of the machine's own file system.
+// Path returns the host's path for a path in the machine's file system.
 func (m *Machine) Path(inside string) string {
 	return filepath.Join("/proc", strconv.Itoa(m.PID), "root", inside)
 }
 
-// Release lets go of the machine, which runs on.
+// Release releases the handle of the machine, which keeps running.
 func (m *Machine) Release() { unix.Close(m.fd) }

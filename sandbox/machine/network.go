@@ -15,8 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenNetwork gives the machine's network namespace, which exists at least
-// until the file is closed.
+// OpenNetwork opens the machine's network namespace, which exists at least until the file is closed.
 func (m *Machine) OpenNetwork() (*os.File, error) {
 	file, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", m.PID))
 	if err != nil {
@@ -25,8 +24,7 @@ func (m *Machine) OpenNetwork() (*os.File, error) {
 	return file, nil
 }
 
-// EnterNetwork moves the calling thread, which the caller has locked, into the
-// machine's network.
+// EnterNetwork moves the calling thread into the machine's network. The caller must have locked the thread.
 func (m *Machine) EnterNetwork() error {
 	network, err := m.OpenNetwork()
 	if err != nil {
@@ -39,8 +37,7 @@ func (m *Machine) EnterNetwork() error {
 	return nil
 }
 
-// InNetwork calls f on a thread that is in the machine's network. A process
-// that f starts is in it too.
+// InNetwork calls f on a thread in the machine's network. Processes that f starts are in it too.
 func (m *Machine) InNetwork(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -89,8 +86,8 @@ func (n *Network) configure() error {
 	return nil
 }
 
-// forward passes each connection of the listener on file descriptor 3, which
-// belongs to the host's network, to address in the machine's.
+// forward forwards each connection of the listener on file descriptor 3, which belongs to the host's network,
+// to address in the machine's network.
 func forward(address string) error {
 	file := os.NewFile(3, "listener")
 	listener, err := net.FileListener(file)
@@ -125,7 +122,7 @@ func join(outside net.Conn, address string) {
 	both.Wait()
 }
 
-// pipe copies until from has no more, and says so to to.
+// pipe copies from one connection to the other until EOF, and then closes the write side of to.
 func pipe(to, from net.Conn) {
 	if _, err := io.Copy(to, from); err != nil {
 		to.Close()
@@ -133,6 +130,6 @@ func pipe(to, from net.Conn) {
 		return
 	}
 	if half, ok := to.(*net.TCPConn); ok {
-		_ = half.CloseWrite() // fails only if the other side has closed it all
+		_ = half.CloseWrite() // fails only if the peer has closed the whole connection
 	}
 }

@@ -1,10 +1,9 @@
-// Package machine runs the machines of a sandbox. A machine is one process,
-// the init, that is the first of its own PID, mount, UTS and IPC namespaces,
-// and starts the machine's other processes and keeps them running.
+// Package machine runs the machines of a sandbox. A machine's init is the first process of its own PID, mount,
+// UTS and IPC namespaces. It starts the machine's other processes and keeps them running.
 //
-// Namespaces make the machine mortal as a whole: when its init is killed, the
-// kernel ends every process of the machine, containers included, and with the
-// last of them its mounts vanish, because none of them was ever made outside.
+// Namespaces let a machine end as a whole: when its init is killed, the kernel ends every process of the
+// machine, including containers. The mounts vanish with the last process, because they were only ever made
+// inside.
 package machine
 
 import (
@@ -14,47 +13,46 @@ import (
 	"path/filepath"
 )
 
-// Spec describes a machine completely: two equal specs are the same machine.
+// Spec is the complete description of a machine: equal specs describe the same machine.
 type Spec struct {
 	Name    string // "control-plane", "node-1", …; also its host name
-	Dir     string // of the host: spec.json, processes.json, log/ and lib/
+	Dir     string // on the host, with spec.json, processes.json, log/ and lib/
 	Cgroup  string // path below the root of every hierarchy, "/quorate-sandbox/…"
 	Network *Network
 	Mounts  []Mount
-	// Files are written when the machine starts: content by absolute path.
-	// They belong below /run, which is the machine's own and in memory.
+	// Files are written when the machine starts: content by absolute path. They belong below /run, which is the
+	// machine's own and in memory.
 	Files map[string]string
-	// Masks hide single files of the kernel from the machine, mostly
-	// settings below /proc/sys that are the whole host's and not to be changed.
+	// Masks hide single kernel files from the machine. Most are settings below /proc/sys that belong to the
+	// whole host and must not be changed.
 	Masks     map[string]string
 	Processes []Process
 }
 
-// Mount makes a directory of the host visible at another path in the machine.
+// Mount makes a host directory visible at another path in the machine.
 type Mount struct {
 	Source string // on the host
-	Target string // in the machine; made if it is missing
+	Target string // in the machine; created if missing
 }
 
-// Network is what a machine that has a network namespace of its own sets up in
-// it. A machine without one shares the namespace of the machine it is started in.
+// Network describes the setup of a machine's own network namespace. A machine without it shares the namespace
+// of the machine in which it is started.
 type Network struct {
 	Bridge    string   // interface that holds the addresses and the default route
 	Addresses []string // in CIDR notation
-	Forward   string   // address that connections to the inherited listener are forwarded to; "" for none
+	Forward   string   // address to which connections to the inherited listener are forwarded; "" for none
 }
 
-// Process is kept running: when it exits it is started again, ever more slowly.
+// Process is kept running: when it exits, it is restarted, with increasing delays.
 type Process struct {
 	Name string
 	Path string
 	Args []string
 	Env  []string
-	// After names what must answer before the process is started:
-	// "tcp://host:port", "unix:///path", "https://…" with status 200, or
-	// "done:///NAME" for a process with Once that has ended well.
+	// After lists the conditions for starting the process: "tcp://host:port" or "unix:///path" accepts
+	// connections, "https://…" returns status 200, or, for "done:///NAME", a process with Once has succeeded.
 	After []string
-	// Once says that the process is over when it has ended with status 0.
+	// Once marks a process that is done when it has exited with status 0.
 	Once bool
 }
 
@@ -65,13 +63,13 @@ const (
 	selfExe = "/proc/1/exe" // the program of the init
 )
 
-// Self is the path, inside a machine, of the program that started it.
+// Self returns the path, inside a machine, of the program that started it.
 func Self() string { return selfExe }
 
 func specPath(dir string) string      { return filepath.Join(dir, "spec.json") }
 func processesPath(dir string) string { return filepath.Join(dir, "processes.json") }
 
-// encode is the canonical form of a spec.
+// encode returns the canonical encoding of a spec.
 func (s Spec) encode() ([]byte, error) {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -92,17 +90,17 @@ func readSpec(dir string) (Spec, error) {
 	return spec, nil
 }
 
-// ProcessStatus is what a machine's init knows about one process.
+// ProcessStatus is the status of a process as seen by its machine's init.
 type ProcessStatus struct {
 	Name     string `json:"name"`
-	PID      int    `json:"pid,omitempty"` // inside the machine; 0 when it does not run
+	PID      int    `json:"pid,omitempty"` // inside the machine; 0 if it is not running
 	Waiting  string `json:"waiting,omitempty"`
-	Done     bool   `json:"done,omitempty"` // ended well, and was to run once
+	Done     bool   `json:"done,omitempty"` // has Once, and has succeeded
 	Restarts int    `json:"restarts"`
 	LastExit string `json:"lastExit,omitempty"`
 }
 
-// Processes reads what the init of the machine in dir wrote last.
+// Processes reads the process status that the init of the machine in dir wrote last.
 func Processes(dir string) ([]ProcessStatus, error) {
 	data, err := os.ReadFile(processesPath(dir))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// supervisor keeps processes running and reaps whatever ends in the machine.
+// supervisor keeps processes running and reaps all processes of the machine that end.
 type supervisor struct {
 	processes []Process
 
@@ -43,14 +43,13 @@ func (s *supervisor) run() {
 	s.reap()
 }
 
-// reap never returns: it is the duty of the first process of a PID namespace
-// to wait for the orphans of all others.
+// reap never returns: the first process of a PID namespace must reap the orphans of all others.
 func (s *supervisor) reap() {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
 		if err == syscall.ECHILD {
-			time.Sleep(50 * time.Millisecond) // nothing runs yet
+			time.Sleep(50 * time.Millisecond) // nothing is running yet
 			continue
 		}
 		if err != nil {
@@ -65,8 +64,8 @@ func (s *supervisor) reap() {
 	}
 }
 
-// A process that ran for steady before it ended is started again at once; one
-// that keeps ending waits twice as long each time, up to slowest.
+// A process that ran for at least steady before it ended is restarted after fastest. Otherwise the delay
+// doubles each time, up to slowest.
 const (
 	steady  = 20 * time.Second
 	fastest = 200 * time.Millisecond
@@ -98,7 +97,7 @@ func (s *supervisor) keep(i int) {
 	}
 }
 
-// await blocks until everything that process i comes after answers.
+// await blocks until all conditions in After of process i hold.
 func (s *supervisor) await(i int) {
 	for _, condition := range s.processes[i].After {
 		if s.holds(condition) {
@@ -139,7 +138,8 @@ func answers(network, address string) bool {
 	return true
 }
 
-// serves asks without verifying who answers: nothing but the status counts.
+// serves reports whether url returns status 200. It does not verify the server, because only the status
+// matters.
 func serves(url string) bool {
 	client := http.Client{Timeout: time.Second, Transport: &http.Transport{
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
@@ -181,7 +181,7 @@ func (s *supervisor) runOnce(i int) (syscall.WaitStatus, error) {
 	s.mu.Lock()
 	pid, err := syscall.ForkExec(p.Path, append([]string{filepath.Base(p.Path)}, p.Args...), &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   append(slices.Clone(p.Env), "PATH="+searchPath, "HOME=/root"), // the first of a name counts
+		Env:   append(slices.Clone(p.Env), "PATH="+searchPath, "HOME=/root"), // the first of equal names is used
 		Files: []uintptr{null.Fd(), log.Fd(), log.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
@@ -208,7 +208,7 @@ func describe(status syscall.WaitStatus, err error) string {
 	}
 }
 
-// update changes the status and writes it for those outside.
+// update changes the status and writes it to the machine's directory for the host.
 func (s *supervisor) update(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
