@@ -2,13 +2,13 @@ package node
 
 import "quorate.dev/quorate/sandbox/layout"
 
-// PauseImage holds the namespaces of every pod.
+// PauseImage is the image of the pause container, which holds a pod's namespaces.
 const PauseImage = "quorate.dev/sandbox/pause:v1"
 
 const cniDir = layout.Config + "/cni"
 
-// Times are short so that a lost node is noticed in seconds; limits are off so
-// that pods start at once; memory and disk are the host's to watch.
+// Timeouts are short so that a lost node is noticed within seconds. Limits are off so that pods start
+// immediately. Memory and disk are left to the host.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: %[1]s
@@ -46,8 +46,7 @@ evictionHard:
   imagefs.available: 1%%
 `
 
-// An unprivileged host may not lower a process's OOM score: containerd then
-// keeps to what it may.
+// An unprivileged host may not lower a process's OOM score, so containerd stays within what it may set.
 const containerdConfig = `version = 3
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -77,8 +76,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
   SystemdCgroup = false
 `
 
-// Every pod has a link of its own to the network, and all traffic is routed:
-// so connections to a Service find their way back without bridge filtering.
+// Every pod has its own link to the network, and all traffic is routed. Replies from Services therefore find
+// their way back without bridge filtering.
 const cniConfig = `{
   "cniVersion": "1.0.0",
   "name": "sandbox",

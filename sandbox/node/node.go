@@ -1,5 +1,5 @@
-// Package node describes the machine of one node: containerd, the kubelet and
-// the provisioner of the node's volumes.
+// Package node describes the machine of a node: containerd, the kubelet and the provisioner of the node's
+// volumes.
 package node
 
 import (
@@ -11,14 +11,14 @@ import (
 	"quorate.dev/quorate/sandbox/pki"
 )
 
-// Config is what differs between two nodes.
+// Config holds the settings that differ between nodes.
 type Config struct {
 	Node                   layout.Node
 	Dir, Cgroup            string
-	Kubernetes, Containerd string // directories of their programs on the host
-	ImageCache             string // directory that holds the archives of Images
+	Kubernetes, Containerd string // host directories with their programs
+	ImageCache             string // directory with the archives of Images
 	Images                 []string
-	LoadedImages           string // directory of which every archive is imported
+	LoadedImages           string // directory with further archives, all of which are imported
 	Certificates           pki.Store
 }
 
@@ -31,7 +31,7 @@ const (
 	kubeletKubeconfig     = layout.Config + "/kubelet.kubeconfig"
 )
 
-// Spec describes the machine.
+// Spec returns the spec of the node's machine.
 func Spec(c Config) (machine.Spec, error) {
 	files, err := files(c)
 	if err != nil {
@@ -53,8 +53,8 @@ func Spec(c Config) (machine.Spec, error) {
 	}, nil
 }
 
-// kernelSettings are those that a kubelet changes if it finds them different.
-// They are the whole host's: the machine sees them as the kubelet wants them.
+// kernelSettings are the settings that a kubelet would change if they differed. They belong to the whole host,
+// so the machine sees masks with the values that the kubelet requires.
 func kernelSettings() map[string]string {
 	return map[string]string{
 		"/proc/sys/vm/overcommit_memory":      "1\n",
@@ -75,8 +75,7 @@ func runtime() machine.Process {
 	}
 }
 
-// images imports, before the kubelet asks for one, every image that the node
-// does not have yet.
+// images imports every image that the node does not have yet, before the kubelet requests one.
 func images(c Config) machine.Process {
 	args := []string{"import-images", "--ctr=" + containerd + "/ctr", loaded}
 	for _, image := range c.Images {
@@ -112,7 +111,7 @@ func provisioner(c Config) machine.Process {
 		Path: machine.Self(),
 		Args: []string{"provisioner", "--node=" + c.Node.Name(), "--kubeconfig=" + provisionerKubeconfig,
 			"--volumes=" + layout.Volumes},
-		// DNS starts when the sandbox's objects, the provisioner's role among them, are there.
+		// DNS starts once the sandbox's objects exist, including the provisioner's role.
 		After: []string{"tcp://" + layout.ControlPlane + ":53"},
 	}
 }
