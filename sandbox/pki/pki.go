@@ -1,7 +1,6 @@
-// Package pki keeps the certificates of a sandbox: one authority, a serving
-// certificate for each server, a client certificate for each identity, and the
-// key that signs service account tokens. What exists is kept, what is missing
-// is made.
+// Package pki manages the certificates of a sandbox: a certificate authority, a serving certificate for each
+// server, a client certificate for each identity, and the key that signs service account tokens. Existing files
+// are kept, and missing ones are created.
 package pki
 
 import (
@@ -33,7 +32,7 @@ type Pair struct {
 	Certificate, Key string
 }
 
-// Authority gives the certificate authority of all others.
+// Authority returns the certificate authority that signs all other certificates.
 func (s Store) Authority() (Pair, error) {
 	return s.keep("ca", &x509.Certificate{
 		Subject:               pkix.Name{CommonName: "quorate-sandbox"},
@@ -43,7 +42,7 @@ func (s Store) Authority() (Pair, error) {
 	})
 }
 
-// Client gives the certificate of a user of the API server.
+// Client returns the certificate of a user of the API server.
 func (s Store) Client(file, user string, groups ...string) (Pair, error) {
 	return s.keep(file, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
@@ -52,7 +51,7 @@ func (s Store) Client(file, user string, groups ...string) (Pair, error) {
 	})
 }
 
-// Server gives the certificate of a server by all its names and addresses.
+// Server returns the certificate of a server for all its names and addresses.
 func (s Store) Server(file string, names, addresses []string) (Pair, error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: file},
@@ -66,8 +65,7 @@ func (s Store) Server(file string, names, addresses []string) (Pair, error) {
 	return s.keep(file, template)
 }
 
-// ServiceAccount gives the key pair for service account tokens, in the place
-// of a certificate its public key.
+// ServiceAccount returns the key pair for service account tokens. It has a public key instead of a certificate.
 func (s Store) ServiceAccount() (Pair, error) {
 	if pair, err := s.read("service-account"); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return pair, err
@@ -154,8 +152,8 @@ func (s Store) read(file string) (Pair, error) {
 	return Pair{Certificate: string(certificate), Key: string(key)}, nil
 }
 
-// write writes the key before the certificate, each whole or not at all: a
-// certificate without its key is never found.
+// write writes the key before the certificate, each atomically, so that a certificate never exists without its
+// key.
 func (s Store) write(file, kind string, der []byte, key *ecdsa.PrivateKey) (Pair, error) {
 	private, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
