@@ -1,5 +1,4 @@
-// Package progress tells people what is being done: on a terminal in a line
-// that moves, elsewhere in one plain line per fact.
+// Package progress shows progress to users: on a terminal as a line that is updated, otherwise as plain lines.
 package progress
 
 import (
@@ -22,11 +21,10 @@ func To(file *os.File) Progress {
 	return Progress{out: file, live: term.IsTerminal(int(file.Fd()))}
 }
 
-// slow is how long something is expected to take to be worth announcing.
+// slow is the minimum expected duration for an operation to be announced.
 const slow = 3 * time.Second
 
-// Do does f. It says what is being done while it lasts, and what has been done
-// when that took no error. About is how long it is expected to take.
+// Do calls f. It shows doing while f runs, and done if f succeeds. about is the expected duration.
 func (p Progress) Do(doing, done string, about time.Duration, f func() error) error {
 	if p.out == nil {
 		return f()
@@ -42,7 +40,7 @@ func (p Progress) Do(doing, done string, about time.Duration, f func() error) er
 	return nil
 }
 
-// Say states a fact.
+// Say prints a line.
 func (p Progress) Say(fact string) {
 	if p.out != nil {
 		fmt.Fprintln(p.out, fact)
@@ -78,7 +76,7 @@ func (p Progress) announce(doing string, about time.Duration) (stop func()) {
 	return func() { close(end); <-ended }
 }
 
-// Round gives a duration as people say it.
+// Round rounds a duration for display.
 func Round(d time.Duration) time.Duration {
 	if d < time.Second {
 		return d.Round(10 * time.Millisecond)
