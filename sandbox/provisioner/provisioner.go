@@ -1,6 +1,5 @@
-// Package provisioner makes the volumes of one node: directories on its disk,
-// as persistent volumes of type local. Unlike hostPath volumes these are bound
-// to their node, and a pod's fsGroup may write to them.
+// Package provisioner creates the volumes of a node: directories on its disk, as persistent volumes of type
+// local. Unlike hostPath volumes, they are bound to their node, and a pod's fsGroup can write to them.
 package provisioner
 
 import (
@@ -19,14 +18,13 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
 )
 
-// Name is what storage classes call the provisioner.
+// Name is the provisioner's name in storage classes.
 const Name = "quorate.dev/sandbox-local"
 
-// The scheduler writes the node that it has chosen for a claim into this annotation.
+// The scheduler records the node chosen for a claim in this annotation.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// Run provisions the volumes of claims that are scheduled to node, below dir,
-// until ctx ends.
+// Run provisions the volumes of claims that are scheduled to node, below dir, until ctx ends.
 func Run(ctx context.Context, kubeconfig, node, dir string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -37,10 +35,10 @@ func Run(ctx context.Context, kubeconfig, node, dir string) error {
 	if err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}
-	// A claim that could not be served is tried again soon.
+	// A claim that failed is retried soon.
 	retry := workqueue.NewTypedItemExponentialFailureRateLimiter[string](50*time.Millisecond, 5*time.Second)
 	controller.NewProvisionController(ctx, client, Name, local{node: node, dir: dir},
-		controller.LeaderElection(false), // each node has its own, for its own claims
+		controller.LeaderElection(false), // each node has its own provisioner, for its own claims
 		controller.Threadiness(16),
 		controller.RateLimiter(retry),
 		controller.FailedProvisionThreshold(0),
@@ -53,13 +51,13 @@ func Run(ctx context.Context, kubeconfig, node, dir string) error {
 
 type local struct{ node, dir string }
 
-// ShouldProvision leaves the claims of other nodes to their provisioners.
+// ShouldProvision accepts only claims of its own node.
 func (l local) ShouldProvision(_ context.Context, claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Annotations[selectedNode] == l.node
 }
 
-// ShouldDelete leaves the volumes of other nodes to their provisioners. The path
-// comes from the API, so it must be just one that Provision would choose.
+// ShouldDelete accepts only volumes of its own node. The path comes from the API, so it must be exactly the
+// path that Provision would choose.
 func (l local) ShouldDelete(_ context.Context, volume *corev1.PersistentVolume) bool {
 	return volume.Spec.Local != nil && volume.Spec.Local.Path == filepath.Join(l.dir, volume.Name) && l.holds(volume)
 }
@@ -79,7 +77,7 @@ func (l local) holds(volume *corev1.PersistentVolume) bool {
 	return false
 }
 
-// Provision makes the directory and describes it as a volume.
+// Provision creates the directory and returns a volume for it.
 func (l local) Provision(
 	_ context.Context, options controller.ProvisionOptions,
 ) (*corev1.PersistentVolume, controller.ProvisioningState, error) {
@@ -113,7 +111,7 @@ func (l local) volume(options controller.ProvisionOptions, path string) *corev1.
 	}
 }
 
-// Delete removes the volume's directory with all that is in it.
+// Delete removes the volume's directory and everything in it.
 func (l local) Delete(_ context.Context, volume *corev1.PersistentVolume) error {
 	if err := os.RemoveAll(volume.Spec.Local.Path); err != nil {
 		return fmt.Errorf("remove the directory of volume %s: %w", volume.Name, err)

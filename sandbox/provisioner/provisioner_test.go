@@ -24,7 +24,7 @@ func claim(node string) *corev1.PersistentVolumeClaim {
 
 func TestLifeOfAVolume(t *testing.T) {
 	ours, theirs := local{node: "node-1", dir: t.TempDir()}, local{node: "node-2", dir: t.TempDir()}
-	theirs.dir = ours.dir // inside their machines, all nodes have the same path
+	theirs.dir = ours.dir // inside their machines, all nodes use the same path
 	if !ours.ShouldProvision(t.Context(), claim("node-1")) || theirs.ShouldProvision(t.Context(), claim("node-1")) {
 		t.Error("a claim is not served by the node it is scheduled to, or by another")
 	}
@@ -59,7 +59,7 @@ func TestLifeOfAVolume(t *testing.T) {
 	}
 }
 
-// The path to remove comes from the API: it has to be one of ours.
+// The path to remove comes from the API, so it must be one that Provision would choose.
 func TestForeignPathIsNotDeleted(t *testing.T) {
 	ours := local{node: "node-1", dir: "/var/lib/volumes"}
 	affinity := ours.volume(controller.ProvisionOptions{
