@@ -22,25 +22,24 @@ import (
 // Dial connects to a port of a pod.
 type Dial func(ctx context.Context, namespace, pod, port string) (net.Conn, error)
 
-// etcdChanges are the calls that change a cluster of etcd; others only ask, or write keys.
+// etcdChanges are the calls that change an etcd cluster. Other calls only read, or write keys.
 var etcdChanges = []string{"MemberAdd", "MemberRemove", "MemberUpdate", "MemberPromote", "MoveLeader", "Defragment"}
 
 // etcdActions are the calls that change something only if they name an action.
 var etcdActions = []string{"Alarm", "Downgrade"}
 
-// WatchEtcd makes the proxy end connections into pods itself, and see each call to etcd: it is
-// recorded and broken like a request to the API server, with the status 200, or 500 where etcd
-// refuses it. That takes clusters without TLS: what speaks anything but HTTP/2 in the clear gets no
-// answer.
+// WatchEtcd makes the proxy terminate connections into pods itself, so that it sees each call to etcd. Calls
+// are recorded and broken like requests to the API server, with status 200, or 500 if etcd rejects the call.
+// This requires clusters without TLS: only cleartext HTTP/2 gets a response.
 func (p *Proxy) WatchEtcd(dial Dial) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.dial = dial
 }
 
-// forwardPort takes a connection into a pod in the place of the API server.
+// forwardPort handles a port-forward instead of the API server.
 func (p *Proxy) forwardPort(w http.ResponseWriter, r *http.Request, request *Request) {
-	// Clients fall back to SPDY, which can be taken apart with what Kubernetes itself uses.
+	// Clients fall back to SPDY, which Kubernetes' own packages can decode.
 	if r.Method != http.MethodPost {
 		http.Error(w, "no WebSockets here", http.StatusBadRequest)
 		return
@@ -89,7 +88,7 @@ func (p *Proxy) connectPod(ctx context.Context, stream, complaints httpstream.St
 	_, _ = io.Copy(stream, far)
 }
 
-// serveCalls takes the calls that come on one connection, and passes them on to etcd on another.
+// serveCalls accepts the calls on one connection and forwards them to etcd on another.
 func (p *Proxy) serveCalls(client, pod net.Conn) {
 	clear := &http.Protocols{}
 	clear.SetUnencryptedHTTP2(true)
@@ -111,7 +110,7 @@ func (p *Proxy) serveCalls(client, pod net.Conn) {
 	server := &http.Server{Protocols: clear, ErrorLog: silent,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer func() {
-				if recover() != nil { // a call is cut off with the connection
+				if recover() != nil { // a broken call also ends its connection
 					client.Close()
 				}
 			}()
@@ -148,8 +147,8 @@ func (p *Proxy) serveCall(w http.ResponseWriter, r *http.Request, forward http.H
 	fault(w, r, serve)
 }
 
-// succeeded reports whether a request had its effect, by the code and the header of its answer;
-// gRPC gives its own code in the latter.
+// succeeded reports whether a request took effect, from the status code and header of the response. gRPC
+// returns its own code in the header.
 func succeeded(code int, header http.Header) bool {
 	for _, key := range []string{"Grpc-Status", http.TrailerPrefix + "Grpc-Status"} {
 		if status := header.Get(key); status != "" && status != "0" {
@@ -159,10 +158,10 @@ func succeeded(code int, header http.Header) bool {
 	return code < http.StatusBadRequest
 }
 
-// namesAction reports whether the message in the body has its first field, which for these calls is
-// the action: zero, for those that only ask, is left out.
+// namesAction reports whether the message in the body has its first field. For these calls, it is the action.
+// It is absent if it is zero, as in calls that only read.
 func namesAction(r *http.Request) bool {
-	const prefix = 5 // of every message of gRPC
+	const prefix = 5 // of every gRPC message
 	body, err := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
 	return err == nil && len(body) > prefix && body[prefix] == 0x08

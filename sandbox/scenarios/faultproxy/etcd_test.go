@@ -18,15 +18,14 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// plainHTTP2 is HTTP/2 in the clear, as etcd speaks it without TLS.
+// plainHTTP2 is cleartext HTTP/2, which etcd uses without TLS.
 func plainHTTP2() *http.Protocols {
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
 	return protocols
 }
 
-// watched starts a proxy before something that answers as etcd in every pod, and returns a client
-// of one pod.
+// watched starts a proxy for a server that acts as etcd in every pod, and returns a client for one pod.
 func watched(t *testing.T, answer http.HandlerFunc) (*Proxy, *http.Client) {
 	t.Helper()
 	etcd, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,8 +48,7 @@ func watched(t *testing.T, answer http.HandlerFunc) (*Proxy, *http.Client) {
 	}}}
 }
 
-// forward connects to port 2379 of a pod as kubectl does, and returns the streams of data and of
-// complaints.
+// forward connects to port 2379 of a pod as kubectl does, and returns the data and error streams.
 func forward(t *testing.T, proxy *Proxy, pod string) (data net.Conn, complaints io.Reader, err error) {
 	t.Helper()
 	transport, upgrader, err := spdy.RoundTripperFor(&rest.Config{Host: proxy.URL})
@@ -84,7 +82,7 @@ func forward(t *testing.T, proxy *Proxy, pod string) (data net.Conn, complaints 
 	return near, complaint, nil
 }
 
-// call sends a message to a method, and returns gRPC's status.
+// call sends a message to a method and returns gRPC's status.
 func call(client *http.Client, method string, message ...byte) (string, error) {
 	body := append([]byte{0, 0, 0, 0, byte(len(message))}, message...)
 	request, err := http.NewRequest(http.MethodPost, "http://a-0/etcdserverpb.Cluster/"+method, bytes.NewReader(body))

@@ -13,14 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fault answers a request in place of the API server; serve passes it on to there.
+// Fault handles a request instead of the API server. serve forwards it to the API server.
 type Fault func(w http.ResponseWriter, r *http.Request, serve http.Handler)
 
-// Script says what becomes of a request: nil passes it on.
+// Script returns the fault for a request, or nil to forward it.
 type Script func(Request) Fault
 
-// Answer refuses the request with that HTTP status code, as the API server does, before it has any
-// effect.
+// Answer rejects the request with this HTTP status code, as the API server does, before it takes effect.
 func Answer(code int) Fault {
 	return func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		drain(r)
@@ -39,7 +38,7 @@ func Answer(code int) Fault {
 	}
 }
 
-// Hang never answers: it ends when the client gives up or the proxy is closed.
+// Hang never responds. It ends when the client disconnects or the proxy is closed.
 func Hang() Fault {
 	return func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
 		drain(r)
@@ -48,7 +47,7 @@ func Hang() Fault {
 	}
 }
 
-// Pause holds the request back until the channel is closed, and passes it on then.
+// Pause holds the request until the channel is closed, and then forwards it.
 func Pause(until <-chan struct{}) Fault {
 	return func(w http.ResponseWriter, r *http.Request, serve http.Handler) {
 		<-until
@@ -56,13 +55,12 @@ func Pause(until <-chan struct{}) Fault {
 	}
 }
 
-// Refuse cuts the connection before the request has any effect.
+// Refuse cuts the connection before the request takes effect.
 func Refuse() Fault {
 	return func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) }
 }
 
-// DropAnswer passes the request on, lets it take effect, runs then (which may be nil), and cuts the
-// connection.
+// DropAnswer forwards the request, lets it take effect, runs then (which may be nil), and cuts the connection.
 func DropAnswer(then func()) Fault {
 	return func(_ http.ResponseWriter, r *http.Request, serve http.Handler) {
 		serve.ServeHTTP(httptest.NewRecorder(), r)
@@ -73,7 +71,7 @@ func DropAnswer(then func()) Fault {
 	}
 }
 
-// DropSuccess is DropAnswer for the n-th request that succeeds. Others go their way.
+// DropSuccess is DropAnswer for the n-th request that succeeds. Other requests are forwarded unchanged.
 func DropSuccess(n int, then func()) Fault {
 	var seen atomic.Int32
 	return func(w http.ResponseWriter, r *http.Request, serve http.Handler) {
@@ -89,7 +87,7 @@ func DropSuccess(n int, then func()) Fault {
 	}
 }
 
-// replay gives an answer as it was; what follows the body must not be written before it.
+// replay writes a recorded response. Trailers must not be written before the body.
 func replay(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
 	after := http.Header{}
 	for key, values := range answer.Header() {
@@ -104,7 +102,7 @@ func replay(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
 	maps.Copy(w.Header(), after)
 }
 
-// Once breaks the first request that it is asked to, and passes on all others.
+// Once breaks the first request that it gets, and forwards all others.
 func Once(fault Fault) Fault {
 	var done atomic.Bool
 	return func(w http.ResponseWriter, r *http.Request, serve http.Handler) {
@@ -126,7 +124,7 @@ func AtWrite(n int, fault Fault) Script {
 	return when(fault, func(r Request) bool { return r.Write == n })
 }
 
-// On breaks every request with that verb to that resource; an empty verb stands for all of them.
+// On breaks every request with this verb to this resource. An empty verb matches all verbs.
 func On(verb, resource string, fault Fault) Script {
 	return when(fault, func(r Request) bool { return r.Resource == resource && (verb == "" || r.Verb == verb) })
 }
@@ -151,5 +149,5 @@ func when(fault Fault, condition func(Request) bool) Script {
 	}
 }
 
-// drain reads the body: only then does the server notice that the client has gone.
+// drain reads the body: only then does the server notice that the client has disconnected.
 func drain(r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }

@@ -1,6 +1,6 @@
-// Package faultproxy is a reverse proxy in front of a Kubernetes API server. It records every
-// request, and breaks those that it is told to: with an error, with silence, or by losing the
-// answer of a request that took effect.
+// Package faultproxy is a reverse proxy in front of a Kubernetes API server. It records every request, and
+// breaks selected requests: with an error, by not responding, or by dropping the response to a request that
+// took effect.
 package faultproxy
 
 import (
@@ -17,10 +17,10 @@ import (
 	"sync"
 )
 
-// Proxy listens on a loopback port in plain HTTP, so that a kubeconfig that names its URL needs no
-// credentials: the proxy adds those of the transport it was started with.
+// Proxy listens on a loopback port over plain HTTP, so that a kubeconfig with its URL needs no credentials: the
+// proxy adds the credentials of its transport.
 type Proxy struct {
-	// URL of the proxy.
+	// URL is the URL of the proxy.
 	URL string
 
 	server  *http.Server
@@ -34,8 +34,8 @@ type Proxy struct {
 	writes   int
 }
 
-// Start starts a proxy to the API server at target. The transport must speak HTTP/1.1: connections
-// into pods are upgrades.
+// Start starts a proxy to the API server at target. The transport must speak HTTP/1.1, because connections into
+// pods are upgrades.
 func Start(target *url.URL, transport http.RoundTripper) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -63,14 +63,14 @@ func (p *Proxy) Close() {
 	_ = p.server.Close()
 }
 
-// Break sets the script, nil for none, and starts counting and recording again.
+// Break sets the script, or none if nil, and restarts counting and recording.
 func (p *Proxy) Break(script Script) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.script, p.requests, p.writes = script, nil, 0
 }
 
-// Requests returns what was recorded since the last Break.
+// Requests returns the requests recorded since the last Break.
 func (p *Proxy) Requests() []Request {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -86,7 +86,7 @@ func (p *Proxy) Writes() []Request {
 	return slices.DeleteFunc(p.Requests(), func(r Request) bool { return r.Write == 0 })
 }
 
-// ServeHTTP passes the request on, or breaks it as the script says.
+// ServeHTTP forwards the request or breaks it, as the script decides.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request := parse(r)
 	fault := p.record(&request)
@@ -105,9 +105,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fault(w, r, serve)
 }
 
-// hold reads the body of a request whole before it is passed on. An API server may answer before the
-// transport has seen the end of the body; the server here takes the body away when the answer
-// begins, and the transport would cut the answer off.
+// hold reads the whole body of a request before it is forwarded. An API server may respond before the transport
+// has seen the end of the body. The proxy's HTTP server closes the body when the response begins, and the
+// transport would then cut off the response.
 func hold(r *http.Request) error {
 	if r.ContentLength <= 0 {
 		return nil

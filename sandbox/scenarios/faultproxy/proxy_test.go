@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// start puts a proxy in front of handler.
+// start starts a proxy in front of handler.
 func start(t *testing.T, handler http.HandlerFunc) *Proxy {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -40,7 +40,7 @@ func send(t *testing.T, method, url string) (int, string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Close = true // a client that reuses connections repeats a request whose connection is cut
+	request.Close = true // a client that reuses connections retries a request if its connection is cut
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, "", err
@@ -50,8 +50,8 @@ func send(t *testing.T, method, url string) (int, string, error) {
 	return response.StatusCode, string(body), err
 }
 
-// readsLate is a transport that reads the body of a request when the channel is closed, which is
-// after its answer has begun, and cuts the answer off if it cannot.
+// readsLate is a transport that reads the request body only when the channel is closed, which is after the
+// response has begun. If it cannot read the body, it cuts off the response.
 type readsLate chan struct{}
 
 func (late readsLate) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// Request is one request as it arrived at the proxy, and how it went.
+// Request is a request as it arrived at the proxy, and its result.
 type Request struct {
 	// Index counts all requests in order of arrival, from 1.
 	Index int
-	// Write counts the requests that write, in order of arrival, from 1; zero for one that only
-	// reads.
+	// Write counts the requests that write, in order of arrival, from 1. It is zero for requests that only
+	// read.
 	Write int
-	// Verb is Kubernetes' own: get, list, watch, create, update, patch, delete or deletecollection.
+	// Verb is the Kubernetes verb: get, list, watch, create, update, patch, delete or deletecollection.
 	Verb string
-	// Resource is the plural name; with a subresource it is "pods/portforward". Empty for paths
-	// such as /version.
+	// Resource is the plural name, with a subresource as in "pods/portforward". It is empty for paths such as
+	// /version.
 	Resource  string
 	Namespace string
 	Name      string
-	// Path and query as sent.
+	// Path is the path with the query, as sent.
 	Path string
-	// Status is what the API server answered; zero if the request never reached it.
+	// Status is the API server's status code, or zero if the request never reached it.
 	Status int
 }
 
@@ -36,7 +36,7 @@ func (r Request) String() string {
 	return fmt.Sprintf("%3d%s %s %s -> %d", r.Index, write, r.Verb, r.Path, r.Status)
 }
 
-// parse reads what the path of r says by the conventions of the Kubernetes API.
+// parse interprets the path of r by the conventions of the Kubernetes API.
 func parse(r *http.Request) Request {
 	request := Request{Path: r.URL.RequestURI()}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -90,8 +90,8 @@ func verb(r *http.Request, named bool) string {
 	return "list"
 }
 
-// mutates reports whether the request writes: connections into pods and questions about rights are
-// POSTs, and write nothing.
+// mutates reports whether the request writes. Connections into pods and access reviews are POST requests, but
+// do not write.
 func (r Request) mutates(group string) bool {
 	if !slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb) {
 		return false
