@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testAdmissionRewritesTemplate: an admission policy sets other resources in the template of the pods. It is reported,
-// a lost member is replaced, no pod is restarted for it, and the template is applied no more than needed.
+// testAdmissionRewritesTemplate: an admission policy changes resources in the pod template. Quorate reports it,
+// still replaces a lost member, restarts no pod because of the change, and applies the template no more often
+// than needed.
 func testAdmissionRewritesTemplate(t *testing.T, w *world) {
 	w.rewriteLimits()
 	set := w.objects.Resource(statefulSets).Namespace(w.namespace)
@@ -53,8 +54,8 @@ func testAdmissionRewritesTemplate(t *testing.T, w *world) {
 	}
 }
 
-// rewriteLimits has an admission policy rewrite the limits of containers in the StatefulSets of the namespace, and
-// returns once it does.
+// rewriteLimits creates an admission policy that changes the limits of containers in the namespace's
+// StatefulSets, and returns once the policy takes effect.
 func (w *world) rewriteLimits() {
 	w.t.Helper()
 	fail, never := admissionv1.Fail, admissionv1.NeverReinvocationPolicy

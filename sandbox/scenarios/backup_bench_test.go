@@ -30,14 +30,14 @@ const (
 	benchDatabase = 1 << 30
 	benchValue    = 256 << 10
 	benchBackups  = 10_000
-	// byHand is what people call a snapshot that they store themselves.
+	// byHand is the key of a snapshot that is stored manually.
 	byHand = "by-hand/snapshot.db"
 )
 
-// BenchmarkBackup measures a backup of 1 GiB to an S3 store, proven, compressed and uploaded, beside
-// etcdctl's snapshot to a file, which does none of that, and beside etcdctl's with etcdutl's check and a bare upload;
-// what it costs those who write meanwhile; a restore beside a download, etcdutl's check and etcdutl's restore; and
-// a drill.
+// BenchmarkBackup measures a backup of 1 GiB to an S3 store, with verification, compression and upload. It
+// compares it to etcdctl's snapshot to a file, which does none of these, and to etcdctl's snapshot with
+// etcdutl's check and a plain upload. It also measures the latency of concurrent writes, a restore (compared to
+// a download with etcdutl's check and restore), and a drill.
 func BenchmarkBackup(b *testing.B) {
 	tools := filepath.Join(binary("tools"), "etcd-"+modern)
 	peer := "http://" + freeAddress()
@@ -76,11 +76,11 @@ func BenchmarkBackup(b *testing.B) {
 	figure("drill_seconds_per_gib", drill.took.Seconds(), "s")
 }
 
-// benchPatience is how long people wait for a list of many backups, or for a few of them to be pruned.
+// benchPatience is the maximum acceptable time to list many backups, or to prune a few.
 const benchPatience = 10 * time.Second
 
-// BenchmarkBackups measures listing and pruning of many stored backups, of which a dry run and a real one delete the
-// same ones.
+// BenchmarkBackups measures listing and pruning of many stored backups. A dry run and a real run must select
+// the same backups.
 func BenchmarkBackups(b *testing.B) {
 	peer := "http://" + freeAddress()
 	c := startEtcd(b, filepath.Join(b.TempDir(), "data"), "r", peer, "--initial-cluster=r="+peer, "--initial-advertise-peer-urls="+peer)
@@ -103,7 +103,7 @@ func BenchmarkBackups(b *testing.B) {
 	}
 }
 
-// fillEtcd writes what compresses about as well as what Kubernetes writes.
+// fillEtcd writes data that compresses about as well as Kubernetes objects.
 func fillEtcd(b testing.TB, c *clientv3.Client) {
 	b.Helper()
 	chance := rand.NewChaCha8([32]byte{1})
@@ -117,7 +117,7 @@ func fillEtcd(b testing.TB, c *clientv3.Client) {
 	}
 }
 
-// writes returns the 99th percentile of the time that single writes take while something is done.
+// writes returns the 99th percentile of write latency while do runs.
 func writes(c *clientv3.Client, do func()) time.Duration {
 	var ended atomic.Bool
 	ctx, cancel := context.WithCancel(context.Background())
@@ -139,10 +139,10 @@ func writes(c *clientv3.Client, do func()) time.Duration {
 	return percentile(all, 99)
 }
 
-// usage is what a command took.
+// usage is the time and memory that a command used.
 type usage struct {
 	took time.Duration
-	peak int64 // bytes of memory that are no file's, of all its processes at a time
+	peak int64 // peak of the anonymous memory, in bytes, of all its processes together
 }
 
 // measured runs a command that must succeed.
@@ -173,7 +173,7 @@ func measured(b testing.TB, environment []string, program string, args ...string
 	}
 }
 
-// upload stores a file as it is, as people do by hand, and returns how long that took.
+// upload stores a file unchanged, as a manual upload would, and returns how long that took.
 func (s s3Server) upload(b testing.TB, path string) time.Duration {
 	b.Helper()
 	file, err := os.Open(path)
@@ -188,7 +188,7 @@ func (s s3Server) upload(b testing.TB, path string) time.Duration {
 	return time.Since(start)
 }
 
-// download reads back what upload has stored, and returns how long that took.
+// download reads back the object that upload stored, and returns how long that took.
 func (s s3Server) download(b testing.TB, path string) time.Duration {
 	b.Helper()
 	client, start := s.client(b), time.Now()
@@ -210,7 +210,7 @@ func (s s3Server) download(b testing.TB, path string) time.Duration {
 	return time.Since(start)
 }
 
-// multiply stores the one backup in the store many times over, a minute apart, as long ago.
+// multiply stores copies of the only backup in the store, with times one minute apart, going back in time.
 func (s s3Server) multiply(b *testing.B, times int) {
 	b.Helper()
 	client := s.client(b)
@@ -276,7 +276,7 @@ func (s s3Server) client(b testing.TB) *awss3.Client {
 	})
 }
 
-// percentile is the value that so many of a hundred do not exceed.
+// percentile returns the given percentile of values.
 func percentile(values []time.Duration, of int) time.Duration {
 	slices.Sort(values)
 	return values[min(len(values)-1, len(values)*of/100)]

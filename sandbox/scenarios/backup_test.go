@@ -19,12 +19,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// bumped is by how much a restore raises the revision.
+// bumped is the amount by which a restore raises the revision.
 const bumped = 1_000_000_000
 
-// TestBackup backs up a cluster by hand while applications write, to an S3 store and to a file, and starts
-// etcd with what is restored of it: all that was acknowledged until the backup's revision is there, and
-// nothing else.
+// TestBackup backs up a cluster manually while applications write, to an S3 store and to a file, and starts
+// etcd from the restored data. It must contain every write that was acknowledged up to the backup's revision,
+// and nothing else.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -74,7 +74,7 @@ func TestBackup(t *testing.T) {
 	requireRestored(t, restored, manifest.Snapshot.Revision)
 	load.requireUntil(restored, manifest.Snapshot.Revision)
 
-	// With authentication on, passes may still do it, and nobody else.
+	// With authentication on, passes may still take backups, and other users may not.
 	w.enableAuth()
 	file := filepath.Join(t.TempDir(), "a.db")
 	if r := s3.quorate(w, "backup", "a", "--to", file).requireCode(t, exitDone); !r.says("the same data as ") {
@@ -84,7 +84,7 @@ func TestBackup(t *testing.T) {
 	if r := s3.quorate(w, "backups", "drill", cluster, "--from", s3.url, "--etcd", etcd).requireCode(t, exitDone); !r.says("holds the data that were backed up") {
 		t.Errorf("%s", r)
 	}
-	// A cluster without a quorum has nothing that could be relied on.
+	// Without quorum, a cluster has no data that can be relied on.
 	w.kubectl("--namespace", w.namespace, "scale", "statefulset", "a", "--replicas=1")
 	w.waitForPods("a", 1)
 	r := s3.quorate(w, "backup", "a", "--to", filepath.Join(t.TempDir(), "b.db")).requireCode(t, exitError)
@@ -93,7 +93,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// requireRestored wants what was acknowledged, at a revision that no client has seen.
+// requireRestored requires all acknowledged data, at a revision that no client has seen.
 func requireRestored(t *testing.T, c *clientv3.Client, revision int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -110,7 +110,7 @@ func requireRestored(t *testing.T, c *clientv3.Client, revision int64) {
 			t.Errorf("%s is %q", kv.Key, kv.Value)
 		}
 	}
-	// Whoever watched the cluster that was has to list again, and does not miss anything in silence.
+	// Clients that watched the previous cluster must list again, so that they do not silently miss changes.
 	answer := <-c.Watch(ctx, "app/", clientv3.WithPrefix(), clientv3.WithRev(revision))
 	if answer.CompactRevision == 0 {
 		t.Errorf("a watch from before goes on: %+v", answer)
@@ -120,7 +120,7 @@ func requireRestored(t *testing.T, c *clientv3.Client, revision int64) {
 	}
 }
 
-// startEtcd starts etcd with a data directory, on this machine alone.
+// startEtcd starts etcd with a data directory, on this machine only.
 func startEtcd(t testing.TB, dir, name, peer string, flags ...string) *clientv3.Client {
 	t.Helper()
 	client := "http://" + freeAddress()
@@ -142,11 +142,11 @@ func startEtcd(t testing.TB, dir, name, peer string, flags ...string) *clientv3.
 // s3Server is an S3 store on this machine, with one bucket.
 type s3Server struct {
 	endpoint, url, ca string
-	// dial connects to it, where this machine's network does not.
+	// dial connects to the store if it is outside this machine's network.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// serveS3 serves a directory by S3's protocol, with TLS.
+// serveS3 serves a directory over the S3 protocol, with TLS.
 func serveS3(t testing.TB) s3Server {
 	t.Helper()
 	dir := t.TempDir()
@@ -164,7 +164,7 @@ func serveS3(t testing.TB) s3Server {
 	return s3Server{endpoint: "https://" + address, url: "s3://" + s3Bucket + "/etcd", ca: cert}
 }
 
-// s3Args are those of the program that serves a directory, in which there is a bucket from then on.
+// s3Args creates the bucket in a directory and returns the arguments of the program that serves it.
 func s3Args(t testing.TB, dir, cert, key, address string) []string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Join(dir, "data", s3Bucket), 0o700); err != nil {
@@ -173,12 +173,12 @@ func s3Args(t testing.TB, dir, cert, key, address string) []string {
 	return []string{"-cert", cert, "-key", key, dir, address}
 }
 
-// startS3 starts that program, and returns what ends it.
+// startS3 starts that program and returns a function that stops it.
 func startS3(t testing.TB, server *exec.Cmd) (stop func()) {
 	t.Helper()
 	server.Env = append(os.Environ(), s3Server{}.environment()...)
 	server.Stderr = os.Stderr
-	stdin, err := server.StdinPipe() // it ends when this closes, also if the test is killed
+	stdin, err := server.StdinPipe() // the server ends when this closes, even if the test is killed
 	if err == nil {
 		err = server.Start()
 	}
@@ -204,7 +204,7 @@ func writePair(t testing.TB, dir string, pair tls.Certificate) (cert, key string
 	return cert, key
 }
 
-// quorate runs a command of quorate that may use the store, with what it needs for that.
+// quorate runs a quorate command that may use the store, with the necessary flags and credentials.
 func (s s3Server) quorate(w *world, args ...string) result {
 	w.t.Helper()
 	if args[0] == "backup" {

@@ -16,13 +16,13 @@ import (
 
 const benchRuns = 5
 
-// figure prints one measured value.
+// figure prints a measured value.
 func figure(name string, value float64, unit string) {
 	fmt.Printf("figure %s %.3g %s\n", name, value, unit)
 }
 
-// BenchmarkFounding measures the time from a git push to three healthy voters, and beside it, run
-// by run, the time from the apply of a bare StatefulSet of etcd with volumes and without TLS.
+// BenchmarkFounding measures the time from a git push to three healthy voters and, in the same run, the time
+// from applying a bare StatefulSet of etcd with volumes and without TLS.
 func BenchmarkFounding(b *testing.B) {
 	var quorate, converged, bare, peak []float64
 	for range benchRuns {
@@ -51,7 +51,7 @@ func BenchmarkFounding(b *testing.B) {
 	figure("founding_memory", slices.Max(peak), "MiB")
 }
 
-// BenchmarkQuietPass measures what a pass costs that finds nothing to do.
+// BenchmarkQuietPass measures the cost of a pass that finds nothing to do.
 func BenchmarkQuietPass(b *testing.B) {
 	w := newWorld(b)
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
@@ -81,8 +81,8 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// untilVoting waits until each of a-0, a-1 and a-2 answers as a voter that knows the leader, and
-// returns the time since start.
+// untilVoting waits until each of a-0, a-1 and a-2 responds as a voter that knows the leader, and returns the
+// time since start.
 func (w *world) untilVoting(start time.Time) time.Duration {
 	w.t.Helper()
 	errs := make([]error, 3)
@@ -122,7 +122,7 @@ func (w *world) votes(cluster string, ordinal int) error {
 	return nil
 }
 
-// bareThree is what one writes by hand: a headless service and a StatefulSet of three, with volumes and
+// bareThree is a typical hand-written setup: a headless Service and a StatefulSet of three, with volumes and
 // without TLS.
 const bareThree = `
 apiVersion: v1
@@ -161,7 +161,7 @@ spec:
     spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 8Gi}}}
 `
 
-// apply makes a Service and a StatefulSet.
+// apply creates the objects in text, a Service and a StatefulSet.
 func (w *world) apply(text string) {
 	w.t.Helper()
 	for i, document := range strings.Split(text, "\n---\n") {
@@ -179,8 +179,8 @@ func (w *world) apply(text string) {
 	}
 }
 
-// deleteAll ends the namespace and waits until nothing of it is left, so that its end does not disturb the next run: the
-// controllers of Kubernetes are busy with it for seconds after its last pod.
+// deleteAll deletes the namespace and waits until it is gone, so that its deletion does not disturb the next
+// run: Kubernetes' controllers are busy with it for seconds after its last pod.
 func (w *world) deleteAll() {
 	w.t.Helper()
 	w.leave()

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testCarriedOver: certificates as they were when applications were etcd's superuser and Quorate
-// had none of its own. Both get theirs without a pod being restarted; where authentication is on,
-// applications stay what they are until a person says otherwise.
+// testCarriedOver: certificates are as they were when applications were etcd's superuser and Quorate had none
+// of its own. Both get their own without a pod being restarted. With authentication on, applications keep their
+// identity until an administrator changes it.
 func testCarriedOver(t *testing.T, w *world) {
 	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
 	application := w.member("a", 0)
@@ -59,7 +59,7 @@ func testCarriedOver(t *testing.T, w *world) {
 	}
 }
 
-// asBefore puts certificates into the Secrets as they were once.
+// asBefore replaces the certificates in the Secrets with ones of the former kind.
 func (w *world) asBefore() {
 	w.t.Helper()
 	ca := w.secretData("a-ca")
@@ -83,8 +83,7 @@ func (w *world) requireUser(secret, want string) {
 	}
 }
 
-// enableAuth turns authentication on, with a user for applications who may do as they please below
-// app/.
+// enableAuth enables authentication, with a user for applications that has full access below app/.
 func (w *world) enableAuth() {
 	w.t.Helper()
 	nobody := &clientv3.UserAddOptions{NoPassword: true}
@@ -117,7 +116,7 @@ func (w *world) enableAuth() {
 	}
 }
 
-// auth changes who may do what, as etcd's superuser.
+// auth changes users and roles as etcd's superuser.
 func (w *world) auth(change func(context.Context, clientv3.Auth) error) {
 	w.t.Helper()
 	m := w.memberAs("a-quorate-tls", "a", 0)

@@ -18,8 +18,8 @@ import (
 
 var leafSecrets = []string{"a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}
 
-// testCAChanged: somebody puts another valid CA into the Secret. Members and applications go on
-// with the one that they know; once that is back, all is as it was.
+// testCAChanged: the CA in the Secret is replaced with another valid CA. Members and applications keep using
+// the CA that they know. Once it is restored, everything is as before.
 func testCAChanged(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	own, leaves := w.secretData("a-ca"), w.leafData()
@@ -49,8 +49,8 @@ func testCAChanged(t *testing.T, w *world) {
 	w.requireCondition("a", "CertificatesValid", "True", "Valid")
 }
 
-// testWornCertificates: a certificate that is about to expire is reissued on a broken declaration,
-// and told of while the cluster is suspended.
+// testWornCertificates: a certificate that is about to expire is reissued even if the declaration is invalid,
+// and reported while the cluster is suspended.
 func testWornCertificates(t *testing.T, w *world) {
 	w.wear("a-server-tls")
 	worn, objects := w.leafData(), w.snapshot()
@@ -87,8 +87,8 @@ func testWornCertificates(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testCAExpired: the CA expires. What the message says is the way out: all pods are stopped, and
-// come back on their data with new certificates.
+// testCAExpired: the CA expires. The instruction in the message works: all pods are stopped, and start again
+// from their data with new certificates.
 func testCAExpired(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("expired", "not the data")
@@ -137,7 +137,7 @@ func (w *world) leafData() map[string]map[string][]byte {
 	return data
 }
 
-// putSecret writes the data of a Secret over, as a person does.
+// putSecret overwrites the data of a Secret, as a user would.
 func (w *world) putSecret(name string, data map[string][]byte) {
 	w.t.Helper()
 	client := w.kube.CoreV1().Secrets(w.namespace)
@@ -151,7 +151,7 @@ func (w *world) putSecret(name string, data map[string][]byte) {
 	}
 }
 
-// wear puts a certificate of which little is left in the place of the one in a Secret.
+// wear replaces a certificate in a Secret with one that is about to expire.
 func (w *world) wear(name string) {
 	w.t.Helper()
 	data := maps.Clone(w.secretData(name))
@@ -159,7 +159,7 @@ func (w *world) wear(name string) {
 	w.putSecret(name, data)
 }
 
-// anotherCA is as valid as the cluster's own.
+// anotherCA returns a CA that is as valid as the cluster's own.
 func anotherCA(t testing.TB) map[string][]byte {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -183,8 +183,8 @@ func anotherCA(t testing.TB) map[string][]byte {
 	}
 }
 
-// reissue signs a certificate again, for the same key and for another time, that of the CA itself
-// included.
+// reissue signs a certificate again, for the same key and a different validity. It can also be the CA's own
+// certificate.
 func reissue(t testing.TB, ca map[string][]byte, certificate []byte, from, until time.Duration) []byte {
 	t.Helper()
 	return signAgain(t, ca, certificate, func(c *x509.Certificate) {
@@ -192,7 +192,7 @@ func reissue(t testing.TB, ca map[string][]byte, certificate []byte, from, until
 	})
 }
 
-// signAgain signs a certificate for the same key once more, with a change.
+// signAgain signs a certificate again for the same key, with a change.
 func signAgain(t testing.TB, ca map[string][]byte, certificate []byte, change func(*x509.Certificate)) []byte {
 	t.Helper()
 	issuer, template := parsed(t, ca["ca.crt"]), parsed(t, certificate)

@@ -13,20 +13,20 @@ import (
 // changeRuns is how often each change is measured.
 const changeRuns = 3
 
-// settling is left between two changes: etcd takes a member only when all others have been
+// settling is the pause between two changes: etcd accepts a new member only after all others have been
 // connected for five seconds.
 const settling = 6 * time.Second
 
-// change is one change of a running cluster of three or five.
+// change is a change of a running cluster of three or five.
 type change struct {
 	name string
-	// spec is what git declares; damage, if any, is what makes it necessary instead.
+	// spec is the declared spec. damage, if not nil, is the reason for the change instead.
 	spec   []string
 	damage func(*world)
-	// script does the same, knowing what there is to do: no tool can be faster.
+	// script makes the same change with prior knowledge of the steps: no tool can be faster.
 	script func(*script)
-	// members is how many there are in the end, and done whether it has come about, compared to
-	// what was before.
+	// members is the final number of members, and done reports whether the change is complete, compared to the
+	// state before it.
 	members int
 	done    func(before, now facts) bool
 }
@@ -43,10 +43,10 @@ var changes = []change{
 	},
 }
 
-// BenchmarkChanges measures changes of a running cluster under load, from the git push to the
-// moment when every member votes and nothing superfluous is left; and beside it, run by run, what a
-// script takes that knows what there is to do, on a cluster of its own. etcd sets its part: it
-// takes another member only when all voters have been connected for five seconds.
+// BenchmarkChanges measures changes of a running cluster under load, from the git push until every member votes
+// and nothing superfluous is left. In the same run, it measures a script that already knows the steps, on its
+// own cluster. etcd sets a lower bound: it accepts another member only after all voters have been connected for
+// five seconds.
 func BenchmarkChanges(b *testing.B) {
 	took, floor, pauses, failed := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}, map[string]float64{}
 	for range changeRuns {
@@ -79,8 +79,8 @@ func BenchmarkChanges(b *testing.B) {
 	}
 }
 
-// measure changes the cluster while applications write, and returns how long it takes, in seconds,
-// and how the writes fare.
+// measure changes the cluster while applications write. It returns how long the change takes, in seconds, and
+// how the writes fare.
 func (w *world) measure(c change, run func()) (float64, interruption) {
 	w.t.Helper()
 	time.Sleep(settling)
@@ -108,11 +108,11 @@ func (w *world) measure(c change, run func()) (float64, interruption) {
 	return seconds, writes.end()
 }
 
-// facts are what there is of a cluster.
+// facts are the UIDs of a cluster's pods and volumes.
 type facts struct{ pods, volumes map[string]string }
 
-// facts looks at cluster a; it is an error unless so many members, and no others, are voters that
-// answer and know a leader. Zero is any number.
+// facts observes cluster a. It returns an error unless etcd lists exactly this number of members, and all of
+// them are voters that respond and know a leader. 0 skips these checks.
 func (w *world) facts(members int) (facts, error) {
 	f := facts{w.podUIDs("a"), w.volumeUIDs("a")}
 	if members == 0 {
@@ -151,7 +151,7 @@ func votes(ctx context.Context, client *clientv3.Client, endpoint string) error 
 	return nil
 }
 
-// follower is the member with the highest ordinal that does not lead.
+// follower returns the follower with the highest ordinal.
 func (w *world) follower() string {
 	w.t.Helper()
 	if w.status("a").Leader == "a-2" {

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// TestTwoPassesAtOnce holds one pass in the middle of founding: another must say who acts and keep
-// its hands off. Then both end well.
+// TestTwoPassesAtOnce holds a pass in the middle of bootstrapping. A second pass must name the holder of the
+// lease and change nothing. Then both must succeed.
 func TestTwoPassesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -43,8 +43,8 @@ func TestTwoPassesAtOnce(t *testing.T) {
 	w.requireQuiet("a")
 }
 
-// TestManyPassesAtOnce starts several at the same moment; whoever wins, there is one cluster in the
-// end.
+// TestManyPassesAtOnce starts several passes at the same moment. Whichever wins, the result must be one
+// cluster.
 func TestManyPassesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -63,8 +63,8 @@ func TestManyPassesAtOnce(t *testing.T) {
 	w.requireQuiet("a")
 }
 
-// TestStalledPassWakesLate stops a pass in the middle of founding until another has taken its lease
-// and finished; what the first still does then must not hurt.
+// TestStalledPassWakesLate stops a pass in the middle of bootstrapping until another has taken its lease and
+// finished. Anything the first pass does afterwards must be harmless.
 func TestStalledPassWakesLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -89,9 +89,9 @@ func TestStalledPassWakesLate(t *testing.T) {
 	w.requireQuiet("a")
 }
 
-// TestLateWriteUndoesNothing stops a pass, and holds what it is about to write, until another has
-// taken its lease, put things right and added a member. What arrives then was for a StatefulSet
-// that is not so any more: the new member keeps its pod.
+// TestLateWriteUndoesNothing stops a pass and delays its next write until another pass has taken its lease,
+// repaired the cluster and added a member. The late write targets an outdated StatefulSet: the new member must
+// keep its pod.
 func TestLateWriteUndoesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -19,8 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testAllClaimsDeleted: somebody deletes the claims of all members while they serve. Each is
-// replaced when others have its data on volumes that stay.
+// testAllClaimsDeleted: the claims of all members are deleted while they serve. Each member is replaced once
+// other members have its data on volumes that are kept.
 func testAllClaimsDeleted(t *testing.T, w *world) {
 	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
 	w.member("a", 0).put("claims", "deleted")
@@ -34,7 +34,7 @@ func testAllClaimsDeleted(t *testing.T, w *world) {
 	w.requireReplacedVolumes(t, id, 3, volumes)
 }
 
-// TestDeletedClaimOfOne: the same with the only member.
+// TestDeletedClaimOfOne is the same for a cluster with one member.
 func TestDeletedClaimOfOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -47,7 +47,7 @@ func TestDeletedClaimOfOne(t *testing.T) {
 	w.requireReplacedVolumes(t, id, 1, volumes)
 }
 
-// requireReplacedVolumes fails unless the cluster is the same, on other volumes, with the data.
+// requireReplacedVolumes fails unless the cluster is the same, with its data on different volumes.
 func (w *world) requireReplacedVolumes(t *testing.T, id string, size int, volumes map[string]string) {
 	t.Helper()
 	if got := w.requireOneCluster("a", size); got != id {
@@ -63,8 +63,8 @@ func (w *world) requireReplacedVolumes(t *testing.T, id string, size int, volume
 	}
 }
 
-// TestForcedNewCluster: somebody forces a new cluster on one member, under the same cluster ID. The
-// volumes of the others are kept until git confirms that nobody needs them.
+// TestForcedNewCluster: a new cluster is forced on one member, with the same cluster ID. The volumes of the
+// other members are kept until git confirms that they are not needed.
 func TestForcedNewCluster(t *testing.T) {
 	t.Parallel()
 	w := runningCluster(t)
@@ -93,15 +93,15 @@ func TestForcedNewCluster(t *testing.T) {
 	}
 }
 
-// confirmMember says in git that the member which etcd lists has all that matters.
+// confirmMember confirms in git that the member that etcd lists has all the data that matters.
 func (w *world) confirmMember(name string, spec ...string) {
 	w.t.Helper()
 	confirmation := fmt.Sprintf("name: a\n  annotations:\n    etcd.quorate.dev/confirm-members: %q", w.memberIDs("a")[name])
 	w.repository.push(map[string]string{"a.yaml": strings.Replace(declaration("a", modern, spec...), "name: a", confirmation, 1)})
 }
 
-// forceNewCluster starts etcd on the data of a member that does not run, as somebody who recovers a
-// cluster by hand does, until it leads alone.
+// forceNewCluster starts etcd on the data of a stopped member, as in a manual recovery, until it is the only
+// member and leads.
 func (w *world) forceNewCluster(ordinal int) {
 	w.t.Helper()
 	dir, err := w.dataDir(ordinal)
@@ -126,7 +126,7 @@ func (w *world) forceNewCluster(ordinal int) {
 	}
 }
 
-// chownLike gives a directory and all in it to the owner of another.
+// chownLike changes the owner of a directory and its contents to the owner of another.
 func chownLike(dir string, owner fs.FileInfo) error {
 	stat := owner.Sys().(*syscall.Stat_t)
 	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -137,8 +137,8 @@ func chownLike(dir string, owner fs.FileInfo) error {
 	})
 }
 
-// freeAddress is HOST:PORT for a server that is yet to start: an address of loopback that, by chance, is its own, with
-// a port that no connection goes out from.
+// freeAddress returns HOST:PORT for a server that is started later. The random loopback address is probably
+// unused, and the port is not an ephemeral port.
 func freeAddress() string {
 	return fmt.Sprintf("127.%d.%d.%d:%d", 1+mathrand.IntN(254), mathrand.IntN(256), 1+mathrand.IntN(254), 12379)
 }
@@ -158,8 +158,8 @@ func leadsAlone(ctx context.Context, endpoint string) error {
 	return err
 }
 
-// TestRestoredAPIServer: Kubernetes is as it was before the cluster grew, as after its own etcd was
-// restored from a backup. etcd lists a member whose pod, volume and record are gone.
+// TestRestoredAPIServer: Kubernetes is in the state before the cluster grew, as after its own etcd was restored
+// from a backup. etcd lists a member without a pod, volume and record.
 func TestRestoredAPIServer(t *testing.T) {
 	t.Parallel()
 	w := runningCluster(t)

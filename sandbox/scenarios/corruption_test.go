@@ -14,18 +14,19 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// checking has the leader compare the members' data every few seconds.
+// checking makes the leader compare the members' data every few seconds.
 const checking = "etcd: {options: {corrupt-check-time: 2s}}"
 
-// rightValue is what applications have put, and wrongValue what a member has made of it.
+// rightValue is the value that applications have put, and wrongValue the value that corruption replaces it
+// with.
 const (
 	rightValue = "what applications have put here"
 	wrongValue = "what nobody has ever put herein"
 )
 
-// TestDifferingData changes a value in the database of members that run, so that they serve on with
-// other data, and lets etcd's own check find it. Whomever etcd blames, it is a strict majority that
-// says whose data are wrong, and where there is none, a person.
+// TestDifferingData changes a value in the database of running members, so that they keep serving with
+// different data, and lets etcd's own check find it. Regardless of the member that etcd blames, a strict
+// majority decides which data is wrong. Without a strict majority, manual action is required.
 func TestDifferingData(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -44,8 +45,7 @@ func TestDifferingData(t *testing.T) {
 	}
 }
 
-// putPrecious puts the value, and then so much more that etcd has no reason to touch its page
-// again.
+// putPrecious puts the value, and then enough other data that etcd has no reason to touch its page again.
 func (w *world) putPrecious() {
 	w.t.Helper()
 	m := w.member("a", 0)
@@ -61,9 +61,9 @@ func (w *world) putPrecious() {
 	}
 }
 
-// testStoppedMember: nobody has noticed that the leader's data are wrong, until a good member
-// restarts, and does not start. It is kept. A person takes out the leader's data, and all is well
-// again. From then on, the leader checks the others.
+// testStoppedMember: the leader's data is wrong, which goes unnoticed until a member with the right data
+// restarts and refuses to start. That member is kept. Once the leader's data is removed manually, the cluster
+// recovers. From then on, the leader checks the other members.
 func testStoppedMember(t *testing.T, w *world) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
 	wrong, good := w.status("a").Leader, w.follower()
@@ -90,7 +90,7 @@ func testStoppedMember(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testDifferingMember: one of three has other data. It is replaced, and only it, by a member with
+// testDifferingMember: one of three members has different data. It is replaced, and only it, by a member with
 // the right data.
 func testDifferingMember(t *testing.T, w *world, pod string) {
 	w.requireReplaced(t, pod, func() {
@@ -101,14 +101,14 @@ func testDifferingMember(t *testing.T, w *world, pod string) {
 	w.requireRight(3)
 }
 
-// testOneOfTwoDiffers: nobody can say which of two is wrong, so nothing is changed until a person
-// does. Whom the person removes is half of the cluster: its data are kept until git confirms that
-// the other's are right.
+// testOneOfTwoDiffers: with two members, it cannot be decided which one is wrong, so nothing is changed until
+// one is removed manually. The removed member is half of the cluster: its data is kept until git confirms that
+// the other member's data is right.
 func testOneOfTwoDiffers(t *testing.T, w *world) {
 	w.declare(modern, "replicas: 2", checking)
 	w.converge()
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
-	pod, other := "a-1", "a-0" // not the one that leads: etcd blames whoever does not
+	pod, other := "a-1", "a-0" // pod is a follower: etcd blames followers
 	if w.status("a").Leader == pod {
 		pod, other = other, pod
 	}
@@ -123,7 +123,7 @@ func testOneOfTwoDiffers(t *testing.T, w *world) {
 	w.requireSame(members, volumes, "")
 
 	w.removeByHand(pod)
-	w.run("--until-converged", "--timeout", "60s").requireCode(t, exitBlocked).requireRule(t, "a", "MembersMissing") // once the other one answers again
+	w.run("--until-converged", "--timeout", "60s").requireCode(t, exitBlocked).requireRule(t, "a", "MembersMissing") // once the other member responds again
 	if now := w.volumeUIDs("a"); !maps.Equal(volumes, now) {
 		t.Fatalf("volumes before %v, after %v", volumes, now)
 	}
@@ -132,7 +132,7 @@ func testOneOfTwoDiffers(t *testing.T, w *world) {
 	w.requireRight(2)
 }
 
-// removeByHand takes a member out, as somebody does with etcdctl.
+// removeByHand removes a member manually, as with etcdctl.
 func (w *world) removeByHand(pod string) {
 	w.t.Helper()
 	for ordinal := range 2 {
@@ -157,7 +157,7 @@ func (w *world) removeByHand(pod string) {
 	}
 }
 
-// untilBlamed waits until etcd has found that data differ, and returns whom it blames.
+// untilBlamed waits until etcd has found a difference, and returns the members that it blames.
 func (w *world) untilBlamed() string {
 	w.t.Helper()
 	var blamed string
@@ -186,7 +186,7 @@ func (w *world) untilBlamed() string {
 	return blamed
 }
 
-// requireRight fails unless every member reads what was put.
+// requireRight fails unless every member reads the value that was put.
 func (w *world) requireRight(members int) {
 	w.t.Helper()
 	for ordinal := range members {
@@ -200,9 +200,9 @@ func (w *world) requireRight(members int) {
 	}
 }
 
-// changeValue changes the value in the database of a member that runs, wherever it stands. bbolt
-// has no checksums but those of its two roots, and reads through the page cache, so etcd finds the
-// other value there, and nothing wrong.
+// changeValue changes all copies of the value in the database of a running member. bbolt has checksums only for
+// its two meta pages and reads through the page cache, so etcd reads the changed value without noticing an
+// error.
 func (w *world) changeValue(pod string) {
 	w.t.Helper()
 	var ordinal int
@@ -228,7 +228,7 @@ func (w *world) changeValue(pod string) {
 	})
 }
 
-// overwrite changes the value wherever it stands in a database, while its owner is stopped.
+// overwrite changes all copies of the value in a database while its owner is stopped.
 func (w *world) overwrite(pod, path string) error {
 	w.signal(pod, syscall.SIGSTOP)
 	defer w.signal(pod, syscall.SIGCONT)

@@ -12,15 +12,15 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// stage is one operation on cluster a. It begins where the one before it has ended; the first,
-// where the last has.
+// stage is one operation on cluster a. It begins in the state in which the previous stage ended. The first
+// stage begins where the last ended.
 type stage struct {
 	name string
-	// spec is what git declares for it.
+	// spec is the declared spec.
 	spec []string
-	// damage, if any, is done to the cluster before quorate runs.
+	// damage, if not nil, is done to the cluster before quorate runs.
 	damage func(*world)
-	// members and volumes are how many there are in the end.
+	// members and volumes are the final numbers.
 	members, volumes int
 }
 
@@ -48,9 +48,9 @@ var (
 	}
 )
 
-// TestCrashAtEveryWrite kills quorate right after each write of each operation in turn, those that
-// change etcd itself included. The next run must end where an undisturbed one does. Clusters are
-// without TLS, so that what etcd is asked can be seen.
+// TestCrashAtEveryWrite kills quorate right after each write of each operation in turn, including calls that
+// change etcd. The next run must end in the same state as an undisturbed run. The clusters have no TLS, so that
+// the proxy can see calls to etcd.
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	for name, stages := range map[string][]stage{"Resize": resizing, "Roll": rolling, "Replace": replacing, "Stop": stopping, "Delete": deleting} {
@@ -64,8 +64,8 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	}
 }
 
-// TestEtcdCallsFail cuts the connection to etcd at each call that changes it, before it has its
-// effect and after. The same run must go on to where an undisturbed one ends.
+// TestEtcdCallsFail cuts the connection to etcd at each call that changes it, before and after the call takes
+// effect. The same run must continue to the end state of an undisturbed run.
 func TestEtcdCallsFail(t *testing.T) {
 	t.Parallel()
 	ofEtcd := func(w write) bool { return strings.HasPrefix(w.what, "call etcd") }
@@ -85,8 +85,8 @@ func TestEtcdCallsFail(t *testing.T) {
 	}
 }
 
-// testBroken takes one cluster through the stages: first undisturbed, and then again and again
-// until each of the chosen writes of each stage has been broken once.
+// testBroken takes a cluster through the stages, first undisturbed, and then repeatedly until each of the
+// chosen writes of each stage has been broken once.
 func testBroken(t *testing.T, stages []stage, chosen func(write) bool, run func(*world, *faultproxy.Proxy, write)) {
 	w, want, points := undisturbed(t, stages)
 	for round, left := 0, true; left; round++ {
@@ -108,15 +108,14 @@ func testBroken(t *testing.T, stages []stage, chosen func(write) bool, run func(
 					t.Errorf("not like an undisturbed cluster: %s", wrong)
 				}
 			})
-			if !ok { // what is wrong with this cluster must not be told again and again
+			if !ok { // do not report this cluster's failure again and again
 				w = w.clusterAfter(t, stages[:i+1])
 			}
 		}
 	}
 }
 
-// undisturbed takes a new cluster through the stages, and returns what each ends with and writes on
-// the way.
+// undisturbed takes a new cluster through the stages, and returns the final state and the writes of each.
 func undisturbed(t *testing.T, stages []stage) (w *world, want []map[string]string, points [][]write) {
 	t.Helper()
 	w = newWorld(t)
@@ -133,14 +132,14 @@ func undisturbed(t *testing.T, stages []stage) (w *world, want []map[string]stri
 	return w, want, points
 }
 
-// clusterBefore founds a cluster as the last of the stages leaves it.
+// clusterBefore bootstraps a cluster in the final state of the last stage.
 func (w *world) clusterBefore(stages []stage) {
 	w.t.Helper()
 	w.declare(modern, stages[len(stages)-1].spec...)
 	w.converge()
 }
 
-// clusterAfter founds another cluster and takes it through these stages.
+// clusterAfter bootstraps another cluster and takes it through these stages.
 func (w *world) clusterAfter(t *testing.T, stages []stage) *world {
 	t.Helper()
 	w = newWorld(t)
@@ -161,7 +160,7 @@ func (s stage) begin(w *world) {
 	w.declare(modern, s.spec...)
 }
 
-// requireEnd fails unless the stage has come to its end.
+// requireEnd fails unless the stage has reached its end state.
 func (s stage) requireEnd(w *world) {
 	w.t.Helper()
 	if s.members > 0 {
@@ -175,7 +174,7 @@ func (s stage) requireEnd(w *world) {
 	})
 }
 
-// newEtcdProxy starts a proxy that sees calls to etcd as well.
+// newEtcdProxy starts a proxy that also sees calls to etcd.
 func (w *world) newEtcdProxy() *faultproxy.Proxy {
 	w.t.Helper()
 	proxy := w.newProxy()
@@ -183,7 +182,7 @@ func (w *world) newEtcdProxy() *faultproxy.Proxy {
 	return proxy
 }
 
-// loseVolume deletes the volume of a pod, which takes that the pod is deleted.
+// loseVolume deletes the volume of a pod, and the pod, which otherwise blocks the deletion.
 func (w *world) loseVolume(pod string) {
 	w.t.Helper()
 	if err := w.kube.CoreV1().PersistentVolumeClaims(w.namespace).Delete(w.ctx(), "data-"+pod, metav1.DeleteOptions{}); err != nil {
@@ -192,8 +191,8 @@ func (w *world) loseVolume(pod string) {
 	w.deletePod(pod)
 }
 
-// emptyVolumes loses the volumes of pods and waits until Kubernetes has put new pods on new ones:
-// from then on, what quorate does to put it right does not depend on when it looks.
+// emptyVolumes deletes the volumes of pods and waits until Kubernetes has created new pods on new volumes. From
+// then on, quorate's repair does not depend on timing.
 func (w *world) emptyVolumes(pods ...string) {
 	w.t.Helper()
 	volumesBefore, podsBefore := w.volumeUIDs("a"), w.podUIDs("a")

@@ -18,9 +18,9 @@ const (
 	deployedImage   = "quorate.dev/quorate:scenario"
 )
 
-// TestDeploy applies deploy/base as docs/how-to/cronjob.md says, with quorate's own image, and lets
-// the CronJob's Job found a cluster that is declared on a git server in the network of the cluster:
-// with the rights of its service account, and asking etcd by the pod network.
+// TestDeploy applies deploy/base as described in docs/how-to/cronjob.md, with quorate's own image. The
+// CronJob's Job must bootstrap a cluster declared on a git server in the cluster's network, with the rights of
+// its service account, and with access to etcd over the pod network.
 func TestDeploy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -45,7 +45,7 @@ func TestDeploy(t *testing.T) {
 	w.changeModes(url)
 }
 
-// installed installs something or uninstalls it, and returns what quorate prints.
+// installed runs quorate install or uninstall, and returns its output.
 func (w *world) installed(args ...string) string {
 	w.t.Helper()
 	command := exec.Command(binary("quorate"), append([]string{args[0], "--kubeconfig", w.kubeconfig}, args[1:]...)...)
@@ -56,9 +56,8 @@ func (w *world) installed(args ...string) string {
 	return string(out)
 }
 
-// deploy applies an overlay of deploy/base: the CronJob is suspended, so that only Jobs made from
-// it run, and looks at the namespace of the test only, since other tests have their clusters beside
-// it.
+// deploy applies an overlay of deploy/base. The CronJob is suspended, so that only manually created Jobs run.
+// It processes only the test's namespace, because other tests have clusters at the same time.
 func (w *world) deploy(source string) {
 	w.t.Helper()
 	if err := w.command("load", deployedImage+"="+binary("quorate")); err != nil {
@@ -68,7 +67,7 @@ func (w *world) deploy(source string) {
 	w.t.Cleanup(func() { w.kubectl("delete", "namespace", systemNamespace) })
 }
 
-// applyOverlay applies the overlay with a component of deploy, if it is not empty.
+// applyOverlay applies the overlay, with a component of deploy if it is not empty.
 func (w *world) applyOverlay(source, component string) {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -98,14 +97,14 @@ patches:
 	w.kubectl("apply", "--kustomize", dir)
 }
 
-// runJob makes a Job from the CronJob, waits for its success and returns its log.
+// runJob creates a Job from the CronJob, waits for its success and returns its log.
 func (w *world) runJob(name string) string {
 	w.t.Helper()
 	w.kubectl("--namespace", systemNamespace, "create", "job", name, "--from=cronjob/quorate")
 	return w.outcomeOf(name)
 }
 
-// outcomeOf waits for the success of a Job and returns its log.
+// outcomeOf waits for a Job to succeed and returns its log.
 func (w *world) outcomeOf(name string) string {
 	w.t.Helper()
 	jobs := w.kube.BatchV1().Jobs(systemNamespace)
@@ -132,7 +131,7 @@ func (w *world) outcomeOf(name string) string {
 
 func succeeded(job *batchv1.Job) bool { return job.Status.Succeeded > 0 && job.Status.Failed == 0 }
 
-// kubectl runs kubectl in the place of a pod and returns what it prints.
+// kubectl runs kubectl inside the sandbox's network and returns its output.
 func (w *world) kubectl(args ...string) string {
 	w.t.Helper()
 	out, err := w.tryKubectl(args...)
@@ -147,13 +146,12 @@ func (w *world) tryKubectl(args ...string) (string, error) {
 	return string(out), err
 }
 
-// serveInside serves the repository from within the network of the cluster, and returns a URL that
-// pods reach.
+// serveInside serves the repository from the cluster's network, and returns a URL that pods can reach.
 func (w *world) serveInside() string {
 	w.t.Helper()
 	server := exec.Command(binary("sandbox"), "exec", "--name", w.name, "--", binary("sandbox"), "serve-git", filepath.Dir(w.repository.bare))
 	server.Stderr = os.Stderr
-	stop, err := server.StdinPipe() // it ends when this closes, also if the test is killed
+	stop, err := server.StdinPipe() // the server ends when this closes, even if the test is killed
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -175,8 +173,8 @@ func (w *world) serveInside() string {
 	return strings.TrimSpace(url) + "/" + filepath.Base(w.repository.bare)
 }
 
-// inside is the address at which pods reach what runs in the sandbox's network: that of the API
-// server.
+// inside returns the address at which pods reach servers in the sandbox's network, which is the API server's
+// address.
 func (w *world) inside() string {
 	w.t.Helper()
 	address := w.kubectl("--namespace", "default", "get", "endpointslices", "--selector", "kubernetes.io/service-name=kubernetes",

@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// disturbance is a change that somebody makes by hand to an object of cluster a.
+// disturbance is a manual change to an object of cluster a.
 type disturbance struct {
 	name   string
 	kind   schema.GroupVersionResource
 	object string
-	// patch is a strategic merge patch, in which FILE stands for the configuration file of a-0; the
-	// object is deleted where there is none.
+	// patch is a strategic merge patch, in which FILE stands for the configuration file of a-0. If patch is
+	// empty, the object is deleted.
 	patch string
 }
 
@@ -42,8 +42,8 @@ var disturbances = []disturbance{
 	{"label taken away", services, "a-client", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`},
 }
 
-// testDriftRepaired changes and deletes each kind of object by hand; the next pass puts it right,
-// without touching a pod.
+// testDriftRepaired changes and deletes each kind of object manually. The next pass must repair it without
+// restarting a pod.
 func testDriftRepaired(t *testing.T, w *world) {
 	want := w.snapshot()
 	pods, restarts := w.podUIDs("a"), w.restarts("a")
@@ -96,8 +96,8 @@ func (w *world) disturb(d disturbance) {
 	}
 }
 
-// fileOf is the configuration file of a member: the key in the ConfigMap; it also names what the
-// pod is made from.
+// fileOf returns the configuration file of a member, which is its key in the ConfigMap. Its name also
+// identifies the spec that the pod was created from.
 func (w *world) fileOf(pod string) string {
 	w.t.Helper()
 	record, err := w.object(configMaps, "a-members")
@@ -113,8 +113,8 @@ func (w *world) fileOf(pod string) string {
 	return ""
 }
 
-// testLostRecord: the record of the members is deleted by hand. It is written again from what
-// volumes and etcd prove, and a member still starts from it.
+// testLostRecord: the members' record is deleted manually. It is rebuilt from the evidence of volumes and etcd,
+// and a member still starts from it.
 func testLostRecord(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	pods := w.podUIDs("a")
@@ -138,7 +138,7 @@ func testLostRecord(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testCALost: without the CA nothing is recreated that would cut the members off from each other.
+// testCALost: if the CA is missing, nothing is recreated that would make members reject each other.
 func testCALost(t *testing.T, w *world) {
 	ca, err := w.object(secrets, "a-ca")
 	if err != nil {
@@ -159,7 +159,7 @@ func testCALost(t *testing.T, w *world) {
 	w.requireCondition("a", "Stalled", "False", "")
 }
 
-// recreate brings a deleted object back as it was.
+// recreate creates a deleted object again, unchanged.
 func (w *world) recreate(kind schema.GroupVersionResource, object *unstructured.Unstructured) {
 	w.t.Helper()
 	object = object.DeepCopy()

@@ -11,9 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// dump prints what one needs to understand a failure, and no more than fits on two screens: the
-// last run of quorate, the status of each cluster, pods with the end of etcd's logs, and what
-// happened last.
+// dump prints what is needed to understand a failure, on at most two screens: the last run of quorate, the
+// status of each cluster, pods with the end of etcd's logs, and the last events.
 func (w *world) dump() {
 	w.mutex.Lock()
 	runs := slices.Clone(w.runs)
@@ -30,7 +29,7 @@ func (w *world) dump() {
 	}
 }
 
-// describeClusters writes the status of each cluster: a line for each condition and each member.
+// describeClusters describes the status of each cluster, with a line for each condition and each member.
 func (w *world) describeClusters() (string, error) {
 	list, err := w.objects.Resource(etcdclusters).Namespace(w.namespace).List(w.ctx(), metav1.ListOptions{})
 	if err != nil {
@@ -55,7 +54,7 @@ func inOneLine(m memberStatus) string {
 	return fmt.Sprintf("%s %s: %s %s %s, revision %d, alarms %v", m.Name, m.ID, m.Role, m.Health, m.Version, m.Revision, m.Alarms)
 }
 
-// describePods writes a line for each claim and each pod, and the last lines of etcd's log.
+// describePods describes each claim and each pod in a line, with the last lines of etcd's log.
 func (w *world) describePods() (string, error) {
 	pods, err := w.kube.CoreV1().Pods(w.namespace).List(w.ctx(), metav1.ListOptions{})
 	if err != nil {
@@ -78,7 +77,7 @@ func (w *world) describePods() (string, error) {
 	return text.String(), nil
 }
 
-// describeReconcilers writes the last lines of what Quorate's own pods say, where it is installed.
+// describeReconcilers returns the last log lines of Quorate's own pods, if it is installed.
 func (w *world) describeReconcilers() (string, error) {
 	pods, err := w.kube.CoreV1().Pods(systemNamespace).List(w.ctx(), metav1.ListOptions{})
 	if err != nil {
@@ -91,7 +90,7 @@ func (w *world) describeReconcilers() (string, error) {
 	return text.String(), nil
 }
 
-// lastWords are the last lines of a pod's log, in short.
+// lastWords returns the last lines of a pod's log, shortened.
 func (w *world) lastWords(pod corev1.Pod, lines int64, previous bool) string {
 	logs, err := w.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: &lines, Previous: previous}).DoRaw(w.ctx())
 	if err != nil {
@@ -120,7 +119,7 @@ func describePod(pod corev1.Pod) string {
 	return strings.Join(words, "; ")
 }
 
-// describeEvents writes the last events in the order in which they happened.
+// describeEvents lists the last events in chronological order.
 func (w *world) describeEvents() (string, error) {
 	list, err := w.kube.EventsV1().Events(w.namespace).List(w.ctx(), metav1.ListOptions{})
 	if err != nil {
@@ -136,7 +135,7 @@ func (w *world) describeEvents() (string, error) {
 	return text.String(), nil
 }
 
-// happened is when an event was last told of: its senders fill in one of several fields.
+// happened returns when an event last occurred. Reporters set one of several fields.
 func happened(e eventsv1.Event) time.Time {
 	series := time.Time{}
 	if e.Series != nil {

@@ -22,18 +22,18 @@ const (
 	peerPort   = 2380
 )
 
-// member is etcd in one pod, asked on its own client port.
+// member is a client for the etcd in one pod, on its own client port.
 type member struct {
 	*clientv3.Client
 	t        testing.TB
 	name     string
 	endpoint string
-	// timeout of one question.
+	// timeout is the timeout of a request.
 	timeout time.Duration
 	close   func()
 }
 
-// member connects to etcd in the pod of that name, as an application with the client secret would.
+// member connects to etcd in the pod with this ordinal, as an application with the client Secret would.
 func (w *world) member(cluster string, ordinal int) *member {
 	w.t.Helper()
 	return w.memberAs(cluster+"-client-tls", cluster, ordinal)
@@ -51,7 +51,7 @@ func (w *world) memberAs(secret, cluster string, ordinal int) *member {
 	return m
 }
 
-// connectTo makes a connection for somebody who asks again if there is no answer soon.
+// connectTo connects to a member, for callers that retry if there is no quick response.
 func (w *world) connectTo(cluster string, ordinal int) (*member, error) {
 	return w.connectAs(cluster+"-client-tls", cluster, ordinal)
 }
@@ -81,7 +81,7 @@ func (w *world) connectAs(secret, cluster string, ordinal int) (*member, error) 
 	return m, nil
 }
 
-// clientTLS makes the configuration that the client secret gives; nil for a cluster without TLS.
+// clientTLS returns the TLS configuration from the client Secret, or nil for a cluster without TLS.
 func (w *world) clientTLS(cluster string) (*tls.Config, error) {
 	return w.secretTLS(cluster + "-client-tls")
 }
@@ -109,7 +109,7 @@ func (m *member) ctx() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(m.t.Context()), m.timeout)
 }
 
-// put writes a key, and get reads one from a quorum.
+// put writes a key. get reads a key linearizably.
 func (m *member) put(key, value string) {
 	m.t.Helper()
 	ctx, cancel := m.ctx()
@@ -133,7 +133,7 @@ func (m *member) get(key string) string {
 	return string(answer.Kvs[0].Value)
 }
 
-// list describes etcd's member list in order: name, ID, started and learner of each.
+// list describes etcd's member list in order, with the name, ID, started and learner of each member.
 func (m *member) list() ([]string, error) {
 	ctx, cancel := m.ctx()
 	defer cancel()
@@ -149,9 +149,9 @@ func (m *member) list() ([]string, error) {
 	return list, nil
 }
 
-// requireOneCluster asks every member by itself and fails unless they are one healthy cluster of
-// that size: the same cluster ID and leader, the same list of started voters, the same data. It
-// returns the cluster ID in hexadecimal.
+// requireOneCluster queries every member separately and fails unless they are one healthy cluster of this size,
+// with the same cluster ID and leader, the same list of started voters, and the same data. It returns the
+// cluster ID in hexadecimal.
 func (w *world) requireOneCluster(cluster string, size int) string {
 	w.t.Helper()
 	var first view
@@ -195,7 +195,7 @@ func (w *world) oneCluster(cluster string, size int) (view, error) {
 	return first, nil
 }
 
-// view is what one member believes; all members of a healthy cluster believe the same.
+// view is a member's view of the cluster. In a healthy cluster, all members have the same view.
 type view struct {
 	clusterID string
 	leader    uint64
@@ -206,7 +206,7 @@ type view struct {
 func (m *member) revision() (int64, error) {
 	ctx, cancel := m.ctx()
 	defer cancel()
-	answer, err := m.Get(ctx, "revision") // linearizable: what it shows is committed
+	answer, err := m.Get(ctx, "revision") // linearizable: the result is committed
 	if err != nil {
 		return 0, err
 	}
@@ -223,7 +223,7 @@ func (m *member) view(revision int64) (view, error) {
 	if status.Leader == 0 {
 		return view{}, errors.New("knows no leader")
 	}
-	if _, err := m.Get(ctx, "revision"); err != nil { // it has caught up with the leader
+	if _, err := m.Get(ctx, "revision"); err != nil { // ensures that it has caught up with the leader
 		return view{}, err
 	}
 	hash, err := m.HashKV(ctx, m.endpoint, revision)

@@ -12,13 +12,12 @@ import (
 	"testing"
 )
 
-// failures reads what package testing prints, and keeps the first error of each test that failed:
-// at the end of a long log they are found together.
+// failures reads the output of package testing and keeps the first error of each failed test, so that all
+// errors appear together at the end of a long log.
 type failures struct {
-	// source returns a line of a test file; what stands there tells errors from what is only
-	// logged.
+	// source returns a line of a test file, which distinguishes errors from mere log messages.
 	source func(file string, line int) string
-	// at is the test that the log is about, by how far its heading is indented.
+	// at is the test that the log is about, by the indentation of its heading.
 	at     map[int]string
 	first  map[string]string
 	failed []string
@@ -29,8 +28,8 @@ var (
 	message = regexp.MustCompile(`^( +)(\w+_test\.go):(\d+): (.*)`)
 )
 
-// line takes in one line of the log. With -v a message follows "=== NAME", without it "--- FAIL",
-// four columns to the left of it.
+// line processes a line of the log. With -v, a message follows "=== NAME". Otherwise it follows "--- FAIL",
+// which is indented four columns less.
 func (f *failures) line(text string) {
 	if found := heading.FindStringSubmatch(text); found != nil {
 		f.at[len(found[1])] = found[2]
@@ -50,8 +49,7 @@ func (f *failures) line(text string) {
 	}
 }
 
-// lines describes the tests that failed, one a line. A test that failed only because one below it
-// did is left out.
+// lines describes the failed tests, one per line. It omits a test that failed only because of a subtest.
 func (f *failures) lines() []string {
 	var lines []string
 	for _, test := range f.failed {
@@ -70,8 +68,8 @@ func newFailures(source func(string, int) string) *failures {
 	return &failures{source: source, at: map[int]string{}, first: map[string]string{}}
 }
 
-// watchFailures passes on what is printed from now on; the function it returns prints, after the
-// last of it, what failed.
+// watchFailures reads everything printed from now on and passes it through. The returned function prints the
+// failures after the rest of the output.
 func watchFailures() (report func(), err error) {
 	out := os.Stdout
 	read, write, err := os.Pipe()
@@ -101,7 +99,7 @@ func watchFailures() (report func(), err error) {
 	}, nil
 }
 
-// sourceLine reads a line of a file of this package: tests run in its directory.
+// sourceLine reads a line of a file of this package. Tests run in the package's directory.
 func sourceLine(file string, line int) string {
 	text, err := os.ReadFile(file)
 	lines := strings.Split(string(text), "\n")

@@ -12,12 +12,10 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// passLimit is the longest that a pass may take whatever the API server does, on a machine that has
-// others to attend to.
+// passLimit is the maximum duration of a pass, whatever the API server does, on a busy machine.
 const passLimit = 150 * time.Second
 
-// faults are what an API server may do to a request, by name, and how many of them are tried at
-// once.
+// faults are the faults of an API server by name, and how many are tested in parallel.
 var faults = []struct {
 	name   string
 	fault  faultproxy.Fault
@@ -30,13 +28,13 @@ var faults = []struct {
 	{"answer lost", faultproxy.DropAnswer(nil), 3},
 }
 
-// unschedulable keeps the pods of a cluster from being placed: what a pass asks of Kubernetes can
-// be seen without them.
+// unschedulable prevents the cluster's pods from being scheduled. A pass's requests to Kubernetes can be tested
+// without pods.
 const unschedulable = "pod: {nodeSelector: {nowhere: here}}"
 
-// TestAPIServerFaults breaks each request of a founding pass in turn, in each way. The pass must
-// end in bounded time, with success or an error that says what went wrong, and the next pass must
-// make all that was left.
+// TestAPIServerFaults breaks each request of a bootstrap pass in turn, in each way. The pass must end in
+// bounded time, with success or an error that explains the failure. The next pass must create everything that
+// is missing.
 func TestAPIServerFaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -55,7 +53,7 @@ func TestAPIServerFaults(t *testing.T) {
 	}
 }
 
-// ofFirstPass is how many requests the first pass has made: whoever goes on after it watches for
+// ofFirstPass returns the number of requests of the first pass. A run that continues after it watches for
 // changes.
 func ofFirstPass(proxy *faultproxy.Proxy) int {
 	requests := proxy.Requests()
@@ -85,7 +83,7 @@ func testFaultOfFounding(t *testing.T, name string, index int, fault faultproxy.
 	}
 }
 
-// untilNothingToAdd passes until the pods are all that a cluster without pods waits for.
+// untilNothingToAdd runs passes until the cluster is waiting only for its pods.
 func (w *world) untilNothingToAdd() (r result) {
 	_ = poll(w.ctx(), patience, func() error {
 		r = w.runUntilWaiting(outside, "--lease-duration", "1s")
@@ -97,8 +95,8 @@ func (w *world) untilNothingToAdd() (r result) {
 	return r
 }
 
-// requireGoodEnd: success, or an error that says what went wrong, in bounded time and without a
-// stack trace.
+// requireGoodEnd requires success, or an error that explains the failure, in bounded time and without a stack
+// trace.
 func requireGoodEnd(t *testing.T, what string, r result) {
 	t.Helper()
 	said := r.report.Error != "" || r.cluster("a").Error != "" || strings.Contains(r.stderr, "rror")
@@ -114,8 +112,7 @@ func requireGoodEnd(t *testing.T, what string, r result) {
 	}
 }
 
-// testFaultsOfQuietPass does the same to a pass that finds nothing to do. It must not be talked
-// into a write.
+// testFaultsOfQuietPass does the same to a pass that finds nothing to do. No fault may cause it to write.
 func testFaultsOfQuietPass(t *testing.T, w *world) {
 	proxy := w.newProxy()
 	w.runFrom(through(proxy), "run").requireCode(t, exitDone)
@@ -145,7 +142,7 @@ func (w *world) breakQuietPass(t *testing.T, name string, index int, fault fault
 	requireOnlyTold(t, proxy)
 }
 
-// TestFirstAttemptsFail founds a whole cluster while the first attempt at everything is refused.
+// TestFirstAttemptsFail bootstraps a whole cluster while the first attempt at every request fails.
 func TestFirstAttemptsFail(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{http.StatusConflict, http.StatusTooManyRequests, http.StatusInternalServerError} {
@@ -168,7 +165,7 @@ func TestFirstAttemptsFail(t *testing.T) {
 	}
 }
 
-// forEach calls do for 0 to n-1, so many at once.
+// forEach calls do for 0 to n-1, at most atOnce in parallel.
 func forEach(n, atOnce int, do func(int)) {
 	var group sync.WaitGroup
 	slots := make(chan struct{}, atOnce)

@@ -19,15 +19,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The fleet: so many clusters of three, in so many namespaces.
+// The fleet consists of fleetClusters clusters of three, in fleetNamespaces namespaces.
 const (
 	fleetClusters   = 1000
 	fleetNamespaces = 20
 	fleetMembers    = 3
 )
 
-// BenchmarkFleet founds very many clusters in one push, and looks at them when there is nothing to do.
-// QUORATE_FLEET says how many instead of 1,000.
+// BenchmarkFleet bootstraps very many clusters in one push, and runs passes that find nothing to do.
+// QUORATE_FLEET sets the number of clusters instead of 1,000.
 func BenchmarkFleet(b *testing.B) {
 	f := newFleet(b)
 	founded := f.quorate("run", "--until-converged", "--timeout=1h")
@@ -46,7 +46,7 @@ func BenchmarkFleet(b *testing.B) {
 	figure(name(fmt.Sprintf("quiet_%d_shards_memory", count)), float64(shards.peak)/(1<<20), "MiB")
 }
 
-// fleet is a sandbox whose pods are not there, and the declarations of the clusters in it.
+// fleet is a sandbox with fake pods, and the declarations of its clusters.
 type fleet struct {
 	sandbox
 	b        *testing.B
@@ -77,7 +77,7 @@ func newFleet(b *testing.B) *fleet {
 	return f
 }
 
-// standIn has the node and etcd stood in for as long as the benchmark runs.
+// standIn fakes the node and etcd for the duration of the benchmark.
 func (f *fleet) standIn() {
 	f.b.Helper()
 	var said bytes.Buffer
@@ -106,7 +106,7 @@ func (f *fleet) standIn() {
 	})
 }
 
-// declare writes the declarations, and makes their namespaces.
+// declare writes the declarations and creates their namespaces.
 func (f *fleet) declare() {
 	f.b.Helper()
 	for n := range min(fleetNamespaces, f.clusters) {
@@ -124,13 +124,13 @@ func (f *fleet) declare() {
 	}
 }
 
-// cost is what a run took.
+// cost is the time and memory that a run used.
 type cost struct {
 	took, cpu time.Duration
-	peak      int64 // of its resident set, in bytes
+	peak      int64 // peak resident set size, in bytes
 }
 
-// quorate runs a command in the place of a pod, which must have nothing left to do.
+// quorate runs a command inside the sandbox's network. It must leave nothing to do.
 func (f *fleet) quorate(args ...string) cost {
 	f.b.Helper()
 	c, err := f.run(args...)
@@ -140,7 +140,8 @@ func (f *fleet) quorate(args ...string) cost {
 	return c
 }
 
-// shards runs a command in so many shards at once. It takes as long as the slowest, and the memory of the largest.
+// shards runs a command in count shards in parallel. The cost is the time of the slowest shard and the memory
+// of the largest.
 func (f *fleet) shards(count int, args ...string) (all cost) {
 	f.b.Helper()
 	costs := make([]cost, count)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// foreignObjects are objects of somebody else under the names of cluster a's own.
+// foreignObjects are unmanaged objects with names of cluster a's own objects.
 var foreignObjects = []struct {
 	kind   schema.GroupVersionResource
 	object map[string]any
@@ -28,8 +28,8 @@ var foreignObjects = []struct {
 
 func named(name string) map[string]any { return map[string]any{"name": name} }
 
-// TestForeignObject: an object of somebody else under one of the cluster's names is reported and
-// left alone, and nothing is made beside it.
+// TestForeignObject: an unmanaged object with one of the cluster's names is reported and left alone, and no
+// other object is created.
 func TestForeignObject(t *testing.T) {
 	t.Parallel()
 	for _, foreign := range foreignObjects {
@@ -62,7 +62,7 @@ func TestForeignObject(t *testing.T) {
 	}
 }
 
-// spec describes an object without what Kubernetes' own controllers write into it.
+// spec describes an object without the fields that Kubernetes' own controllers write.
 func spec(o *unstructured.Unstructured) string {
 	return fmt.Sprint(o.GetUID(), o.GetLabels(), o.GetAnnotations(), o.GetOwnerReferences(), o.Object["spec"], o.Object["data"])
 }

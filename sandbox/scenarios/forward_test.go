@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// forward opens a loopback port that leads to a port of a pod, and returns host:port and what
+// forward opens a loopback port that forwards to a port of a pod. It returns host:port and a function that
 // closes it.
 func (w *world) forward(pod string, port int32) (string, func(), error) {
 	transport, upgrader, err := spdy.RoundTripperFor(w.config)
@@ -44,7 +44,7 @@ func (w *world) forward(pod string, port int32) (string, func(), error) {
 	return fmt.Sprintf("127.0.0.1:%d", ports[0].Local), sync.OnceFunc(func() { close(stop); <-failed }), nil
 }
 
-// mustForward is forward that must succeed; it is closed with the test.
+// mustForward is like forward, but must succeed. It is closed at the end of the test.
 func (w *world) mustForward(t testing.TB, pod string, port int32) string {
 	t.Helper()
 	address, stop, err := w.forward(pod, port)
@@ -65,7 +65,7 @@ func (w *world) pod(name string) *corev1.Pod {
 	return pod
 }
 
-// metrics reads etcd's metrics of a pod, without any certificate.
+// metrics reads the etcd metrics of a pod, without a certificate.
 func (w *world) metrics(pod string) string {
 	w.t.Helper()
 	for _, container := range w.pod(pod).Spec.Containers {

@@ -17,34 +17,32 @@ import (
 )
 
 const (
-	// historians is how many clients ask at once, about historyKeys keys, each after such a pause.
+	// historians is the number of concurrent clients. They access historyKeys keys, and pause between requests.
 	historians  = 3
 	historyKeys = 3
 	pauseOfOne  = 40 * time.Millisecond
-	// answerTimeout is when a client gives an answer up: what it has asked for may still happen.
+	// answerTimeout is the timeout of a request. A request that timed out may still take effect.
 	answerTimeout = 2 * time.Second
 )
 
-// history is what applications ask of a cluster while a scenario goes on, and what they are
-// answered.
+// history records the requests of applications to a cluster during a scenario, and the responses.
 type history struct {
 	t     testing.TB
 	stop  context.CancelFunc
 	group sync.WaitGroup
-	// keys is what the names of the keys begin with: no other history has written them.
+	// keys is the prefix of the key names, which is unique to this history.
 	keys string
-	// begun is when the clients started; operations are timed from then on.
+	// begun is when the clients started. Operations are timed relative to it.
 	begun time.Time
 
 	mutex      sync.Mutex
 	operations []operation
-	// failures are the errors that writes ended with.
+	// failures counts the errors of failed writes.
 	failures map[string]int
 }
 
-// watchWrites lets applications write to and read from cluster a while the scenario goes on. They
-// know the addresses of members up to that ordinal, those that do not exist yet as well, and none
-// other.
+// watchWrites lets applications write to and read from cluster a during the scenario. They know the addresses
+// of this number of members, including members that do not exist yet, and no others.
 func (w *world) watchWrites(members int) *history {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(w.ctx())
@@ -64,7 +62,7 @@ func (w *world) watchWrites(members int) *history {
 	return h
 }
 
-// application connects to etcd as one in a pod does: to all members, by their names.
+// application connects to etcd as an application in a pod does: to all members, by their names.
 func (w *world) application(members int) (*clientv3.Client, error) {
 	security, err := w.clientTLS("a")
 	if err != nil {
@@ -90,7 +88,7 @@ func (w *world) application(members int) (*clientv3.Client, error) {
 	})
 }
 
-// dialMember connects to the pod that a member's name leads to.
+// dialMember connects to the pod that a member's name resolves to.
 func (w *world) dialMember(ctx context.Context, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -100,7 +98,7 @@ func (w *world) dialMember(ctx context.Context, address string) (net.Conn, error
 	return w.dialPod(ctx, w.namespace, pod, port)
 }
 
-// ask asks one question after the other until ctx ends.
+// ask sends one request after the other until ctx ends.
 func (h *history) ask(ctx context.Context, client *clientv3.Client, id int) {
 	seen := map[string]string{}
 	for n := 0; ctx.Err() == nil; n++ {
@@ -134,7 +132,7 @@ func (h *history) remember(o operation, err error) {
 	}
 }
 
-// do asks etcd and fills in what it answers.
+// do sends the request to etcd and fills in the response.
 func (o *operation) do(ctx context.Context, client *clientv3.Client) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
@@ -176,8 +174,7 @@ func valueOf(answer *clientv3.GetResponse) string {
 	return string(answer.Kvs[0].Value)
 }
 
-// end stops the clients, fails the test if anything that was acknowledged is lost, and returns how
-// the writes fared.
+// end stops the clients, fails the test if an acknowledged write is lost, and returns how the writes fared.
 func (h *history) end() interruption {
 	h.t.Helper()
 	h.stop()

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// openNetwork opens the network that pods see: that of the control plane.
+// openNetwork opens the network that pods see, which is the control plane's.
 func (s *sandbox) openNetwork() error {
 	out, err := exec.Command(binary("sandbox"), "status", "--name", s.name, "--output", "json").Output()
 	if err != nil {
@@ -39,8 +39,7 @@ func (s *sandbox) openNetwork() error {
 	return fmt.Errorf("sandbox %s has no control plane", s.name)
 }
 
-// dialPod connects to a port of a pod from within the network of the cluster, wherever the pod is
-// by now.
+// dialPod connects to a port of a pod from inside the cluster's network, at the pod's current address.
 func (s *sandbox) dialPod(ctx context.Context, namespace, name, port string) (net.Conn, error) {
 	pod, err := s.kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -52,13 +51,13 @@ func (s *sandbox) dialPod(ctx context.Context, namespace, name, port string) (ne
 	return s.dialInside(ctx, net.JoinHostPort(pod.Status.PodIP, port))
 }
 
-// dialInside connects to an address of the network of the cluster. A socket stays in the network in
-// which it was made.
+// dialInside connects to an address in the cluster's network. A socket stays in the network in which it was
+// created.
 func (s *sandbox) dialInside(ctx context.Context, address string) (conn net.Conn, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked: with the goroutine ends the thread, which is in the other network now
+		runtime.LockOSThread() // never unlocked: the thread, which is now in the other network, ends with the goroutine
 		if err = unix.Setns(int(s.network.Fd()), unix.CLONE_NEWNET); err == nil {
 			conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		}
@@ -70,8 +69,8 @@ func (s *sandbox) dialInside(ctx context.Context, address string) (conn net.Conn
 	return conn, nil
 }
 
-// dataDir is where the data of a member of cluster a lies on this machine: the nodes' volumes are
-// directories of theirs.
+// dataDir returns the path of a member of cluster a's data on this machine. The nodes' volumes are directories
+// here.
 func (w *world) dataDir(ordinal int) (string, error) {
 	claim, err := w.kube.CoreV1().PersistentVolumeClaims(w.namespace).Get(w.ctx(), fmt.Sprintf("data-a-%d", ordinal), metav1.GetOptions{})
 	if err != nil {

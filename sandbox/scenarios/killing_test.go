@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// TestKillAfterEveryWrite kills quorate right after each write of founding in turn has taken
-// effect. Each time the next run must go on to one healthy cluster like an undisturbed one.
+// TestKillAfterEveryWrite kills quorate right after each write of bootstrapping in turn has taken effect. Each
+// time, the next run must continue to one healthy cluster like an undisturbed one.
 func TestKillAfterEveryWrite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -42,7 +42,7 @@ func testKillAfter(t *testing.T, last write, want map[string]string) {
 	}
 }
 
-// write is the nth time that something is written, or changed in etcd, and taken.
+// write is the nth successful write of an object, or change of etcd.
 type write struct {
 	what string
 	nth  int
@@ -54,8 +54,8 @@ func whatIsWritten(r faultproxy.Request) string {
 	return strings.TrimSpace(r.Verb + " " + r.Resource + " " + r.Name)
 }
 
-// written lists what was written through the proxy, in order. Of what only tells, and repeats
-// itself, it is the first of each.
+// written lists the writes through the proxy, in order. Of purely informative writes, which are repeated, it
+// lists only the first of each.
 func written(proxy *faultproxy.Proxy) []write {
 	var list []write
 	count := map[string]int{}
@@ -72,7 +72,7 @@ func written(proxy *faultproxy.Proxy) []write {
 	return list
 }
 
-// on breaks every attempt at that write, and at no other.
+// on breaks every attempt at this write, and no other request.
 func (w write) on(fault faultproxy.Fault) faultproxy.Script {
 	return func(r faultproxy.Request) faultproxy.Fault {
 		if r.Write == 0 || whatIsWritten(r) != w.what {
@@ -82,11 +82,11 @@ func (w write) on(fault faultproxy.Fault) faultproxy.Script {
 	}
 }
 
-// sure reports whether every run comes to that write. What is written again and again depends on
-// what a run sees on the way, and leadership is transferred only by a leader.
+// sure reports whether every run makes this write. The number of repeated writes depends on what a run observes
+// on the way, and only a leader transfers leadership.
 func (w write) sure() bool { return w.nth == 1 && w.what != "call etcd MoveLeader" }
 
-// killAfter runs quorate and kills it when that has been written.
+// killAfter runs quorate and kills it right after this write.
 func (w *world) killAfter(proxy *faultproxy.Proxy, last write) {
 	w.t.Helper()
 	r := w.killAt(proxy, func(fault func(n int) faultproxy.Fault) faultproxy.Script { return last.on(fault(last.nth)) })
@@ -98,8 +98,7 @@ func (w *world) killAfter(proxy *faultproxy.Proxy, last write) {
 	}
 }
 
-// killAt runs quorate until what the script breaks has succeeded for the nth time, and kills it
-// then.
+// killAt runs quorate until the requests that the script breaks have succeeded n times, and then kills it.
 func (w *world) killAt(proxy *faultproxy.Proxy, script func(killed func(n int) faultproxy.Fault) faultproxy.Script) result {
 	w.t.Helper()
 	started := make(chan *process, 1)
@@ -113,8 +112,8 @@ func (w *world) killAt(proxy *faultproxy.Proxy, script func(killed func(n int) f
 	return r
 }
 
-// killAtFirst runs quorate until a request with that verb to that resource has succeeded, and kills
-// it then, midway.
+// killAtFirst runs quorate until the first request with this verb to this resource has succeeded, and then
+// kills it.
 func (w *world) killAtFirst(verb, resource string) {
 	w.t.Helper()
 	r := w.killAt(w.newProxy(), func(killed func(int) faultproxy.Fault) faultproxy.Script {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// testLeaderlessScaleIn: git asks for less while there is no quorum. Nothing is removed until there
-// is one.
+// testLeaderlessScaleIn: git declares fewer members while there is no quorum. Nothing is removed until quorum
+// is back.
 func testLeaderlessScaleIn(t *testing.T, w *world) {
 	volumes, members := w.volumeUIDs("a"), w.memberIDs("a")
 	for _, pod := range []string{"a-1", "a-2"} {
@@ -43,7 +43,7 @@ func testLeaderlessScaleIn(t *testing.T, w *world) {
 	w.resize(3)
 }
 
-// memberIDs returns the IDs of the members by name, as the status has them.
+// memberIDs returns the IDs of the members by name, from the status.
 func (w *world) memberIDs(cluster string) map[string]string {
 	w.t.Helper()
 	ids := map[string]string{}

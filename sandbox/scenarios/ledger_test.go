@@ -10,23 +10,24 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// ledger is what applications write while a scenario goes on, each key once, and the revision at which
-// etcd acknowledged it.
+// ledger records the writes of applications during a scenario, each key once, with the revision at which etcd
+// acknowledged it.
 type ledger struct {
 	t     testing.TB
 	stop  context.CancelFunc
 	group sync.WaitGroup
 
 	mutex sync.Mutex
-	// acknowledged are revisions by key; asked are all keys that may be there.
+	// acknowledged are revisions by key. asked are all keys that may exist.
 	acknowledged map[string]int64
 	asked        map[string]bool
 }
 
-// ledgerKeys is what the names of all keys in a ledger begin with.
+// ledgerKeys is the prefix of all keys in a ledger.
 const ledgerKeys = "ledger/"
 
-// writeLedger has so many applications write to cluster a, which has so many members, without a pause.
+// writeLedger makes this number of applications write to cluster a, which has this number of members, without
+// pausing.
 func (w *world) writeLedger(applications, members int) *ledger {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(w.ctx())
@@ -56,7 +57,7 @@ func (l *ledger) write(ctx context.Context, client *clientv3.Client, key string)
 	defer cancel()
 	answer, err := client.Put(within, key, "value of "+key)
 	if err != nil {
-		return // it may have been written all the same
+		return // it may have been written anyway
 	}
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -69,8 +70,8 @@ func (l *ledger) end() {
 	l.group.Wait()
 }
 
-// requireUntil fails the test unless etcd holds exactly what was written until that revision: all that was
-// acknowledged, and nothing that came later.
+// requireUntil fails the test unless etcd holds exactly the writes up to this revision: all acknowledged
+// writes, and no later ones.
 func (l *ledger) requireUntil(c *clientv3.Client, revision int64) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)

@@ -67,8 +67,7 @@ func (w *world) evict(pod string) error {
 	return w.kube.PolicyV1().Evictions(w.namespace).Evict(w.ctx(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: w.namespace}})
 }
 
-// testPodRecovery: a pod comes back by itself, with its data and as the same member, without any
-// pass.
+// testPodRecovery: a pod recovers by itself, with its data and as the same member, without a pass.
 func testPodRecovery(t *testing.T, w *world) {
 	w.member("a", 1).put("recovery", "before")
 	before, err := w.member("a", 1).list()
@@ -90,7 +89,7 @@ func testPodRecovery(t *testing.T, w *world) {
 	w.converge().requireRule(t, "a", "Converged")
 }
 
-// testDataPersistence: all pods are lost at once; the data is not.
+// testDataPersistence: all pods are lost at the same time, but the data is kept.
 func testDataPersistence(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("persistence", "kept")
@@ -107,8 +106,8 @@ func testDataPersistence(t *testing.T, w *world) {
 	w.converge().requireRule(t, "a", "Converged")
 }
 
-// testPersistence: the custom resource is deleted, and all that belongs to it but the volumes; the
-// next pass brings the members back on them.
+// testPersistence: the custom resource and all its objects except the volumes are deleted. The next pass starts
+// the members again from their volumes.
 func testPersistence(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("deleted", "not the data")
@@ -135,8 +134,8 @@ func testPersistence(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testSeedDataDirLoss: the first founding member loses its volume. It must stay down, not found a
-// second cluster, until a pass replaces it.
+// testSeedDataDirLoss: the first initial member loses its volume. It must stay down until a pass replaces it,
+// instead of bootstrapping a second cluster.
 func testSeedDataDirLoss(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 1).put("seed", "safe")
@@ -191,7 +190,7 @@ func (w *world) deletePod(name string) {
 	}
 }
 
-// waitForPods waits until the cluster has that many pods, all ready and none on its way out.
+// waitForPods waits until the cluster has exactly n pods, all ready and none terminating.
 func (w *world) waitForPods(cluster string, n int) {
 	w.t.Helper()
 	eventually(w.t, fmt.Sprintf("%d ready pods of %s", n, cluster), func() error {

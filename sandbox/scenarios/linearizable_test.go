@@ -11,7 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// kind is what is asked about a key.
+// kind is the kind of an operation.
 type kind string
 
 const (
@@ -20,22 +20,22 @@ const (
 	swap kind = "compare-and-swap"
 )
 
-// operation is one question about one key. Every value is written once at most.
+// operation is an operation on a key. Every value is written at most once.
 type operation struct {
 	client int
 	key    string
 	kind   kind
-	// value is what is written, or what was read; empty for a key that is not there.
+	// value is the value written or read. It is empty for a missing key.
 	value string
-	// expected is what a compare-and-swap wants to find, and found what it found in its place.
+	// expected is the value that a compare-and-swap requires, and found the value that it found instead.
 	expected, found string
 	swapped         bool
-	// unknown says that a write got no answer: it took effect at any time after the call, or never.
+	// unknown marks a write without a response: it took effect at some time after the call, or never.
 	unknown      bool
 	call, answer time.Duration
 }
 
-// saw is the value that the operation proves to have been there; found is whether it proves any.
+// saw returns the value that the operation proves to have existed, and whether it proves one.
 func (o operation) saw() (value string, found bool) {
 	switch {
 	case o.kind == get:
@@ -79,8 +79,8 @@ var register = porcupine.Model{
 	},
 }
 
-// linearizable returns an error if no order of the operations, each at one moment between its call
-// and its answer, explains all answers, or if that cannot be told in time.
+// linearizable returns an error if no order of the operations, each at one moment between its call and its
+// response, explains all responses, or if the check does not finish in time.
 func linearizable(operations []operation, timeout time.Duration) error {
 	var history []porcupine.Operation
 	for _, o := range settled(operations) {
@@ -96,9 +96,9 @@ func linearizable(operations []operation, timeout time.Duration) error {
 	return fmt.Errorf("was not judged within %s", timeout)
 }
 
-// settled says of each write without an answer what others prove: one whose value was seen took
-// effect before the first who saw it was answered, since no other writes that value; one that
-// nobody saw changes nobody's answer and is left out.
+// settled resolves writes without a response, using the other operations. If the value of a write was seen, the
+// write took effect before the first response that contained the value, because no other operation writes that
+// value. A write with a value that was never seen affects no response and is left out.
 func settled(operations []operation) []operation {
 	first := map[[2]string]time.Duration{}
 	for _, o := range operations {
@@ -124,15 +124,15 @@ func settled(operations []operation) []operation {
 // interruption is how the writes of a history fared.
 type interruption struct {
 	written int
-	// failed writes got an error or no answer in time.
+	// failed counts writes with an error or without a response in time.
 	failed int
-	// longest is the longest time in which no write was acknowledged.
+	// longest is the longest time without an acknowledged write.
 	longest time.Duration
-	// why counts the errors of the failed ones.
+	// why counts the errors of failed writes.
 	why map[string]int
 }
 
-// interrupted looks at a history that was recorded for that long.
+// interrupted summarizes a history of the given duration.
 func interrupted(operations []operation, took time.Duration) interruption {
 	acknowledged := []time.Duration{0, took}
 	i := interruption{}
@@ -163,8 +163,7 @@ func (i interruption) String() string {
 		i.written, i.longest.Round(time.Millisecond), i.failed, strings.Join(why, "; ")), ": ")
 }
 
-// TestHistoryCatches shows that the check is not blind: each of these histories is one that no
-// correct register gives.
+// TestHistoryCatches shows that the check works: a correct register cannot produce any of these histories.
 func TestHistoryCatches(t *testing.T) {
 	ms := func(call, answer int) operation {
 		return operation{key: "k", call: time.Duration(call) * time.Millisecond, answer: time.Duration(answer) * time.Millisecond}

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testSamePodHostsTheNext: a volume and its pod are deleted, and a run starts at once. The pod that
-// takes their place is there, and waits for its volume, when the member is removed: the same pod
-// hosts the next one. A process that lives through it decides as one that starts afresh.
+// testSamePodHostsTheNext: a volume and its pod are deleted, and a run starts immediately. When the member is
+// removed, the replacement pod already exists and is waiting for its volume, so the same pod hosts the next
+// member. A process that has been running throughout must decide the same as a new one.
 func testSamePodHostsTheNext(t *testing.T, w *world) {
 	before := w.podUIDs("a")["a-1"]
 	w.loseVolume("a-1")
@@ -30,18 +30,18 @@ func testSamePodHostsTheNext(t *testing.T, w *world) {
 	w.requireOneCluster("a", 3)
 }
 
-// steady is how long two processes may differ: what changes is seen by one before the other, and
-// each looks again within a second.
+// steady is the maximum time for which two processes may differ: one sees a change before the other, and both
+// observe again within a second.
 const steady = 3 * time.Second
 
-// moment is what a process decided for cluster a at some time.
+// moment is the rule that a process applied to cluster a at some time.
 type moment struct {
 	at   time.Time
 	rule string
 }
 
-// besidePlans waits for a run, and has new processes plan all the while: where the run stays with
-// one rule, and they with another, it goes by something that it remembers and they do not see.
+// besidePlans waits for a run, and has new processes plan in the meantime. If the run keeps applying one rule
+// and the plans another, the run depends on remembered state that the plans do not see.
 func (w *world) besidePlans(p *process) result {
 	w.t.Helper()
 	ended := make(chan result, 1)
@@ -73,7 +73,7 @@ func (w *world) requireSameRules(r result, plans []moment) {
 	}
 }
 
-// decided reads from the log of a run what it decided when: it tells what is news.
+// decided reads the decisions of a run from its log, which contains only changes.
 func decided(r result) []moment {
 	var said []moment
 	for line := range strings.Lines(r.stderr) {
@@ -88,7 +88,7 @@ func decided(r result) []moment {
 	return said
 }
 
-// during is the rule that a run went by in a span of time, and whether it was one rule.
+// during returns the rule that a run applied during a period, and whether it was the only one.
 func during(said []moment, from, to time.Time) (rule string, whole bool) {
 	for _, m := range said {
 		switch {
@@ -101,8 +101,8 @@ func during(said []moment, from, to time.Time) (rule string, whole bool) {
 	return rule, rule != ""
 }
 
-// testRelabelledVolume: a policy engine changes the label of a volume by which it is found, and its
-// pod restarts. It is not lost: nothing is done until the label is back.
+// testRelabelledVolume: a policy engine changes the label that identifies a volume, and its pod stops
+// responding. The volume is not considered lost: nothing is changed until the label is restored.
 func testRelabelledVolume(t *testing.T, w *world) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
 	label := func(value string) {
@@ -113,7 +113,7 @@ func testRelabelledVolume(t *testing.T, w *world) {
 		}
 	}
 	label("policy-engine")
-	w.signal("a-1", syscall.SIGSTOP) // so that it is silent as well
+	w.signal("a-1", syscall.SIGSTOP) // so that it does not respond either
 	r := w.run().requireCode(t, exitBlocked).requireRule(t, "a", "LabelsLost")
 	if !r.says("PersistentVolumeClaim data-a-1 has lost app.kubernetes.io/managed-by=quorate") {
 		t.Errorf("it does not say which label to put back:\n%s", r)
@@ -124,8 +124,8 @@ func testRelabelledVolume(t *testing.T, w *world) {
 	w.requireSame(members, volumes, "")
 }
 
-// TestOnePassFoundsAndSeals: a single pass does not leave a cluster that it has founded before its
-// members are sealed, since until then one that loses its volume could found it once more.
+// TestOnePassFoundsAndSeals: a single pass does not end between bootstrapping a cluster and sealing its
+// members. Until then, a member that loses its volume could bootstrap the cluster again.
 func TestOnePassFoundsAndSeals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

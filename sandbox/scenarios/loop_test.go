@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A loop founds what is pushed, and repairs a lost volume, by itself; told to stop, it ends with 0 and holds no
-// cluster.
+// TestLoop: a loop bootstraps pushed clusters and repairs a lost volume by itself. When stopped, it exits with
+// 0 and holds no lease.
 func TestLoop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -41,10 +41,10 @@ func TestLoop(t *testing.T) {
 	if strings.Contains(r.stderr, "level=ERROR") {
 		t.Errorf("it said\n%s", r.stderr)
 	}
-	w.run().requireCode(t, exitDone) // nobody holds the lease
+	w.run().requireCode(t, exitDone) // the lease is free
 }
 
-// untilConverged waits for a custom resource a that says that all of its members are well.
+// untilConverged waits until custom resource a reports that all of its members are healthy.
 func (w *world) untilConverged(what string, size int) {
 	w.t.Helper()
 	eventually(w.t, what, func() error {

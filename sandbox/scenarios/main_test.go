@@ -10,13 +10,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// parallelTests is what two cores can take: founding a cluster is mostly waiting, etcd and the
-// kubelets do the work.
+// parallelTests suits two cores: bootstrapping a cluster is mostly waiting for etcd and the kubelets.
 const parallelTests = "3"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	klog.SetLogger(logr.Discard()) // client-go tells of every connection that a test cuts
+	klog.SetLogger(logr.Discard()) // client-go logs every connection that a test cuts
 	if !given("test.parallel") {
 		_ = flag.Set("test.parallel", parallelTests)
 	}

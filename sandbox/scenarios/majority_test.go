@@ -10,10 +10,11 @@ import (
 	"testing"
 )
 
-// TestLostMajority: two of three data directories are away, and come back, which loses nothing and takes nobody's
-// word. Then two volumes are lost for good. Git orders a new cluster of what the third member
-// has left: all that it acknowledged is there, whatever only the others had is gone, and nobody of the lost
-// cluster joins it. In the end two are lost again, and it orders one of a backup.
+// TestLostMajority: two of three data directories are taken away and brought back. This loses no data and needs
+// no confirmation. Then two volumes are permanently lost. The spec requests a new cluster from the third
+// member's data: everything that it acknowledged is kept, data that only the others had is gone, and no member
+// of the lost cluster joins the new one. Finally, two volumes are lost again, and the spec requests a new
+// cluster from a backup.
 func TestLostMajority(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -75,9 +76,9 @@ func TestLostMajority(t *testing.T) {
 	w.recoverFromBackup()
 }
 
-// recoverFromBackup loses two volumes again, and git orders a new cluster of the backup that there is, in the place of
-// the third member: what was written before it is there, what was written after it is not, and what the member had is
-// kept.
+// recoverFromBackup loses two volumes again, and the spec requests a new cluster from the backup, in the
+// position of the third member. Data written before the backup is restored, data written after it is not, and
+// the third member's old data is kept.
 func (w *world) recoverFromBackup() {
 	w.t.Helper()
 	s3 := w.serveS3Inside()
@@ -132,8 +133,8 @@ func (w *world) recoverFromBackup() {
 	w.requireRestoredFrom(lost)
 }
 
-// bringBack takes the data of these members away, so that the cluster has no quorum and passes leave it alone,
-// and brings them back.
+// bringBack moves the data of these members away, so that the cluster has no quorum and passes leave it alone,
+// and then brings it back.
 func (w *world) bringBack(pods ...string) {
 	w.t.Helper()
 	revision, err := w.member("a", 1).revision()

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// watchPeak watches a process and those that it starts until it is gone, and tells the peak so far: the largest resident
-// set that any of them has had, in bytes. What the kernel tells of one that has ended counts what the process had before
-// it became this program, and whoever started it.
+// watchPeak watches a process and its descendants until it ends, and returns a function for the peak so far:
+// the largest resident set size of any of them, in bytes. The kernel's figure for an ended process would
+// include the memory before exec, that is, of the parent.
 func watchPeak(pid int) (peak func() int64) {
 	var highest atomic.Int64
 	go func() {
@@ -32,7 +32,7 @@ func isThere(pid int) bool {
 	return err == nil
 }
 
-// anonymous is the memory of a process, and of those that it started, that is no file's.
+// anonymous returns the anonymous memory of a process and its descendants.
 func anonymous(pid int) (bytes int64) {
 	for _, one := range processTree(pid) {
 		bytes += memoryOf(one, "RssAnon")
@@ -40,7 +40,7 @@ func anonymous(pid int) (bytes int64) {
 	return bytes
 }
 
-// memoryOf is a figure out of the status of a process, in bytes; 0 if it has ended.
+// memoryOf returns a figure from the status of a process, in bytes, or 0 if it has ended.
 func memoryOf(pid int, figure string) int64 {
 	status, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -56,7 +56,7 @@ func memoryOf(pid int, figure string) int64 {
 	return 0
 }
 
-// processTree is a process with all that it started and that have not ended.
+// processTree returns a process and its descendants that have not ended.
 func processTree(pid int) []int {
 	all := []int{pid}
 	children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))

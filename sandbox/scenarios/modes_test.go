@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// modes are the ways in which quorate install has Quorate run in a Kubernetes cluster, and the kinds of changes that each makes here:
-// all of them if QUORATE_EVERY_CHANGE is set, which takes five minutes more. Etcd goes up, down, and up once more.
+// modes are the modes of quorate install, and the kinds of changes tested in each. If QUORATE_EVERY_CHANGE is
+// set, all changes are tested in each mode, which takes five minutes more. etcd is upgraded, downgraded, and
+// upgraded again.
 var modes = []struct {
 	name, version string
 	kinds         []string
@@ -19,8 +20,8 @@ var modes = []struct {
 	{"indexed-job", "3.7.3", []string{"found", "resize"}},
 }
 
-// changeModes has each mode take the place of the one before it and make changes, from the image and with the rights of its account.
-// Whatever runs Quorate comes and goes, the cluster stays.
+// changeModes installs each mode in place of the previous one and makes changes, from the image and with the
+// rights of its service account. The cluster persists whichever mode runs Quorate.
 func (w *world) changeModes(url string) {
 	w.t.Helper()
 	id := w.requireOneCluster("a", 3)
@@ -60,16 +61,16 @@ func (w *world) changeModes(url string) {
 	}
 }
 
-// walked is a mode that makes changes: cluster a has three members before and after each kind of them.
+// walked is a mode under test: cluster a has three members before and after each kind of change.
 type walked struct {
 	*world
 	mode    string
-	files   map[string]string // all that is declared
+	files   map[string]string // all declarations
 	version string            // of cluster a
 	jobs    int
 }
 
-// foundOne has a cluster of one be there that was not.
+// foundOne bootstraps a new cluster with one member.
 func (m *walked) foundOne() {
 	m.t.Helper()
 	m.files["clusters/"+m.mode+".yaml"] = declaration(m.mode, modern, one)
@@ -77,7 +78,7 @@ func (m *walked) foundOne() {
 	m.requireOneCluster(m.mode, 1)
 }
 
-// shrinkAndGrow takes two members away, and adds two.
+// shrinkAndGrow removes two members and adds two.
 func (m *walked) shrinkAndGrow() {
 	m.t.Helper()
 	m.push("a cluster shrinks", "Converged", one)
@@ -85,7 +86,7 @@ func (m *walked) shrinkAndGrow() {
 	m.push("a cluster grows", "Converged", three)
 }
 
-// upgrade changes the version, which may be a lower one, and so each pod.
+// upgrade changes the version, possibly to a lower one, and thereby restarts each pod.
 func (m *walked) upgrade(version string) {
 	m.t.Helper()
 	m.version = version
@@ -93,7 +94,7 @@ func (m *walked) upgrade(version string) {
 	m.requireVersion(version)
 }
 
-// replace loses the volume of a member.
+// replace deletes the volume of a member.
 func (m *walked) replace() {
 	m.t.Helper()
 	members := m.memberIDs("a")
@@ -110,7 +111,7 @@ func (m *walked) replace() {
 	}
 }
 
-// stopAndStart stops the cluster, and starts it.
+// stopAndStart stops the cluster and starts it again.
 func (m *walked) stopAndStart() {
 	m.t.Helper()
 	m.push("a cluster is stopped", "Stop", three, "lifecycle: Stopped")
@@ -118,7 +119,7 @@ func (m *walked) stopAndStart() {
 	m.push("a cluster is started", "Converged", three)
 }
 
-// push declares cluster a so, and waits until a rule has nothing left to do for that.
+// push declares cluster a with this spec, and waits until it is reported with the given rule.
 func (m *walked) push(what, rule string, spec ...string) {
 	m.t.Helper()
 	m.files["clusters/a.yaml"] = declaration("a", m.version, spec...)
@@ -137,10 +138,10 @@ func (m *walked) push(what, rule string, spec ...string) {
 	})
 }
 
-// until waits for something that Quorate does, once it is made to run.
+// until triggers a run if necessary and waits for its effect.
 func (m *walked) until(what string, holds func() error) {
 	m.t.Helper()
-	if m.mode != "loop" { // which needs nobody to tell it
+	if m.mode != "loop" { // a loop needs no trigger
 		m.jobs++
 		m.kubectl("--namespace", systemNamespace, "create", "job", fmt.Sprintf("%s-%d", m.mode, m.jobs), "--from=cronjob/quorate")
 	}

@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// monitoring is what kubectl renders of deploy/monitoring.
+// monitoring is deploy/monitoring as rendered by kubectl.
 type monitoring struct {
 	pods       []podMonitor
-	rules      map[string]any // a file of rules for Prometheus
+	rules      map[string]any // a Prometheus rules file
 	dashboards map[string]string
 }
 
-// podMonitor has all that ours say; another field is one that the test does not know how to translate.
+// podMonitor has the fields that deploy/monitoring uses. The test does not know how to translate others.
 type podMonitor struct {
 	APIVersion, Kind string
 	Metadata         struct {
@@ -79,8 +79,8 @@ func (w *world) monitoring() monitoring {
 
 var notInLabel = regexp.MustCompile(`[^a-zA-Z0-9_]`)
 
-// scrapes are the PodMonitors as the Prometheus operator translates them. Where pods of any namespace are meant, only
-// those of one are: other tests have their clusters beside it.
+// scrapes translates the PodMonitors as the Prometheus operator does. A PodMonitor for any namespace is limited
+// to one namespace, because other tests have clusters at the same time.
 func (m monitoring) scrapes(kubeconfig, namespace string) []map[string]any {
 	var jobs []map[string]any
 	for _, pods := range m.pods {
@@ -129,7 +129,7 @@ func relabelings(list []relabeling) []map[string]any {
 	return configs
 }
 
-// each calls something for each rule.
+// each calls do for each rule.
 func (m monitoring) each(do func(rule map[string]any)) {
 	groups, _ := m.rules["groups"].([]any)
 	for _, group := range groups {
@@ -140,7 +140,7 @@ func (m monitoring) each(do func(rule map[string]any)) {
 	}
 }
 
-// rulesWithin are the rules, of which each alert that waits for minutes fires within so long.
+// rulesWithin returns the rules, with the pending period of each alert shortened to soon.
 func (m monitoring) rulesWithin(soon string) map[string]any {
 	m.each(func(rule map[string]any) {
 		if rule["for"] != nil {
@@ -150,13 +150,13 @@ func (m monitoring) rulesWithin(soon string) map[string]any {
 	return m.rules
 }
 
-// absentWhenWell are selectors that find nothing while nothing is wrong, and why that is right.
+// absentWhenWell are selectors without results while everything is healthy, and why that is correct.
 var absentWhenWell = map[string]string{
 	`quorate_cluster_decision{verdict="Block"}`:                  "there is one only while a cluster needs a person",
 	`quorate_cluster_decision{kubernetes=~".*",verdict="Block"}`: "the same, in a dashboard",
 }
 
-// requireRules waits until each rule was evaluated, without an error, and each series that it looks at is there.
+// requireRules waits until each rule has been evaluated without an error, and each series that it reads exists.
 func (p *prometheus) requireRules(m monitoring) {
 	p.w.t.Helper()
 	want := map[string]bool{}
@@ -192,8 +192,8 @@ func (p *prometheus) requireRules(m monitoring) {
 	})
 }
 
-// requireSelectors waits until each series that an expression looks at is there, but for those that are absent
-// when all is well.
+// requireSelectors waits until each series that an expression reads exists, except series that are absent while
+// everything is healthy.
 func (p *prometheus) requireSelectors(what, expr string) {
 	p.w.t.Helper()
 	var selectors []string
@@ -210,7 +210,7 @@ func (p *prometheus) requireSelectors(what, expr string) {
 	}
 }
 
-// found is nil if an expression has a series now.
+// found returns nil if an expression currently has a series.
 func (p *prometheus) found(expr string) error {
 	n, err := p.query(expr)
 	if err == nil && n == 0 {
@@ -219,7 +219,7 @@ func (p *prometheus) found(expr string) error {
 	return err
 }
 
-// dashboard is what is looked at of one.
+// dashboard has the fields of a dashboard that the test reads.
 type dashboard struct {
 	Templating struct {
 		List []struct {
@@ -235,8 +235,8 @@ type dashboard struct {
 
 var labelValues = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
 
-// requireDashboards requires that each query of each panel has a series, and so has each selector in it, with these
-// values of variables, among which a person can choose them.
+// requireDashboards requires that each query of each panel returns a series, and so does each selector in it,
+// with these values of variables. The variables must offer these values.
 func (p *prometheus) requireDashboards(texts, chosen map[string]string) {
 	p.w.t.Helper()
 	queries := 0
@@ -262,7 +262,7 @@ func (p *prometheus) requireDashboards(texts, chosen map[string]string) {
 	}
 }
 
-// fill returns what puts the values of its variables into a query of a dashboard, as Grafana would.
+// fill returns a function that inserts variable values into a dashboard's query, as Grafana would.
 func (p *prometheus) fill(name string, d dashboard, chosen map[string]string) func(string) string {
 	p.w.t.Helper()
 	replace := func(expr string) string { return expr }

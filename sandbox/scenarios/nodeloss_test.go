@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestNodeLoss stops a machine under a running cluster and starts it again. It disturbs all that
-// runs on the node, so it runs alone.
+// TestNodeLoss stops a machine under a running cluster and starts it again. It disturbs everything on the node,
+// so it does not run in parallel with other tests.
 func TestNodeLoss(t *testing.T) {
 	w := newWorld(t)
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
@@ -57,7 +57,7 @@ func TestNodeLoss(t *testing.T) {
 	}
 }
 
-// nodeOf is the node on which a pod runs. The members of cluster a must be spread over all nodes.
+// nodeOf returns the node of a pod. The members of cluster a must be spread over all nodes.
 func (w *world) nodeOf(pod string) string {
 	w.t.Helper()
 	where := map[string]string{}
@@ -70,8 +70,8 @@ func (w *world) nodeOf(pod string) string {
 	return w.pod(pod).Spec.NodeName
 }
 
-// TestNodeLossForGood: a node is gone and will not come back, and with it the volume of a member.
-// The member is replaced on another node.
+// TestNodeLossForGood: a node is permanently lost, and with it the volume of a member. The member is replaced
+// on another node.
 func TestNodeLossForGood(t *testing.T) {
 	w := newWorld(t)
 	w.declare(modern, three, "replaceAfter: 20s")
@@ -108,9 +108,9 @@ func TestNodeLossForGood(t *testing.T) {
 	w.requireOneCluster("a", 3)
 }
 
-// TestDrain: nodes are drained as for an upgrade. The budget lets one member go and keeps the
-// others; nobody is replaced for it. The pods have a label of their own: on the nodes there may be
-// clusters of other tests, whose budgets say nothing here.
+// TestDrain: nodes are drained as for an upgrade. The budget allows one member to be evicted and protects the
+// others. No member is replaced. The pods have their own label, because the nodes may also host other tests'
+// clusters, and their budgets are irrelevant here.
 func TestDrain(t *testing.T) {
 	w := newWorld(t)
 	w.declare(modern, three, "pod: {labels: {to: drain}}")

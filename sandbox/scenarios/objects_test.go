@@ -25,10 +25,10 @@ var (
 	budgets      = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 )
 
-// kinds are those of the objects that quorate makes. Pods and claims are made by the StatefulSet.
+// kinds are the kinds of objects that quorate creates. Pods and claims are created by the StatefulSet.
 var kinds = []schema.GroupVersionResource{services, configMaps, secrets, statefulSets, budgets, policies, cronJobs, etcdclusters}
 
-// list returns the objects of one kind in the namespace, without what Kubernetes puts into every
+// list returns the objects of one kind in the namespace, except those that Kubernetes creates in every
 // namespace.
 func (w *world) list(kind schema.GroupVersionResource) []unstructured.Unstructured {
 	w.t.Helper()
@@ -43,7 +43,7 @@ func (w *world) object(kind schema.GroupVersionResource, name string) (*unstruct
 	return w.objects.Resource(kind).Namespace(w.namespace).Get(w.ctx(), name, metav1.GetOptions{})
 }
 
-// ownObjects names everything in the namespace that belongs to the cluster and does not outlive it.
+// ownObjects names every object in the namespace that belongs to the cluster and is deleted with it.
 func (w *world) ownObjects(cluster string) []string {
 	w.t.Helper()
 	var names []string
@@ -67,8 +67,7 @@ func (w *world) pods(cluster string) []corev1.Pod {
 	return pods.Items
 }
 
-// podUIDs and volumeUIDs return the UIDs of the cluster's pods, and of the claims of its volumes,
-// by the name of the pod.
+// podUIDs and volumeUIDs return the UIDs of the cluster's pods and of the claims of its volumes, by pod name.
 func (w *world) podUIDs(cluster string) map[string]string {
 	w.t.Helper()
 	uids := map[string]string{}
@@ -89,7 +88,7 @@ func (w *world) volumeUIDs(cluster string) map[string]string {
 	return uids
 }
 
-// restarts counts the starts of containers of the cluster's pods after the first.
+// restarts returns the number of container restarts of the cluster's pods.
 func (w *world) restarts(cluster string) int32 {
 	w.t.Helper()
 	n := int32(0)
@@ -101,8 +100,8 @@ func (w *world) restarts(cluster string) int32 {
 	return n
 }
 
-// snapshot describes every object of the namespace by what quorate says about it: two clusters
-// founded from the same declaration have the same snapshot, whatever happened on the way.
+// snapshot describes the essence of every object in the namespace. Two clusters bootstrapped from the same
+// declaration have the same snapshot, whatever happened on the way.
 func (w *world) snapshot() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
@@ -118,7 +117,7 @@ func (w *world) snapshot() map[string]string {
 	return all
 }
 
-// essence leaves out what Kubernetes adds and what is secret.
+// essence removes what Kubernetes adds, and secrets.
 func essence(o unstructured.Unstructured) map[string]any {
 	var owners []string
 	for _, owner := range o.GetOwnerReferences() {
@@ -139,7 +138,7 @@ func essence(o unstructured.Unstructured) map[string]any {
 	return content
 }
 
-// past is what a record says of how its members came to be: it outlasts them.
+// past matches the history of the members in a record, which outlasts them.
 var past = regexp.MustCompile(`(?m)^replaced:\n(?:[- ].*\n)*|^joinedTogether: true\n`)
 
 func withoutHistory(data any) any {
@@ -155,14 +154,14 @@ func withoutHistory(data any) any {
 
 var (
 	uid  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-	hex  = regexp.MustCompile(`"[0-9a-f]{8,64}"|\b[0-9a-f]{8,64}\b`) // YAML quotes those that read as a number
+	hex  = regexp.MustCompile(`"[0-9a-f]{8,64}"|\b[0-9a-f]{8,64}\b`) // YAML quotes tokens that look like numbers
 	when = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
-	// fingerprint is that of the CA on record.
+	// fingerprint matches the fingerprint of the recorded CA.
 	fingerprint = regexp.MustCompile(`\b[0-9A-F]{2}(:[0-9A-F]{2}){31}\b`)
 	host        = regexp.MustCompile(`\bnode[-a-z0-9]*\b`)
 )
 
-// impersonal takes the namespace and all that is made up for each cluster out of a text.
+// impersonal replaces the namespace and all generated values in a text with placeholders.
 func (w *world) impersonal(text string) string {
 	text = strings.ReplaceAll(text, w.namespace, "NAMESPACE")
 	text = uid.ReplaceAllString(text, "UID")
@@ -172,7 +171,7 @@ func (w *world) impersonal(text string) string {
 	return host.ReplaceAllString(text, "NODE")
 }
 
-// difference describes where two snapshots differ; empty if they do not.
+// difference describes how two snapshots differ. It is empty if they do not.
 func difference(want, got map[string]string) string {
 	var text strings.Builder
 	for name, w := range want {
@@ -190,7 +189,7 @@ func difference(want, got map[string]string) string {
 	return text.String()
 }
 
-// TestImpersonal: a token may happen to read as a number.
+// TestImpersonal: a token may happen to look like a number.
 func TestImpersonal(t *testing.T) {
 	t.Parallel()
 	w := &world{namespace: "here"}

@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// testStatus looks at every field of the status.
+// testStatus checks every field of the status.
 func testStatus(t *testing.T, w *world) {
 	w.member("a", 0).put("status", "a revision")
 	w.converge()
@@ -114,7 +114,7 @@ func testScaleSubresource(t *testing.T, w *world) {
 	}
 }
 
-// testPrinterColumns asks for what kubectl get etcd shows.
+// testPrinterColumns checks the columns of kubectl get etcd.
 func testPrinterColumns(t *testing.T, w *world) {
 	text, err := w.kube.Discovery().RESTClient().Get().
 		AbsPath("/apis/etcd.quorate.dev/v1alpha1/namespaces", w.namespace, "etcdclusters", "a").
@@ -156,8 +156,7 @@ func testStatusCommand(t *testing.T, w *world) {
 	}
 }
 
-// testRestrictedNamespace shows that the namespace in which the cluster runs would have refused
-// pods that may do more.
+// testRestrictedNamespace shows that the namespace in which the cluster runs rejects pods with more privileges.
 func testRestrictedNamespace(t *testing.T, w *world) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "privileged"},
@@ -178,11 +177,11 @@ func testRestrictedNamespace(t *testing.T, w *world) {
 	}
 }
 
-// patientWithEtcd keeps a busy machine from being taken for a silent member where there is one pass
-// only.
+// patientWithEtcd keeps a busy machine from being treated as an unresponsive member in tests with only one
+// pass.
 const patientWithEtcd = "--etcd-timeout=8s"
 
-// requireQuiet passes until a pass finds nothing to do and nothing to tell, and returns it.
+// requireQuiet runs passes until a pass finds nothing to do or report, and returns it.
 func (w *world) requireQuiet(cluster string) result {
 	w.t.Helper()
 	r, requests := w.requireQuietBy("Converged", cluster)
@@ -194,9 +193,9 @@ func (w *world) requireQuiet(cluster string) result {
 	return r
 }
 
-// requireQuietBy passes until a pass that decides by this rule writes nothing, and returns it with
-// its requests. For a while after a cluster has formed, much has been written, or an upgrade, the
-// size of the data changes, and with it the status.
+// requireQuietBy runs passes until a pass that applies this rule writes nothing, and returns it with its
+// requests. For a while after a cluster has formed, after an upgrade, or after many writes, the database size
+// changes, and with it the status.
 func (w *world) requireQuietBy(rule, cluster string) (r result, requests []faultproxy.Request) {
 	w.t.Helper()
 	proxy := w.newProxy()
@@ -231,7 +230,7 @@ func testQuietPass(t *testing.T, w *world) {
 	}
 }
 
-// testStatusDeleted: a status that was deleted by hand comes back, with the same facts.
+// testStatusDeleted: a status that was deleted manually is restored with the same facts.
 func testStatusDeleted(t *testing.T, w *world) {
 	before := w.status("a")
 	_, err := w.objects.Resource(etcdclusters).Namespace(w.namespace).Patch(w.ctx(), "a", "application/json-patch+json",

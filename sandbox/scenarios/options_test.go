@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestEtcdOptions declares options, and looks for them in what etcd does and says.
+// TestEtcdOptions declares options and checks etcd's behavior and output for them.
 func TestEtcdOptions(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
@@ -52,7 +52,7 @@ func testOptionsInEffect(t *testing.T, w *world) {
 	}
 }
 
-// testOtherSpelling declares the same options, spelled differently. No pod is recreated.
+// testOtherSpelling declares the same options in a different spelling. No pod may be recreated.
 func testOtherSpelling(t *testing.T, w *world, version string) {
 	pods := w.podUIDs("a")
 	w.repository.push(map[string]string{"a.yaml": declaration("a", version, one,
@@ -75,7 +75,7 @@ func transaction(ctx context.Context, m *member, operations int) error {
 	return err
 }
 
-// testOptionsInLog looks into the line in which etcd says with what it starts.
+// testOptionsInLog checks the line in which etcd logs its configuration at start.
 func testOptionsInLog(t *testing.T, w *world) {
 	log, err := w.kube.CoreV1().Pods(w.namespace).GetLogs("a-0", &corev1.PodLogOptions{}).DoRaw(w.ctx())
 	if err != nil {

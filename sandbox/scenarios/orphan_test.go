@@ -8,9 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testRemovalHeld: a commit that declares nothing any more may be an accident. Everybody is told;
-// the clusters are healed as they were declared last, and become orphans once somebody has named
-// that commit.
+// testRemovalHeld: a commit that no longer declares anything may be a mistake. It is reported everywhere. The
+// clusters are kept healthy as last declared, and become orphans once that commit is confirmed.
 func testRemovalHeld(t *testing.T, w *world) {
 	const deleted = "lifecycle: Deleted\nstorage: {retention: Delete}"
 	a := declaration("a", modern, three)
@@ -39,7 +38,7 @@ func testRemovalHeld(t *testing.T, w *world) {
 	w.run().requireCode(t, exitDone).requireRule(t, "a", "Orphaned")
 	w.requireCondition("a", "RemovalHeld", "", "")
 
-	// What was declared to go may be dropped when it is gone.
+	// A cluster that was declared to be deleted may be removed from git once it is gone.
 	w.repository.push(map[string]string{"a.yaml": a, "c.yaml": declaration("c", modern, plain, one, deleted)})
 	w.converge().requireRule(t, "a", "Converged")
 	w.declare(modern, three)
@@ -49,8 +48,8 @@ func testRemovalHeld(t *testing.T, w *world) {
 	}
 }
 
-// testOrphan: a declaration that vanishes deletes nothing and stops nothing. Everybody is told,
-// with the commit that dropped it.
+// testOrphan: when a declaration vanishes, nothing is deleted or stopped. It is reported everywhere, with the
+// commit that removed the declaration.
 func testOrphan(t *testing.T, w *world) {
 	want, pods := w.snapshot(), w.podUIDs("a")
 	commit := w.repository.push(map[string]string{"README": "no cluster here"})
@@ -75,7 +74,7 @@ func testOrphan(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testRename: a cluster that git calls otherwise is not founded again, empty, under the other name.
+// testRename: a cluster that is renamed in git is not bootstrapped again, empty, under the new name.
 func testRename(t *testing.T, w *world) {
 	want, pods := w.snapshot(), w.podUIDs("a")
 	w.repository.push(map[string]string{"b.yaml": declaration("b", modern, three)})
@@ -101,8 +100,7 @@ func testRename(t *testing.T, w *world) {
 	}
 }
 
-// TestScaleByHand: kubectl scale works where git leaves replicas out; where git states them, git
-// wins.
+// TestScaleByHand: kubectl scale works if git does not set replicas. If git sets replicas, git overrides it.
 func TestScaleByHand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -19,18 +19,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// prometheusPorts is the first of those that it listens on: no connection goes out from them, and no Service has one.
+// prometheusPorts is the first port that Prometheus servers listen on: not an ephemeral port, and not used by
+// Services.
 const prometheusPorts = 21_000
 
-// prometheus is a real one in the network of the sandbox. It scrapes what the PodMonitors of deploy/monitoring ask
-// for, and evaluates the rules of its PrometheusRule, each second.
+// prometheus is a real Prometheus in the sandbox's network. Every second, it scrapes the targets of the
+// PodMonitors of deploy/monitoring and evaluates the rules of its PrometheusRule.
 type prometheus struct {
 	w       *world
 	address string
 	client  http.Client
 }
 
-// startPrometheus starts one, and ends it with the test.
+// startPrometheus starts Prometheus and stops it at the end of the test.
 func (w *world) startPrometheus(m monitoring) *prometheus {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -60,7 +61,7 @@ func (w *world) startPrometheus(m monitoring) *prometheus {
 	server := exec.Command(binary("sandbox"), "exec", "--name", w.name, "--", "sh", "-c", `"$0" "$@" & cat; kill $!; wait`, binary("prometheus"),
 		"--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.address, "--log.level=warn")
 	server.Stderr = os.Stderr
-	stop, err := server.StdinPipe() // it ends when this closes, also if the test is killed
+	stop, err := server.StdinPipe() // it ends when this closes, even if the test is killed
 	if err == nil {
 		err = server.Start()
 	}
@@ -76,7 +77,7 @@ func (w *world) startPrometheus(m monitoring) *prometheus {
 	return p
 }
 
-// get asks the API of Prometheus.
+// get queries the Prometheus API.
 func (p *prometheus) get(what string, parameters url.Values, into any) error {
 	answer, err := p.client.Get("http://" + p.address + "/api/v1/" + what + "?" + parameters.Encode())
 	if err != nil {
@@ -96,14 +97,14 @@ func (p *prometheus) get(what string, parameters url.Values, into any) error {
 	return json.Unmarshal(envelope.Data, into)
 }
 
-// query returns how many series an expression has now.
+// query returns how many series an expression currently has.
 func (p *prometheus) query(expr string) (int, error) {
 	var data struct{ Result []json.RawMessage }
 	err := p.get("query", url.Values{"query": {expr}}, &data)
 	return len(data.Result), err
 }
 
-// selectors are those in an expression, as Prometheus reads it.
+// selectors returns the selectors in an expression, as Prometheus parses it.
 func (p *prometheus) selectors(expr string) ([]string, error) {
 	var tree any
 	if err := p.get("parse_query", url.Values{"query": {expr}}, &tree); err != nil {
@@ -131,7 +132,7 @@ func (p *prometheus) selectors(expr string) ([]string, error) {
 	return slices.Compact(found), nil
 }
 
-// selector writes a selector of a tree, without the range.
+// selector formats a selector of a parse tree, without the range.
 func selector(node map[string]any) string {
 	var matchers []string
 	list, _ := node["matchers"].([]any)
@@ -144,7 +145,7 @@ func selector(node map[string]any) string {
 	return fmt.Sprintf("%s{%s}", node["name"], strings.Join(matchers, ","))
 }
 
-// requireTargets waits until that many targets of each job are there, and all of them are up.
+// requireTargets waits until each job has this number of targets, and all of them are up.
 func (p *prometheus) requireTargets(want map[string]int) {
 	p.w.t.Helper()
 	eventually(p.w.t, "Prometheus scrapes", func() error {
@@ -173,8 +174,8 @@ func (p *prometheus) requireTargets(want map[string]int) {
 	})
 }
 
-// alerts are those that are pending or firing, each as NAME STATE CLUSTER POD, sorted. How fast the disk of this machine
-// is says nothing about any of them.
+// alerts returns the pending and firing alerts, each as NAME STATE CLUSTER POD, sorted. It ignores
+// EtcdSlowDisk, because it depends on this machine's disk.
 func (p *prometheus) alerts() ([]string, error) {
 	var data struct {
 		Alerts []struct {
@@ -196,7 +197,7 @@ func (p *prometheus) alerts() ([]string, error) {
 	return list, nil
 }
 
-// requireAlerts waits until these are firing and no others are, nor pending.
+// requireAlerts waits until exactly these alerts are firing and no others are pending or firing.
 func (p *prometheus) requireAlerts(what string, want ...string) {
 	p.w.t.Helper()
 	start := time.Now()

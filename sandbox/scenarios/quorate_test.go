@@ -29,7 +29,7 @@ const (
 	exitKilled       = -1
 )
 
-// result is one finished run of quorate.
+// result is the result of a finished run of quorate.
 type result struct {
 	args   string
 	code   int
@@ -37,7 +37,7 @@ type result struct {
 	stderr string
 	report report
 	took   time.Duration
-	// peak is the largest resident set of the process, or of one that it started, in bytes.
+	// peak is the largest resident set size of the process or of a descendant, in bytes.
 	peak int64
 }
 
@@ -72,14 +72,13 @@ type clusterReport struct {
 
 func (r result) String() string {
 	said := r.report.String()
-	if said == "" { // it is no report of a run, or says nothing that this knows
+	if said == "" { // not a report of a run, or one without known content
 		said = end(r.stdout)
 	}
 	return fmt.Sprintf("quorate %s\nexit code %d after %s\nstdout:\n%s\nstderr:\n%s", r.args, r.code, r.took.Round(time.Millisecond), said, end(r.stderr))
 }
 
-// String returns what was decided for each cluster and what came of it, a line each, and what went
-// wrong.
+// String returns the decision for each cluster and its result, one line each, and the errors.
 func (r report) String() string {
 	var text strings.Builder
 	for _, c := range r.Clusters {
@@ -108,7 +107,7 @@ func end(text string) string {
 	return "…\n" + strings.Join(lines[len(lines)-most:], "")
 }
 
-// cluster returns the entry of that cluster; an empty one if there is none.
+// cluster returns the report's entry for this cluster, or an empty one.
 func (r result) cluster(name string) clusterReport {
 	for _, c := range r.report.Clusters {
 		if c.Name == name {
@@ -139,18 +138,17 @@ var (
 	inside  = vantage{inside: true}
 )
 
-// through is outside, with a proxy between quorate and the API server.
+// through is like outside, with a proxy between quorate and the API server.
 func through(proxy *faultproxy.Proxy) vantage { return vantage{proxy: proxy} }
 
-// start starts quorate. The flags that say what to read and where to act are added to args, whose
-// first is the command.
+// start starts quorate. args begin with the command. The flags for the source and the namespace are added.
 func (w *world) start(v vantage, args ...string) *process {
 	w.t.Helper()
 	full := append([]string{binary("quorate")}, args...)
 	full = append(full, "--namespace", w.namespace)
 	if slices.Contains([]string{"run", "plan"}, args[0]) {
 		full = append(full, "--source", w.source)
-		if !slices.Contains(args, "--loop") { // which reports to nobody
+		if !slices.Contains(args, "--loop") { // a loop has no report
 			full = append(full, "--output", "json")
 		}
 	}
@@ -170,7 +168,7 @@ func (w *world) start(v vantage, args ...string) *process {
 		w.t.Fatal(err)
 	}
 	p.peak = watchPeak(p.command.Process.Pid)
-	w.t.Cleanup(p.kill) // a test that fails leaves none behind, least of all one that it has stopped
+	w.t.Cleanup(p.kill) // no process may outlive a failed test, especially not one that the test has stopped
 	return p
 }
 
@@ -178,7 +176,7 @@ func (p *process) kill()   { _ = p.command.Process.Kill() }
 func (p *process) pause()  { _ = p.command.Process.Signal(syscall.SIGSTOP) }
 func (p *process) resume() { _ = p.command.Process.Signal(syscall.SIGCONT) }
 
-// wait waits for the end of the process.
+// wait waits for the process to end.
 func (p *process) wait() result {
 	p.w.t.Helper()
 	deadline := time.AfterFunc(2*passLimit, p.kill)
@@ -208,13 +206,13 @@ func (w *world) remember(r result) {
 	w.runs = append(w.runs, r)
 }
 
-// runFrom runs quorate to its end.
+// runFrom runs quorate until it exits.
 func (w *world) runFrom(v vantage, args ...string) result {
 	w.t.Helper()
 	return w.start(v, args...).wait()
 }
 
-// run runs quorate from outside, for one pass if not told otherwise.
+// run runs quorate from outside, for one pass by default.
 func (w *world) run(args ...string) result {
 	w.t.Helper()
 	args = append([]string{"run"}, args...)
@@ -224,7 +222,7 @@ func (w *world) run(args ...string) result {
 	return w.runFrom(outside, args...)
 }
 
-// convergeFrom runs passes until nothing is left to do, which must come true.
+// convergeFrom runs passes until nothing is left to do, and fails if that does not happen.
 func (w *world) convergeFrom(v vantage, args ...string) result {
 	w.t.Helper()
 	args = append([]string{"run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s"}, args...)
@@ -240,7 +238,7 @@ func (w *world) converge(args ...string) result {
 	return w.convergeFrom(outside, args...)
 }
 
-// requireCode fails unless quorate ended with that code.
+// requireCode fails unless quorate exited with this code.
 func (r result) requireCode(t testing.TB, code int) result {
 	t.Helper()
 	if r.code != code {
@@ -249,7 +247,7 @@ func (r result) requireCode(t testing.TB, code int) result {
 	return r
 }
 
-// requireRule fails unless that rule decided for the cluster.
+// requireRule fails unless this rule decided for the cluster.
 func (r result) requireRule(t testing.TB, cluster, rule string) result {
 	t.Helper()
 	if got := r.cluster(cluster).Decision.Rule; got != rule {
@@ -258,16 +256,17 @@ func (r result) requireRule(t testing.TB, cluster, rule string) result {
 	return r
 }
 
-// says reports whether the run told the person that text, on either stream.
+// says reports whether the output contains this text, on either stream.
 func (r result) says(text string) bool { return strings.Contains(r.stdout+r.stderr, text) }
 
-// offline runs a command of quorate that talks to nobody.
+// offline runs a quorate command without network access.
 func offline(t testing.TB, args ...string) result {
 	t.Helper()
 	return offlineWith(t, nil, args...)
 }
 
-// offlineWith runs a command with no cluster but one that args name, and more in its environment.
+// offlineWith runs a command without a cluster, except one named in args, and with additional environment
+// variables.
 func offlineWith(t testing.TB, environment []string, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

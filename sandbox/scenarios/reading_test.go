@@ -13,8 +13,8 @@ import (
 // reader is the account of deploy/plan-rbac.yaml.
 const reader = "quorate-plan"
 
-// readInside plans, and tells what runs, in a pod that has the rights of deploy/plan-rbac.yaml:
-// without any Secret, and then with the one that applications have. It writes nothing.
+// readInside runs plan and status in a pod with the rights of deploy/plan-rbac.yaml, first without any Secret,
+// and then with Secret a-quorate-tls. Neither may write anything.
 func (w *world) readInside() {
 	w.t.Helper()
 	file := filepath.Join(root(), "deploy", "plan-rbac.yaml")
@@ -41,8 +41,7 @@ func (w *world) readInside() {
 	}
 }
 
-// runJobAs runs a command in a pod as the CronJob does, but with the rights of the reader, and
-// returns what it says.
+// runJobAs runs a command in a pod like the CronJob's, but with the reader's rights, and returns its output.
 func (w *world) runJobAs(name, command string) string {
 	w.t.Helper()
 	cron, err := w.kube.BatchV1().CronJobs(systemNamespace).Get(w.ctx(), "quorate", metav1.GetOptions{})

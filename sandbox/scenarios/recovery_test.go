@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRecovery takes members away while applications write. What loses its pod comes back, what
-// loses its data is replaced.
+// TestRecovery takes members away while applications write. Members that lose their pod come back, and members
+// that lose their data are replaced.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -30,7 +30,7 @@ func TestRecovery(t *testing.T) {
 	)
 }
 
-// testDeletedPods: pods come back by themselves, as the members they were, the leader among them.
+// testDeletedPods: pods, including the leader's, come back by themselves as the same members.
 func testDeletedPods(t *testing.T, w *world, n int) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
 	pods := []string{w.status("a").Leader}
@@ -50,7 +50,7 @@ func testDeletedPods(t *testing.T, w *world, n int) {
 	w.requireSame(members, volumes, "")
 }
 
-// requireSame fails unless members and volumes are those of before, but for the one named.
+// requireSame fails unless members and volumes are unchanged, except those of the given pod.
 func (w *world) requireSame(members, volumes map[string]string, but string) {
 	w.t.Helper()
 	nowMembers, nowVolumes := w.memberIDs("a"), w.volumeUIDs("a")
@@ -67,13 +67,13 @@ func (w *world) requireSame(members, volumes map[string]string, but string) {
 	}
 }
 
-// testOneMemberRecovery: a member loses its volume and is replaced, by a member with the data.
+// testOneMemberRecovery: a member loses its volume and is replaced by a member with the data.
 func testOneMemberRecovery(t *testing.T, w *world) {
 	w.requireReplaced(t, "a-1", func() { w.loseVolume("a-1") })
 }
 
-// testEachMemberInTurn replaces them all, leaders included, until nothing is left of the members
-// that founded the cluster.
+// testEachMemberInTurn replaces all members in turn, including leaders, until none of the initial members is
+// left.
 func testEachMemberInTurn(t *testing.T, w *world) {
 	for ordinal := range 3 {
 		pod := fmt.Sprint("a-", ordinal)
@@ -81,8 +81,8 @@ func testEachMemberInTurn(t *testing.T, w *world) {
 	}
 }
 
-// requireReplaced does that damage to a member while applications write, and fails unless it is
-// replaced, and nothing else happens.
+// requireReplaced damages a member while applications write, and fails unless the member is replaced and
+// nothing else happens.
 func (w *world) requireReplaced(t *testing.T, pod string, damage func(), args ...string) {
 	t.Helper()
 	id, members, volumes, want := w.requireOneCluster("a", 3), w.memberIDs("a"), w.volumeUIDs("a"), w.snapshot()
@@ -110,7 +110,7 @@ func (w *world) requireReplaced(t *testing.T, pod string, damage func(), args ..
 	w.requireQuiet("a")
 }
 
-// toldOf counts the events of the cluster that mention something.
+// toldOf counts the events of the cluster that contain a text.
 func (w *world) toldOf(what string) int {
 	w.t.Helper()
 	events, err := w.kube.EventsV1().Events(w.namespace).List(w.ctx(), metav1.ListOptions{})
@@ -126,8 +126,8 @@ func (w *world) toldOf(what string) int {
 	return n
 }
 
-// testCorruptMember: the log of a member is damaged, so that it stays down. It is replaced when it
-// has been silent for as long as git declares.
+// testCorruptMember: the log of a member is damaged, so that it stays down. It is replaced once it has not
+// responded for as long as declared.
 func testCorruptMember(t *testing.T, w *world) {
 	const patienceInGit = "replaceAfter: 10s"
 	w.declare(modern, three, patienceInGit)
@@ -137,8 +137,8 @@ func testCorruptMember(t *testing.T, w *world) {
 	w.converge()
 }
 
-// TestPVCMemberCrashLoopSelfHeal: the database of a member is damaged, so that it crashes at each
-// start. That alone gets it replaced; crashing because of its options would not.
+// TestPVCMemberCrashLoopSelfHeal: the database of a member is damaged, so that it crashes at each start. This
+// is enough for it to be replaced. A crash because of its options would not be.
 func TestPVCMemberCrashLoopSelfHeal(t *testing.T) {
 	t.Parallel()
 	w := runningCluster(t)
@@ -148,8 +148,7 @@ func TestPVCMemberCrashLoopSelfHeal(t *testing.T) {
 	}, "--timeout", "150s")
 }
 
-// untilCrashed waits until etcd in a pod has given up that often, and makes sure that no pass
-// replaces it before.
+// untilCrashed waits until etcd in a pod has crashed this often, and checks that no pass replaces it earlier.
 func (w *world) untilCrashed(pod string, times int32) {
 	w.t.Helper()
 	members := w.memberIDs("a")
@@ -161,7 +160,7 @@ func (w *world) untilCrashed(pod string, times int32) {
 			return nil
 		})
 		if n > 2 {
-			continue // what it says of itself may run ahead of what was looked at
+			continue // further crashes may occur between the check and the pass
 		}
 		if r := w.run(); r.cluster("a").Decision.Verdict != "Wait" {
 			w.t.Errorf("after %d crashes:\n%s", n, r)
@@ -172,8 +171,7 @@ func (w *world) untilCrashed(pod string, times int32) {
 	}
 }
 
-// corrupt damages files of a member's data, all bytes of them but the first few, and ends etcd at
-// once.
+// corrupt overwrites a member's data files after their first few bytes, and kills etcd immediately.
 func (w *world) corrupt(ordinal int, pattern string) {
 	w.t.Helper()
 	dir, err := w.dataDir(ordinal)
@@ -199,9 +197,9 @@ func (w *world) corrupt(ordinal int, pattern string) {
 	w.signal(pod, syscall.SIGKILL)
 }
 
-// TestPodThatWaitsForEver: a pod was given its node, and then its claim went and was recreated.
-// Neither ever gets the other, so the pod is recreated. What brings it about is a matter of
-// milliseconds; here, somebody makes a pod with a node.
+// TestPodThatWaitsForEver: after a pod was scheduled, its claim was deleted and recreated. Neither can ever use
+// the other, so the pod is recreated. In practice this race takes milliseconds. Here, a pod is created with a
+// node.
 func TestPodThatWaitsForEver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

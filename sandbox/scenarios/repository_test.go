@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/sandbox/gitserver"
 )
 
-// repository is a bare git repository, and a clone to push into it from.
+// repository is a bare git repository, and a clone from which tests push to it.
 type repository struct {
 	t    testing.TB
 	bare string
@@ -29,7 +29,7 @@ func newRepository(t testing.TB) *repository {
 	return r
 }
 
-// push makes these files, by path, all that the repository holds, and returns the commit.
+// push replaces the content of the repository with these files, by path, and returns the commit.
 func (r *repository) push(files map[string]string) string {
 	r.t.Helper()
 	r.git(r.work, "rm", "-r", "--quiet", "--ignore-unmatch", ".")
@@ -62,7 +62,7 @@ func (r *repository) git(dir string, args ...string) string {
 	return string(out)
 }
 
-// serve offers the repository by git's own smart HTTP server, and returns its URL.
+// serve serves the repository with git's own smart HTTP server, and returns its URL.
 func (r *repository) serve() (url string, server *httptest.Server) {
 	r.t.Helper()
 	handler, err := gitserver.Handler(filepath.Dir(r.bare))
@@ -74,8 +74,8 @@ func (r *repository) serve() (url string, server *httptest.Server) {
 	return fmt.Sprintf("%s/%s", server.URL, filepath.Base(r.bare)), server
 }
 
-// sparseWorktree creates a linked worktree of main, without any files checked out, of a clone that borrows all of its
-// objects, and returns its directory.
+// sparseWorktree creates a linked worktree of main, without any files checked out, in a clone that borrows all
+// its objects. It returns the worktree's directory.
 func (r *repository) sparseWorktree() string {
 	r.t.Helper()
 	dir := r.t.TempDir()
@@ -86,7 +86,7 @@ func (r *repository) sparseWorktree() string {
 	return linked
 }
 
-// declaration writes an EtcdCluster; each line of spec is indented under spec.
+// declaration returns an EtcdCluster. Each line of spec is indented under spec.
 func declaration(name, version string, spec ...string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata:\n  name: %s\nspec:\n  version: %s\n", name, version)
@@ -96,7 +96,7 @@ func declaration(name, version string, spec ...string) string {
 	return text.String()
 }
 
-// declare makes cluster a all that git declares.
+// declare makes cluster a the only content of the repository.
 func (w *world) declare(version string, spec ...string) {
 	w.t.Helper()
 	w.repository.push(map[string]string{"a.yaml": declaration("a", version, spec...)})

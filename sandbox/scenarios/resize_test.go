@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestResizing takes a cluster with a writer through the sizes that clusters have.
+// TestResizing takes a cluster with a writer through common sizes.
 func TestResizing(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -25,8 +25,8 @@ func TestResizing(t *testing.T) {
 	)
 }
 
-// TestInterruptedResizing kills quorate in the middle of a change of size. The next run must go on
-// to where git wants to be.
+// TestInterruptedResizing kills quorate in the middle of a resize. The next run must continue to the declared
+// size.
 func TestInterruptedResizing(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -49,8 +49,8 @@ func TestSingleEditJump(t *testing.T) {
 	w.resize(1)
 }
 
-// TestEvenSize runs clusters of two and of four. They tolerate no more than those of one and of
-// three, and are no less right.
+// TestEvenSize runs clusters of two and of four. They tolerate no more failures than clusters of one and three,
+// but are equally correct.
 func TestEvenSize(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -64,15 +64,14 @@ func TestEvenSize(t *testing.T) {
 	w.resize(2)
 }
 
-// resize declares that size while applications write, and waits for it. What they have written
-// stays, and so does the identity of the cluster.
+// resize declares this size while applications write, and waits for it. Their data and the cluster ID are kept.
 func (w *world) resize(size int) {
 	w.t.Helper()
 	w.resizeBy(size, func() { w.convergeAsPlanned().requireRule(w.t, "a", "Converged") })
 }
 
-// resizeKilled is resize by a run that is killed after it has changed the StatefulSet for the first
-// time, and another.
+// resizeKilled is resize with a run that is killed after its first change of the StatefulSet, followed by
+// another run.
 func (w *world) resizeKilled(size int) {
 	w.t.Helper()
 	w.resizeBy(size, func() { w.killAtFirst("patch", "statefulsets"); w.converge() })
@@ -91,7 +90,7 @@ func (w *world) resizeBy(size int, run func()) {
 	}
 }
 
-// requireSize fails unless cluster a consists of members 0 to n-1, and nothing is left of others.
+// requireSize fails unless cluster a consists of members 0 to n-1, and nothing is left of other members.
 func (w *world) requireSize(n int) {
 	w.t.Helper()
 	w.requireOneCluster("a", n)
@@ -118,8 +117,8 @@ func (w *world) requireSize(n int) {
 	}
 }
 
-// configured lists the pods that have a configuration file. Sealed all of them are: none could
-// found a cluster.
+// configured lists the pods that have a configuration file. All of them must be sealed, so that none can
+// bootstrap a cluster.
 func (w *world) configured() []string {
 	w.t.Helper()
 	record, err := w.object(configMaps, "a-members")
@@ -143,7 +142,7 @@ func (w *world) configured() []string {
 
 func sorted[V any](set map[string]V) []string { return slices.Sorted(maps.Keys(set)) }
 
-// testRevertMidScale: git asks for five and, while the fourth is joining, for three again.
+// testRevertMidScale: git declares five members and, while the fourth is joining, three again.
 func testRevertMidScale(t *testing.T, w *world) {
 	want := w.snapshot()
 	for _, size := range []int{5, 1} {
@@ -160,8 +159,8 @@ func testRevertMidScale(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testScaleChurn asks for another size before the last is reached, again and again, and kills each
-// run that has not reached it.
+// testScaleChurn repeatedly declares another size before the last one is reached, and kills each unfinished
+// run.
 func testScaleChurn(t *testing.T, w *world) {
 	w.resizeBy(3, func() {
 		for _, size := range []int{5, 2, 4, 1, 5, 3} {

@@ -15,21 +15,20 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// unseen are the rights that the ClusterRole gives and that cannot be seen in requests.
+// unseen are rights in the ClusterRole whose use cannot be seen in requests.
 var unseen = map[string]string{
 	"update etcdclusters/finalizers": "asked for by an admission plugin that is not on by default",
 	"list events":                    "only while a pod is missing",
 	"create pods/portforward":        "SPDY, where WebSockets do not get through",
-	// An apply is a patch; if the object is not there yet, the API server wants the right to create
-	// it as well.
+	// An apply is a patch. If the object does not exist, the API server also requires the right to create it.
 	"create etcdclusters": "apply", "create services": "apply", "create configmaps": "apply", "create secrets": "apply",
 	"create statefulsets": "apply", "create poddisruptionbudgets": "apply", "create networkpolicies": "apply",
 	"create cronjobs": "apply", "create jobs": "apply", "create persistentvolumeclaims": "apply",
 }
 
-// TestRights lets quorate found, watch, repair, change and delete a cluster from outside, and begin to
-// restore one, with the rights of deploy/base alone, and holds what it asked of the API server against what the
-// ClusterRole allows: nothing is refused, and nothing is allowed without need.
+// TestRights makes quorate bootstrap, watch, repair, change and delete a cluster from outside, and start a
+// restore, with only the rights of deploy/base. It compares the requests to the API server with the
+// ClusterRole: no request may be rejected, and no right may be unused.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -67,9 +66,9 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// restoreInVain declares a cluster that is to be made from one backup, and then from another: the claim
-// of its first member is made, a Job begins to fill it, waits for a store that is not there, and makes
-// way for the next one.
+// restoreInVain declares a cluster restored from one backup, and then from another. The claim of its first
+// member is created, a Job starts to fill it, waits for a volume that does not exist, and is replaced by the
+// next Job.
 func (w *world) restoreInVain(p *faultproxy.Proxy) {
 	w.t.Helper()
 	for _, backup := range []string{"20261121t180000z", "20261122t180000z"} {
@@ -109,7 +108,7 @@ func rightsOf(role *rbacv1.ClusterRole) map[string]bool {
 	return rights
 }
 
-// grant gives a user what the role allows, in all namespaces, as deploy/base does.
+// grant gives a user the role's rights in all namespaces, as deploy/base does.
 func (w *world) grant(role *rbacv1.ClusterRole, user string) {
 	w.t.Helper()
 	name := metav1.ObjectMeta{Name: user}
@@ -133,7 +132,7 @@ func (w *world) grant(role *rbacv1.ClusterRole, user string) {
 	})
 }
 
-// grantHere gives a user what the role allows, in the namespace of the test and nowhere else.
+// grantHere gives a user the role's rights in the test's namespace only.
 func (w *world) grantHere(role *rbacv1.ClusterRole, user string) {
 	w.t.Helper()
 	name, rbac := metav1.ObjectMeta{Name: strings.ReplaceAll(user, ":", "-")}, w.kube.RbacV1()

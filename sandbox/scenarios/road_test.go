@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// road is what a plan says will be done to a cluster.
+// road is the part of a plan that lists what will be done to a cluster.
 type road struct {
 	Risks []string `json:"risks"`
 	Steps []struct {
@@ -16,14 +16,14 @@ type road struct {
 	End *struct{ Rule, Verdict string } `json:"end"`
 }
 
-// convergeAsPlanned runs passes until nothing is left to do, and fails unless they take the road that a plan foretells
-// right before.
+// convergeAsPlanned runs passes until nothing is left to do, and fails unless they follow the road of a plan
+// made right before.
 func (w *world) convergeAsPlanned() result {
 	w.t.Helper()
 	return w.convergeAs(w.runFrom(outside, "plan", patientWithEtcd))
 }
 
-// convergeAsApproved does so, and has the runs keep to that plan.
+// convergeAsApproved is like convergeAsPlanned, but approves only that plan.
 func (w *world) convergeAsApproved() result {
 	w.t.Helper()
 	plan := w.runFrom(outside, "plan", patientWithEtcd)
@@ -59,7 +59,7 @@ var (
 	notAsMember = regexp.MustCompile(`(^|[ ,])(\d)`)
 )
 
-// acted are the actions that changed something, in words like those of a plan.
+// acted lists the actions that changed something, worded as in a plan.
 func (r result) acted(cluster string) []string {
 	var list []string
 	for _, line := range strings.Split(r.stderr, "\n") {
@@ -76,8 +76,9 @@ func (r result) acted(cluster string) []string {
 	return list
 }
 
-// plainly leaves out what no plan can know: who leads by then; how soon members have started, and pods and volumes are
-// gone, on which it depends how often that is written down, and whether a second member is added before the first votes.
+// plainly removes what a plan cannot know: which member leads, and how soon members have started and pods and
+// volumes are deleted. That timing determines how often progress is recorded, and whether a second member is
+// added before the first votes.
 func plainly(actions []string) []string {
 	var list, joining []string
 	for _, action := range append(actions, "end") {

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// noSuchVersion has no image: there is no registry that it could be pulled from.
+	// noSuchVersion has no image, and there is no registry to pull it from.
 	noSuchVersion = "3.6.99"
-	// crashingVersion is an image with another program in the place of etcd, which gives up at
-	// once: see loadCrashing.
+	// crashingVersion has an image with a different program instead of etcd, which exits immediately (see
+	// loadCrashing).
 	crashingVersion = "3.6.98"
 )
 
@@ -23,7 +23,7 @@ func (w *world) loadCrashing() {
 	}
 }
 
-// TestRollouts changes what takes a restart, and changes its mind.
+// TestRollouts changes settings that require a restart, and reverts some of them.
 func TestRollouts(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -35,7 +35,7 @@ func TestRollouts(t *testing.T) {
 	)
 }
 
-// testRollOptions declares another option: each member takes it over, one at a time.
+// testRollOptions declares another option. Members adopt it one at a time.
 func testRollOptions(t *testing.T, w *world) {
 	pods, volumes := w.podUIDs("a"), w.volumeUIDs("a")
 	history := w.watchWrites(3)
@@ -70,7 +70,7 @@ func testRollOptions(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testRevertMidRoll: git takes a change back when one member has made it.
+// testRevertMidRoll: git reverts a change after one member has adopted it.
 func testRevertMidRoll(t *testing.T, w *world) {
 	want, pods := w.snapshot(), w.podUIDs("a")
 	history := w.watchWrites(3)
@@ -89,7 +89,7 @@ func testRevertMidRoll(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// changed counts what is no longer the same.
+// changed counts the entries that have changed.
 func changed(before, after map[string]string) int {
 	n := 0
 	for name := range before {
@@ -100,13 +100,14 @@ func changed(before, after map[string]string) int {
 	return n
 }
 
-// testBadImage: a version without an image stops at the first member, and git's revert heals it.
+// testBadImage: a rollout to a version without an image stops at the first member, and a revert in git repairs
+// it.
 func testBadImage(t *testing.T, w *world) {
 	w.breakOneMember(t, noSuchVersion, "20s")
 }
 
-// testBadProgram: a version that crashes at each start stops there as well. The member is not
-// replaced for it, however often it crashes: its data is good.
+// testBadProgram: a rollout to a version that crashes at each start also stops there. The member is not
+// replaced however often it crashes, because its data is intact.
 func testBadProgram(t *testing.T, w *world) {
 	w.loadCrashing()
 	w.breakOneMember(t, crashingVersion, "80s")
@@ -150,9 +151,8 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string) {
 	}
 }
 
-// testCrashInAHaltedRollout: a rollout has come to a halt, and a good old member crashes. It comes
-// up again by itself, as what it was, and with it the quorum; it is not moved to what has stopped
-// the rollout.
+// testCrashInAHaltedRollout: a rollout has halted, and a healthy member with the old spec crashes. It starts
+// again by itself, unchanged, and quorum is restored. It does not adopt the change that halted the rollout.
 func testCrashInAHaltedRollout(t *testing.T, w *world) {
 	pods := w.podUIDs("a")
 	w.declare(crashingVersion, three)
@@ -195,8 +195,7 @@ func testCrashInAHaltedRollout(t *testing.T, w *world) {
 	w.requireOneCluster("a", 3)
 }
 
-// crashUntilBackOff ends etcd in a pod again and again until the kubelet takes its time to start
-// it.
+// crashUntilBackOff kills etcd in a pod repeatedly until the kubelet delays its restart.
 func (w *world) crashUntilBackOff(pod string) {
 	w.t.Helper()
 	ended := map[string]bool{}
@@ -213,8 +212,7 @@ func (w *world) crashUntilBackOff(pod string) {
 	})
 }
 
-// TestFoundingBroken: a cluster that cannot be founded as declared is founded once git is
-// corrected.
+// TestFoundingBroken: a cluster that cannot be bootstrapped as declared is bootstrapped once git is corrected.
 func TestFoundingBroken(t *testing.T) {
 	t.Parallel()
 	newWorld(t).loadCrashing()

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// runbook is docs/how-to/recover-from-a-disaster.md, whose commands are run word for word but for the names of
-// this test: its namespaces, its store, its repository and its image.
+// runbook is docs/how-to/recover-from-a-disaster.md. Its commands are run verbatim, except that names are
+// replaced with the test's namespaces, store, repository and image.
 type runbook struct {
 	w  *world
 	s3 *s3Inside
-	// sections are the blocks of each, by heading.
+	// sections are the blocks of each section, by heading.
 	sections map[string][]runbookBlock
-	// names of this test, each after the one of the page.
+	// names replaces the page's names with the test's.
 	names *strings.Replacer
 	// system is the namespace of the CronJob quorate.
 	system string
@@ -35,7 +35,7 @@ var (
 // runbookBackup is the backup that the page chooses.
 const runbookBackup = "20261122t180000z"
 
-// openRunbook reads the page, and makes a CronJob quorate for it that never runs.
+// openRunbook reads the page, and creates a CronJob quorate for it that never runs.
 func (w *world) openRunbook(s3 *s3Inside) *runbook {
 	w.t.Helper()
 	page, err := os.ReadFile(filepath.Join(root(), "docs", "how-to", "recover-from-a-disaster.md"))
@@ -61,7 +61,7 @@ func (w *world) openRunbook(s3 *s3Inside) *runbook {
 	return b
 }
 
-// name has the page speak of this test, and of that backup.
+// name sets the replacements for this test and this backup.
 func (b *runbook) name(backup string) {
 	b.names = strings.NewReplacer(
 		"quorate-system", b.system,
@@ -78,7 +78,7 @@ func (b *runbook) name(backup string) {
 	)
 }
 
-// follow runs the commands of a section and returns what they print.
+// follow runs the commands of a section and returns their output.
 func (b *runbook) follow(heading string) string {
 	b.w.t.Helper()
 	var commands []string
@@ -101,7 +101,7 @@ func (b *runbook) follow(heading string) string {
 	command.Stderr = &stderr
 	out, err := command.Output()
 	failed := slices.DeleteFunc(strings.Split(stderr.String(), "\n"), func(line string) bool {
-		// What is there already is left as it is, the page says.
+		// The page says that existing namespaces are left unchanged.
 		return !strings.HasPrefix(line, runbookFailure) || strings.Contains(line, "kubectl create namespace")
 	})
 	if len(failed) > 0 {
@@ -110,11 +110,11 @@ func (b *runbook) follow(heading string) string {
 	return string(out)
 }
 
-// runbookFailure is what a command that failed is told by.
+// runbookFailure is the prefix that marks a failed command in the output.
 const runbookFailure = "failed: "
 
-// preamble sets up what a reader has: the programs, an identity of git, and the flags that the store needs. Other
-// tests have clusters beside this one, so passes look at this namespace alone.
+// preamble sets up a reader's environment: the programs, a git identity, and the flags that the store requires.
+// Passes are limited to this namespace, because other tests have clusters at the same time.
 func (b *runbook) preamble() string {
 	return fmt.Sprintf(`export HOME=%[1]s GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=push.autoSetupRemote GIT_CONFIG_VALUE_0=true
 export GIT_AUTHOR_NAME=you GIT_AUTHOR_EMAIL=you@example.com GIT_COMMITTER_NAME=you GIT_COMMITTER_EMAIL=you@example.com
@@ -133,7 +133,7 @@ quorate() {
 `, b.w.t.TempDir(), runbookFailure, binary("quorate"), b.w.namespace, b.s3.endpoint, b.s3.ca)
 }
 
-// chooseBackup follows the page's second section: it takes the newest backup of the lost cluster that was verified.
+// chooseBackup follows the page's second section and chooses the newest verified backup of the lost cluster.
 func (b *runbook) chooseBackup(lost string) {
 	b.w.t.Helper()
 	chosen := ""
@@ -149,7 +149,7 @@ func (b *runbook) chooseBackup(lost string) {
 	b.name(chosen)
 }
 
-// declare follows the page's fourth section: what it says is added to the declaration of the cluster.
+// declare follows the page's fourth section, adding its lines to the declaration of the cluster.
 func (b *runbook) declare(version string, spec ...string) {
 	b.w.t.Helper()
 	const heading = "4. Declare it"

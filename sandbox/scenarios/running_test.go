@@ -2,13 +2,13 @@ package scenarios
 
 import "testing"
 
-// step is one thing that is done to a cluster that runs.
+// step is a test step on a running cluster.
 type step struct {
 	name string
 	test func(*testing.T, *world)
 }
 
-// TestRunningCluster looks at a cluster that runs.
+// TestRunningCluster observes a running cluster.
 func TestRunningCluster(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -24,8 +24,7 @@ func TestRunningCluster(t *testing.T) {
 	)
 }
 
-// TestDisturbedCluster changes objects of a cluster that runs, and takes away what quorate relies
-// on.
+// TestDisturbedCluster changes objects of a running cluster, and removes objects that quorate relies on.
 func TestDisturbedCluster(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -44,7 +43,7 @@ func TestDisturbedCluster(t *testing.T) {
 	)
 }
 
-// TestUnansweringCluster keeps etcd from answering.
+// TestUnansweringCluster prevents etcd from responding.
 func TestUnansweringCluster(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -55,7 +54,7 @@ func TestUnansweringCluster(t *testing.T) {
 	)
 }
 
-// TestLosses takes pods, volumes and the custom resource away.
+// TestLosses deletes pods, volumes and the custom resource.
 func TestLosses(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -68,8 +67,8 @@ func TestLosses(t *testing.T) {
 	)
 }
 
-// walk takes one cluster of three with TLS through all steps; each leaves it converged for the
-// next. After a step that failed, the next one has a new cluster.
+// walk takes a cluster of three with TLS through all steps. Each step leaves it converged for the next. After a
+// failed step, the next step gets a new cluster.
 func walk(t *testing.T, steps ...step) {
 	w := runningCluster(t)
 	for _, s := range steps {

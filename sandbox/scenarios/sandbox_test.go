@@ -32,7 +32,7 @@ type sandbox struct {
 
 var node = sandbox{name: cmp.Or(os.Getenv("QUORATE_SANDBOX"), "test")}
 
-// root is the directory of the checkout; tests run in the directory of their package.
+// root returns the directory of the checkout. Tests run in the directory of their package.
 func root() string {
 	dir, err := filepath.Abs("../..")
 	if err != nil {
@@ -41,7 +41,7 @@ func root() string {
 	return dir
 }
 
-// binary is one of the checkout's binaries, or of those in the directory QUORATE_BIN.
+// binary returns the path of one of the checkout's binaries, or of those in the directory QUORATE_BIN.
 func binary(name string) string {
 	if dir := os.Getenv("QUORATE_BIN"); dir != "" {
 		return filepath.Join(dir, name)
@@ -49,8 +49,8 @@ func binary(name string) string {
 	return filepath.Join(root(), "bin", name)
 }
 
-// theSandbox starts the sandbox, or finds it up, and installs the custom resource definition, once
-// for all tests.
+// theSandbox starts the sandbox if it is not running, and installs the custom resource definition, once for all
+// tests.
 func theSandbox(t testing.TB) *sandbox {
 	t.Helper()
 	if testing.Short() {
@@ -104,7 +104,7 @@ func (s *sandbox) connect() error {
 	return s.openNetwork()
 }
 
-// stop stops one node as a power cut would, and startNode starts it again.
+// stopNode stops a node as a power failure would, and startNode starts it again.
 func (s *sandbox) stopNode(name string) error  { return s.command("node", "stop", name) }
 func (s *sandbox) startNode(name string) error { return s.command("node", "start", name) }
 

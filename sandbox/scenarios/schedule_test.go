@@ -20,10 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestScheduledBackups declares backups to an S3 store that only pods reach: the first is taken at
-// once, the schedule goes on without any pass, old ones are deleted, and an upgrade waits for one. Then
-// all is lost but the store, and a commit brings it back. In the end it is deleted, after a last backup. Other clusters
-// are made of its backups meanwhile, unlike it.
+// TestScheduledBackups declares backups to an S3 store that only pods can reach. The first is taken
+// immediately, the schedule continues without passes, old backups are deleted, and an upgrade waits for a
+// backup. Other clusters, with different settings, are created from its backups. Then everything except the
+// store is lost, and a commit restores the cluster. Finally it is deleted after a last backup.
 func TestScheduledBackups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -35,7 +35,7 @@ func TestScheduledBackups(t *testing.T) {
 	spec := func(to string) []string { return []string{one, "backup: " + s3.declared(to)} }
 	w.declare(modern, spec("")...)
 
-	// Nobody has said that backups may go there, or with which image they are made.
+	// The administrator has not allowed backups to that destination, or set an image for them.
 	if refused := w.runFrom(outside, "run").requireCode(t, exitInvalid); !refused.says("--allow-backup-destination allows none") {
 		t.Errorf("%s", refused)
 	}
@@ -45,7 +45,7 @@ func TestScheduledBackups(t *testing.T) {
 	}
 	w.convergeFrom(outside, allowed...)
 
-	// The first one does not wait for the schedule, unless a minute has just begun.
+	// The first backup does not wait for the schedule, unless a minute has just begun.
 	formed := time.Now()
 	first := w.awaitBackup(allowed, func(backupStatus) bool { return true })
 	if begun := formed.Truncate(time.Minute); !strings.HasPrefix(first.Last.Job, "a-backup-gen") && first.Last.Slot.After(begun.Add(time.Minute)) {
@@ -57,7 +57,7 @@ func TestScheduledBackups(t *testing.T) {
 	w.requireCondition("a", "BackupStale", "False", "Recent")
 	w.requireCondition("a", "BackupUnverified", "False", "Verified")
 
-	// Kubernetes takes the next ones, for the minute of the schedule, and the first is deleted.
+	// Kubernetes takes the next backups, named for the scheduled minute, and the first is deleted.
 	byTime := regexp.MustCompile(`^a-backup-(\d{8})$`)
 	second := w.awaitBackup(allowed, func(b backupStatus) bool { return byTime.MatchString(b.Last.Job) })
 	if found := byTime.FindStringSubmatch(second.Last.Job); found == nil || fmt.Sprint(second.Last.Slot.Unix()/60) != found[1] || second.Last.Slot.Second() != 0 {
@@ -70,7 +70,7 @@ func TestScheduledBackups(t *testing.T) {
 		return nil
 	})
 
-	// One is restored for practice, and the pass says how long that took.
+	// A backup is restored as a drill, and the pass reports how long that took.
 	w.kubectl("--namespace", w.namespace, "create", "job", "--from=cronjob/a-drill", "practice")
 	w.awaitJob("practice")
 	drilled := w.awaitBackup(allowed, func(b backupStatus) bool { return b.Drill.Job != "" })
@@ -83,7 +83,7 @@ func TestScheduledBackups(t *testing.T) {
 	const newer = "3.7.3"
 	w.restoreUnlike(s3, newer, allowed, spec("")...)
 
-	// An upgrade waits for a backup, and is not begun without one.
+	// An upgrade waits for a backup, and does not start without one.
 	s3.stop()
 	w.declare(newer, spec("Upgrade")...)
 	blocked := w.runFrom(outside, append([]string{"run", "--until-converged", "--timeout=3m"}, allowed...)...).requireCode(t, exitBlocked)
@@ -102,7 +102,7 @@ func TestScheduledBackups(t *testing.T) {
 		t.Errorf("etcd %s runs", runs)
 	}
 
-	// What is not declared any more is taken away, and what is stored stays.
+	// CronJobs that are no longer declared are deleted, and stored backups are kept.
 	w.declare(newer, one)
 	w.convergeFrom(outside, allowed...)
 	for _, name := range []string{"a-backup", "a-drill"} {
@@ -116,8 +116,8 @@ func TestScheduledBackups(t *testing.T) {
 	w.restoreAll(s3, newer, allowed)
 }
 
-// restoreUnlike makes another cluster of the newest backup of a, beside it: of another name, more members, the next minor
-// version, and without TLS.
+// restoreUnlike creates another cluster from the newest backup of a, while a exists: with a different name,
+// more members, the next minor version, and without TLS.
 func (w *world) restoreUnlike(s3 *s3Inside, version string, allowed []string, spec ...string) {
 	w.t.Helper()
 	w.member("a", 0).put("early", "bird")
@@ -147,7 +147,7 @@ func (w *world) restoreUnlike(s3 *s3Inside, version string, allowed []string, sp
 	w.convergeFrom(outside, allowed...)
 }
 
-// restoreAll loses the namespace with all that is in it, and brings the cluster back from its backup, with more
+// restoreAll deletes the namespace with everything in it, and restores the cluster from its backup, with more
 // members, by following the runbook.
 func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
 	w.t.Helper()
@@ -162,8 +162,8 @@ func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
 	book.follow("3. Let what is left of it go")
 	w.recreateNamespace()
 
-	// Without the Secrets, which went with the namespace, the Job cannot start; and git declares an etcd that is too
-	// old for the data.
+	// The Job cannot start without the Secrets, which were deleted with the namespace. The declared etcd
+	// version is also too old for the data.
 	const older = "3.5.35"
 	w.declare(older, three, "restore: {from: "+s3.destination()+"}")
 	waiting := w.runFrom(outside, append([]string{"run", "--until-converged", "--timeout=20s"}, allowed...)...).requireCode(w.t, exitNotConverged)
@@ -185,7 +185,7 @@ func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
 	book.follow("5. Make the namespace and the Secrets")
 	book.follow("6. Let passes run")
 	book.follow("7. Watch")
-	// The store writes the ID with zeros before it.
+	// The store pads the ID with zeros.
 	if checked := book.follow("8. Check"); !strings.Contains(checked, lost+" at revision ") || !strings.Contains(checked, "greeting\n") {
 		w.t.Errorf("the runbook ends with\n%s", checked)
 	}
@@ -203,7 +203,7 @@ func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
 	w.deleteBackedUp(s3, version, allowed)
 }
 
-// requireRestoredFrom requires that the status of a says that it was made from a backup of that cluster.
+// requireRestoredFrom requires that the status of a reports that it was restored from a backup of that cluster.
 func (w *world) requireRestoredFrom(lost string) {
 	w.t.Helper()
 	live, err := w.object(etcdclusters, "a")
@@ -215,8 +215,8 @@ func (w *world) requireRestoredFrom(lost string) {
 	}
 }
 
-// deleteBackedUp deletes the cluster with its data, which leaves a backup of its last change, with authentication on; and
-// makes another one of that.
+// deleteBackedUp deletes the cluster with its data, which leaves a backup of its last change, with
+// authentication on, and creates another cluster from that backup.
 func (w *world) deleteBackedUp(s3 *s3Inside, version string, allowed []string) {
 	w.t.Helper()
 	w.enableAuth()
@@ -240,7 +240,7 @@ func (w *world) deleteBackedUp(s3 *s3Inside, version string, allowed []string) {
 	}
 
 	w.repository.push(map[string]string{
-		"a.yaml": tombstone, // without it, c would seem to be a under another name
+		"a.yaml": tombstone, // without it, c would look like a renamed
 		"c.yaml": declaration("c", version, one, "restore: {from: "+s3.destination()+", cluster: "+w.namespace+"/a}"),
 	})
 	w.convergeFrom(outside, allowed...)
@@ -255,7 +255,7 @@ func (w *world) deleteBackedUp(s3 *s3Inside, version string, allowed []string) {
 	}
 }
 
-// recreateNamespace deletes the namespace with all that is in it, and makes it again.
+// recreateNamespace deletes the namespace with everything in it, and creates it again.
 func (w *world) recreateNamespace() {
 	w.t.Helper()
 	namespaces := w.kube.CoreV1().Namespaces()
@@ -289,7 +289,7 @@ type backupStatus struct {
 	DrillFailed struct{ Job, Message string }
 }
 
-// backupsOf reads what the status of a cluster says of its backups.
+// backupsOf reads the backup status of a cluster.
 func (w *world) backupsOf(name string) (backupStatus, error) {
 	var status struct{ Backup backupStatus }
 	live, err := w.object(etcdclusters, name)
@@ -303,11 +303,10 @@ func (w *world) backupsOf(name string) (backupStatus, error) {
 	return status.Backup, err
 }
 
-// awaitBackup runs passes until the status says that the newest backup is verified, and what is wanted
-// of it.
+// awaitBackup runs passes until the status reports that the newest backup is verified, and wanted accepts it.
 func (w *world) awaitBackup(args []string, wanted func(backupStatus) bool) (found backupStatus) {
 	w.t.Helper()
-	// The next time of the schedule is up to a minute away.
+	// The next scheduled time is up to a minute away.
 	err := poll(w.t.Context(), time.Minute+patience, func() error {
 		w.runFrom(outside, append([]string{"run"}, args...)...)
 		backups, err := w.backupsOf("a")
@@ -331,7 +330,7 @@ func (w *world) awaitJob(name string) {
 	eventually(w.t, "Job "+name+" succeeds", func() error { return w.succeeded(name) })
 }
 
-// succeeded is nil if a Job has.
+// succeeded returns nil if a Job has succeeded.
 func (w *world) succeeded(name string) error {
 	job, err := w.kube.BatchV1().Jobs(w.namespace).Get(w.ctx(), name, metav1.GetOptions{})
 	if err != nil {
@@ -357,27 +356,27 @@ func (w *world) podVersion(name string) string {
 // s3SecretName is the Secret with the credentials of the store.
 const s3SecretName = "backup-store"
 
-// s3Inside is an S3 store in the network of the sandbox.
+// s3Inside is an S3 store in the sandbox's network.
 type s3Inside struct {
 	s3Server
 	start, stop func()
 }
 
-// declared is what a declaration says of backups to it.
+// declared returns the spec for backups to this store.
 func (s s3Inside) declared(before string) string {
 	return fmt.Sprintf(`{schedule: "* * * * *", deadline: 1m, retention: {last: 1, minAge: 0s}, drill: {schedule: "@yearly"}, before: [%s],
     to: %s}`, before, s.destination())
 }
 
-// destination is the store, as a declaration names it.
+// destination returns the store's destination as declared in a spec.
 func (s s3Inside) destination() string {
 	return fmt.Sprintf(`{s3: {bucket: %s, prefix: etcd, region: us-east-1, endpoint: %q, pathStyle: true, caSecretName: s3-ca}, secretName: %s}`, s3Bucket, s.endpoint, s3SecretName)
 }
 
-// s3Ports is the first of those that stores listen on: no connection goes out from them, and no Service has one.
+// s3Ports is the first port that stores listen on: not an ephemeral port, and not used by Services.
 const s3Ports = 20_000
 
-// serveS3Inside serves a directory by S3's protocol to pods.
+// serveS3Inside serves a directory over the S3 protocol to pods.
 func (w *world) serveS3Inside() *s3Inside {
 	w.t.Helper()
 	dir, address := w.t.TempDir(), w.inside()
@@ -401,7 +400,7 @@ func (w *world) serveS3Inside() *s3Inside {
 	return s
 }
 
-// createSecrets makes what the pods need to reach the store.
+// createSecrets creates the Secrets that pods need to reach the store.
 func (w *world) createSecrets(s *s3Inside) {
 	w.t.Helper()
 	ca, err := os.ReadFile(s.ca)

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// script changes cluster a by hand, as fast as etcd and Kubernetes let it: it knows what there is
-// to do and looks at nothing else.
+// script changes cluster a manually, as fast as etcd and Kubernetes allow: it knows the steps and checks
+// nothing else.
 type script struct {
 	*world
 	t    testing.TB
@@ -35,7 +35,7 @@ func (w *world) newScript() *script {
 	return &script{world: w, t: w.t, etcd: client}
 }
 
-// insist asks again at once until etcd or Kubernetes lets it happen.
+// insist retries immediately until etcd or Kubernetes accepts the change.
 func (s *script) insist(what string, do func(context.Context) error) {
 	s.t.Helper()
 	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
@@ -68,7 +68,7 @@ func (s *script) scale(replicas int) {
 	s.patch(statefulSets, "a", map[string]any{"spec": map[string]any{"replicas": replicas}})
 }
 
-// join adds a member: as a learner, with its configuration, in a new pod if there is none.
+// join adds a member: as a learner, with its configuration, in a new pod if necessary.
 func (s *script) join(ordinal int) {
 	s.t.Helper()
 	id := s.learn(ordinal)
@@ -76,7 +76,7 @@ func (s *script) join(ordinal int) {
 	s.promote(id)
 }
 
-// learn makes etcd know a learner, and gives it a configuration to join with.
+// learn adds a learner to etcd, and gives it a configuration to join with.
 func (s *script) learn(ordinal int) (id uint64) {
 	s.t.Helper()
 	var peers []string
@@ -100,7 +100,7 @@ func (s *script) learn(ordinal int) (id uint64) {
 	return id
 }
 
-// peerURL is made like that of another member; otherwise if there is none.
+// peerURL derives the URL from that of another member. It returns otherwise if there is no other member.
 func (s *script) peerURL(ctx context.Context, ordinal int, otherwise string) string {
 	list, err := s.etcd.MemberList(ctx)
 	if err != nil {
@@ -116,8 +116,8 @@ func (s *script) peerURL(ctx context.Context, ordinal int, otherwise string) str
 
 var initialCluster = regexp.MustCompile(`(?m)^initial-cluster: .*$`)
 
-// configure writes a member's configuration: that of another one, with another name and with
-// members to join.
+// configure writes a member's configuration, copied from another member, with its own name and the members to
+// join.
 func (s *script) configure(ordinal int, peers string) {
 	s.t.Helper()
 	other, name := fmt.Sprint("a-", (ordinal+1)%2), fmt.Sprint("a-", ordinal)
@@ -166,7 +166,7 @@ func (s *script) ids() (ids map[string]uint64, leader string) {
 	return ids, leader
 }
 
-// handOver makes another member lead, if that one does.
+// handOver transfers leadership to another member, if name is the leader.
 func (s *script) handOver(name, to string) {
 	s.t.Helper()
 	ids, leader := s.ids()
@@ -188,7 +188,7 @@ func (s *script) handOver(name, to string) {
 	})
 }
 
-// connectInside connects to one member alone.
+// connectInside connects to one member only.
 func (s *script) connectInside(ordinal int) (*clientv3.Client, error) {
 	client, err := s.application(ordinal + 1)
 	if err != nil {
@@ -245,7 +245,7 @@ func (s *script) roll() {
 	}
 }
 
-// replace puts another member in the place of the one that is on its way out with its volume.
+// replace replaces the member that is terminating with its volume.
 func (s *script) replace() {
 	name := ""
 	for _, pod := range s.pods("a") {

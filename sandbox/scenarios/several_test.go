@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// TestSeveralSandboxes: one run is over two Kubernetes clusters, each a sandbox, from one repository that has a
-// directory for each. While the API server of one does not answer, the other is changed; when it answers again, what
-// git has declared meanwhile is done there, too.
+// TestSeveralSandboxes: one run covers two Kubernetes clusters, each a sandbox, from one repository with a
+// directory for each. While the API server of one is not responding, the other is changed. Once it responds
+// again, the declared changes are made there, too.
 func TestSeveralSandboxes(t *testing.T) {
 	t.Parallel()
 	eu := newWorld(t)
@@ -71,7 +71,7 @@ func TestSeveralSandboxes(t *testing.T) {
 	}
 }
 
-// requireIn requires that the report has these clusters and no others, each as KUBERNETES NAME RULE.
+// requireIn requires that the report has exactly these clusters, each as KUBERNETES NAME RULE.
 func (r result) requireIn(t testing.TB, want ...string) result {
 	t.Helper()
 	var got []string
@@ -84,12 +84,12 @@ func (r result) requireIn(t testing.TB, want ...string) result {
 	return r
 }
 
-// secondSandbox brings up a sandbox of one node beside that of all tests, which ends with the test. Both have the same
-// addresses, in networks of their own.
+// secondSandbox brings up a sandbox of one node in addition to the shared one, and stops it at the end of the
+// test. Both have the same addresses, in separate networks.
 func secondSandbox(t testing.TB) *sandbox {
 	t.Helper()
 	second := &sandbox{name: node.name + "-2"}
-	if err := second.down(); err != nil { // what a test that was interrupted has left
+	if err := second.down(); err != nil { // left by an interrupted test
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -105,7 +105,7 @@ func secondSandbox(t testing.TB) *sandbox {
 	return second
 }
 
-// beside is the same world in another sandbox: a namespace of that name, and the same repository.
+// beside returns the same world in another sandbox: a namespace with the same name, and the same repository.
 func (w *world) beside(s *sandbox) *world {
 	w.t.Helper()
 	other := &world{sandbox: s, t: w.t, namespace: w.namespace, repository: w.repository, source: w.source}
@@ -113,7 +113,8 @@ func (w *world) beside(s *sandbox) *world {
 	return other
 }
 
-// stopAPIServer has the API server take connections and answer nothing, until what is returned is called.
+// stopAPIServer makes the API server accept connections without responding, until the returned function is
+// called.
 func (w *world) stopAPIServer() (goOn func()) {
 	w.t.Helper()
 	process, err := w.apiServer()
@@ -128,7 +129,8 @@ func (w *world) stopAPIServer() (goOn func()) {
 	return goOn
 }
 
-// apiServer is the process of the API server: a child of the first process of the control plane, which is one of this machine.
+// apiServer returns the PID of the API server: a child of the control plane's init, which is a process of this
+// machine.
 func (s *sandbox) apiServer() (int, error) {
 	out, err := exec.Command(binary("sandbox"), "status", "--name", s.name, "--output", "json").Output()
 	if err != nil {

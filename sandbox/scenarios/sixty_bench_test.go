@@ -10,12 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sixty is how many clusters of one member a push declares at once.
+// sixty is the number of single-member clusters that a push declares at the same time.
 const sixty = 60
 
-// BenchmarkSixty founds sixty clusters of one member in one push, on real nodes, and beside it applies sixty bare
-// StatefulSets of one etcd, with volumes and without TLS. Both are done once each pod is ready, and Quorate once it has
-// nothing left to do as well.
+// BenchmarkSixty bootstraps sixty single-member clusters in one push, on real nodes. For comparison, it applies
+// sixty bare StatefulSets of one etcd, with volumes and without TLS. Both are done once each pod is ready.
+// Quorate must also have nothing left to do.
 func BenchmarkSixty(b *testing.B) {
 	w := newWorld(b)
 	start := time.Now()
@@ -46,7 +46,7 @@ func BenchmarkSixty(b *testing.B) {
 	figure(name("founded_cpu_seconds"), (used.UserTime() + used.SystemTime()).Seconds(), "s")
 }
 
-// untilAllReady waits until the pods of all sixty are ready, and returns the time since start.
+// untilAllReady waits until the pods of all sixty clusters are ready, and returns the time since start.
 func (w *world) untilAllReady(start time.Time) time.Duration {
 	w.t.Helper()
 	watched := func() error {
@@ -73,7 +73,7 @@ func (w *world) untilAllReady(start time.Time) time.Duration {
 	return time.Since(start)
 }
 
-// applySixtyBare makes sixty of what one writes by hand, each of one member.
+// applySixtyBare creates sixty hand-written setups, each with one member.
 func (w *world) applySixtyBare() {
 	w.t.Helper()
 	single := strings.NewReplacer(

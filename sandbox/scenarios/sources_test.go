@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestSources pushes through git's own smart HTTP server and reads by branch, tag and commit, from
-// a path, and through a kustomization. It also reads a sparse worktree of a clone that borrows its objects.
+// TestSources pushes through git's own smart HTTP server and reads by branch, tag and commit, from a path, and
+// through a kustomization. It also reads a sparse worktree of a clone that borrows its objects.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -55,8 +55,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestSeveralSources: what one source declares goes on while another cannot be read, and what that
-// one has declared is left as it is, allowed or not.
+// TestSeveralSources: the clusters of one source are still reconciled while another source cannot be read. The
+// clusters of that source are left unchanged, allowed or not.
 func TestSeveralSources(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -83,8 +83,8 @@ func TestSeveralSources(t *testing.T) {
 		t.Errorf("b is called an orphan while its source cannot be read: %s", why.Message)
 	}
 
-	// What was applied last is not allowed any more: Kubernetes keeps it going, Quorate does
-	// nothing for it, and the others go on.
+	// The spec that was applied last is no longer allowed: Kubernetes keeps the cluster running, Quorate does
+	// nothing for it, and other clusters are still reconciled.
 	w.declare(modern, plain, one)
 	w.deletePod("b-0")
 	r = w.runFrom(outside, "run", "--until-converged", "--timeout", patience.String(), "--source", url+",path=apps,allow-image-repository=registry.example.com/etcd").requireCode(t, exitError)
@@ -94,7 +94,7 @@ func TestSeveralSources(t *testing.T) {
 	}
 }
 
-// TestClusterAsSource: somebody else syncs the custom resources, and they are what is declared.
+// TestClusterAsSource: another tool syncs the custom resources, and they are the declarations.
 func TestClusterAsSource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -116,7 +116,8 @@ func TestClusterAsSource(t *testing.T) {
 		}
 	}
 
-	// Deleted by whoever syncs it, the cluster goes, and its volume stays. Nothing brings it back.
+	// If that tool deletes the custom resource, the cluster is deleted and its volume is kept. Nothing
+	// recreates it.
 	if err := w.objects.Resource(etcdclusters).Namespace(w.namespace).Delete(w.ctx(), "a", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -140,8 +141,8 @@ func TestClusterAsSource(t *testing.T) {
 	}
 }
 
-// editDuringApprovedRun starts an approved run that removes two members, and changes the spec of a after the first
-// action. The run must stop there.
+// editDuringApprovedRun starts an approved run that removes two members, and changes the spec of a after the
+// first action. The run must stop there.
 func (w *world) editDuringApprovedRun(edit string) {
 	w.t.Helper()
 	plan := w.runFrom(outside, "plan", patientWithEtcd)
@@ -162,7 +163,7 @@ func (w *world) editDuringApprovedRun(edit string) {
 	}
 }
 
-// applyAs applies an object with server-side apply, as a tool of that name does.
+// applyAs applies an object with server-side apply under this field manager.
 func (w *world) applyAs(manager, object string) {
 	w.t.Helper()
 	var decoded unstructured.Unstructured
@@ -175,8 +176,8 @@ func (w *world) applyAs(manager, object string) {
 	}
 }
 
-// TestActingAsSomebodyElse: a run acts with the rights of whoever it acts as, and never with those
-// of its own, which are all here.
+// TestActingAsSomebodyElse: a run acts with the rights of the impersonated user, and never with its own, which
+// are all rights here.
 func TestActingAsSomebodyElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -196,8 +197,8 @@ func TestActingAsSomebodyElse(t *testing.T) {
 	w.requireOneCluster("a", 1)
 }
 
-// TestRewound: somebody pushes a history that lacks what was applied. It is refused until it is
-// allowed, and then it is what was applied last.
+// TestRewound: a pushed history lacks the applied commit. It is rejected until it is allowed, and then becomes
+// the last applied revision.
 func TestRewound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,7 +11,7 @@ import (
 
 var etcdclusters = schema.GroupVersionResource{Group: "etcd.quorate.dev", Version: "v1alpha1", Resource: "etcdclusters"}
 
-// status is the status of an EtcdCluster as it stands on the wire.
+// status is the serialized status of an EtcdCluster.
 type status struct {
 	ObservedGeneration int64              `json:"observedGeneration"`
 	Conditions         []metav1.Condition `json:"conditions"`
@@ -45,7 +45,7 @@ type memberStatus struct {
 	Since       metav1.Time `json:"since"`
 }
 
-// condition returns the condition of that type; an empty one if there is none.
+// condition returns the condition of this type, or an empty one.
 func (s status) condition(name string) metav1.Condition {
 	for _, c := range s.Conditions {
 		if c.Type == name {
@@ -55,7 +55,7 @@ func (s status) condition(name string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// member returns the member of that name; an empty one if there is none.
+// member returns the member with this name, or an empty one.
 func (s status) member(name string) memberStatus {
 	for _, m := range s.Members {
 		if m.Name == name {

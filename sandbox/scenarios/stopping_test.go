@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestLifecycle stops, deletes and pauses a cluster, and has it back.
+// TestLifecycle stops, deletes and suspends a cluster, and starts it again.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -19,8 +19,8 @@ func TestLifecycle(t *testing.T) {
 	)
 }
 
-// testPauseControl: while it is suspended, Kubernetes keeps a cluster alive, and no pass changes
-// it. What git has asked for meanwhile comes when it goes on.
+// testPauseControl: while a cluster is suspended, Kubernetes keeps it running and no pass changes it. Changes
+// declared in the meantime are made once it is resumed.
 func testPauseControl(t *testing.T, w *world) {
 	members := w.memberIDs("a")
 	w.declare(modern, "replicas: 4", "suspend: true")
@@ -38,7 +38,7 @@ func testPauseControl(t *testing.T, w *world) {
 	w.resize(3)
 }
 
-// remains are what is left of a cluster that does not run.
+// remains returns what is left of a cluster that is not running.
 func (w *world) remains() (pods, volumes []string, others []string) {
 	w.t.Helper()
 	for name := range w.snapshot() {
@@ -48,7 +48,7 @@ func (w *world) remains() (pods, volumes []string, others []string) {
 	return sorted(w.podUIDs("a")), sorted(w.volumeUIDs("a")), others
 }
 
-// testStopped: the pods go, in order; the volumes and the identity of the cluster stay.
+// testStopped: the pods are stopped in order. The volumes and the cluster ID are kept.
 func testStopped(t *testing.T, w *world) {
 	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
 	want := w.snapshot()
@@ -75,7 +75,7 @@ func testStopped(t *testing.T, w *world) {
 	}
 }
 
-// testDeletedRetain: everything goes but the volumes. Declared again, the cluster is back with its
+// testDeletedRetain: everything except the volumes is deleted. Declared again, the cluster comes back with its
 // data.
 func testDeletedRetain(t *testing.T, w *world) {
 	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
@@ -90,7 +90,7 @@ func testDeletedRetain(t *testing.T, w *world) {
 	}
 }
 
-// testDeletedDelete: the volumes go as well. Declared again, it is another cluster, and empty.
+// testDeletedDelete: the volumes are deleted, too. Declared again, it is a new, empty cluster.
 func testDeletedDelete(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("retained", "no")
@@ -113,8 +113,8 @@ func testDeletedDelete(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// requireDeleted declares the cluster deleted, and fails unless nothing is left but its custom
-// resource and, maybe, its volumes.
+// requireDeleted declares the cluster deleted, and fails unless nothing is left except its custom resource and
+// possibly its volumes.
 func (w *world) requireDeleted(t *testing.T, spec ...string) {
 	t.Helper()
 	w.declare(modern, append([]string{three}, spec...)...)
@@ -126,7 +126,7 @@ func (w *world) requireDeleted(t *testing.T, spec ...string) {
 	w.run("--detailed-exitcode").requireCode(t, exitDone).requireRule(t, "a", "NothingRuns")
 }
 
-// requireBack declares the cluster running, and fails unless it is the one it was, with that key.
+// requireBack declares the cluster running, and fails unless it is the same cluster, with that key.
 func (w *world) requireBack(t *testing.T, id, key, value string) {
 	t.Helper()
 	w.declare(modern, three)

@@ -8,8 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// actAsTenant has the run act as a tenant, as docs/how-to/tenants.md says. By itself it has no rights then, it can act as
-// nobody else, and no account of the tenant's namespace has its rights there. In the end deploy/base is as it was.
+// actAsTenant makes the run act as a tenant, as described in docs/how-to/tenants.md. The run then has no rights
+// of its own and can impersonate only that tenant, and no account in the tenant's namespace has its rights
+// there. Finally, deploy/base is restored.
 func (w *world) actAsTenant(url string) {
 	w.t.Helper()
 	user := "quorate:tenant:" + w.namespace
@@ -40,8 +41,8 @@ func (w *world) actAsTenant(url string) {
 	w.applyOverlay(url, "")
 }
 
-// noAccountHasRights asks the API server: the user may read the Secrets of the namespace, and the run itself and whatever
-// pod somebody creates in the namespace may not.
+// noAccountHasRights checks with the API server that the user can read the Secrets of the namespace, and that
+// the run's own account and any pod created in the namespace cannot.
 func (w *world) noAccountHasRights(user string) {
 	w.t.Helper()
 	accounts := []string{"system:serviceaccount:" + systemNamespace + ":quorate"}
@@ -63,7 +64,7 @@ func (w *world) noAccountHasRights(user string) {
 	}
 }
 
-// runJobWith runs the CronJob's pod with other arguments, and returns what it says and whether it has succeeded.
+// runJobWith runs the CronJob's pod with other arguments, and returns its output and whether it succeeded.
 func (w *world) runJobWith(name string, args ...string) (said string, succeeded bool) {
 	w.t.Helper()
 	cron, err := w.kube.BatchV1().CronJobs(systemNamespace).Get(w.ctx(), "quorate", metav1.GetOptions{})

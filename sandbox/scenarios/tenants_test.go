@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// besideOthers is how much longer the life of a cluster may take beside a hostile tenant than
-// alone.
+// besideOthers is the maximum factor by which a hostile tenant may slow down a cluster's life.
 const besideOthers = 1.2
 
-// TestTwoTenants: one tenant of a run pushes all that is hostile, and the cluster of another is
-// founded, healed and scaled all the while, in hardly more time than the same takes another run
-// that is alone, at the same moment: what else keeps the machine busy slows both. One comparison of
-// three must hold, since a second that a pod waits for its node is a twentieth of such a life.
+// TestTwoTenants: one tenant of a run pushes hostile declarations while the cluster of another is bootstrapped,
+// repaired and scaled. This must take hardly longer than in a separate run at the same time, which is slowed
+// equally by other load. One comparison of three must succeed, because a pod that waits one second for its node
+// already adds a twentieth.
 func TestTwoTenants(t *testing.T) {
 	t.Parallel()
 	hostile := newWorld(t)
@@ -47,8 +46,8 @@ func TestTwoTenants(t *testing.T) {
 	t.Errorf("beside a hostile tenant, a life takes %s times what it takes alone; want %.1f at most", strings.Join(ratios, ", "), besideOthers)
 }
 
-// life founds a cluster, replaces a member that has lost its volume, and adds one. It returns the
-// time that runs took for it.
+// life bootstraps a cluster, replaces a member that has lost its volume, and adds a member. It returns the time
+// that the runs took.
 func (w *world) life(args ...string) time.Duration {
 	w.declare(modern, three)
 	took := w.settles(args, func(s status) bool { return s.ReadyReplicas == 3 })
@@ -59,8 +58,8 @@ func (w *world) life(args ...string) time.Duration {
 	return took + w.settles(args, func(s status) bool { return s.ReadyReplicas == 4 })
 }
 
-// settles runs quorate until the status of a says that it is as declared, whatever else keeps the
-// run busy.
+// settles runs quorate until the status of a reports that it is up to date, even if the run has other work, and
+// returns the time.
 func (w *world) settles(args []string, done func(status) bool) time.Duration {
 	p := w.start(outside, append([]string{"run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s"}, args...)...)
 	err := poll(w.ctx(), patience, func() error {
@@ -83,10 +82,11 @@ func (w *world) settles(args []string, done func(status) bool) time.Duration {
 	return took
 }
 
-// besides makes the arguments for a run of another tenant that this hostile one shares. Each of its
-// sources is bound to its own namespace; between them they cannot be taken apart, take long to be
-// read, never answer, declare what is the other one's, clusters that never form, one whose etcd
-// takes connections and answers nothing, and one that asks for what it may not.
+// besides returns the arguments for a run that serves another tenant together with this hostile one. Each
+// hostile source is bound to its own namespace. The sources include files that cannot be parsed or are slow to
+// read, and a server that never responds. They declare objects of the other tenant, clusters that never form, a
+// cluster with an etcd that accepts connections without responding, and a cluster that asks for more than is
+// allowed.
 func (w *world) besides(other *world) []string {
 	w.signal("hung-0", syscall.SIGSTOP)
 	w.t.Cleanup(func() { w.signal("hung-0", syscall.SIGCONT) })
@@ -106,7 +106,7 @@ func (w *world) besides(other *world) []string {
 		"resources":  "resources: [" + strings.Repeat("none.yaml,", 8_000) + "]\n",
 	}
 	bound := ",default-namespace=" + w.namespace + ",allow-namespace=" + w.namespace +
-		",allow-node-selector=nowhere,allow-image-repository=gcr.io/etcd-development/etcd;registry.example.com/*" // so that what never forms is let in
+		",allow-node-selector=nowhere,allow-image-repository=gcr.io/etcd-development/etcd;registry.example.com/*" // so that clusters that never form are accepted
 	args := []string{"--namespace", w.namespace, "--default-namespace", other.namespace, "--allow-namespace", other.namespace,
 		"--source", clusters.bare + bound, "--source", w.repository.bare + bound, "--source", "http://" + w.neverAnswers() + "/x.git" + bound}
 	for kind, text := range bombs {
@@ -120,7 +120,7 @@ func (w *world) besides(other *world) []string {
 	return args
 }
 
-// neverAnswers is the address of a server that takes connections and says nothing.
+// neverAnswers returns the address of a server that accepts connections without responding.
 func (w *world) neverAnswers() string {
 	w.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -131,7 +131,7 @@ func (w *world) neverAnswers() string {
 	return listener.Addr().String()
 }
 
-// requireNothingOf fails if anything that this tenant sees names the other one.
+// requireNothingOf fails if anything that this tenant can see names the other tenant.
 func (w *world) requireNothingOf(other *world) {
 	w.t.Helper()
 	for _, custom := range w.list(etcdclusters) {

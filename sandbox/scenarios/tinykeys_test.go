@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// backUpTinyKeys writes many keys without values, and has them backed up, verified and drilled in pods with a quarter of
-// the memory that these have otherwise.
+// backUpTinyKeys writes many keys without values, and has them backed up, verified and drilled in pods with a
+// quarter of the usual memory.
 func (w *world) backUpTinyKeys(allowed []string) {
 	w.t.Helper()
 	const keys, each, memory = 300_000, 120, "64Mi"
@@ -51,7 +51,8 @@ func (w *world) backUpTinyKeys(allowed []string) {
 	}
 }
 
-// jobWithin starts a Job of a CronJob of cluster a, whose containers have that much memory, except etcd.
+// jobWithin starts a Job from a CronJob of cluster a, with this amount of memory for all containers except
+// etcd.
 func (w *world) jobWithin(memory, kind, name string) {
 	w.t.Helper()
 	var job batchv1.Job

@@ -18,8 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// requireTLS proves on the wire that neither port of a member takes anybody without a certificate
-// of the cluster's own CA, and that the client port takes the one in the client secret.
+// requireTLS proves on the wire that neither port of a member accepts clients without a certificate from the
+// cluster's own CA, and that the client port accepts the certificate in the client Secret.
 func requireTLS(t *testing.T, w *world, cluster string) {
 	t.Helper()
 	pod := cluster + "-0"
@@ -49,8 +49,8 @@ func requireTLS(t *testing.T, w *world, cluster string) {
 	requireSeparateUse(t, w, cluster, good)
 }
 
-// requireSeparateUse proves that an application's certificate does not open the port on which
-// members talk to each other, while the one that members use does.
+// requireSeparateUse proves that the peer port rejects an application's certificate and accepts the members'
+// certificate.
 func requireSeparateUse(t *testing.T, w *world, cluster string, application *tls.Config) {
 	t.Helper()
 	application = application.Clone()
@@ -72,9 +72,8 @@ func requireSeparateUse(t *testing.T, w *world, cluster string, application *tls
 	}
 }
 
-// speak sends a request for a path that every etcd answers to a port of a pod; nil if there is an
-// answer that means yes. TLS 1.3 servers refuse a certificate only after the handshake, so the
-// answer decides, not the handshake.
+// speak requests a path that every etcd serves from a port of a pod. It returns nil if the request succeeds.
+// TLS 1.3 servers reject a certificate only after the handshake, so the response is checked, not the handshake.
 func (w *world) speak(pod string, port int32, security *tls.Config) error {
 	address, stop, err := w.forward(pod, port)
 	if err != nil {
@@ -104,7 +103,7 @@ func (w *world) speak(pod string, port int32, security *tls.Config) error {
 	return nil
 }
 
-// selfSigned makes a certificate that no cluster's CA has signed.
+// selfSigned creates a certificate that is not signed by a cluster's CA.
 func selfSigned(t testing.TB, addresses ...net.IP) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

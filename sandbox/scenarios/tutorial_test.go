@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TestTutorial follows docs/tutorial.md word for word, but for the name of its namespace, and
-// compares what is printed with the page.
+// TestTutorial follows docs/tutorial.md verbatim, except for the name of its namespace, and compares the output
+// with the page.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
 	s := theSandbox(t)
@@ -49,15 +49,15 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// tutorialMark stands between what one command prints and what the next one does.
+// tutorialMark separates the outputs of two commands.
 const tutorialMark = "@@@@\n"
 
 type tutorialStep struct{ command, output string }
 
 var tutorialBlock = regexp.MustCompile("(?s)```(sh|console)\n(.*?)```")
 
-// readTutorial reads the commands of the page, each with what it prints, but for the first block,
-// which builds Quorate and starts a sandbox.
+// readTutorial reads the commands of the page, each with its output, except the first block, which builds
+// Quorate and starts a sandbox.
 func readTutorial(t *testing.T) []tutorialStep {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root(), "docs", "tutorial.md"))
@@ -86,8 +86,9 @@ func readTutorial(t *testing.T) []tutorialStep {
 	return steps
 }
 
-// tutorialScript is what a reader types. Other tests have clusters beside this one, so passes look
-// at this namespace alone; and they keep the machine busy, so members get more time to answer.
+// tutorialScript returns the commands that a reader types. Passes are limited to this namespace, because other
+// tests have clusters at the same time. Members get more time to respond, because those tests keep the machine
+// busy.
 func tutorialScript(steps []tutorialStep, home, namespace string) string {
 	script := &strings.Builder{}
 	fmt.Fprintf(script, `export HOME=%[1]s GIT_CONFIG_NOSYSTEM=1
@@ -106,7 +107,7 @@ quorate() {
 	return script.String()
 }
 
-// changing is what is another one each time.
+// changing matches output that differs between runs.
 var changing = []struct {
 	pattern *regexp.Regexp
 	instead string
@@ -117,8 +118,8 @@ var changing = []struct {
 	{regexp.MustCompile(`\b\d+Ki\b`), "SIZE"},
 	{regexp.MustCompile(`\b(Leader|Voter)\b`), "ROLE"},
 	{regexp.MustCompile(`\bcart-\d +Converged +\S+`), "LEADER Converged AGE"},
-	{regexp.MustCompile(`(?m)^    (applied|deleted) .*\n`), ""}, // what the last pass did
-	{regexp.MustCompile(` from \S+ namespace`), ""},             // which kubectl does not always add
+	{regexp.MustCompile(`(?m)^    (applied|deleted) .*\n`), ""}, // the actions of the last pass
+	{regexp.MustCompile(` from \S+ namespace`), ""},             // which kubectl does not always print
 	{regexp.MustCompile(` +`), " "},
 }
 

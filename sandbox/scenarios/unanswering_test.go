@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// testEtcdUnreachable: a running cluster that does not answer is never taken for a new one.
+// testEtcdUnreachable: a running cluster that does not respond is never mistaken for a new one.
 func testEtcdUnreachable(t *testing.T, w *world) {
 	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
 	for name, fault := range map[string]faultproxy.Fault{
@@ -42,8 +42,8 @@ func testEtcdUnreachable(t *testing.T, w *world) {
 	}
 }
 
-// testUnreachableAndForgotten takes away the record and the status as well: the volumes alone must
-// keep quorate from founding.
+// testUnreachableAndForgotten also deletes the record and the status: the volumes alone must prevent quorate
+// from bootstrapping.
 func testUnreachableAndForgotten(t *testing.T, w *world) {
 	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
 	proxy := w.newProxy()
@@ -66,7 +66,7 @@ func testUnreachableAndForgotten(t *testing.T, w *world) {
 	}
 }
 
-// requireOnlyTold fails if anything was written but what tells of a pass.
+// requireOnlyTold fails if anything other than status and events was written.
 func requireOnlyTold(t *testing.T, proxy *faultproxy.Proxy) {
 	t.Helper()
 	for _, write := range proxy.Writes() {
@@ -76,12 +76,12 @@ func requireOnlyTold(t *testing.T, proxy *faultproxy.Proxy) {
 	}
 }
 
-// hangLimit is the longest that a pass may take while members take connections and answer nothing:
-// a few seconds, many times over.
+// hangLimit is the maximum duration of a pass while members accept connections without responding: many times
+// the few seconds that it normally takes.
 const hangLimit = patience
 
-// testOneMemberHangs stops the process of one member: it takes connections and answers nothing. The
-// others serve, and the pass says who is silent.
+// testOneMemberHangs stops the process of one member, so that it accepts connections without responding. The
+// other members serve, and the pass names the unresponsive member.
 func testOneMemberHangs(t *testing.T, w *world) {
 	for name, v := range map[string]vantage{"outside": outside, "inside": inside} {
 		w.signal("a-1", syscall.SIGSTOP)
@@ -101,8 +101,7 @@ func testOneMemberHangs(t *testing.T, w *world) {
 	}
 }
 
-// testAllMembersHang stops all members: nothing is known of the membership then, and nothing is
-// done.
+// testAllMembersHang stops all members: the membership is then unknown, and nothing is changed.
 func testAllMembersHang(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	proxy := w.newProxy()
@@ -128,8 +127,8 @@ func testAllMembersHang(t *testing.T, w *world) {
 	}
 }
 
-// signal sends a signal to etcd in that pod. The sandbox's nodes are processes of this machine, and
-// so are their containers.
+// signal sends a signal to etcd in that pod. The sandbox's nodes and their containers are processes of this
+// machine.
 func (w *world) signal(pod string, signal syscall.Signal) {
 	w.t.Helper()
 	_, container, _ := strings.Cut(w.pod(pod).Status.ContainerStatuses[0].ContainerID, "://")
@@ -138,7 +137,7 @@ func (w *world) signal(pod string, signal syscall.Signal) {
 		w.t.Fatal(err)
 	}
 	for _, path := range groups {
-		group, _ := os.ReadFile(path) // a process may be gone by now
+		group, _ := os.ReadFile(path) // the process may have ended
 		if !strings.Contains(string(group), container) {
 			continue
 		}

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// specs are declarations and what both the API server and quorate validate must say of them:
-// nothing, or a refusal that says why.
+// specs are declarations with the expected result of both the API server and quorate validate: valid, or
+// rejected with this message.
 var specs = []struct {
 	name    string
 	cluster string
@@ -64,8 +64,8 @@ var specs = []struct {
 	{name: "replaceAfter", version: modern, spec: []string{"replaceAfter: soon"}, refusal: "replaceAfter"},
 }
 
-// TestValidation: the API server refuses what quorate validate refuses, and takes what it takes,
-// without any webhook.
+// TestValidation: the API server rejects and accepts the same declarations as quorate validate, without a
+// webhook.
 func TestValidation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,7 +93,7 @@ func checkVerdict(t *testing.T, who, want string, got error) {
 	}
 }
 
-// askAPIServer says what the API server has against creating the object.
+// askAPIServer returns the API server's objection to creating the object.
 func (w *world) askAPIServer(t *testing.T, text string) error {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
@@ -107,7 +107,7 @@ func (w *world) askAPIServer(t *testing.T, text string) error {
 	return err
 }
 
-// validate says what quorate, offline, has against the declaration.
+// validate returns the offline objection of quorate to the declaration.
 func validate(t *testing.T, text string) error {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "cluster.yaml"), []byte(text), 0o644); err != nil {
@@ -124,7 +124,7 @@ func validate(t *testing.T, text string) error {
 	return nil
 }
 
-// TestDefaulting: what git leaves out, the custom resource says.
+// TestDefaulting: the custom resource has defaults for fields that git omits.
 func TestDefaulting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -142,8 +142,8 @@ func TestDefaulting(t *testing.T) {
 	}
 }
 
-// TestInvalidClusterSize: sizes that cannot be are refused from git, at the file and line, and
-// nothing is made; the valid cluster beside them is made all the same.
+// TestInvalidClusterSize: invalid sizes in git are rejected with their file and line, and nothing is created. A
+// valid cluster next to them is still created.
 func TestInvalidClusterSize(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 10, -1} {
@@ -175,8 +175,8 @@ func TestInvalidClusterSize(t *testing.T) {
 	}
 }
 
-// TestInvalidUpdate: a change that a live cluster cannot make is refused, and the cluster keeps
-// running as last applied.
+// TestInvalidUpdate: a change that a live cluster cannot make is rejected, and the cluster keeps running as
+// last applied.
 func TestInvalidUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -198,8 +198,8 @@ func TestInvalidUpdate(t *testing.T) {
 	testQuotaOfVolume(t, w)
 }
 
-// testQuotaOfVolume: a quota that is left out is half of the volume that is there. A larger size in
-// git, which is not acted on, changes neither.
+// testQuotaOfVolume: an omitted quota is half of the existing volume's size. A larger size in git, which is not
+// acted on, changes neither.
 func testQuotaOfVolume(t *testing.T, w *world) {
 	before := w.pod("a-0").UID
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, one, "storage: {size: 8Gi}")})

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// oftenSnapshots lets etcd forget its log soon. What 3.5 has written there, 3.7 cannot read.
+// oftenSnapshots makes etcd discard old log entries early. 3.7 cannot read entries that 3.5 has written.
 const oftenSnapshots = "etcd: {snapshotCount: 100}"
 
-// TestEtcdUpgrade takes one cluster with a writer through the minor versions, up and down; what
-// cannot be skipped is refused.
+// TestEtcdUpgrade takes a cluster with a writer up and down through the minor versions. Skipping a minor
+// version is rejected.
 func TestEtcdUpgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -30,13 +30,13 @@ func TestEtcdUpgrade(t *testing.T) {
 		{"3.6 to 3.7 again", func(t *testing.T, w *world) { w.rollTo("3.7.3", oftenSnapshots) }},
 	} {
 		if !t.Run(s.name, func(t *testing.T) { s.test(t, w.as(t)) }) {
-			return // each begins where the last has ended
+			return // each begins where the last ended
 		}
 	}
 }
 
-// testDowngradeTakenBack: git turns back when one member has gone down. It comes up again, and etcd
-// prepares for nothing any more.
+// testDowngradeTakenBack: git reverts a downgrade after one member has been downgraded. The member is upgraded
+// again, and etcd cancels the downgrade.
 func testDowngradeTakenBack(t *testing.T, w *world) {
 	id, history := w.requireOneCluster("a", 3), w.watchWrites(3)
 	w.declare("3.6.16", three, oftenSnapshots)
@@ -61,9 +61,9 @@ func testDowngradeTakenBack(t *testing.T, w *world) {
 	}
 }
 
-// TestUpgradeWithOldLog: members of 3.6 have what 3.5 wrote in their logs still, since they have
-// not taken a snapshot. A member of 3.7 would not start on such a log: none must be tried, or it
-// must be made to start.
+// TestUpgradeWithOldLog: members of 3.6 still have entries written by 3.5 in their logs, because they have not
+// taken a snapshot. A member of 3.7 would not start with such a log. Either no member is upgraded, or every
+// member must be able to start.
 func TestUpgradeWithOldLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -96,8 +96,8 @@ func TestVersion(t *testing.T) {
 	w.rollTo(other)
 }
 
-// makePatch gives the nodes an image of etcd that differs from that of another version by nothing
-// but the version it tells.
+// makePatch gives the nodes an image of etcd that differs from another version's only in the version that it
+// reports.
 func (w *world) makePatch(version, patch string) {
 	w.t.Helper()
 	tools := w.t.TempDir()
@@ -117,8 +117,8 @@ func (w *world) makePatch(version, patch string) {
 	}
 }
 
-// rollTo declares that version while applications write. Every pod is recreated once, and
-// everything else is as before.
+// rollTo declares this version while applications write. Every pod must be recreated exactly once, and
+// everything else must be unchanged.
 func (w *world) rollTo(version string, spec ...string) {
 	w.t.Helper()
 	id, pods, volumes := w.requireOneCluster("a", 3), w.podUIDs("a"), w.volumeUIDs("a")
@@ -141,7 +141,7 @@ func (w *world) rollTo(version string, spec ...string) {
 	w.requireQuiet("a")
 }
 
-// requireVersion asks each member which version it runs.
+// requireVersion checks the version of each member.
 func (w *world) requireVersion(version string) {
 	w.t.Helper()
 	for ordinal := range 3 {
@@ -163,8 +163,8 @@ func (w *world) requireVersion(version string) {
 	}
 }
 
-// testSkipMinor: a version that cannot be reached in one step is refused before anything restarts,
-// with the step to take.
+// testSkipMinor: a version that cannot be reached in one step is rejected before anything restarts, with the
+// step to take.
 func testSkipMinor(t *testing.T, w *world, from, to string) {
 	pods, template := w.podUIDs("a"), w.snapshot()["StatefulSet a"]
 	w.declare(to, three, oftenSnapshots)

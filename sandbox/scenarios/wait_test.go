@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// patience is how long a fact may take to come true. It is generous: it is only ever spent by a
-// test that fails.
+// patience is the maximum time to wait for a condition. It is generous, because only a failing test uses all of
+// it.
 const patience = 90 * time.Second
 
-// eventually waits until check returns nil, and fails with its last error if that does not come
-// true in time.
+// eventually waits until check returns nil, and fails the test with its last error on timeout.
 func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	if err := poll(t.Context(), patience, check); err != nil {
@@ -19,7 +18,7 @@ func eventually(t testing.TB, what string, check func() error) {
 	}
 }
 
-// poll asks check again and again until it returns nil; otherwise its last error.
+// poll calls check repeatedly until it returns nil. On timeout, it returns the last error.
 func poll(ctx context.Context, timeout time.Duration, check func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testNoRoom: a quota lets no further pod in. The reason is told in the words of Kubernetes, after
-// two minutes as a matter for a person; the cluster goes on once there is room.
+// testNoRoom: a quota allows no further pod. The reason is reported in Kubernetes' own words and, after two
+// minutes, as requiring manual action. The cluster continues once there is room.
 func testNoRoom(t *testing.T, w *world) {
 	quotas := w.kube.CoreV1().ResourceQuotas(w.namespace)
 	room := &corev1.ResourceQuota{
@@ -52,7 +52,7 @@ func testNoRoom(t *testing.T, w *world) {
 	w.requireSize(3)
 }
 
-// age makes all that is waited for older.
+// age backdates everything that the cluster is waiting for.
 func (w *world) age(by time.Duration) {
 	w.t.Helper()
 	waiting := w.status("a").Waiting
@@ -69,7 +69,7 @@ func (w *world) age(by time.Duration) {
 	}
 }
 
-// TestNoRightToReachPods: who may not reach pods is told at once which right is missing, and
+// TestNoRightToReachPods: without the right to reach pods, the missing right is reported immediately, and
 // nothing is changed.
 func TestNoRightToReachPods(t *testing.T) {
 	t.Parallel()

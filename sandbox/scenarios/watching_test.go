@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// watch has a real Prometheus scrape the loops and the members: it has all series that dashboards and alerts look at,
-// no alert while all is well, and those of a member that hangs.
+// watch has a real Prometheus scrape the loops and the members. It must have all series that dashboards and
+// alerts use, no alert while everything is healthy, and the alerts of a member that hangs.
 func (m *walked) watch() {
 	m.t.Helper()
 	m.backUp(m.mode)
@@ -33,8 +33,8 @@ func (m *walked) watch() {
 	p.requireAlerts("it goes on")
 }
 
-// backUp has a cluster of one be backed up to a volume, twice, and one backup read again and restored for practice: what
-// is to be watched of backups.
+// backUp has a single-member cluster backed up to a volume twice, and one backup reread and drilled, so that
+// all backup series exist.
 func (m *walked) backUp(name string) {
 	m.t.Helper()
 	claim := &corev1.PersistentVolumeClaim{
@@ -58,7 +58,7 @@ func (m *walked) backUp(name string) {
 	m.untilBackedUp(name, "a drill", func(b backupStatus) bool { return b.Last.Job == "now-backup" && b.Drill.Job == "now-drill" })
 }
 
-// untilBackedUp waits until the status says so of backups.
+// untilBackedUp waits until the backup status is as wanted.
 func (m *walked) untilBackedUp(name, what string, wanted func(backupStatus) bool) {
 	m.t.Helper()
 	m.until(what, func() error {

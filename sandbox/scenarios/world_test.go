@@ -15,32 +15,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// world is what one test has to itself: a namespace, and a git repository that declares the
-// clusters in it.
+// world is the environment of a test: a namespace, and a git repository that declares the clusters in it.
 type world struct {
 	*sandbox
 	t          testing.TB
 	namespace  string
 	repository *repository
-	// source is what quorate is told to read; the bare repository unless a test says otherwise.
+	// source is the source that quorate reads: the bare repository by default.
 	source string
 
 	mutex sync.Mutex
 	runs  []result
 }
 
-// newWorld makes a namespace for the test. It enforces the restricted pod security standard, as
-// every namespace here.
+// newWorld creates a namespace for the test. Like every namespace here, it enforces the restricted pod security
+// standard.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{sandbox: theSandbox(t), t: t, repository: newRepository(t)}
 	w.source = w.repository.bare
-	w.namespace = fmt.Sprintf("%.40s-%08x", slug(t.Name()), rand.Uint32()) // one test may make a hundred
+	w.namespace = fmt.Sprintf("%.40s-%08x", slug(t.Name()), rand.Uint32()) // one test may create a hundred
 	w.enter()
 	return w
 }
 
-// enter makes the namespace, and has it deleted with the end of the test.
+// enter creates the namespace, and has it deleted at the end of the test.
 func (w *world) enter() {
 	w.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -53,7 +52,7 @@ func (w *world) enter() {
 	w.t.Cleanup(w.leave)
 }
 
-// ctx ends with the test; unlike that of the test itself it is still good while cleaning up.
+// ctx returns a context that, unlike the test's own, is still valid during cleanup.
 func (w *world) ctx() context.Context { return context.WithoutCancel(w.t.Context()) }
 
 // as returns the same world for a subtest.
