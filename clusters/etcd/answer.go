@@ -15,41 +15,39 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Nobody knows what runs in a pod before it has answered like etcd. So there are bounds to what is
-// taken for an answer, far above what etcd says of a cluster that Quorate has made. What is beyond
-// one is no answer.
+// A pod is untrusted until it has responded like etcd, so responses have limits. They are far above what etcd
+// reports about a cluster that Quorate has created. A response beyond a limit is not accepted as etcd's.
 const (
-	maxAnswer  = 256 << 10 // bytes of one answer
-	maxHeaders = 64 << 10  // bytes of its headers and trailers, in which errors are told
+	maxAnswer  = 256 << 10 // bytes of one response
+	maxHeaders = 64 << 10  // bytes of its headers and trailers, which contain errors
 	maxMembers = 64
-	maxAlarms  = 1024 // of one answer, and of all members together
+	maxAlarms  = 1024 // of one response, and of all members together
 )
 
-// Bounds in bytes of what of an answer gets into reports and into status. No name of a pod and no
-// peer URL that Quorate makes is as long.
+// Limits in bytes of the parts of a response that get into reports and into status. Quorate's own pod names and
+// peer URLs are shorter.
 const (
 	longestWord   = 256 // a name, a URL or a version
 	longestReason = 512
-	longestList   = 1024 // all that one member believes otherwise
+	longestList   = 1024 // all differences in one member's view
 )
 
 const advice = "see whether it is etcd that runs in the pod"
 
-// noAnswer is the error of an answer that came and cannot be etcd's.
+// noAnswer is the error of a response that cannot be etcd's.
 type noAnswer struct{ error }
 
 func (e noAnswer) Unwrap() error { return e.error }
 
 var (
-	// errHeadless: etcd always says who it is; what answers without is not etcd.
+	// errHeadless: etcd always identifies itself. A response without that is not etcd's.
 	errHeadless = errors.New("its answer does not say whose it is")
-	// errAnother: a question goes to one pod, in which the member does not change between two
-	// questions.
+	// errAnother: a request goes to one pod, and its member does not change between two requests.
 	errAnother = errors.New("it does not answer as itself")
 	errLong    = fmt.Errorf("its answer is longer than %d KiB; %s", maxAnswer>>10, advice)
 )
 
-// checked asks as gRPC does, and returns a noAnswer for what cannot be etcd's answer.
+// checked sends a request as gRPC does, and returns a noAnswer if the response cannot be etcd's.
 func checked(
 	ctx context.Context, method string, question, answer any, conn *grpc.ClientConn, ask grpc.UnaryInvoker,
 	options ...grpc.CallOption,
@@ -68,7 +66,7 @@ func checked(
 	return nil
 }
 
-// check says what is wrong with an answer, and makes its words readable.
+// check returns what is wrong with a response, and makes its text readable.
 func check(answer any) error {
 	switch a := answer.(type) {
 	case *etcdserverpb.MoveLeaderResponse:
@@ -91,7 +89,7 @@ func check(answer any) error {
 	return nil
 }
 
-// says reports whether a header says whose it is: of which member of which cluster.
+// says reports whether a header identifies the responding member and cluster.
 func says(header *etcdserverpb.ResponseHeader) bool {
 	return header != nil && header.ClusterId != 0 && header.MemberId != 0
 }
@@ -139,9 +137,8 @@ func checkList(list *etcdserverpb.MemberListResponse) error {
 	return nil
 }
 
-// readable is a text of a stranger as it can be shown: what a terminal would obey, or not show, is
-// written out, and what is longer than so many bytes ends in an ellipsis, so that it is equal to no
-// shorter one.
+// readable makes untrusted text safe to show. It escapes characters that a terminal would interpret or hide,
+// and truncates text of more than most bytes with an ellipsis, so that it does not equal a shorter text.
 func readable(text string, most int) string {
 	shown := visible.Text(text[:min(len(text), most)])
 	if len(text) <= most && len(shown) <= most {

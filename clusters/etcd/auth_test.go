@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// TestAuthEnabled: whether authentication is on is known as it is, or not at all.
+// TestAuthEnabled: the result is correct or an error.
 func TestAuthEnabled(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {
@@ -28,15 +28,15 @@ func TestAuthEnabled(t *testing.T) {
 				t.Errorf("authentication is on: %t, %v; want %t", got, err, want)
 			}
 		}
-		// Passes go on as root.
+		// Passes continue as root.
 		eventually(t, clients, cluster, "one answering member", allAnswer(1))
-		if got, err := clients.AuthEnabled(ctx, s.cluster(1)); err == nil && !got { // 3.7 tells everybody
+		if got, err := clients.AuthEnabled(ctx, s.cluster(1)); err == nil && !got { // 3.7 returns it to everyone
 			t.Error("somebody else is told that it is off")
 		}
 	})
 }
 
-// enableAuth turns authentication on, as etcdctl does.
+// enableAuth enables authentication, as etcdctl does.
 func (s *servers) enableAuth(ctx context.Context) {
 	s.t.Helper()
 	as := s.tls.named("root")

@@ -13,9 +13,9 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// compare asks all members at once, within one timeout, which list each believes in, and fills in
-// how it differs from the linearizable one. A member can have taken a change in another way than
-// the rest (hard case H15).
+// compare asks all members in parallel, within one timeout, for their own member list, and fills in how it
+// differs from the linearizable one. A member may have applied a change differently than the others (hard case
+// H15).
 func (c *Clients) compare(
 	ctx context.Context, list *clientv3.MemberListResponse, members []decide.Member, replies []reply,
 ) {
@@ -32,8 +32,8 @@ func (c *Clients) compare(
 	asking.Wait()
 }
 
-// disagreement says how the list differs that a member believes in; empty if it does not, or if
-// that is not known.
+// disagreement returns how the member's list differs. It is empty if the list does not differ, or if the
+// difference is not known.
 func (c *Clients) disagreement(
 	ctx context.Context, list *clientv3.MemberListResponse, r reply, replies []reply,
 ) string {
@@ -44,15 +44,15 @@ func (c *Clients) disagreement(
 	if err != nil || difference(list, belief) == "" {
 		return ""
 	}
-	// It may only be a moment late. Asked like this it first takes all changes that there are.
+	// The member may just be slightly behind. With this option, it first applies all committed changes.
 	if belief, err = c.listFrom(clientv3.WithRequireLeader(ctx), &r); err != nil {
 		return ""
 	}
 	return difference(list, belief)
 }
 
-// learnerDisagreement does the same for one that takes itself for a learner, and so tells nothing
-// but its status. Once it has applied as much as the member that gave the list, it is not late.
+// learnerDisagreement does the same for a member that considers itself a learner, and therefore responds only
+// to Status. Once it has applied as much as the member that returned the list, it is not behind.
 func (c *Clients) learnerDisagreement(
 	ctx context.Context, list *clientv3.MemberListResponse, r reply, replies []reply,
 ) string {
@@ -67,8 +67,8 @@ func (c *Clients) learnerDisagreement(
 	return "lists itself as a learner"
 }
 
-// difference says what one list says otherwise than the right one; empty if it is nothing that
-// matters to raft.
+// difference returns how a list differs from the right one. It is empty if the difference does not matter to
+// raft.
 func difference(right, other *clientv3.MemberListResponse) string {
 	var differs []string
 	listed, believes := byID(right), byID(other)
@@ -102,7 +102,7 @@ func byID(list *clientv3.MemberListResponse) map[uint64]*etcdserverpb.Member {
 	return entries
 }
 
-// label is how people know a member: by its name once it has one.
+// label returns the name that users know a member by, or its ID if it has no name yet.
 func label(entry *etcdserverpb.Member) string {
 	if entry.Name != "" {
 		return entry.Name

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestDisagreement has one member answer with a list of its own. etcd does not do that on demand.
+// TestDisagreement makes one member return a different list. etcd cannot be made to do this.
 func TestDisagreement(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaries(t)[0], nil, 3)
@@ -23,7 +23,7 @@ func TestDisagreement(t *testing.T) {
 	for _, test := range []struct {
 		want   string
 		change func(list *etcdserverpb.MemberListResponse)
-		late   bool // it believes in the right list as soon as it has applied everything
+		late   bool // its list is right once it has applied everything
 	}{
 		{want: "lists " + other.Name + " as a learner", change: func(l *etcdserverpb.MemberListResponse) { entry(l, other.ID).IsLearner = true }},
 		{want: "lists " + other.Name + " at http://old:2380", change: func(l *etcdserverpb.MemberListResponse) { entry(l, other.ID).PeerURLs = []string{"http://old:2380"} }},
@@ -63,15 +63,14 @@ func entry(list *etcdserverpb.MemberListResponse, id decide.ID) *etcdserverpb.Me
 	return list.Members[slices.IndexFunc(list.Members, func(m *etcdserverpb.Member) bool { return m.ID == uint64(id) })]
 }
 
-// TestLearnerOfItsOwn has a voter take itself for a learner, which then tells nothing but its
-// status.
+// TestLearnerOfItsOwn makes a voter consider itself a learner. It then responds only to Status.
 func TestLearnerOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaries(t)[0], nil, 3)
 	clients := newClients(t)
 	members := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3)).Membership.Members
 	follower := members[slices.IndexFunc(members, func(m decide.Member) bool { return !m.Leader })]
-	for want, applied := range map[string]uint64{"lists itself as a learner": math.MaxUint64, "": 1} { // 1: it is late
+	for want, applied := range map[string]uint64{"lists itself as a learner": math.MaxUint64, "": 1} { // 1: behind
 		cluster := s.proxied(t, 3, func(c call) ([]byte, error) {
 			answer, err := c.passOn()
 			if c.method != "Status" || c.pod != follower.Name || err != nil {

@@ -16,8 +16,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// NotYet is the error of a change that etcd has refused for a reason that goes away with time.
-// Nothing was changed.
+// NotYet is the error of a change that etcd rejected for a temporary reason. Nothing was changed.
 type NotYet struct{ Err error }
 
 func (e NotYet) Error() string { return e.Err.Error() }
@@ -25,13 +24,14 @@ func (e NotYet) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e NotYet) Unwrap() error { return e.Err }
 
-// AddLearner adds a member without a vote and returns its ID. A member that has the peer URL
-// already is returned as it is, be it a voter (hard case H19).
+// AddLearner adds a member without a vote and returns its ID. If a member already has the peer URL, its ID is
+// returned, even if it is a voter (hard case H19).
 //
-// A leader may take a follower for disconnected for as long as it leads, although all is well between them,
-// and then refuses to add anybody (etcd issue 14523). So the voters that follow it are asked next: each
-// answers for itself, and a learner does not change what a quorum is. Of a removal, which does, a follower
-// that has just started may know too little: it lets go of whoever it has not heard yet; that is for the next leader.
+// A leader may consider a healthy follower disconnected for as long as it leads, and then rejects every
+// addition (etcd issue 14523). In that case the voters that follow it are asked: each checks its own
+// connections, and a learner does not change the quorum. A removal does change it, and a follower that has just
+// started may know too little: it permits removing members that it has not heard from yet. So removals wait for
+// the next leader.
 func (c *Clients) AddLearner(ctx context.Context, cluster Cluster, peerURL string) (id decide.ID, err error) {
 	err = c.changeByAny(ctx, cluster, "add a learner at "+peerURL, func(leader reply, followers []reply) error {
 		list, err := c.currentList(ctx, leader)
@@ -60,14 +60,14 @@ func (c *Clients) addLearnerBy(ctx context.Context, voter reply, peerURL string)
 	err = c.requestOnce(ctx, func(ctx context.Context) error {
 		added, err := voter.client.MemberAddAsLearner(ctx, []string{peerURL})
 		if err == nil {
-			id = decide.ID(added.Member.ID) // there is one, see check
+			id = decide.ID(added.Member.ID) // it is set, see check
 		}
 		return err
 	})
 	return id, err
 }
 
-// PromoteLearner makes a learner a voter. One that votes already stays one (hard case H16).
+// PromoteLearner makes a learner a voter. A member that already votes is left unchanged (hard case H16).
 func (c *Clients) PromoteLearner(ctx context.Context, cluster Cluster, id decide.ID) error {
 	return c.change(ctx, cluster, "promote learner "+id.String(), func(leader reply) error {
 		list, err := c.currentList(ctx, leader)
@@ -84,8 +84,8 @@ func (c *Clients) PromoteLearner(ctx context.Context, cluster Cluster, id decide
 	})
 }
 
-// RemoveMember takes a member out of the list. One that is not in it is removed already (hard case
-// H29); etcd would check first whether it can do without it.
+// RemoveMember removes a member from the list. A member that is not in the list is already removed (hard case
+// H29). This is checked first because etcd checks for a healthy quorum before it reports that.
 func (c *Clients) RemoveMember(ctx context.Context, cluster Cluster, id decide.ID) error {
 	return c.changeByAny(ctx, cluster, "remove member "+id.String(), func(leader reply, followers []reply) error {
 		list, err := c.currentList(ctx, leader)
@@ -103,15 +103,15 @@ func (c *Clients) RemoveMember(ctx context.Context, cluster Cluster, id decide.I
 	})
 }
 
-// noteLeft notes whether the member of a pod was removed just now, or another may start there.
+// noteLeft records whether the member of a pod was removed just now, or a new one may start there.
 func (c *Clients) noteLeft(cluster Cluster, pod string, left bool) {
 	if i := slices.IndexFunc(cluster.Pods, func(p Pod) bool { return p.Name == pod }); i >= 0 {
 		c.left.note(cluster.Pods[i].UID, left)
 	}
 }
 
-// MoveLeader hands leadership from one voter to another, unless a third one leads. Only the leader
-// can do that (hard case H14, H23).
+// MoveLeader transfers leadership from one voter to another. It fails if a third one leads. Only the leader can
+// do this (hard case H14, H23).
 func (c *Clients) MoveLeader(ctx context.Context, cluster Cluster, from, to decide.ID) error {
 	return c.change(ctx, cluster, fmt.Sprintf("move leadership from %s to %s", from, to), func(leader reply) error {
 		switch leads := decide.ID(leader.status.Leader); leads {
@@ -128,12 +128,11 @@ func (c *Clients) MoveLeader(ctx context.Context, cluster Cluster, from, to deci
 	})
 }
 
-// DisarmAlarm takes an alarm back, of a member or of one that is gone. One that is not raised is as
-// good as disarmed.
+// DisarmAlarm disarms an alarm of a current or former member. It succeeds if the alarm is not raised.
 func (c *Clients) DisarmAlarm(ctx context.Context, cluster Cluster, alarm decide.Alarm) error {
 	what := fmt.Sprintf("disarm the alarm %s of %s", alarm.Kind, alarm.ID)
 	kind := etcdserverpb.AlarmType(etcdserverpb.AlarmType_value[string(alarm.Kind)])
-	if kind == etcdserverpb.AlarmType_NONE { // which etcd's client takes for all alarms of all members
+	if kind == etcdserverpb.AlarmType_NONE { // etcd's client treats it as all alarms of all members
 		return fmt.Errorf("%s: etcd has no such alarm", what)
 	}
 	return c.change(ctx, cluster, what, func(leader reply) error {
@@ -144,13 +143,13 @@ func (c *Clients) DisarmAlarm(ctx context.Context, cluster Cluster, alarm decide
 	})
 }
 
-// change has the leader do something. What says what, for the error. A member that does not lead
-// could pass some changes on, but not all.
+// change makes a change through the leader. what describes it in errors. Other members could forward some
+// changes to the leader, but not all.
 func (c *Clients) change(ctx context.Context, cluster Cluster, what string, do func(leader reply) error) error {
 	return c.changeByAny(ctx, cluster, what, func(leader reply, _ []reply) error { return do(leader) })
 }
 
-// changeByAny is change by the leader, or one of the voters that follow it.
+// changeByAny makes a change through the leader, or a voter that follows it.
 func (c *Clients) changeByAny(
 	ctx context.Context, cluster Cluster, what string, do func(leader reply, followers []reply) error,
 ) error {
@@ -164,8 +163,8 @@ func (c *Clients) changeByAny(
 	return nil
 }
 
-// voters returns who leads in the word of the best informed, and the voters that follow it. No change
-// is for pods of which some belong to another cluster: nobody knows for which of the two it was meant.
+// voters returns the leader, according to the best-informed member, and the voters that follow it. It fails if
+// the pods belong to different clusters, because then it is unclear which of them a change is for.
 func (c *Clients) voters(ctx context.Context, cluster Cluster) (leader reply, followers []reply, err error) {
 	first, last := cluster.firstAndLast()
 	replies := c.askAll(ctx, cluster, first)
@@ -198,7 +197,7 @@ func (c *Clients) voters(ctx context.Context, cluster Cluster) (leader reply, fo
 	return leader, followers, nil
 }
 
-// currentList returns the linearizable list; it says what is so already.
+// currentList returns the linearizable list, which shows changes that are already made.
 func (c *Clients) currentList(ctx context.Context, leader reply) (*clientv3.MemberListResponse, error) {
 	list, err := c.listFrom(clientv3.WithRequireLeader(ctx), &leader)
 	if err != nil {
@@ -207,7 +206,7 @@ func (c *Clients) currentList(ctx context.Context, leader reply) (*clientv3.Memb
 	return list, nil
 }
 
-// requestOnce asks for a change, once: after a lost answer it may have been carried out or not.
+// requestOnce requests a change once. If the response is lost, the change may or may not have been made.
 func (c *Clients) requestOnce(ctx context.Context, ask func(ctx context.Context) error) error {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
@@ -222,8 +221,8 @@ func (c *Clients) requestOnce(ctx context.Context, ask func(ctx context.Context)
 	return refused
 }
 
-// temporary are the refusals that go away with time: etcd checks them before it changes anything. A
-// peer URL that exists is that of a member which was not listed a moment ago.
+// temporary are rejections for temporary reasons: etcd checks them before it changes anything. ErrPeerURLExist
+// means that a member was added after the list was read.
 var temporary = []error{
 	rpctypes.ErrMemberLearnerNotReady, rpctypes.ErrTooManyLearners, rpctypes.ErrPeerURLExist,
 	rpctypes.ErrUnhealthy, rpctypes.ErrMemberNotEnoughStarted,
@@ -231,11 +230,11 @@ var temporary = []error{
 	rpctypes.ErrClusterVersionUnavailable, rpctypes.ErrTooManyRequests,
 }
 
-// temporaryWords are in the refusals of that kind that etcd has no code for: a leader that did not
-// get rid of its office, and one that takes no orders while it tries.
+// temporaryWords match temporary rejections without an error code: a leader that failed to transfer its
+// leadership, and a leader that rejects proposals while it tries.
 var temporaryWords = regexp.MustCompile("leader transfer took too long|raft proposal dropped")
 
-// refusal makes the error a NotYet if it goes away with time.
+// refusal makes the error a NotYet if it is temporary.
 func refusal(err error) error {
 	isIt := func(target error) bool { return errors.Is(err, target) }
 	if slices.ContainsFunc(temporary, isIt) || temporaryWords.MatchString(err.Error()) {
@@ -244,8 +243,7 @@ func refusal(err error) error {
 	return err
 }
 
-// lost reports whether the error is not etcd's refusal, but that no word came from it, or none in
-// time, or one that is no answer.
+// lost reports whether the error is not etcd's rejection, but a missing, late or unacceptable response.
 func lost(ctx context.Context, err error) bool {
 	if _, is := errors.AsType[noAnswer](err); is {
 		return true
@@ -258,7 +256,7 @@ func lost(ctx context.Context, err error) bool {
 		code)
 }
 
-// unless returns the error, or nil if it says that what was asked for is so already.
+// unless returns the error, or nil if it means that the requested change is already made.
 func unless(err, already error) error {
 	if errors.Is(err, already) {
 		return nil

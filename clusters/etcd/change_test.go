@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestMembers takes a cluster of one by all changes of its members to a cluster of another one.
+// TestMembers makes all kinds of member changes, from a single-member cluster to one with a different member.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {
@@ -47,8 +47,8 @@ func TestMembers(t *testing.T) {
 		}
 
 		s.checkLeaderMoves(t, clients, first, learner)
-		// It leads, and is not the first to be asked. Without the other one it can do only once
-		// that has been up for seconds.
+		// The learner leads, but is not the first pod. etcd lets it remove the other member only after it has
+		// been up for several seconds.
 		intime(t, "remove the first member", func() error { return clients.RemoveMember(ctx, s.cluster(2), first) })
 		twice(t, "remove who is gone", func() error { return clients.RemoveMember(ctx, s.cluster(2), first) })
 		s.kill(pod(0))
@@ -71,7 +71,7 @@ func (s *servers) checkLeaderMoves(t *testing.T, clients *etcd.Clients, first, s
 	eventually(t, clients, cluster, "led by the second", func(m decide.Membership) bool { return allAnswer(2)(m) && byName(t, m, pod(1)).Leader })
 }
 
-// twice makes a change two times; the second is as good as the first.
+// twice makes a change twice. The second time must also succeed.
 func twice(t *testing.T, what string, change func() error) {
 	t.Helper()
 	for range 2 {
@@ -81,7 +81,7 @@ func twice(t *testing.T, what string, change func() error) {
 	}
 }
 
-// intime makes a change as soon as etcd allows.
+// intime makes a change as soon as etcd allows it.
 func intime(t *testing.T, what string, change func() error) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
@@ -109,7 +109,7 @@ func checkRefused(t *testing.T, err error, want string) {
 	}
 }
 
-// TestLostAnswers makes changes of which no answer comes back, and then once more.
+// TestLostAnswers makes changes that get no response, and then makes them again.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaries(t)[0], nil, 1)
@@ -150,8 +150,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// checkLost makes a change while the answers to one method get lost; as often as etcd does not
-// allow it yet.
+// checkLost makes a change while the responses to one method are lost. It retries until etcd allows the change.
 func (s *servers) checkLost(t *testing.T, size int, method, what string, change func(*etcd.Clients, etcd.Cluster) error) {
 	t.Helper()
 	hasty, losing := newClients(t), s.losing(t, size, method)
@@ -159,7 +158,7 @@ func (s *servers) checkLost(t *testing.T, size int, method, what string, change 
 	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
 		err := change(hasty, losing)
 		if _, is := errors.AsType[etcd.NotYet](err); !is || time.Now().After(end) {
-			// At the deadline either side may end the call first.
+			// At the deadline, either side may end the call first.
 			if text := fmt.Sprint(err); !strings.HasPrefix(text, what+": ") || !strings.HasSuffix(text, "; whether etcd has done it is not known") {
 				t.Errorf("got %s", text)
 			}
@@ -168,7 +167,7 @@ func (s *servers) checkLost(t *testing.T, size int, method, what string, change 
 	}
 }
 
-// TestNobodyToTell: a change without a leader has no effect, and a good chance later.
+// TestNobodyToTell: a change without a leader has no effect and is retryable.
 func TestNobodyToTell(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaries(t)[0], nil, 3)
@@ -177,7 +176,7 @@ func TestNobodyToTell(t *testing.T) {
 	i := slices.IndexFunc(answer.Membership.Members, func(m decide.Member) bool { return m.Leader })
 	leader := answer.Membership.Members[i]
 
-	// The leader may be out of our reach while the others follow it.
+	// The leader may be unreachable for the client while the other members follow it.
 	rest := s.cluster(3)
 	rest.Pods = slices.DeleteFunc(rest.Pods, func(p etcd.Pod) bool { return p.Name == leader.Name })
 	follower := rest.Pods[0].Name
@@ -195,7 +194,7 @@ func TestNobodyToTell(t *testing.T) {
 	checkRefused(t, clients.RemoveMember(stopped, s.cluster(3), leader.ID), "remove member "+leader.ID.String()+": context canceled")
 }
 
-// TestForeignPods: what is meant for one cluster must not change another that answers in its name.
+// TestForeignPods: a change for one cluster must not affect another that responds under the same name.
 func TestForeignPods(t *testing.T) {
 	t.Parallel()
 	s := newServers(t, binaries(t)[0], nil)

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// chunks is the codec of a stream of a snapshot. Each message replaces the one before: gRPC's own
-// codec clears 1 MiB for each, since it is a little longer than 32 KiB, and allocates what it holds.
+// chunks is the codec of a snapshot stream. Each message overwrites the one before. gRPC's own codec clears 1
+// MiB for each message, because it is slightly longer than 32 KiB, and allocates its content.
 type chunks struct {
 	encoding.CodecV2
 	buffer []byte
@@ -32,7 +32,7 @@ func (c *chunks) Unmarshal(data mem.BufferSlice, into any) error {
 	return readChunk(c.buffer, response)
 }
 
-// Numbers of fields in etcd's SnapshotResponse (rpc.proto).
+// Field numbers in etcd's SnapshotResponse (rpc.proto).
 const (
 	fieldRemaining protowire.Number = 2
 	fieldBlob      protowire.Number = 3
@@ -40,7 +40,7 @@ const (
 
 var errChunk = errors.New("it sent what is no message of a snapshot")
 
-// readChunk reads what a body needs of a message, whose bytes it shares.
+// readChunk reads the fields of a message that a body needs. The result shares the message's bytes.
 func readChunk(message []byte, into *etcdserverpb.SnapshotResponse) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestChunks: what etcd sends is read as it is, whatever else is in the message; what is cut off is
-// an error, and never a shorter message.
+// TestChunks: etcd's messages are read correctly, with any other fields. A truncated message is an error, never
+// a shorter message.
 func TestChunks(t *testing.T) {
 	codec := newChunks()
 	for _, size := range []int{0, 1, 32 << 10, 100} { // a shorter one follows a longer one

@@ -1,11 +1,9 @@
-// Package etcd asks etcd itself who its members are and how each of them is, and has it change who
-// they are. It is the only package that speaks etcd's protocol; what it learns it says in the words
-// of package decide.
+// Package etcd queries etcd for its members and their state, and changes its membership. It is the only package
+// that uses etcd's protocol. It returns results in the terms of package decide.
 //
-// Each member is asked over a connection of its own, so that an answer is known to be that
-// member's. The connections are gRPC's with the defaults of etcd's client left out: that client
-// waits for a connection to come up, retries a hundred times, and dials again for each Status. A
-// pass wants to know now, and only now, whether a member answers.
+// Each member has its own connection, so that each response is known to come from that member. The connections
+// use gRPC without the defaults of etcd's client, which waits for a connection to come up, retries a hundred
+// times, and dials again for each Status. A pass needs to know whether a member responds right now.
 package etcd
 
 import (
@@ -33,81 +31,81 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// DefaultTimeout is how long a member has for one answer. It is above the time that etcd takes to
-// elect a leader with its default options (1 to 2 s), and short enough for a pass to wait for.
+// DefaultTimeout is the timeout of one response. It is longer than etcd takes to elect a leader with its
+// default options (1 to 2 s), and short enough for a pass to wait for.
 const DefaultTimeout = 2 * time.Second
 
-// buffer is the size of what gRPC reads and writes at once, in bytes: answers are small, and there are very many
-// connections. Its default is eight times that.
+// buffer is the size of gRPC's read and write buffers, in bytes. It is small because messages are small and
+// there are very many connections. gRPC's default is eight times that.
 const buffer = 4 << 10
 
-// maxIdle is how long a connection is kept that nobody uses: its pod or its cluster is gone.
+// maxIdle is how long an unused connection is kept. Its pod or its cluster is gone.
 const maxIdle = time.Minute
 
-// Dialer connects to the client port of the pod with that name. How the bytes travel is its
-// business alone: names are not looked up, and TLS is verified from end to end.
+// Dialer connects to the client port of the pod with that name. It alone decides how the bytes travel: names
+// are not resolved, and TLS is verified from end to end.
 type Dialer func(ctx context.Context, pod string) (net.Conn, error)
 
 // Pod is a pod of a cluster. A new UID or address means a new connection.
 type Pod struct {
 	Name, UID, IP string
-	// Unready: Kubernetes has not found it ready.
+	// Unready means that Kubernetes does not report the pod as ready.
 	Unready bool
-	// Gone: the member that was in it is on record as removed. It is asked last: only if etcd lists
-	// a member there all the same, or if nobody else gives a list.
+	// Gone means that the pod's member is recorded as removed. Such a pod is asked last, and only if etcd still
+	// lists a member there, or if no other pod returns a list.
 	Gone bool
 }
 
-// TLS is what a client needs to check the members and to prove itself to them, in PEM. It does not change once it was
-// used: what is used next is another one.
+// TLS holds the PEM data with which a client verifies the members and authenticates to them. It must not change
+// after its first use: use a new TLS instead.
 type TLS struct {
 	CA, Cert []byte
 	Key      pki.PrivateKey
-	// Now is the clock that certificates are held against; nil stands for this machine's.
+	// Now is the clock for certificate validity. nil means this machine's clock.
 	Now func() time.Time
 
-	// read is the same, as it was read for the first member.
+	// The parsed data, read for the first member.
 	read     sync.Once
 	config   *tls.Config
 	identity [sha256.Size]byte
 	err      error
 }
 
-// Cluster says how to reach a cluster.
+// Cluster describes how to reach a cluster.
 type Cluster struct {
 	Namespace, Name string
-	// Pods that are worth asking.
+	// Pods are the pods to ask.
 	Pods []Pod
-	// TLS is nil if the members serve without.
+	// TLS is nil if the members serve without TLS.
 	TLS  *TLS
 	Dial Dialer
-	// CompareData: there is reason to compare what the members hold, besides an alarm.
+	// CompareData requests a comparison of the members' data even without an alarm.
 	CompareData bool
-	// CompareFrom: the same, once there are so many voters, and no learner; zero: there is not.
+	// CompareFrom does the same once there are this many voters and no learner. Zero means that it does not.
 	CompareFrom int
-	// Patient: who was silent a moment ago has all its time again, since it is about to be taken for lost.
+	// Patient gives members that were unresponsive a moment ago their full timeout again, because they are
+	// about to be treated as lost.
 	Patient bool
 }
 
-// Clients are the connections to the members of any number of clusters, kept from one pass to the
-// next. The zero value is ready for use. Its methods may be called at the same time, for one
-// cluster by one caller.
+// Clients holds the connections to the members of any number of clusters from one pass to the next. The zero
+// value is ready for use. Its methods may be called concurrently for different clusters, but only by one caller
+// per cluster.
 type Clients struct {
-	// Timeout of one question to one member; zero means DefaultTimeout.
+	// Timeout is the timeout of a request to one member. Zero means DefaultTimeout.
 	Timeout time.Duration
-	// Stall is how long a member may send nothing of its snapshot; zero means a minute.
+	// Stall is how long a member may send nothing of its snapshot. Zero means one minute.
 	Stall time.Duration
-	// Patience is how long members are asked again that do not prove a snapshot; zero means half a
-	// minute.
+	// Patience is how long members that do not prove a snapshot are asked again. Zero means half a minute.
 	Patience time.Duration
 
 	mu   sync.Mutex
 	open map[identity]*client
-	// silent had all their time and did not answer, and left are those whose member was removed.
+	// silent are pods that had their full timeout and did not respond. left are pods with a removed member.
 	silent, left pods
 }
 
-// identity is what makes a connection the same one: another pod or other certificates are another.
+// identity identifies a connection. Another pod or other certificates need another connection.
 type identity struct {
 	namespace, cluster string
 	pod, uid, ip       string
@@ -124,7 +122,7 @@ type client struct {
 	lastUsed time.Time
 }
 
-// Close closes all connections. The Clients may be used again.
+// Close closes all connections. The Clients can be used again.
 func (c *Clients) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,15 +139,14 @@ func (c *Clients) timeout() time.Duration {
 	return DefaultTimeout
 }
 
-// impatience is how long a member has for saying how it is whose pod is not ready, or after most
-// others have answered: a quarter of what it has otherwise, or half a second if that is more. One
-// that is about to start takes connections before it answers anybody, and will be asked again.
+// impatience is the time for a member's status if its pod is not ready, or after most other members have
+// responded: a quarter of the normal timeout, or half a second if that is more. A starting member accepts
+// connections before it responds, and will be asked again.
 func (c *Clients) impatience() time.Duration {
 	return max(c.timeout()/4, min(c.timeout(), time.Second/2))
 }
 
-// client returns the connection to the pod, and whether it was kept from earlier. A new one is not
-// up yet.
+// client returns the connection to the pod, and whether it existed before. A new connection is not up yet.
 func (c *Clients) client(cluster Cluster, pod Pod) (found *client, kept bool, err error) {
 	id := identity{cluster.Namespace, cluster.Name, pod.Name, pod.UID, pod.IP, cluster.TLS.digest()}
 	c.mu.Lock()
@@ -169,7 +166,7 @@ func (c *Clients) client(cluster Cluster, pod Pod) (found *client, kept bool, er
 	return found, kept, nil
 }
 
-// CloseCluster closes the connections to the members of a cluster, which are opened again when they are needed.
+// CloseCluster closes the connections to the members of a cluster. They are reopened when needed.
 func (c *Clients) CloseCluster(namespace, cluster string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,13 +178,13 @@ func (c *Clients) CloseCluster(namespace, cluster string) {
 	}
 }
 
-// drop closes a connection over which nothing came, so that the next pass tries a new one at once,
-// without gRPC's pause between attempts.
+// drop closes a connection that got no response, so that the next pass tries a new one immediately, without
+// gRPC's backoff.
 func (c *Clients) drop(broken *client) {
 	c.closeIf(func(client *client) bool { return client == broken })
 }
 
-// dropIdle closes the connections that nobody has used for long.
+// dropIdle closes connections that have not been used for maxIdle.
 func (c *Clients) dropIdle() {
 	now := time.Now()
 	c.closeIf(func(client *client) bool { return now.Sub(client.lastUsed) > maxIdle })
@@ -213,13 +210,13 @@ func newClient(cluster Cluster, pod string) (*client, error) {
 	c := &client{}
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {
 		var conn net.Conn
-		err := panics.Catch(func() (err error) { // it runs in a goroutine of gRPC's
+		err := panics.Catch(func() (err error) { // it runs in a goroutine of gRPC
 			conn, err = c.dial.Load().(Dialer)(ctx, pod)
 			return err
 		})
 		return conn, plain(err)
 	}
-	// The passthrough scheme looks nothing up.
+	// The passthrough scheme does not resolve names.
 	c.conn, err = grpc.NewClient("passthrough:///"+net.JoinHostPort(host, "2379"),
 		grpc.WithContextDialer(dial), grpc.WithTransportCredentials(transport), grpc.WithUnaryInterceptor(checked),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithMaxHeaderListSize(maxHeaders),
@@ -233,7 +230,7 @@ func newClient(cluster Cluster, pod string) (*client, error) {
 	return c, nil
 }
 
-// digest tells it from others.
+// digest returns the identity of the TLS data.
 func (t *TLS) digest() [sha256.Size]byte {
 	if t == nil {
 		return [sha256.Size]byte{}
@@ -242,7 +239,7 @@ func (t *TLS) digest() [sha256.Size]byte {
 	return t.identity
 }
 
-// transport returns the credentials for a member that must prove to be the host.
+// transport returns the credentials for a connection to a member, which must prove to be host.
 func (t *TLS) transport(host string) (credentials.TransportCredentials, error) {
 	if t == nil {
 		return insecure.NewCredentials(), nil
@@ -256,7 +253,7 @@ func (t *TLS) transport(host string) (credentials.TransportCredentials, error) {
 	return credentials.NewTLS(config), nil
 }
 
-// parse reads what is the same for all members.
+// parse reads the parts that all members share.
 func (t *TLS) parse() {
 	ca, cert, key := sha256.Sum256(t.CA), sha256.Sum256(t.Cert), sha256.Sum256(t.Key)
 	t.identity = sha256.Sum256(append(append(ca[:], cert[:]...), key[:]...))
@@ -280,7 +277,7 @@ func (t *TLS) parse() {
 		Time: t.Now}
 }
 
-// readRoots reads the certificates of CAs, and passes over what is none, as crypto/x509 does.
+// readRoots reads CA certificates and ignores everything else, as crypto/x509 does.
 func readRoots(text []byte) (*x509.CertPool, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
@@ -298,8 +295,8 @@ func readRoots(text []byte) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// checkRSA refuses a key with which it takes seconds to sign, or to verify what was signed. Of those who answer,
-// crypto/tls takes none of more bits either.
+// checkRSA rejects a key that takes seconds to sign or verify with. crypto/tls has the same limit for the keys
+// of servers.
 func checkRSA(public crypto.PublicKey) error {
 	const most = 8192
 	if key, is := public.(*rsa.PublicKey); is && key.N.BitLen() > most {
@@ -308,7 +305,7 @@ func checkRSA(public crypto.PublicKey) error {
 	return nil
 }
 
-// check says what is too long to be read; whoever can write the Secret decides how long that is.
+// check rejects parts that are too long. Anyone with write access to the Secret controls their length.
 func (t *TLS) check() error {
 	for _, part := range []struct {
 		name string

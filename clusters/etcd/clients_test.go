@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/clusters/etcd"
 )
 
-// TestConnections follows the connections of one client through the life of a cluster.
+// TestConnections follows a client's connections through the life of a cluster.
 func TestConnections(t *testing.T) {
 	s := form(t, binaries(t)[0], newCA(t, "*."+name+"."+namespace+".svc"), 3)
 	clients := &etcd.Clients{}
@@ -42,7 +42,7 @@ func TestConnections(t *testing.T) {
 	checkNoneRuns(t)
 }
 
-// checkOpen waits until that many connections are open: gRPC closes them behind our back.
+// checkOpen waits until that many connections are open, because gRPC closes them asynchronously.
 func (s *servers) checkOpen(t *testing.T, when string, want int64) {
 	t.Helper()
 	for end := time.Now().Add(patience); s.open.Load() != want; <-time.After(time.Millisecond) {
@@ -52,7 +52,7 @@ func (s *servers) checkOpen(t *testing.T, when string, want int64) {
 	}
 }
 
-// checkNoneRuns waits until no goroutine is left that serves a connection.
+// checkNoneRuns waits until no goroutine serves a connection.
 func checkNoneRuns(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/etcdversion"
 )
 
-// EnableDowngrade has etcd prepare its data for the minor version below its own, such as 3.6. It is
-// enough if it is doing that, or runs that version.
+// EnableDowngrade makes etcd prepare its data for the next lower minor version, such as 3.6. It succeeds if
+// etcd is already doing so, or already runs that version.
 func (c *Clients) EnableDowngrade(ctx context.Context, cluster Cluster, version string) error {
 	return c.change(ctx, cluster, "enable the downgrade to "+version, func(leader reply) error {
 		if leader.downgrade() == version || minor(leader.status.Version) == version {
@@ -31,9 +31,8 @@ func (c *Clients) EnableDowngrade(ctx context.Context, cluster Cluster, version 
 	})
 }
 
-// explain says what etcd's refusal of a downgrade leaves out. After a downgrade was taken back,
-// etcd's cluster version is the lower one for some seconds more, and nothing can be downgraded to
-// it.
+// explain adds the details that etcd omits when it rejects a downgrade. For some seconds after a downgrade was
+// canceled, etcd's cluster version remains the lower one, and nothing can be downgraded to it.
 func (r reply) explain(err error, version string) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrDowngradeInProcess) && r.downgrade() != "":
@@ -46,8 +45,8 @@ func (r reply) explain(err error, version string) error {
 	}
 }
 
-// CancelDowngrade takes a downgrade back, if one is under way. etcd 3.6 and newer say that they
-// have done it even if they have not.
+// CancelDowngrade cancels a downgrade, if one is in progress. etcd 3.6 and newer report success even if they
+// have not canceled it.
 func (c *Clients) CancelDowngrade(ctx context.Context, cluster Cluster) error {
 	return c.change(ctx, cluster, "cancel the downgrade", func(leader reply) error {
 		err := c.requestOnce(ctx, func(ctx context.Context) error {
@@ -70,8 +69,8 @@ func (c *Clients) CancelDowngrade(ctx context.Context, cluster Cluster) error {
 	})
 }
 
-// downgrade returns the minor version that the member prepares a downgrade to; empty if it does
-// not, or is older than 3.6 and does not say.
+// downgrade returns the minor version that the member is preparing a downgrade to. It is empty if there is
+// none, or if the member is older than 3.6 and does not report it.
 func (r reply) downgrade() string {
 	if info := r.status.DowngradeInfo; info != nil && info.Enabled {
 		return minor(info.TargetVersion)
@@ -79,8 +78,8 @@ func (r reply) downgrade() string {
 	return ""
 }
 
-// minor returns MAJOR.MINOR of a version; the text as it is where it is none, so that it is taken
-// for no other.
+// minor returns MAJOR.MINOR of a version. It returns other text unchanged, so that it does not equal any minor
+// version.
 func minor(version string) string {
 	m, err := etcdversion.ParseMajorMinor(version)
 	if err != nil {

@@ -20,8 +20,7 @@ func binaryOf(t *testing.T, minor string) string {
 	return ""
 }
 
-// TestDowngrade enables a downgrade and takes it back. etcd looks at its versions every four
-// seconds.
+// TestDowngrade enables a downgrade and cancels it. etcd checks its versions every four seconds.
 func TestDowngrade(t *testing.T) {
 	t.Parallel()
 	for own, target := range map[string]string{"3.7": "3.6", "3.6": "3.5"} {
@@ -48,8 +47,7 @@ func TestDowngrade(t *testing.T) {
 	}
 }
 
-// ready reports whether all data are written for that version, and a downgrade to the other is
-// under way.
+// ready reports whether all data is written for that version, and a downgrade to the other is in progress.
 func ready(version, downgrade string) func(decide.Membership) bool {
 	return func(m decide.Membership) bool {
 		other := func(m decide.Member) bool { return m.StorageVersion != version }
@@ -57,8 +55,7 @@ func ready(version, downgrade string) func(decide.Membership) bool {
 	}
 }
 
-// TestDowngradeOld: etcd 3.5 does not tell of downgrades, and refuses to cancel what is not under
-// way.
+// TestDowngradeOld: etcd 3.5 does not report downgrades, and rejects canceling one that is not in progress.
 func TestDowngradeOld(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaryOf(t, "3.5"), nil, 1)

@@ -59,12 +59,12 @@ func TestLossOfMembers(t *testing.T) {
 	})
 }
 
-// late is what is said of a member that has not answered when most others have, for a quarter of
-// the time that each has by itself.
+// late is the reason for a member that has not responded within a quarter of its own timeout after most other
+// members have.
 const late = "no answer within 1s of the others"
 
-// TestSilence: who accepts and does not answer is not waited for until its deadline once most have
-// answered.
+// TestSilence: a member that accepts connections without responding does not use its full timeout once most
+// others have responded.
 func TestSilence(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 3)
@@ -81,7 +81,7 @@ func TestSilence(t *testing.T) {
 		}
 
 		s.freeze(follower)
-		s.checkSilent(t, clients, follower) // over the connection that is there
+		s.checkSilent(t, clients, follower) // over the existing connection
 		s.checkSilent(t, clients, follower) // over a new one
 		s.checkUnready(t, clients, follower)
 		s.thaw(follower)
@@ -112,8 +112,7 @@ func (s *servers) checkSilent(t *testing.T, clients *etcd.Clients, follower stri
 	}
 }
 
-// checkUnready: the others wait for one whose pod is not ready, and that is slow to answer, once in a while, and not
-// each time.
+// checkUnready: the other members wait for an unready, slow member only now and then, not each time.
 func (s *servers) checkUnready(t *testing.T, clients *etcd.Clients, follower string) {
 	t.Helper()
 	cluster := s.cluster(3)
@@ -143,8 +142,8 @@ func (s *servers) checkUnready(t *testing.T, clients *etcd.Clients, follower str
 	}
 }
 
-// TestFoundingAlone: a founding member says nothing before the founders have a quorum. So whatever
-// a member says of its cluster is a sign that the cluster has formed.
+// TestFoundingAlone: an initial member reports nothing before the initial members have a quorum. So anything
+// that a member reports about its cluster shows that the cluster has formed.
 func TestFoundingAlone(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := newServers(t, binary, nil)
@@ -160,7 +159,7 @@ func TestFoundingAlone(t *testing.T) {
 	})
 }
 
-// TestBlackHole: nobody behind any name but the kernel.
+// TestBlackHole: only the kernel responds behind every name.
 func TestBlackHole(t *testing.T) {
 	hole := blackHole(t)
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {
@@ -203,8 +202,8 @@ func TestNobodyToAsk(t *testing.T) {
 	}
 }
 
-// hangUp is how it looks that etcd hangs up; which one depends on who writes when. TLS 1.3 checks
-// clients last.
+// hangUp matches the errors when etcd closes a connection. Which one occurs depends on timing. TLS 1.3 verifies
+// the client last.
 const hangUp = "broken pipe|connection reset by peer|it closed the connection"
 
 func TestCertificates(t *testing.T) {

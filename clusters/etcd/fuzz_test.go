@@ -19,9 +19,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// FuzzObserve has strangers answer what tapes say, one for each pod: an answer to each question,
-// and another to the next. Whatever they say, it is heard within a bound and without a panic; and
-// what is Known of it was said by one of them, in an answer that can be etcd's.
+// FuzzObserve makes untrusted servers respond according to tapes, one for each pod. Whatever they send, Observe
+// must finish in bounded time without a panic. A Known membership must come from one of them, in a response
+// that can be etcd's.
 func FuzzObserve(f *testing.F) {
 	for _, seed := range seeds() {
 		f.Add(seed[0], seed[1], seed[2], true)
@@ -31,7 +31,7 @@ func FuzzObserve(f *testing.F) {
 	clients := newClients(f)
 	clients.Timeout = 25 * time.Millisecond
 	f.Fuzz(func(t *testing.T, a, b, c []byte, last bool) {
-		clients.Close() // over a connection that was kept one is asked twice
+		clients.Close() // an existing connection would be tried twice
 		sent := &sent{}
 		tapes := []*tape{{rest: a}, {rest: b}, {rest: c}}
 		answer := func(q question) ([]byte, error) {
@@ -63,10 +63,10 @@ func FuzzObserve(f *testing.F) {
 	})
 }
 
-// checkTime: the few timeouts that Observe promises are some hundred milliseconds here, and so are
+// checkTime allows for the few timeouts that Observe promises, which are some hundred milliseconds here, as are
 // the pauses between hashes.
 func checkTime(t *testing.T, what string, start time.Time) {
-	if took := time.Since(start); took > 10*time.Second { // a busy machine has its time, too
+	if took := time.Since(start); took > 10*time.Second { // allows for a busy machine
 		t.Errorf("%s took %s", what, took)
 	}
 }
@@ -98,7 +98,7 @@ func checkAnswer(t *testing.T, answer etcd.Answer) {
 	checkReadable(t, answer)
 }
 
-// checkDecision decides by what was heard.
+// checkDecision makes a decision from the answer.
 func checkDecision(t *testing.T, answer etcd.Answer) {
 	record := decide.Record{Token: "t", ClusterID: strangerClusterID}
 	state := decide.State{Name: name, Declared: decide.Declared{Replicas: 3, Version: "3.6.16", Lifecycle: "Running"}, Membership: answer.Membership}
@@ -109,12 +109,12 @@ func checkDecision(t *testing.T, answer etcd.Answer) {
 		})
 	}
 	state.Record = record
-	if d := decide.Decide(state); len(d.String()) > 32<<10 { // a condition of the status takes as much
+	if d := decide.Decide(state); len(d.String()) > 32<<10 { // a status condition can hold this much
 		t.Errorf("%d bytes to say: %.1000s", len(d.String()), d)
 	}
 }
 
-// sent are the member lists that were sent.
+// sent records the member lists that were sent.
 type sent struct {
 	mu    sync.Mutex
 	lists [][]byte
@@ -143,13 +143,13 @@ func (s *sent) stoodBehind(m decide.Membership) bool {
 	})
 }
 
-// tape is what one stranger says, one answer after the other. Its end is followed by honesty.
+// tape encodes the responses of one server, one after the other. After its end, responses are honest.
 type tape struct {
 	mu   sync.Mutex
 	rest []byte
 }
 
-// Ways to answer; more bytes of the tape say how.
+// Kinds of responses. Further bytes of the tape are their parameters.
 const (
 	honestly = iota
 	empty
@@ -179,7 +179,7 @@ func (t *tape) answer(q question) ([]byte, error) {
 		t.lie(message)
 	case way == atLength:
 		return append(marshal(message), marshal(&etcdserverpb.MemberListResponse{Members: []*etcdserverpb.Member{{Name: strings.Repeat("n", 256<<10)}}})...), nil
-	case way == slowly && q.method != "HashKV": // for a hash there is more time than a test has
+	case way == slowly && q.method != "HashKV": // the hash timeout is longer than the test
 		<-q.ctx.Done()
 		return nil, q.ctx.Err()
 	case way == refusing:
@@ -206,7 +206,7 @@ func header(message proto.Message) *etcdserverpb.ResponseHeader {
 	}).GetHeader()
 }
 
-// lie changes what an answer says.
+// lie changes the content of a response.
 func (t *tape) lie(message proto.Message) {
 	switch m := message.(type) {
 	case *etcdserverpb.StatusResponse:
@@ -229,7 +229,7 @@ func (t *tape) lie(message proto.Message) {
 	}
 }
 
-// multiply makes an answer say much.
+// multiply makes a response long.
 func (t *tape) multiply(message proto.Message) {
 	n := 512 * int(t.byte())
 	switch m := message.(type) {
@@ -251,7 +251,7 @@ func (t *tape) byte() byte {
 	return next
 }
 
-// bytes are as many as the next one says.
+// bytes returns the next bytes of the tape. The first byte is their number.
 func (t *tape) bytes() []byte {
 	n := min(int(t.byte()), len(t.rest))
 	next := t.rest[:n]

@@ -15,25 +15,25 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// A hash takes a scan of the whole database, during which the member applies nothing: members are
-// asked for theirs only if there is reason to doubt somebody's data. It has this long, and more for
-// a large database, up to a bound.
+// A hash requires a scan of the whole database, during which the member applies nothing. Members are therefore
+// asked only if there is reason to doubt their data. The timeout grows with the size of the database, up to a
+// maximum.
 const (
 	hashTimeout    = 5 * time.Second
 	hashPerGiB     = 20 * time.Second
 	hashTimeoutMax = time.Minute
 )
 
-// hashRounds is how often members are asked until their hashes are of one point, and hashPause how
-// long a compaction has to reach all.
+// hashRounds is the maximum number of attempts to get hashes of the same point, and hashPause the time for a
+// compaction to reach all members.
 const (
 	hashRounds = 4
 	hashPause  = 100 * time.Millisecond
 )
 
-// hash fills in the hashes of the voters that answer, all of one revision: the oldest at which any
-// of them is, or, where others have compacted that away, a newer one. What it does not get within
-// hashTimeoutMax is left unknown, and why is said.
+// hash fills in the hashes of the responding voters, all at the same revision: the oldest that any of them is
+// at, or a newer one if others have compacted it. Hashes not received within hashTimeoutMax remain unknown,
+// with a reason.
 func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []reply) {
 	ctx, cancel := context.WithTimeoutCause(ctx, hashTimeoutMax, fmt.Errorf("no answer within %s", hashTimeoutMax))
 	defer cancel()
@@ -66,8 +66,8 @@ func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []repl
 	}
 }
 
-// hashAt asks all of them at once for the hash at a revision, and reports whether any has compacted
-// it away.
+// hashAt asks all of them in parallel for the hash at a revision, and reports whether any of them has compacted
+// it.
 func (c *Clients) hashAt(
 	ctx context.Context, revision int64, clusterID uint64, asked []*decide.Member, replies []reply,
 ) (compacted bool) {
@@ -93,8 +93,7 @@ func (c *Clients) hashAt(
 	return compacted
 }
 
-// samePoint reports whether nothing more can be had by asking again: all hashes that there are can
-// be compared.
+// samePoint reports whether asking again is useless because all known hashes can be compared.
 func samePoint(asked []*decide.Member) bool {
 	points := map[[2]int64]bool{}
 	for _, member := range asked {
@@ -105,8 +104,8 @@ func samePoint(asked []*decide.Member) bool {
 	return len(points) < 2
 }
 
-// hashFrom asks one member. What it answers must be about itself and about that revision: before
-// 3.6 it does not say about which.
+// hashFrom asks one member. Its response must be about itself and about that revision. Before 3.6, the response
+// does not contain the revision.
 func hashFrom(ctx context.Context, r *reply, revision int64) (decide.Hash, error) {
 	return hashWithin(ctx, r, revision, hashTime(r.status.DbSize))
 }
@@ -127,15 +126,15 @@ func hashWithin(ctx context.Context, r *reply, revision int64, timeout time.Dura
 	return decide.Hash{Revision: revision, CompactRevision: answer.CompactRevision, Sum: answer.Hash}, nil
 }
 
-// hashTime is how long a member has for the hash of so many bytes.
+// hashTime returns the timeout for a hash of size bytes.
 func hashTime(size int64) time.Duration { return min(hashTimeoutMax, unboundedHashTime(size)) }
 
 func unboundedHashTime(size int64) time.Duration {
-	const largest = 1 << 40 // whatever it says: there is no end to what it may say
+	const largest = 1 << 40 // the reported size is unbounded
 	return hashTimeout + time.Duration(min(max(0, size), largest)>>20)*hashPerGiB/1024
 }
 
-// distrusted reports whether etcd says that members hold different data.
+// distrusted reports whether etcd has found that members hold different data.
 func distrusted(m decide.Membership) bool {
 	corrupt := func(kind decide.AlarmKind) bool { return kind == decide.AlarmCorrupt }
 	return slices.ContainsFunc(m.StaleAlarms, func(a decide.Alarm) bool { return corrupt(a.Kind) }) ||

@@ -17,8 +17,8 @@ import (
 
 const goodValue, badValue = "the value that was put", "a value nobody has put"
 
-// TestHashes changes a value in the database of a member, as a disk may. Members are asked for
-// their hashes only if there is reason.
+// TestHashes changes a value in a member's database, as a faulty disk may. Members are asked for their hashes
+// only if there is a reason.
 func TestHashes(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 3)
@@ -45,7 +45,7 @@ func TestHashes(t *testing.T) {
 		s.raise(t, byName(t, answer.Membership, pod(0)).ID, etcdserverpb.AlarmType_CORRUPT)
 		requireHashes(t, clients, s.cluster(3), "blamed", [3]int{1, 2, 1}, 4, -1)
 
-		// etcd before 3.6 blames nobody.
+		// etcd before 3.6 does not blame a member.
 		nobody := decide.Alarm{Kind: "CORRUPT"}
 		s.raise(t, nobody.ID, etcdserverpb.AlarmType_CORRUPT)
 		for _, alarm := range []decide.Alarm{nobody, {ID: byName(t, answer.Membership, pod(0)).ID, Kind: "CORRUPT"}} {
@@ -66,8 +66,8 @@ func TestHashes(t *testing.T) {
 	})
 }
 
-// requireHashes observes until the members' hashes are equal or not as the numbers say, zero for
-// none, at that point.
+// requireHashes observes until the members' hashes are equal or different as the numbers indicate (zero for no
+// hash), at that point.
 func requireHashes(t *testing.T, clients *etcd.Clients, cluster etcd.Cluster, when string, want [3]int, revision, compacted int64) {
 	t.Helper()
 	eventually(t, clients, cluster, "hashed: "+when, func(m decide.Membership) bool {
@@ -86,9 +86,9 @@ func requireHashes(t *testing.T, clients *etcd.Clients, cluster etcd.Cluster, wh
 	})
 }
 
-// changeValue changes the value in the database of a member that runs, wherever it stands. bbolt
-// has no checksums but those of its two roots, and reads through the page cache, so etcd finds the
-// other value there, and nothing wrong.
+// changeValue changes all copies of the value in the database of a running member. bbolt has checksums only for
+// its two meta pages and reads through the page cache, so etcd reads the changed value without noticing an
+// error.
 func (s *servers) changeValue(i int) {
 	s.commit(i)
 	s.freeze(pod(i))
@@ -119,10 +119,9 @@ func (s *servers) changeValue(i int) {
 	}
 }
 
-// commit returns once a member has written all that was put into its database, and writes nothing
-// more: it applies what it is behind in, and hashes its whole database, for which etcd commits what
-// it otherwise collects for 100 ms. Else it could write pages that it has filled before they were
-// changed.
+// commit returns once a member has written everything to its database and will not write more. It makes the
+// member catch up, and then hash its whole database, for which etcd commits the writes that it otherwise
+// batches for 100 ms. Otherwise etcd could overwrite the changed pages with older content.
 func (s *servers) commit(i int) {
 	conn := s.raw(s.t, i)
 	if _, err := etcdserverpb.NewKVClient(conn).Range(s.t.Context(), &etcdserverpb.RangeRequest{Key: []byte("k")}); err != nil {
@@ -133,8 +132,7 @@ func (s *servers) commit(i int) {
 	}
 }
 
-// TestHashesOfLiars: what a member answers for another, or for another revision, or not at all, is
-// no hash.
+// TestHashesOfLiars: a response for another member or another revision, or an error, is not a hash.
 func TestHashesOfLiars(t *testing.T) {
 	header := func(member uint64) *etcdserverpb.ResponseHeader {
 		return &etcdserverpb.ResponseHeader{ClusterId: 7, MemberId: member, Revision: 9}
@@ -154,7 +152,7 @@ func TestHashesOfLiars(t *testing.T) {
 	}
 }
 
-// TestHashOfLargeData: however large a member says that it is, its hash has a time.
+// TestHashOfLargeData: the hash has a timeout, whatever size the member reports.
 func TestHashOfLargeData(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(statuses(func(s *etcdserverpb.StatusResponse) { s.DbSize = 1<<63 - 1 }))

@@ -21,8 +21,7 @@ import (
 	"quorate.dev/quorate/clusters/etcd"
 )
 
-// TestPanicWhileDialing: connections are made in goroutines of gRPC's, where nobody else can
-// recover.
+// TestPanicWhileDialing: connections are made in gRPC's goroutines, where no other code can recover.
 func TestPanicWhileDialing(t *testing.T) {
 	cluster := newStrangers(t, 1).cluster()
 	cluster.Dial = func(context.Context, string) (net.Conn, error) { panic("no way") }
@@ -32,7 +31,7 @@ func TestPanicWhileDialing(t *testing.T) {
 	}
 }
 
-// TestHostileCertificate: the names in a certificate are words of a stranger's, too.
+// TestHostileCertificate: the names in a certificate are untrusted text, too.
 func TestHostileCertificate(t *testing.T) {
 	hosts := make([]string, 90)
 	for i := range hosts {
@@ -65,7 +64,7 @@ func TestHostileCertificate(t *testing.T) {
 	}
 }
 
-// TestLongSecrets: whoever can write a Secret does not hold up the pass with it.
+// TestLongSecrets: long data in a Secret does not delay the pass.
 func TestLongSecrets(t *testing.T) {
 	long := []byte(strings.Repeat("A", 1<<20))
 	good := newCA(t).client()
@@ -83,8 +82,8 @@ func TestLongSecrets(t *testing.T) {
 	}
 }
 
-// TestSlowKeys: an RSA key may be so long that it takes a processor seconds to sign with it, or to verify with it, and
-// minutes to read it if it leaves out what can be computed. Nothing ends that once it is begun.
+// TestSlowKeys: an RSA key may be so long that signing or verifying with it takes seconds, and reading it takes
+// minutes if it omits values that can be computed. These operations cannot be interrupted.
 func TestSlowKeys(t *testing.T) {
 	good := newCA(t).client()
 	slow := slowPair(t, 8320)
@@ -102,7 +101,8 @@ func TestSlowKeys(t *testing.T) {
 	}
 }
 
-// slowPair has an RSA key of so many bits. Its factors are no primes, which take long to find, and which nobody looks for.
+// slowPair returns an RSA key of this size. Its factors are not primes, which would take long to find and are
+// not verified.
 func slowPair(t *testing.T, bits int) *etcd.TLS {
 	t.Helper()
 	one := big.NewInt(1)

@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// status, list and header are an honest answer, changed.
+// status, list and header return an honest response with changes.
 func status(q question, change func(*etcdserverpb.StatusResponse)) proto.Message {
 	answer := honest(question{method: "Status", ordinal: q.ordinal}, 3).(*etcdserverpb.StatusResponse)
 	change(answer)
@@ -29,7 +29,7 @@ func list(q question, change func(*etcdserverpb.MemberListResponse)) proto.Messa
 	return answer
 }
 
-// to is that answer to every question of one method.
+// to returns that response to every request of one method.
 func to(method string, answer func(question) proto.Message) func(question) proto.Message {
 	return func(q question) proto.Message {
 		if q.method == method {
@@ -47,7 +47,7 @@ func lists(change func(*etcdserverpb.MemberListResponse)) func(question) proto.M
 	return to("MemberList", func(q question) proto.Message { return list(q, change) })
 }
 
-// TestStrangersThatAreHonest: the tests below lie in one thing each.
+// TestStrangersThatAreHonest checks the baseline: each of the tests below changes only one thing.
 func TestStrangersThatAreHonest(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(func(question) proto.Message { return nil })
@@ -64,7 +64,7 @@ func TestStrangersThatAreHonest(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoAnswer has every pod lie in one thing, after which nothing of it is believed.
+// TestWhatIsNoAnswer makes every pod send one false value, after which nothing of its response is accepted.
 func TestWhatIsNoAnswer(t *testing.T) {
 	const headless = "its answer does not say whose it is"
 	for _, test := range []struct {
@@ -98,7 +98,7 @@ func TestWhatIsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestOneStranger: a pod that lies is one that does not answer, and the word of the others counts.
+// TestOneStranger: a pod with invalid responses counts as not responding, and the other pods decide.
 func TestOneStranger(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(func(q question) proto.Message {
@@ -113,7 +113,7 @@ func TestOneStranger(t *testing.T) {
 	}
 }
 
-// TestManyAlarms: each member may tell of many, and all together of no more.
+// TestManyAlarms: all members together may not report more alarms than a single member.
 func TestManyAlarms(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(to("Status", func(q question) proto.Message {
@@ -129,7 +129,7 @@ func TestManyAlarms(t *testing.T) {
 	}
 }
 
-// TestFiguresThatCannotBe: no size and no revision is negative.
+// TestFiguresThatCannotBe: sizes and revisions are never negative.
 func TestFiguresThatCannotBe(t *testing.T) {
 	s := newStrangers(t, 1)
 	s.say(statuses(func(s *etcdserverpb.StatusResponse) { s.DbSize, s.DbSizeInUse, s.Header.Revision = -1, -2, -3 }))
@@ -141,13 +141,13 @@ func TestFiguresThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestListedThousands: a list takes no longer to refuse than its members have for an answer.
+// TestListedThousands: rejecting a list takes no longer than the members' timeout.
 func TestListedThousands(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(lists(func(l *etcdserverpb.MemberListResponse) {
 		l.Members = listed(40_000)
 		for _, m := range l.Members[3:] {
-			m.ID += l.Header.MemberId << 32 // no two pods agree on one
+			m.ID += l.Header.MemberId << 32 // all pods return different IDs
 		}
 	}))
 	clients := newClients(t)
@@ -160,8 +160,8 @@ func TestListedThousands(t *testing.T) {
 	}
 }
 
-// TestHostileWords: what etcd says gets into reports and into status, in as many characters as one
-// can read, and none that a terminal obeys.
+// TestHostileWords: etcd's text is truncated to a readable length, with terminal control characters escaped,
+// before it gets into reports and status.
 func TestHostileWords(t *testing.T) {
 	hostile := "\x1b[2J\u202e" + strings.Repeat("w", 10_000)
 	for what, say := range map[string]func(question) proto.Message{
@@ -195,8 +195,7 @@ func TestHostileWords(t *testing.T) {
 	}
 }
 
-// checkReadable checks every word of an answer. 4,096 bytes are as many as a list of differences
-// may have.
+// checkReadable checks every text in an answer. 4,096 bytes is the limit for a list of differences.
 func checkReadable(t testing.TB, answer etcd.Answer) {
 	t.Helper()
 	m := answer.Membership
@@ -217,8 +216,7 @@ func checkWord(t testing.TB, word string) {
 	}
 }
 
-// TestEmptyAssent: an answer to a change that says nothing is none, and the change may have been
-// made or not.
+// TestEmptyAssent: an empty response to a change is not accepted, and the change may or may not have been made.
 func TestEmptyAssent(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(func(q question) proto.Message {
@@ -233,7 +231,7 @@ func TestEmptyAssent(t *testing.T) {
 	}
 	for what, change := range changes(clients, s.cluster()) {
 		err := change(t)
-		if what == "MoveLeader" { // to which etcd itself answers like that
+		if what == "MoveLeader" { // etcd's own response to it is empty
 			if err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -245,7 +243,7 @@ func TestEmptyAssent(t *testing.T) {
 	}
 }
 
-// changes are all that can be asked of etcd, by etcd's names.
+// changes are all changes that can be requested from etcd, by etcd's method names.
 func changes(clients *etcd.Clients, cluster etcd.Cluster) map[string]func(testing.TB) error {
 	return map[string]func(testing.TB) error{
 		"MemberAdd": func(t testing.TB) error {
@@ -266,7 +264,7 @@ func changes(clients *etcd.Clients, cluster etcd.Cluster) map[string]func(testin
 	}
 }
 
-// TestSecondStatus: a member that has said how it is may say nothing when it is asked again.
+// TestSecondStatus: a member that returned its status may fail to do so when asked again.
 func TestSecondStatus(t *testing.T) {
 	s := newStrangers(t, 3)
 	var asked [3]atomic.Int32

@@ -22,9 +22,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestPeerTakenForInactive: the leader takes a follower for inactive although both of its streams are back,
-// because what it had posted to the follower before failed only after that, and refuses to add
-// anybody, or to remove one, as long as it leads (etcd issue 14523). Another voter does it, once it leads.
+// TestPeerTakenForInactive: the leader considers a follower inactive although both of its streams are back,
+// because an earlier POST to the follower failed only afterwards. As long as it leads, it rejects additions and
+// removals of members (etcd issue 14523). Another voter adds the learner, and removes a member once it leads.
 func TestPeerTakenForInactive(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {
@@ -55,7 +55,7 @@ func TestPeerTakenForInactive(t *testing.T) {
 		start(follower)
 		eventually(t, clients, s.cluster(3), "three answering members again", allAnswer(3))
 		for _, p := range peers {
-			p.untilStreams(2 * 2) // two from each of the others
+			p.untilStreams(2 * 2) // two from each of the other members
 		}
 		peers[follower].fail()
 
@@ -68,8 +68,8 @@ func TestPeerTakenForInactive(t *testing.T) {
 			asked[c.method+" "+c.pod] = cmp.Or(grpcstatus.Convert(err).Message(), "done")
 			return answer, err
 		})
-		clients = newClients(t) // which have no connections yet
-		// Whether all is well without a member is for the leader to say.
+		clients = newClients(t) // without existing connections
+		// Only the leader may decide whether a member can be removed.
 		third := members[(leader+2)%3]
 		checkRefusedAsUnhealthy(t, clients.RemoveMember(t.Context(), proxied, third.ID))
 		intime(t, "add a learner", func() error {
@@ -86,7 +86,7 @@ func TestPeerTakenForInactive(t *testing.T) {
 				t.Errorf("%s: %q, want %q", call, got, want)
 			}
 		}
-		// Another leader says for itself.
+		// Another leader decides for itself.
 		intime(t, "move leadership", func() error {
 			return clients.MoveLeader(t.Context(), proxied, members[leader].ID, members[follower].ID)
 		})
@@ -101,19 +101,19 @@ func checkRefusedAsUnhealthy(t *testing.T, err error) {
 	}
 }
 
-// peerProxy is between a member and those who send to it what has to do with Raft.
+// peerProxy is a proxy for raft requests to a member.
 type peerProxy struct {
 	url    string
 	t      *testing.T
 	mu     sync.Mutex
-	posts  func(http.ResponseWriter) // nil: they are passed on
+	posts  func(http.ResponseWriter) // nil: they are forwarded
 	posted chan struct{}
 	failed chan struct{}
-	// streams are those that are open.
+	// streams is the number of open streams.
 	streams atomic.Int32
 }
 
-// stream is the body of one.
+// stream is the body of a stream.
 type stream struct {
 	io.ReadCloser
 	closed func()
@@ -161,7 +161,7 @@ func newPeerProxy(t *testing.T, peerURL string) *peerProxy {
 	return p
 }
 
-// hold keeps what is posted without an answer, until fail.
+// hold delays POST requests without a response, until fail is called.
 func (p *peerProxy) hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

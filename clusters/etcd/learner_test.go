@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestLearnerReadiness: what Kubernetes hears of a learner depends on the path that it asks.
-// /readyz says that it is a learner (since 3.5.18); /health, which is asked of versions without
-// /readyz, says that all is well. A PodDisruptionBudget counts the pods that are ready.
+// TestLearnerReadiness: the readiness that Kubernetes sees for a learner depends on the probe's path. /readyz
+// fails on a learner (since 3.5.18). /health, which is used for versions without /readyz, succeeds. A
+// PodDisruptionBudget counts ready pods.
 func TestLearnerReadiness(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {
@@ -40,7 +40,7 @@ func TestLearnerReadiness(t *testing.T) {
 	})
 }
 
-// ask asks the member for a path of its client URL.
+// ask requests a path from the member's client URL.
 func (s *servers) ask(i int, path string) (code int, body string, err error) {
 	response, err := http.Get("http://" + s.address(i, 2379) + path)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRemovedMemberIsNotWaitedFor: a member that was removed stops, and takes its time. The next look does not wait for
-// it, and counts its answer if it comes with those of the others.
+// TestRemovedMemberIsNotWaitedFor: a removed member takes a while to stop. The next observation does not wait
+// for it, but uses its response if it arrives with those of the others.
 func TestRemovedMemberIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {

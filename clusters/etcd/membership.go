@@ -14,9 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// membership joins the list with what the members say of themselves. Pods that answer for another
-// cluster take no part in it, nor does a member that is not in the list any more and has not ended
-// yet.
+// membership joins the list with the members' own status. It ignores pods of another cluster, and members that
+// are no longer in the list but have not ended yet.
 func membership(list *clientv3.MemberListResponse, replies []reply) decide.Membership {
 	clusterID := list.Header.ClusterId
 	own := slices.DeleteFunc(slices.Clone(replies), func(r reply) bool {
@@ -42,7 +41,7 @@ func membership(list *clientv3.MemberListResponse, replies []reply) decide.Membe
 	return m
 }
 
-// tooManyAlarms takes a membership for unheard if the members tell of more alarms than are read.
+// tooManyAlarms makes a membership unknown if members report more alarms than the limit.
 func tooManyAlarms(m *decide.Membership) bool {
 	n := len(m.StaleAlarms)
 	for _, member := range m.Members {
@@ -83,7 +82,7 @@ func member(entry *etcdserverpb.Member, clusterID uint64, replies []reply) decid
 	return m
 }
 
-// replyOf returns the reply of a member of that cluster; nil if there is none.
+// replyOf returns the reply of a member of that cluster, or nil.
 func replyOf(id, clusterID uint64, replies []reply) *reply {
 	for i, r := range replies {
 		if r.answered() && r.status.Header.ClusterId == clusterID && r.status.Header.MemberId == id {
@@ -93,7 +92,7 @@ func replyOf(id, clusterID uint64, replies []reply) *reply {
 	return nil
 }
 
-// podOf returns the name of the pod that runs the member. One that has not started has no name; its
+// podOf returns the name of the pod that runs the member. A member that has not started has no name, but its
 // peer URL starts with the name of its pod.
 func podOf(m decide.Member) string {
 	if m.Name != "" {
@@ -107,7 +106,7 @@ func podOf(m decide.Member) string {
 	return pod
 }
 
-// absence says why nobody answered as the member that belongs in the pod.
+// absence returns why the member that belongs in the pod did not respond.
 func absence(pod string, clusterID uint64, replies []reply) string {
 	for _, r := range replies {
 		switch {
@@ -124,8 +123,8 @@ func absence(pod string, clusterID uint64, replies []reply) string {
 	return "it has no pod to ask"
 }
 
-// markLeader takes the word of the best informed, and replies are sorted. A leader that does not
-// answer is none: its followers believe in it until they elect another.
+// markLeader marks the leader according to the best-informed member. replies must be sorted. A leader that is
+// not responding is not marked: its followers believe in it until they elect another.
 func markLeader(members []decide.Member, replies []reply) {
 	for _, r := range replies {
 		if !r.knowsLeader() {
@@ -148,9 +147,9 @@ func downgrade(replies []reply) string {
 	return ""
 }
 
-// alarms are those that any member knows of, each once, by ID and kind. Every member knows the
-// alarms of all, and tells them with its status, so that no question through the log is needed. The
-// alarm of a member that has been removed holds until it is disarmed (hard case H31).
+// alarms returns the alarms that any member knows of, without duplicates, by ID and kind. Every member knows
+// all alarms and reports them with its status, so no request through the log is needed. An alarm of a removed
+// member remains until it is disarmed (hard case H31).
 func alarms(replies []reply) []decide.Alarm {
 	var found []decide.Alarm
 	for _, r := range replies {
@@ -159,8 +158,7 @@ func alarms(replies []reply) []decide.Alarm {
 		}
 		for _, complaint := range r.status.Errors {
 			alarm := &etcdserverpb.AlarmMember{}
-			// etcd sends an alarm as text; the only other complaint is the lack of a leader, see
-			// Member.Answers.
+			// etcd sends an alarm as text. The only other error is a missing leader, see Member.Answers.
 			if prototext.Unmarshal([]byte(complaint), alarm) == nil {
 				found = append(found, decide.Alarm{ID: decide.ID(alarm.MemberID),
 					Kind: decide.AlarmKind(alarm.Alarm.String())})

@@ -15,31 +15,30 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// Answer is what the members of a cluster say.
+// Answer is the state of a cluster as reported by its members.
 type Answer struct {
-	// Membership is Known only if a majority of the voters stood behind the list.
+	// Membership is Known only if a majority of the voters confirmed the list.
 	Membership decide.Membership
-	// ClusterIDs are the cluster IDs that the pods report, by pod name; a pod that did not answer
-	// is not in it.
+	// ClusterIDs are the cluster IDs that the pods report, by pod name. Pods that did not respond are missing.
 	ClusterIDs map[string]decide.ID
 }
 
-// reply is what one pod said when it was asked how it is.
+// reply is a pod's response to a status request.
 type reply struct {
 	pod    string
 	client *client
-	// status is nil if no answer came.
+	// status is nil if there was no response.
 	status *clientv3.StatusResponse
-	// err says why no answer came, or, set later, why it could not list the members.
+	// err is why there was no response or, set later, why the pod could not list the members.
 	err error
 }
 
-// Observe asks all pods at once how they are, then one of them for the member list, and then the
-// others whether they believe in it. It never fails: what went wrong is in Membership.Why and in
-// the members' own. It takes milliseconds if each member answers or refuses, and a few timeouts at
-// worst: those for all the members' states, two for the list and one for beliefs; and once more the
-// first two for pods that are asked last. Only if there is reason to doubt somebody's data, members
-// are asked for their hashes too.
+// Observe asks all pods in parallel for their status, then one of them for the member list, and then the other
+// members whether their own lists agree. It never fails: problems are reported in Membership.Why and in the
+// members' own Why. It takes milliseconds if each member responds or refuses the connection, and a few timeouts
+// at worst: those for the members' status, two for the list, one for the comparison, and the first two once
+// more for pods that are asked last. Members are asked for their hashes only if there is reason to doubt their
+// data.
 func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	c.dropIdle()
 	replies, list := c.askForList(ctx, cluster)
@@ -69,15 +68,14 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	return answer
 }
 
-// compares reports whether members are asked for their hashes although nobody raises an alarm.
+// compares reports whether members are asked for their hashes even without an alarm.
 func (c Cluster) compares(m decide.Membership) bool {
 	voters := len(m.Voters())
 	return c.CompareData || c.CompareFrom > 0 && voters >= c.CompareFrom && voters == len(m.Members)
 }
 
-// askForList asks the pods how they are, and for the member list, which is nil if there is none. A
-// pod whose member is gone by the record has the last word: its etcd is on its way out, unless the
-// list says otherwise.
+// askForList asks the pods for their status and for the member list, which may be nil. A pod with a member that
+// is recorded as removed is asked last: its etcd is about to stop, unless the list still contains it.
 func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, *clientv3.MemberListResponse) {
 	first, last := cluster.firstAndLast()
 	replies := c.askAll(ctx, cluster, first)
@@ -96,7 +94,7 @@ func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, *cl
 	return replies, list
 }
 
-// firstAndLast parts the pods by when they are asked.
+// firstAndLast partitions the pods by when they are asked.
 func (c Cluster) firstAndLast() (first, last []Pod) {
 	for _, pod := range c.Pods {
 		if pod.Gone {
@@ -108,16 +106,16 @@ func (c Cluster) firstAndLast() (first, last []Pod) {
 	return first, last
 }
 
-// lists reports whether a list holds a member that runs in that pod.
+// lists reports whether a list contains a member that runs in that pod.
 func lists(list *clientv3.MemberListResponse, pod string) bool {
 	return slices.ContainsFunc(list.Members,
 		func(m *etcdserverpb.Member) bool { return podOf(member(m, 0, nil)) == pod })
 }
 
-// askAll asks those pods. Once most have answered, the others are waited for with little patience: one of them is
-// usually on its way down or up. Those that were silent just now, and whose pods are not ready, have no more than a few
-// times as long as the others took: a member that joins takes connections for seconds before it answers. So have those
-// that were removed just now, and stop.
+// askAll asks these pods. Once most of them have responded, the timeout for the others is shortened, because
+// one of them is often stopping or starting. Unready pods that did not respond a moment ago get only a few
+// times as long as the others took: a joining member accepts connections for seconds before it responds. The
+// same applies to members that were removed a moment ago and are stopping.
 func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []reply {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -151,9 +149,8 @@ func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []rep
 	return replies
 }
 
-// ask asks one pod how it is. A connection that was kept may have broken unnoticed, or lead to
-// where the pod was before; then a new one is tried, with all the time that it would have had in a
-// process that starts now.
+// ask asks one pod for its status. An existing connection may have broken unnoticed, or lead to the pod's
+// previous address. Then a new one is tried, with the full timeout of a newly started process.
 func (c *Clients) ask(ctx context.Context, cluster Cluster, pod Pod) reply {
 	timeout := c.timeout()
 	if pod.Unready {
@@ -164,7 +161,7 @@ func (c *Clients) ask(ctx context.Context, cluster Cluster, pod Pod) reply {
 		r, _ = c.askOnce(ctx, cluster, pod, timeout)
 	}
 	if !r.answered() && ctx.Err() != nil {
-		r.err = context.Cause(ctx) // that the others have answered is what ended it, however short its own time was
+		r.err = context.Cause(ctx) // the responses of the others ended it, even if its own timeout was shorter
 	}
 	return r
 }
@@ -175,7 +172,7 @@ func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod, timeout
 		return r, kept
 	}
 	if kept {
-		timeout = min(timeout, c.impatience()) // it is up: whoever is well answers over it at once
+		timeout = min(timeout, c.impatience()) // the connection is up, so a healthy member responds immediately
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()
@@ -190,16 +187,17 @@ func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod, timeout
 	return r, kept
 }
 
-// list returns the member list that a majority of the voters stands behind, or nil.
+// list returns the member list confirmed by a majority of the voters, or nil.
 func (c *Clients) list(ctx context.Context, replies []reply) (list *clientv3.MemberListResponse) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.timeout(), fmt.Errorf("no answer within %s", 2*c.timeout()))
 	defer cancel()
 	for i := range replies {
 		r := &replies[i]
-		if !r.knowsLeader() || r.status.IsLearner { // etcd lets learners answer nothing but Status
+		if !r.knowsLeader() || r.status.IsLearner { // etcd's learners respond only to Status
 			continue
 		}
-		// A member that loses its leader right now refuses, instead of waiting for the next one.
+		// A member that loses its leader during the request returns an error instead of waiting for the next
+		// leader.
 		if list, r.err = c.listFrom(clientv3.WithRequireLeader(ctx), r); r.err == nil {
 			return list
 		}
@@ -207,7 +205,7 @@ func (c *Clients) list(ctx context.Context, replies []reply) (list *clientv3.Mem
 	return nil
 }
 
-// belief returns the list in which the best informed member believes, or nil.
+// belief returns the best-informed member's own list, or nil.
 func (c *Clients) belief(ctx context.Context, replies []reply) *clientv3.MemberListResponse {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
@@ -236,7 +234,7 @@ func (c *Clients) listFrom(
 	return list, nil
 }
 
-// statusOf asks a member how it is now.
+// statusOf asks a member for its current status.
 func (c *Clients) statusOf(ctx context.Context, r *reply) (*clientv3.StatusResponse, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
@@ -250,14 +248,14 @@ func (c *Clients) statusOf(ctx context.Context, r *reply) (*clientv3.StatusRespo
 	return status, nil
 }
 
-// deadline bounds one question to one member.
+// deadline limits a request to one member.
 func (c *Clients) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, c.timeout(), fmt.Errorf("no answer within %s", c.timeout()))
 }
 
 func (r reply) id() decide.ID { return decide.ID(r.status.Header.MemberId) }
 
-// is reports whether a later answer is of the same member.
+// is reports whether a later response is from the same member.
 func (r reply) is(header *etcdserverpb.ResponseHeader) bool {
 	return says(header) && header.ClusterId == r.status.Header.ClusterId && header.MemberId == r.status.Header.MemberId
 }
@@ -274,9 +272,9 @@ func (r reply) follows(leader reply) bool {
 		r.status.RaftTerm == leader.status.RaftTerm && r.status.Leader == leader.status.Leader
 }
 
-// bestFirst puts first who is to be asked for the list: the leader of the newest term, and then who
-// has the most of the log. Two leaders, of which one has not yet noticed that it was deposed, have
-// different terms.
+// bestFirst sorts by who should be asked for the list first: the leader of the newest term, and then the member
+// with the longest log. If there are two leaders, because one has not yet noticed that it was deposed, their
+// terms differ.
 func bestFirst(a, b reply) int {
 	if a.answered() != b.answered() {
 		return yesFirst(a.answered(), b.answered())

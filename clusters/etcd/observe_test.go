@@ -22,7 +22,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// lookups counts the names that the test binary looks up.
+// lookups counts the names that the test binary resolves.
 var lookups atomic.Int64
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience bounds every wait; no test needs nearly as much.
+// patience limits every wait. No test needs nearly as long.
 const patience = 30 * time.Second
 
 // eventually observes until the answer is as wanted.
@@ -58,15 +58,14 @@ func print(answer etcd.Answer) string {
 	return string(text)
 }
 
-// allAnswer reports whether the list is known, has that length, and all members in it answer and
-// have started.
+// allAnswer reports whether the list is known, has this length, and all its members respond and have started.
 func allAnswer(size int) func(decide.Membership) bool {
 	return func(m decide.Membership) bool {
 		return m.Known && len(m.Members) == size && !slices.ContainsFunc(m.Members, func(m decide.Member) bool { return !m.Answers || !m.Started })
 	}
 }
 
-// allAnswerBut reports whether the list is known, led, and all but that member answer.
+// allAnswerBut reports whether the list is known, there is a leader, and all members except this one respond.
 func allAnswerBut(t testing.TB, name string) func(decide.Membership) bool {
 	return func(m decide.Membership) bool {
 		return m.Known && !byName(t, m, name).Answers && slices.ContainsFunc(m.Members, func(m decide.Member) bool { return m.Leader }) &&
@@ -176,7 +175,7 @@ func TestLearner(t *testing.T) {
 			t.Errorf("the learner: %+v", m)
 		}
 
-		// A learner alone is alive, and cannot stand behind a list.
+		// A learner alone is alive, but cannot confirm a list.
 		alone := s.cluster(2)
 		alone.Pods = alone.Pods[1:]
 		answer = clients.Observe(t.Context(), alone)
@@ -201,7 +200,7 @@ func TestAlarms(t *testing.T) {
 			}
 		}
 
-		const stranger = decide.ID(0xabcd) // as of a member that was removed
+		const stranger = decide.ID(0xabcd) // such as a removed member
 		s.raise(t, stranger, etcdserverpb.AlarmType_CORRUPT)
 		stale := decide.Alarm{ID: stranger, Kind: "CORRUPT"}
 		answer = clients.Observe(t.Context(), s.cluster(3))
@@ -239,7 +238,7 @@ func (s *servers) raise(t *testing.T, id decide.ID, alarm etcdserverpb.AlarmType
 	})
 }
 
-// raw is a connection to change the cluster with, past the code under test.
+// raw returns a connection for changes that bypass the code under test.
 func (s *servers) raw(t testing.TB, i int) *grpc.ClientConn {
 	conn, err := grpc.NewClient("passthrough:///"+s.address(i, 2379), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

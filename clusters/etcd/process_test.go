@@ -30,7 +30,7 @@ import (
 // etcdDir is the environment variable that names the directory with etcd-<version>/etcd.
 const etcdDir = "QUORATE_ETCD_DIR"
 
-// eachVersion runs the test with every etcd that there is.
+// eachVersion runs the test with every available etcd.
 func eachVersion(t *testing.T, test func(t *testing.T, binary string)) {
 	binaries := binaries(t)
 	for _, binary := range binaries {
@@ -53,15 +53,15 @@ func binaries(t testing.TB) []string {
 	return found
 }
 
-// servers are real etcd processes behind the names of pods, each on a loopback address of its own.
+// servers are real etcd processes behind pod names, each on its own loopback address.
 type servers struct {
 	t         testing.TB
 	binary    string
 	subnet    string
-	tls       *ca // nil: plain
+	tls       *ca // nil: without TLS
 	processes map[string]*exec.Cmd
-	dirs      map[string]string // where each keeps its data
-	// dialed and open count the connections that the client has made, and not closed.
+	dirs      map[string]string // data directories
+	// dialed counts the connections that the client has made, and open those that are still open.
 	dialed, open atomic.Int64
 }
 
@@ -98,7 +98,7 @@ func (s *servers) start(i int, state, initialCluster string) {
 	s.startIn(i, dir, "--initial-cluster="+initialCluster, "--initial-cluster-state="+state, "--initial-cluster-token="+s.subnet)
 }
 
-// startIn starts a member with a data directory, which may be there already.
+// startIn starts a member with a data directory, which may already exist.
 func (s *servers) startIn(i int, dir string, initial ...string) {
 	clientURL := "http://" + s.address(i, 2379)
 	s.dirs[pod(i)] = dir
@@ -131,18 +131,18 @@ func (s *servers) startIn(i int, dir string, initial ...string) {
 
 func (s *servers) kill(pod string) {
 	if cmd := s.processes[pod]; cmd.ProcessState == nil {
-		_ = cmd.Process.Kill() // frozen or not
+		_ = cmd.Process.Kill() // works even if frozen
 		_ = cmd.Wait()
 	}
 }
 
-// freeze stops the process as it is, until thaw.
+// freeze stops the process until thaw.
 func (s *servers) freeze(pod string) {
 	process := s.processes[pod].Process
 	if err := process.Signal(syscall.SIGSTOP); err != nil {
 		s.t.Fatal(err)
 	}
-	// The signal takes its time to reach all threads.
+	// The signal takes a while to reach all threads.
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
 		s.t.Fatalf("%s does not stop: %v, status %#x", pod, err, status)
@@ -155,7 +155,7 @@ func (s *servers) thaw(pod string) {
 	}
 }
 
-// cluster says how to reach the first n members.
+// cluster describes how to reach the first n members.
 func (s *servers) cluster(n int) etcd.Cluster {
 	c := etcd.Cluster{Namespace: namespace, Name: name, Dial: s.dial}
 	for i := range n {
@@ -192,24 +192,24 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// blackHole accepts connections and never says a word.
+// blackHole accepts connections and never responds.
 func blackHole(t testing.TB) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listener.Close() })
-	return listener.Addr().String() // the kernel accepts
+	return listener.Addr().String() // the kernel accepts connections
 }
 
-// CA is a CA with a certificate for the members of the cluster and one for its clients.
+// ca is a CA with a certificate for the members of the cluster and one for its clients.
 type ca struct{ dir string }
 
 func (a *ca) file(name string) string { return filepath.Join(a.dir, name) }
 
 func (a *ca) client() *etcd.TLS { return a.named("client") }
 
-// named is what a client needs that shows the certificate of that name.
+// named returns the TLS data of a client with the certificate of that name.
 func (a *ca) named(name string) *etcd.TLS {
 	return &etcd.TLS{CA: a.read("ca.pem"), Cert: a.read(name + ".pem"), Key: a.read(name + "-key.pem")}
 }
@@ -222,8 +222,8 @@ func (a *ca) read(name string) []byte {
 	return content
 }
 
-// newCA issues the members' certificate for those host names, and certificates for a client and for
-// etcd's superuser.
+// newCA issues the members' certificate for these host names, and certificates for a client and for etcd's
+// superuser.
 func newCA(t testing.TB, hosts ...string) *ca {
 	a := &ca{dir: t.TempDir()}
 	ca := &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}

@@ -14,30 +14,29 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// patience is how long members are asked again for a proof, and proofPause how long they are left
-// alone in between, longer each time: on a busy machine, one may fail to answer in time and be well a
-// moment later.
+// patience is how long members are asked again for a proof, and proofPause is the pause between attempts, which
+// doubles each time. On a busy machine, a member may miss the timeout and be fine a moment later.
 const (
 	patience      = 30 * time.Second
 	proofPause    = time.Second / 2
 	proofPauseMax = 5 * time.Second
 )
 
-// Proof is what members say of a snapshot.
+// Proof is what members report about a snapshot.
 type Proof struct {
 	// By are the members that hold the same data.
 	By []string
-	// Differs are members that hold other data.
+	// Differs are the members that hold different data.
 	Differs []string
-	// Why there is no quorum in By, empty if there is.
+	// Why explains why By is not a quorum. It is empty if By is one.
 	Why string
 }
 
-// Prove asks members for the hash of their data at a revision, one after the other, since none
-// applies anything meanwhile: followers first, until a quorum holds the same data as a snapshot.
-// Members that have compacted that revision away, or were compacted elsewhere, prove nothing. While
-// a quorum could still come together, those that gave no answer are asked again until the patience
-// is over. It bounds when a question may be repeated: a hash that a member works on has its own time.
+// Prove asks members for the hash of their data at a revision until a quorum holds the same data as a snapshot.
+// It asks one after the other, because a member applies nothing while it computes the hash, and followers
+// first. Members that have compacted that revision, or were compacted elsewhere, prove nothing. While a quorum
+// is still possible, members that did not respond are asked again until the patience is over. The patience
+// limits only when a request may be repeated: a hash in progress has its own timeout.
 func (c *Clients) Prove(ctx context.Context, cluster Cluster, wanted decide.Hash) Proof {
 	limit := cmp.Or(c.Patience, patience)
 	patient, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
@@ -61,32 +60,31 @@ func (c *Clients) Prove(ctx context.Context, cluster Cluster, wanted decide.Hash
 	}
 }
 
-// prover asks for a proof, and keeps what was said: a hash costs a member something, and one that
-// was given stays true.
+// prover collects a proof and keeps the results, because a hash is expensive for a member and does not change.
 type prover struct {
 	wanted decide.Hash
 	said   map[decide.ID]opinion
 }
 
-// opinion is what a member says of the data. The zero value is that of one that was not asked.
+// opinion is the result for one member. The zero value means that it was not asked.
 type opinion struct {
 	pod     string
 	verdict verdict
-	// why it proves nothing.
+	// why explains why it proves nothing.
 	why string
 }
 
 type verdict int
 
 const (
-	unknown verdict = iota // it may answer if it is asked again
+	unknown verdict = iota // a later request may succeed
 	same
 	other
-	incomparable // and stays so
+	incomparable // and remains so
 )
 
-// ask asks those that have not given their last word, until there is a quorum. Once the patience is
-// over, nobody is asked again.
+// ask asks the members without a final result until there is a quorum. Once the patience is over, no member is
+// asked again.
 func (p *prover) ask(ctx, patient context.Context, replies []reply, m decide.Membership) {
 	for _, r := range sources(replies, m) {
 		said, asked := p.said[r.id()]
@@ -109,7 +107,7 @@ func (p *prover) opinionOf(ctx context.Context, r *reply) opinion {
 		if errors.Is(err, rpctypes.ErrCompacted) {
 			said.verdict = incomparable
 		}
-	case max(0, hash.CompactRevision) != max(0, p.wanted.CompactRevision): // -1 where it was never compacted
+	case max(0, hash.CompactRevision) != max(0, p.wanted.CompactRevision): // -1 if it was never compacted
 		said.verdict, said.why = compactedElsewhere(hash, p.wanted)
 	case hash.Sum != p.wanted.Sum:
 		said.verdict = other
@@ -119,8 +117,8 @@ func (p *prover) opinionOf(ctx context.Context, r *reply) opinion {
 	return said
 }
 
-// compactedElsewhere says why hashes cannot be compared. A member that was compacted at its newest
-// revision answers with the hash from before, which it keeps (etcd's storage/mvcc/hash.go).
+// compactedElsewhere returns why hashes cannot be compared. A member that was compacted at its newest revision
+// responds with the hash from before, which it keeps (etcd's storage/mvcc/hash.go).
 func compactedElsewhere(hash, wanted decide.Hash) (verdict, string) {
 	switch {
 	case wanted.CompactRevision == wanted.Revision:
@@ -132,7 +130,7 @@ func compactedElsewhere(hash, wanted decide.Hash) (verdict, string) {
 	}
 }
 
-// proof sums up what the voters of a membership say, and reports whether asking again is of no use.
+// proof summarizes the results for a membership's voters, and reports whether asking again is useless.
 func (p *prover) proof(m decide.Membership) (proof Proof, settled bool) {
 	var reasons []string
 	open, voters := 0, m.Voters()
@@ -167,5 +165,5 @@ func (p *prover) proof(m decide.Membership) (proof Proof, settled bool) {
 	return proof, len(proof.By)+open < quorum
 }
 
-// proofTime is how long a member has for its hash where no pass waits for it.
+// proofTime returns the timeout for a hash that no pass waits for.
 func proofTime(size int64) time.Duration { return min(10*hashTimeoutMax, 2*unboundedHashTime(size)) }

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/clusters/etcd"
 )
 
-// rawCodec leaves messages as they came.
+// rawCodec passes messages through unchanged.
 type rawCodec struct{}
 
 func (rawCodec) Marshal(v any) ([]byte, error) { return *v.(*[]byte), nil }
@@ -24,13 +24,13 @@ func (rawCodec) Unmarshal(data []byte, v any) error {
 
 func (rawCodec) Name() string { return "raw" }
 
-// call is one question to one pod, and what passes it on.
+// call is a request to one pod, and the function that forwards it.
 type call struct {
 	pod, method string
 	passOn      func() (answer []byte, err error)
 }
 
-// proxied returns the cluster behind proxies, where answers come from the function given.
+// proxied returns the cluster behind proxies that return the responses of answer.
 func (s *servers) proxied(t *testing.T, n int, answer func(call) ([]byte, error)) etcd.Cluster {
 	addresses := map[string]string{}
 	for i := range n {
@@ -48,7 +48,7 @@ func (s *servers) proxied(t *testing.T, n int, answer func(call) ([]byte, error)
 			method, _ := grpc.MethodFromServerStream(stream)
 			header, _ := metadata.FromIncomingContext(stream.Context())
 			passOn := func() (answer []byte, err error) {
-				// The client may give up; its question has been asked all the same.
+				// The client may disconnect, but its request has been sent anyway.
 				ctx := metadata.NewOutgoingContext(context.WithoutCancel(stream.Context()), header)
 				err = etcd.Invoke(ctx, method, &question, &answer, grpc.ForceCodec(rawCodec{}))
 				return answer, err
@@ -70,7 +70,7 @@ func (s *servers) proxied(t *testing.T, n int, answer func(call) ([]byte, error)
 	return cluster
 }
 
-// losing returns the cluster with one method of which etcd's assent gets lost.
+// losing returns the cluster with one method whose successful responses are lost.
 func (s *servers) losing(t *testing.T, n int, method string) etcd.Cluster {
 	return s.proxied(t, n, func(c call) ([]byte, error) {
 		answer, err := c.passOn()

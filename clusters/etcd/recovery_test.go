@@ -22,7 +22,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// formWith starts a cluster of three whose members have these flags, too.
+// formWith starts a cluster of three with additional flags.
 func formWith(t *testing.T, binary string, flags ...string) *servers {
 	s := newServers(t, binary, nil)
 	initial := fmt.Sprintf("--initial-cluster=%s=%s,%s=%s,%s=%s", pod(0), s.peerURL(0), pod(1), s.peerURL(1), pod(2), s.peerURL(2))
@@ -32,8 +32,8 @@ func formWith(t *testing.T, binary string, flags ...string) *servers {
 	return s
 }
 
-// TestSurvivorsKeepAcknowledged kills all members at once under load. Of the data directories of any
-// two of them, the one whose log ends later holds every write that was acknowledged.
+// TestSurvivorsKeepAcknowledged kills all members together under load. Of any two data directories, the one
+// with the later end of the log holds every acknowledged write.
 func TestSurvivorsKeepAcknowledged(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := formWith(t, binary, "--snapshot-count=100", "--max-snapshots=1")
@@ -60,7 +60,7 @@ func TestSurvivorsKeepAcknowledged(t *testing.T) {
 	})
 }
 
-// writeUntilKilled writes from all sides, kills all members, and returns the keys that were acknowledged.
+// writeUntilKilled writes through all members, kills them, and returns the acknowledged keys.
 func writeUntilKilled(t *testing.T, s *servers) (acknowledged []string) {
 	var mu sync.Mutex
 	var writers sync.WaitGroup
@@ -96,7 +96,7 @@ func writeUntilKilled(t *testing.T, s *servers) (acknowledged []string) {
 	return acknowledged
 }
 
-// toRecover recovers a copy of what is left of a member.
+// toRecover prepares the recovery of a copy of a member's data.
 func (s *servers) toRecover(t *testing.T, i int) recovery.Order {
 	t.Helper()
 	program, err := etcdprocess.Find(t.Context(), s.binary)
@@ -117,7 +117,7 @@ func (s *servers) toRecover(t *testing.T, i int) recovery.Order {
 	return recovery.Order{Into: into, ClusterID: was.ClusterID, Etcd: program, Inspect: inspect, Files: recovery.TrustedFiles{}}
 }
 
-// recovered recovers a copy of a member, and returns the keys that it holds.
+// recovered recovers a copy of a member, and returns its keys.
 func (s *servers) recovered(t *testing.T, i int) map[string]bool {
 	t.Helper()
 	o := s.toRecover(t, i)
@@ -162,7 +162,7 @@ func keys(t *testing.T, kv etcdserverpb.KVClient) map[string]bool {
 	return held
 }
 
-// tree says what is in a directory: each file with its size and time.
+// tree lists the files in a directory with size and time.
 func tree(t *testing.T, dir string) string {
 	t.Helper()
 	var said strings.Builder
@@ -178,8 +178,8 @@ func tree(t *testing.T, dir string) string {
 	return said.String()
 }
 
-// TestRecoverKeepsLog: an entry that the survivor does not know to be committed is kept, since its
-// leader may have acknowledged it. etcd alone drops it.
+// TestRecoverKeepsLog: an entry that the survivor does not know to be committed is kept, because its leader may
+// have acknowledged it. etcd alone drops it.
 func TestRecoverKeepsLog(t *testing.T) {
 	t.Parallel()
 	all := binaries(t)
@@ -220,7 +220,7 @@ func TestRecoverKeepsLog(t *testing.T) {
 	}
 }
 
-// logged reports whether the newest file of a member's log holds a text.
+// logged reports whether the newest file of a member's log contains a text.
 func logged(t *testing.T, dir, text string) bool {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
@@ -234,7 +234,7 @@ func logged(t *testing.T, dir, text string) bool {
 	return bytes.Contains(content, []byte(text))
 }
 
-// TestUnfit: members that no cluster is to be made of.
+// TestUnfit lists members from which a cluster must not be created.
 func TestUnfit(t *testing.T) {
 	program := func(version string) etcdprocess.Program {
 		return etcdprocess.Program{Version: etcdversion.Must(version)}

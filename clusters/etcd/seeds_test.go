@@ -2,12 +2,11 @@ package etcd_test
 
 import "bytes"
 
-// seeds are tapes of three pods for FuzzObserve. Each pod is asked for its status first, and then
-// for lists and hashes.
+// seeds are tapes of three pods for FuzzObserve. Each pod is asked for its status first, and then for lists and
+// hashes.
 func seeds() [][3][]byte {
 	all := func(tape ...byte) [3][]byte { return [3][]byte{tape, tape, tape} }
-	// leads is a false status of one that says that another leads, of that term, with the rest left
-	// out.
+	// leads is a false status that names a leader and a term. Everything else is omitted.
 	leads := func(leader, term byte) []byte { return []byte{falsely, leader, term} }
 	negative := append([]byte{falsely, 1, 2, 0}, bytes.Repeat([]byte{255}, 40)...)
 	large := append([]byte{falsely, 1, 2, 0, 127}, bytes.Repeat([]byte{255}, 39)...)
@@ -20,8 +19,8 @@ func seeds() [][3][]byte {
 		all(slowly), all(honestly, slowly), {{}, {slowly}, {honestly, honestly, slowly}},
 		all(inNumbers, 3), all(honestly, inNumbers, 1), all(honestly, inNumbers, 80), {{inNumbers, 2, 1}, {inNumbers, 2, 200}, {inNumbers, 2, 100}},
 		all(asAnother, 0, 0), all(asAnother, 0xc1, 0), all(honestly, asAnother, 0xc2, 1), {{asAnother, 7, 1}, {asAnother, 8, 1}, {asAnother, 9, 1}},
-		{leads(2, 5), leads(3, 5), leads(1, 5)}, // each says that the next one leads
-		{leads(1, 1), leads(2, 2), leads(3, 3)}, // each says that it leads itself
+		{leads(2, 5), leads(3, 5), leads(1, 5)}, // each reports the next one as the leader
+		{leads(1, 1), leads(2, 2), leads(3, 3)}, // each reports itself as the leader
 		{negative, large, wordy}, {wordy, negative, large}, {large, wordy, negative},
 		all(honestly, falsely, 3, 0, 0, 0, 0, 0, 0), all(honestly, falsely, 2, 1, 0, 0, 0, 0, 0, 1), all(honestly, falsely, 0),
 		all(honestly, falsely, 1, 1, 12, 27, '[', '2', 'J', 0xe2, 0x80, 0xae, 'w', 0xff, 0xfe, '\n', 0, 0, 0, 0, 0),

@@ -7,22 +7,23 @@ import (
 	"time"
 )
 
-// soon is the least time that a member has after most others have answered that was silent just now, and whose pod is
-// not ready, or that was removed just now.
+// soon is the minimum time after most other members have responded for a member that is unready and did not
+// respond just now, or was removed just now.
 const soon = 100 * time.Millisecond
 
-// lull is how long something counts as just now. Then a member has all its time again: it may be well and far away.
+// lull is how long an event counts as just now. Then a member gets its full timeout again: it may be healthy
+// and far away.
 const lull = 2 * time.Second
 
 var errNotSoon = errors.New("no answer soon after the others")
 
-// pods are remembered by UID, each with when it was noted.
+// pods maps the UIDs of pods to when they were noted.
 type pods struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// justNow reports whether a pod was noted a moment ago.
+// justNow reports whether a pod was noted less than lull ago.
 func (s *pods) justNow(pod string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

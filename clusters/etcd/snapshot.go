@@ -17,28 +17,28 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// stall is how long a member may send nothing of its snapshot. etcd that cannot go on reading its
-// own database sends empty messages without end: only bytes count.
+// stall is how long a member may send nothing of its snapshot. If etcd cannot read its own database, it sends
+// empty messages endlessly, so only bytes count.
 const stall = time.Minute
 
-// Snapshot is the database of one member, as it sends it.
+// Snapshot is a member's database as the member sends it.
 type Snapshot struct {
 	Member    string
 	ClusterID decide.ID
-	// Version of etcd that the member runs.
+	// Version is the etcd version that the member runs.
 	Version string
-	// Revision up to which changes were acknowledged when the snapshot was asked for, by what it and
-	// a quorum of members say.
+	// Revision is the revision up to which changes were acknowledged when the snapshot was requested, according
+	// to the member and a quorum.
 	Revision int64
-	// Size that the member says its database has, in bytes.
+	// Size is the size of the database in bytes, as the member reports it.
 	Size int64
-	// Body is the file, which ends with a checksum that nobody has looked at.
+	// Body is the file, which ends with an unverified checksum.
 	Body io.ReadCloser
 }
 
-// Snapshot asks for the database of the member that is best asked: a voter that has caught up with
-// all that was acknowledged, not the leader if another one does, and the one with the smallest
-// database. It fails if the membership is not known, since what a cut-off member holds may be old.
+// Snapshot requests the database of the best source: a voter that has caught up with all acknowledged changes,
+// a follower if possible, with the smallest database. It fails if the membership is not known, because the data
+// of a partitioned member may be old.
 func (c *Clients) Snapshot(ctx context.Context, cluster Cluster) (*Snapshot, error) {
 	replies, m, err := c.members(ctx, cluster)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *Clients) Snapshot(ctx context.Context, cluster Cluster) (*Snapshot, err
 	return nil, fmt.Errorf("ask for a snapshot: %s", strings.Join(failures, "; "))
 }
 
-// ClusterID asks which cluster it is, by what a quorum says.
+// ClusterID returns the cluster ID that a quorum reports.
 func (c *Clients) ClusterID(ctx context.Context, cluster Cluster) (decide.ID, error) {
 	_, m, err := c.members(ctx, cluster)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *Clients) ClusterID(ctx context.Context, cluster Cluster) (decide.ID, er
 	return m.ClusterID, nil
 }
 
-// members asks a quorum who the members are.
+// members asks a quorum for the members.
 func (c *Clients) members(ctx context.Context, cluster Cluster) ([]reply, decide.Membership, error) {
 	replies, list := c.askForList(ctx, cluster)
 	if list == nil {
@@ -77,8 +77,8 @@ func (c *Clients) members(ctx context.Context, cluster Cluster) ([]reply, decide
 	return replies, membership(list, replies), nil
 }
 
-// acknowledged is the newest revision that a quorum has reached, by what each of them says of
-// itself: one that says too little, or too much, does not change it.
+// acknowledged returns the newest revision that a quorum has reached, according to each member's own report. A
+// single member that reports too little, or too much, does not change it.
 func acknowledged(m decide.Membership) int64 {
 	var revisions []int64
 	voters := m.Voters()
@@ -94,8 +94,8 @@ func acknowledged(m decide.Membership) int64 {
 	return 0
 }
 
-// sources are the voters that may be asked, the best one first. One that etcd says holds other data
-// is none.
+// sources returns the voters that may be asked, best first. It omits members with different data according to
+// etcd.
 func sources(replies []reply, m decide.Membership) []*reply {
 	var found []*reply
 	for i := range replies {
@@ -115,9 +115,8 @@ func sources(replies []reply, m decide.Membership) []*reply {
 	return found
 }
 
-// snapshotFrom asks one member, once it has read with a quorum behind it: from then on, what it
-// holds is not older than that, even if it loses its leader while it sends it. One that has none
-// when it is asked refuses.
+// snapshotFrom asks one member, after a linearizable read: from then on, its data is not older than that, even
+// if it loses its leader while it sends the snapshot. It returns an error if the member has no leader.
 func (c *Clients) snapshotFrom(ctx context.Context, r *reply) (*Snapshot, error) {
 	if _, err := c.listFrom(clientv3.WithRequireLeader(ctx), r); err != nil {
 		return nil, err
@@ -140,7 +139,7 @@ func (c *Clients) snapshotFrom(ctx context.Context, r *reply) (*Snapshot, error)
 	}, nil
 }
 
-// body reads the stream of a snapshot.
+// body reads a snapshot stream.
 type body struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -149,7 +148,7 @@ type body struct {
 	watch   *time.Timer
 	patient time.Duration
 	rest    []byte
-	missing uint64 // bytes that are still to come, as the member says
+	missing uint64 // remaining bytes, as the member reports
 }
 
 func newBody(
@@ -161,9 +160,9 @@ func newBody(
 	return &body{ctx: ctx, cancel: cancel, stream: stream, member: member, watch: watch, patient: patient}
 }
 
-// Read implements io.Reader. io.EOF means that the member has sent all it announced.
+// Read implements io.Reader. It returns io.EOF once the member has sent everything it announced.
 func (b *body) Read(p []byte) (int, error) {
-	b.watch.Reset(b.patient) // it is the member that is timed, not whoever writes what it sends
+	b.watch.Reset(b.patient) // only the member is timed, not the writer of the data
 	defer b.watch.Stop()
 	for len(b.rest) == 0 {
 		part, err := b.stream.Recv()
@@ -183,7 +182,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends it, wherever it is.
+// Close ends the stream at any point.
 func (b *body) Close() error {
 	b.watch.Stop()
 	b.cancel(context.Canceled)

@@ -34,8 +34,8 @@ func order(t *testing.T) backup.Order {
 	return backup.Order{Cluster: store.Cluster{Namespace: namespace, Name: name}, Slot: time.Now(), Spool: t.TempDir(), Inspect: inspect}
 }
 
-// TestRealSnapshots takes backups of random histories. The hash that is computed of each is what the
-// members themselves say, on every version.
+// TestRealSnapshots takes backups of random histories. The computed hash of each must be the hash that the
+// members report, on every version.
 func TestRealSnapshots(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 3)
@@ -72,7 +72,7 @@ func TestRealSnapshots(t *testing.T) {
 	})
 }
 
-// requireDrill wants an etcd of the same version to hold what was backed up.
+// requireDrill requires that an etcd of the same version holds the backed-up data.
 func requireDrill(t *testing.T, binary string, taken backup.Taken) {
 	t.Helper()
 	bucket := openDirectory(t)
@@ -90,7 +90,7 @@ func requireDrill(t *testing.T, binary string, taken backup.Taken) {
 	}
 }
 
-// change does at random what clients do. The last rounds delete everything.
+// change makes random changes, as clients do. The last rounds delete everything.
 func change(t *testing.T, kv etcdserverpb.KVClient, chance *rand.Rand, round int) {
 	for range 5 + chance.IntN(30) {
 		key := fmt.Appendf(nil, "k%d", chance.IntN(8))
@@ -122,7 +122,7 @@ func isCompacted(err error) bool {
 	return err != nil && slices.Contains([]string{"rpc error: code = OutOfRange desc = etcdserver: mvcc: required revision has been compacted"}, err.Error())
 }
 
-// TestSnapshotNeedsQuorum: what a member holds that is cut off may be old.
+// TestSnapshotNeedsQuorum: the data of a partitioned member may be old.
 func TestSnapshotNeedsQuorum(t *testing.T) {
 	s := form(t, binaries(t)[0], nil, 3)
 	clients := newClients(t)
@@ -139,7 +139,7 @@ func TestSnapshotNeedsQuorum(t *testing.T) {
 	s.thaw(pod(2))
 }
 
-// TestSnapshotOfOtherData: of three members one holds other data, and nobody knows.
+// TestSnapshotOfOtherData: one of three members holds different data, unnoticed.
 func TestSnapshotOfOtherData(t *testing.T) {
 	s := form(t, binaries(t)[len(binaries(t))-1], nil, 3)
 	clients := newClients(t)
@@ -151,7 +151,7 @@ func TestSnapshotOfOtherData(t *testing.T) {
 		}
 	}
 	s.changeValue(1)
-	// Whichever of them is asked, the snapshot that comes out is the quorum's.
+	// Regardless of the member that is asked, the resulting snapshot is the quorum's.
 	taken, err := backup.Take(t.Context(), clients.Source(s.cluster(3)), order(t))
 	switch {
 	case errors.Is(err, backup.ErrDiffers):
@@ -162,7 +162,7 @@ func TestSnapshotOfOtherData(t *testing.T) {
 	}
 }
 
-// hashOf is the hash that all members of the cluster have.
+// hashOf returns the hash that all members of the cluster have.
 func hashOf(t *testing.T, cluster etcd.Cluster) decide.Hash {
 	t.Helper()
 	cluster.CompareData = true
@@ -172,8 +172,8 @@ func hashOf(t *testing.T, cluster etcd.Cluster) decide.Hash {
 	return byName(t, answer.Membership, pod(0)).Hash
 }
 
-// oneDiffers forms a cluster of three of which the second holds other data, and returns the hash
-// that the others have: it takes both of them to prove it.
+// oneDiffers forms a cluster of three in which the second member holds different data, and returns the hash of
+// the others. Both of them are needed to prove it.
 func oneDiffers(t *testing.T) (*servers, decide.Hash) {
 	t.Helper()
 	s := form(t, binaries(t)[len(binaries(t))-1], nil, 3)
@@ -185,12 +185,12 @@ func oneDiffers(t *testing.T) (*servers, decide.Hash) {
 		}
 	}
 	hash := hashOf(t, s.cluster(3))
-	for s.changeValue(1); s.holds(1, hash); s.changeValue(1) { // etcd has written over it
+	for s.changeValue(1); s.holds(1, hash); s.changeValue(1) { // etcd has overwritten it
 	}
 	return s, hash
 }
 
-// holds reports whether a member has data of that hash.
+// holds reports whether a member's data has that hash.
 func (s *servers) holds(i int, hash decide.Hash) bool {
 	s.t.Helper()
 	answer, err := etcdserverpb.NewMaintenanceClient(s.raw(s.t, i)).
@@ -201,8 +201,8 @@ func (s *servers) holds(i int, hash decide.Hash) bool {
 	return answer.Hash == hash.Sum
 }
 
-// proving begins to prove a snapshot, and returns once that pod was dialed for the second time:
-// whoever does so has given it up once.
+// proving starts to prove a snapshot, and returns once that pod has been dialed for the second time, which
+// happens only after the first attempt has failed.
 func (s *servers) proving(ctx context.Context, clients *etcd.Clients, hash decide.Hash, pod string) <-chan etcd.Proof {
 	s.t.Helper()
 	cluster, again, proofs := s.cluster(3), make(chan struct{}), make(chan etcd.Proof, 1)
@@ -222,7 +222,7 @@ func (s *servers) proving(ctx context.Context, clients *etcd.Clients, hash decid
 	return proofs
 }
 
-// hashes is how often a member was asked for its hash, by what it says itself.
+// hashes returns how often a member was asked for its hash, according to its metrics.
 func (s *servers) hashes(t *testing.T, i int) int {
 	t.Helper()
 	answer, err := http.Get("http://" + s.address(i, 2379) + "/metrics")
@@ -245,7 +245,7 @@ func (s *servers) hashes(t *testing.T, i int) int {
 	return n
 }
 
-// TestProofWaits: who does not answer at first is asked again.
+// TestProofWaits: a member that does not respond at first is asked again.
 func TestProofWaits(t *testing.T) {
 	s, hash := oneDiffers(t)
 	s.freeze(pod(2))
@@ -256,8 +256,8 @@ func TestProofWaits(t *testing.T) {
 	}
 }
 
-// TestProofEnds: nobody waits for what cannot come, nor longer than for the patience, nor when it is
-// not wanted any more. Meanwhile nobody is asked again who has answered.
+// TestProofEnds: Prove does not wait for an impossible quorum, nor longer than its patience, nor after
+// cancellation. Members that have responded are not asked again.
 func TestProofEnds(t *testing.T) {
 	s, hash := oneDiffers(t)
 	wrong := hash
@@ -295,8 +295,8 @@ func TestProofEnds(t *testing.T) {
 	}
 }
 
-// TestProofWaitsForQuorum: while nobody can say who the members are, somebody may be able to in a
-// moment.
+// TestProofWaitsForQuorum: while the membership is unknown, Prove keeps asking, because a quorum may return in
+// a moment.
 func TestProofWaitsForQuorum(t *testing.T) {
 	s, hash := oneDiffers(t)
 	s.freeze(pod(1))
@@ -308,7 +308,7 @@ func TestProofWaitsForQuorum(t *testing.T) {
 	}
 }
 
-// TestRealRestore stores a backup, reads it back, and starts etcd with what is restored of it.
+// TestRealRestore stores a backup, reads it back, and starts etcd from the restored data.
 func TestRealRestore(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 1)
@@ -378,7 +378,7 @@ func (s *servers) restore(file string, bump uint64) {
 	s.startIn(0, dir)
 }
 
-// TestFilesAreTold: what is no snapshot, and what was one, end in an error that says so.
+// TestFilesAreTold: invalid and damaged snapshots yield specific errors.
 func TestFilesAreTold(t *testing.T) {
 	s := form(t, binaries(t)[0], nil, 1)
 	clients := newClients(t)
@@ -413,7 +413,7 @@ func TestFilesAreTold(t *testing.T) {
 	}
 }
 
-// checkFile reads a whole file and holds it against the checksum at its end.
+// checkFile reads a whole file and verifies the checksum at its end.
 func checkFile(path string) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -6,21 +6,21 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Source is a cluster that a backup is taken of.
+// Source is a cluster to back up.
 type Source struct {
 	clients *Clients
 	cluster Cluster
 }
 
-// Source returns the cluster, to be asked over these connections.
+// Source returns the cluster as a Source that uses these connections.
 func (c *Clients) Source(cluster Cluster) Source { return Source{c, cluster} }
 
-// ClusterID asks which cluster it is.
+// ClusterID returns the cluster ID that a quorum reports.
 func (s Source) ClusterID(ctx context.Context) (decide.ID, error) {
 	return s.clients.ClusterID(ctx, s.cluster)
 }
 
-// Snapshot asks the member that is best asked for its database.
+// Snapshot requests the database of the best source member.
 func (s Source) Snapshot(ctx context.Context) (*Snapshot, error) {
 	return s.clients.Snapshot(ctx, s.cluster)
 }

@@ -14,23 +14,22 @@ import (
 	"quorate.dev/quorate/clusters/etcd"
 )
 
-// strangers are servers, one for each pod, of which nobody knows what they are: they answer as they
-// are told to.
+// strangers are untrusted servers, one for each pod, with configurable responses.
 type strangers struct {
 	addresses map[string]string
 	answer    atomic.Pointer[func(question) ([]byte, error)]
-	// snapshot sends what is asked for by the method of that name.
+	// snapshot sends the response to the method with that name.
 	snapshot func(q question, send func(*etcdserverpb.SnapshotResponse) error) error
 }
 
-// question is one question to one pod: its ordinal, and etcd's name of the method.
+// question is a request to one pod: its ordinal, and etcd's name of the method.
 type question struct {
 	ctx     context.Context
 	ordinal int
 	method  string
 }
 
-// strangerClusterID and strangerRevision are what strangers say when they lie about something else.
+// strangerClusterID and strangerRevision are the values that strangers return unless they lie about them.
 const (
 	strangerClusterID = 0xc1
 	strangerRevision  = 7
@@ -72,7 +71,7 @@ func newStrangers(t testing.TB, n int) *strangers {
 	return s
 }
 
-// cluster says how to reach them.
+// cluster describes how to reach the servers.
 func (s *strangers) cluster() etcd.Cluster {
 	c := etcd.Cluster{Namespace: namespace, Name: name, Dial: func(ctx context.Context, pod string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", s.addresses[pod])
@@ -83,7 +82,7 @@ func (s *strangers) cluster() etcd.Cluster {
 	return c
 }
 
-// say makes them answer like this. What is nil is answered honestly.
+// say sets the response function. If it returns nil, the response is honest.
 func (s *strangers) say(answer func(question) proto.Message) {
 	raw := func(q question) ([]byte, error) {
 		message := answer(q)
@@ -95,7 +94,7 @@ func (s *strangers) say(answer func(question) proto.Message) {
 	s.answer.Store(&raw)
 }
 
-// honest is what the members of a well cluster of that size answer; the first of them leads.
+// honest returns the response of a member of a healthy cluster of that size, led by the first.
 func honest(q question, size int) proto.Message {
 	header := &etcdserverpb.ResponseHeader{ClusterId: strangerClusterID, MemberId: uint64(q.ordinal + 1), Revision: strangerRevision, RaftTerm: 2}
 	switch q.method {
@@ -109,7 +108,7 @@ func honest(q question, size int) proto.Message {
 		return &etcdserverpb.HashKVResponse{Header: header, Hash: 5, HashRevision: strangerRevision, CompactRevision: 1}
 	case "MemberAdd":
 		return &etcdserverpb.MemberAddResponse{Header: header, Member: &etcdserverpb.Member{ID: 99}}
-	default: // of these answers nothing but the header is of any interest
+	default: // only the header of these responses matters
 		return &etcdserverpb.MemberRemoveResponse{Header: header}
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestStreamStalls: a member that sends nothing more of its snapshot is not waited for, be it silent or send
-// empty messages without end, as etcd does that cannot read its database.
+// TestStreamStalls: a snapshot ends with an error if its member sends nothing more, or only empty messages, as
+// etcd does if it cannot read its database.
 func TestStreamStalls(t *testing.T) {
 	for what, then := range map[string]func(q question, send func(*etcdserverpb.SnapshotResponse) error) error{
 		"silence": func(q question, _ func(*etcdserverpb.SnapshotResponse) error) error {
@@ -59,8 +59,8 @@ func TestStreamStalls(t *testing.T) {
 	}
 }
 
-// TestStreamEnds: what ends before all is there that was announced is no snapshot, and nothing of it is left;
-// so it is with a member that loses its leader.
+// TestStreamEnds: a stream that ends before all announced bytes have arrived is not a snapshot, and leaves no
+// file. The same applies if the member loses its leader.
 func TestStreamEnds(t *testing.T) {
 	for want, end := range map[string]error{"7 bytes are missing: unexpected EOF": nil, "no leader": rpctypes.ErrGRPCNoLeader} {
 		s := newStrangers(t, 3)
@@ -82,11 +82,11 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-// TestSourceLosesItsLeader: who has lost its leader by the time that it is asked is passed over.
+// TestSourceLosesItsLeader: a member that has lost its leader when it is asked is skipped.
 func TestSourceLosesItsLeader(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.snapshot = func(question, func(*etcdserverpb.SnapshotResponse) error) error { return nil }
-	led, asked := 2, atomic.Int32{} // the first one that is asked says who the members are
+	led, asked := 2, atomic.Int32{} // the first member that is asked lists the members
 	answer := func(q question) ([]byte, error) {
 		if q.method == "MemberList" && asked.Add(1) > 1 && q.ordinal != led {
 			return nil, rpctypes.ErrGRPCNoLeader
@@ -108,8 +108,8 @@ func TestSourceLosesItsLeader(t *testing.T) {
 	}
 }
 
-// TestBestSource: a voter that does not lead is asked, the one with the smallest database, and nobody who is
-// said to hold other data.
+// TestBestSource: the source is the follower with the smallest database, and never a member with different data
+// according to etcd.
 func TestBestSource(t *testing.T) {
 	for _, c := range []struct {
 		what     string
@@ -157,7 +157,7 @@ func TestBestSource(t *testing.T) {
 	}
 }
 
-// TestRealLearner: a learner changes nothing about a backup, and is not there after a restore.
+// TestRealLearner: a learner does not affect a backup, and does not exist after a restore.
 func TestRealLearner(t *testing.T) {
 	found := binaries(t)
 	s := form(t, found[len(found)-1], nil, 1)
@@ -181,15 +181,15 @@ func TestRealLearner(t *testing.T) {
 	}
 }
 
-// TestRealStreamLosesItsLeader: a member that loses its leader while it sends its snapshot sends all of it, or ends
-// with an error: etcd looks for a leader when it is asked, and not again.
+// TestRealStreamLosesItsLeader: a member that loses its leader while it sends its snapshot sends all of it, or
+// returns an error. etcd checks for a leader only when the request arrives.
 func TestRealStreamLosesItsLeader(t *testing.T) {
 	found := binaries(t)
 	s := form(t, found[len(found)-1], nil, 3)
 	clients := newClients(t)
 	eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
 	kv := etcdserverpb.NewKVClient(s.raw(t, 0))
-	for i := range 12 { // more than is on its way at a time
+	for i := range 12 { // more than fits in flight
 		if _, err := kv.Put(t.Context(), &etcdserverpb.PutRequest{Key: fmt.Append(nil, i), Value: make([]byte, 1<<20)}); err != nil {
 			t.Fatal(err)
 		}

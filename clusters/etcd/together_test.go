@@ -11,9 +11,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRecoverJoinedTogether recovers each member of a cluster of which two have joined at once. Its log adds two
-// learners before it promotes one: an etcd that allows one refuses the other, panics when it is to remove that from
-// the new cluster, and never answers.
+// TestRecoverJoinedTogether recovers each member of a cluster in which two have joined together. Its log adds
+// two learners before it promotes one. An etcd that allows only one learner rejects the other, panics when it
+// has to remove it from the new cluster, and never responds.
 func TestRecoverJoinedTogether(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := newServers(t, binary, nil)
@@ -44,7 +44,7 @@ func TestRecoverJoinedTogether(t *testing.T) {
 		if _, err := kv.Put(t.Context(), &etcdserverpb.PutRequest{Key: []byte("acknowledged")}); err != nil {
 			t.Fatal(err)
 		}
-		disk := etcdserverpb.NewMaintenanceClient(s.raw(t, 2)) // its database says that it is a voter when that is on disk
+		disk := etcdserverpb.NewMaintenanceClient(s.raw(t, 2)) // writes to disk that it is a voter
 		if _, err := disk.Defragment(t.Context(), &etcdserverpb.DefragmentRequest{}); err != nil {
 			t.Fatal(err)
 		}

@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// why says in few words why nobody listed the members, such as "a-0: connection refused; a-1, a-2:
-// no leader".
+// why returns a short reason why no pod listed the members, such as "a-0: connection refused; a-1, a-2: no
+// leader".
 func why(replies []reply) string {
 	if len(replies) == 0 {
 		return "there is no pod to ask"
@@ -37,7 +37,7 @@ func why(replies []reply) string {
 	return strings.Join(reasons, "; ")
 }
 
-// why says why the pod did not answer or could not list the members.
+// why returns why the pod did not respond or could not list the members.
 func (r reply) why() string {
 	switch {
 	case r.err != nil:
@@ -45,13 +45,13 @@ func (r reply) why() string {
 	case !r.knowsLeader():
 		return "no leader"
 	case r.status.IsLearner:
-		return "a learner" // which is alive, and cannot be asked
+		return "a learner" // alive, but it cannot list members
 	default:
 		return "led by " + decide.ID(r.status.Leader).String()
 	}
 }
 
-// cause returns why the question's time ended, if it has, or else the error.
+// cause returns why the request's context ended, if it has, or else the error.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -59,7 +59,7 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// plain returns the system's own word, if there is one, without the addresses around it.
+// plain returns the operating system's error, if there is one, without the addresses around it.
 func plain(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -68,12 +68,12 @@ func plain(err error) error {
 	return err
 }
 
-// wrapping is what gRPC, etcd and the network put in front of a cause.
+// wrapping matches the prefixes that gRPC, etcd and the network add to a cause.
 var wrapping = regexp.MustCompile(
 	`^(.*: )?(Error while dialing|authentication handshake failed|error reading server preface|` +
 		`error reading from server|etcdserver|(read|write) tcp \S+: (read|write)): `)
 
-// reason returns the cause without what gRPC, etcd and the network put around it.
+// reason returns the cause without what gRPC, etcd and the network add to it.
 func reason(err error) string {
 	text := err.Error()
 	if s, ok := status.FromError(err); ok {
