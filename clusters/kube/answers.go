@@ -9,21 +9,22 @@ import (
 	"net/http"
 )
 
-// mostOfAnswer is how long an answer may be, in bytes. An object of Kubernetes has less than 2 MiB, and a page of what
-// Quorate makes less than half of this.
+// mostOfAnswer is the maximum size of a response in bytes. A Kubernetes object has less than 2 MiB, and a page
+// of Quorate's own objects less than half of this limit.
 const mostOfAnswer = 8 << 20
 
-// errLong says that an answer is longer than that.
+// errLong is returned if a response exceeds that size.
 var errLong = fmt.Errorf("its answer is longer than %d MiB", mostOfAnswer>>20)
 
-// bounded ends answers that are too long, before they take all memory. It is for requests that are answered at once.
+// bounded rejects responses that are too long before they use up all memory. It is for requests with an
+// immediate response, not for watches.
 func bounded(next http.RoundTripper) http.RoundTripper { return &bounding{next} }
 
-// bounding reads answers up to a bound.
+// bounding reads responses up to a limit.
 type bounding struct{ next http.RoundTripper }
 
-// RoundTrip implements http.RoundTripper. It reads the answer, so that one that is too long is none: client-go would
-// write to stderr that it cannot be read.
+// RoundTrip implements http.RoundTripper. It reads the whole response and rejects it if it is too long.
+// Otherwise client-go would report a read error on stderr.
 func (b *bounding) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.next.RoundTrip(r)
 	if err != nil || answer == nil || answer.Body == nil {
@@ -38,16 +39,16 @@ func (b *bounding) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// failing is what comes where an answer breaks off; its end if it does not.
+// failing returns the error with which a response was cut off, or EOF.
 type failing struct{ err error }
 
 // Read implements io.Reader.
 func (f failing) Read([]byte) (int, error) { return 0, cmp.Or(f.err, io.EOF) }
 
-// WrappedRoundTripper is for client-go, which looks for what is below.
+// WrappedRoundTripper is for client-go, which looks for the underlying transport.
 func (b *bounding) WrappedRoundTripper() http.RoundTripper { return b.next }
 
-// smallerPage is the size of a page to ask for where one of that size is too long; zero if there is none.
+// smallerPage returns the page size to retry with if a page of that size is too long, or zero if there is none.
 func smallerPage(size int64, err error) int64 {
 	const fewer = 8
 	if !errors.Is(err, errLong) || size == 1 {

@@ -19,7 +19,7 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// TestLongAnswers: an API server whose answers never end is cut off, before they take all memory.
+// TestLongAnswers: endless responses of an API server are cut off before they use up all memory.
 func TestLongAnswers(t *testing.T) {
 	var sent atomic.Int64
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -46,20 +46,20 @@ func TestLongAnswers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	client.Watch(ctx, "ns", objects.Managed, func(metav1.Object) {})
 	cancel()
-	if most := int64(300 << 20); sent.Load() > most { // of 14 requests, each with what is under way
+	if most := int64(300 << 20); sent.Load() > most { // 14 requests, plus data in flight
 		t.Errorf("%d MiB were sent", sent.Load()>>20)
 	}
 }
 
-// TestLongPages: what somebody has labelled as Quorate's may be much larger than anything that Quorate makes. It is read
-// in smaller pages, all of it.
+// TestLongPages: objects labeled as Quorate's may be much larger than Quorate's own. They are all read, in
+// smaller pages.
 func TestLongPages(t *testing.T) {
 	const there = 40
 	large := strings.Repeat("x", 1000<<10)
 	var mu sync.Mutex
 	var limits []string
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
-		from, _ := strconv.Atoi(r.URL.Query().Get("continue")) // none is the beginning
+		from, _ := strconv.Atoi(r.URL.Query().Get("continue")) // empty on the first page
 		limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
 		if err != nil {
 			t.Error(err)

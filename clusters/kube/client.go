@@ -11,32 +11,31 @@ import (
 )
 
 const (
-	// Manager is the field manager of everything that is applied but status.
+	// Manager is the field manager of everything that is applied except status.
 	Manager = "quorate"
-	// statusManager is the field manager of status: apart, so that applying one never gives up the
-	// other.
+	// statusManager is the field manager of status. It is separate, so that applying one does not give up
+	// ownership of the other.
 	statusManager = "quorate-status"
-	// requestTimeout bounds each request but watches and port-forwards, so that a hanging API
-	// server ends a pass.
+	// requestTimeout limits each request except watches and port-forwards, so that a hanging API server ends a
+	// pass.
 	requestTimeout = 10 * time.Second
 )
 
-// Client talks to one API server.
+// Client is a client of one API server.
 type Client struct {
 	config  *rest.Config
 	typed   groups
 	dynamic dynamic.Interface
-	// heads tells of objects nothing but their metadata, and watches does so without the bounds of requests.
+	// heads reads only the metadata of objects. watches does the same without the limits for requests.
 	heads, watches metadata.Interface
-	// told is the API server's clock, as its answers tell it.
+	// told is the API server's clock as derived from its responses.
 	told *clock
-	// user is who makes the requests; empty if that is not known.
+	// user makes the requests. It is empty if unknown.
 	user string
 }
 
-// New returns a client for that configuration. It leaves the pace of requests to the API server's
-// own priority and fairness. Kubernetes' own kinds come in protobuf, which takes a fraction of the time
-// to decode that JSON does.
+// New returns a client for that configuration. It leaves rate limiting to API priority and fairness. Built-in
+// kinds are transferred in protobuf, which is decoded in a fraction of the time of JSON.
 func New(config *rest.Config) (*Client, error) {
 	watching := rest.CopyConfig(config)
 	watching.QPS = -1
@@ -69,5 +68,5 @@ func New(config *rest.Config) (*Client, error) {
 		user: userOf(config)}, nil
 }
 
-// Host is the address of the API server, for messages.
+// Host returns the address of the API server, for messages.
 func (c *Client) Host() string { return c.config.Host }

@@ -11,23 +11,24 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// stepped is how far this machine's clock may move otherwise than time passes before what was derived of both counts
-// no more: somebody has set it, or the machine was suspended.
+// stepped is how far this machine's wall clock may deviate from its monotonic clock before times derived from
+// both are invalid: the clock was set, or the machine was suspended.
 const stepped = 5 * time.Second
 
 var errNoClock = errors.New("its answers do not say what time it is; see to it that whatever is between passes on " +
 	"their header Date")
 
-// clock is the API server's, as its newest answer told it. It costs no request.
+// clock is the API server's clock according to its newest response. It costs no request.
 type clock struct {
 	mu sync.Mutex
-	// got is when that answer came, by this machine's clock, and earliest and latest what the API server's can have
-	// been then; zero if none has come.
+	// got is when that response arrived, by this machine's clock. earliest and latest limit the API server's
+	// time at that moment. They are zero before the first response.
 	got, earliest, latest time.Time
 }
 
-// now is what time it is by the API server's clock: by this machine's, but no more apart from the API server's than
-// cannot be told, since an answer has its time to the second and takes a while to come.
+// now returns the time by the API server's clock: this machine's time, limited to the range that the API
+// server's clock can have. The range is not exact, because responses carry the time in seconds and take a while
+// to arrive.
 func (c *clock) now() (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,10 +51,10 @@ func (c *clock) now() (time.Time, error) {
 	return here, nil
 }
 
-// reads makes the clock be read from each answer that says what time it is.
+// reads updates the clock from each response with a Date header.
 func (c *clock) reads(next http.RoundTripper) http.RoundTripper { return &clocked{next, c} }
 
-// clocked reads a clock from answers.
+// clocked reads a clock from responses.
 type clocked struct {
 	next  http.RoundTripper
 	clock *clock
@@ -75,11 +76,11 @@ func (c *clocked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// WrappedRoundTripper is for client-go, which looks for what is below.
+// WrappedRoundTripper is for client-go, which looks for the underlying transport.
 func (c *clocked) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// Now is what time it is by the API server's clock, which is what everything is to be compared with that it or a node
-// has stamped. It asks nothing: the newest answer to whatever was asked tells it.
+// Now returns the time by the API server's clock. Use it to compare timestamps set by the API server or by
+// nodes. It makes no request, but uses the newest response to any request.
 func (c *Client) Now() (time.Time, error) {
 	now, err := c.told.now()
 	if err != nil {
@@ -88,8 +89,8 @@ func (c *Client) Now() (time.Time, error) {
 	return now, nil
 }
 
-// Clock asks the API server what time it is, to the second. It needs no right: every answer says so,
-// a refusal included.
+// Clock asks the API server for its time, to the second. It needs no rights: every response contains the time,
+// even a rejection.
 func (c *Client) Clock(ctx context.Context) (time.Time, error) {
 	now, err := c.clock(ctx)
 	if err != nil {

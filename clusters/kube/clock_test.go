@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// TestClock: the time is the API server's, also where nothing may be asked of it.
+// TestClock: the time is the API server's, even if requests are forbidden.
 func TestClock(t *testing.T) {
 	tomorrow := time.Now().Add(24 * time.Hour).UTC().Truncate(time.Second)
 	said := tomorrow.Format(http.TimeFormat)
@@ -29,8 +29,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestNow: every answer tells the time, within what it takes and is told to; it goes on between answers, and an answer
-// that does not say it changes nothing.
+// TestNow: every response yields the time, within the precision of the header and the duration of the request.
+// The clock advances between responses. A response without a Date header changes nothing.
 func TestNow(t *testing.T) {
 	for _, ahead := range []time.Duration{0, -24 * time.Hour, 24 * time.Hour} {
 		said := ""

@@ -19,24 +19,24 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Kubeconfig says where to find an API server, and how to sign in there. The zero value stands for what kubectl takes:
-// $KUBECONFIG, ~/.kube/config; and, where none of these says anything, the service account of the pod it runs in.
+// Kubeconfig specifies an API server and how to authenticate to it. The zero value means kubectl's defaults,
+// $KUBECONFIG and ~/.kube/config, or, if these specify nothing, the service account of the pod.
 type Kubeconfig struct {
-	// File is the path of a kubeconfig. Nothing else is taken if it is given.
+	// File is the path of a kubeconfig. If it is set, there is no fallback.
 	File string
-	// Context picks one of the kubeconfig's contexts; empty: its current one.
+	// Context selects one of the kubeconfig's contexts. Empty means its current context.
 	Context string
-	// AllowExec: a program that the kubeconfig names is started to sign in.
+	// AllowExec allows the kubeconfig to start a credential plugin.
 	AllowExec bool
-	// Content is that of a kubeconfig which others have written, such as one in a Secret, in the place of all above. It
-	// names neither programs nor files: what is in these would be sent wherever it says.
+	// Content is an untrusted kubeconfig, such as one in a Secret, that replaces all of the above. It must not
+	// name programs or files: the content of files would be sent to its server.
 	Content []byte
 }
 
-// Found is what a kubeconfig has said, whatever becomes of its file.
+// Found is a loaded kubeconfig, independent of later changes to its file.
 type Found struct{ config *rest.Config }
 
-// Find finds the API server.
+// Find loads the configuration for the API server.
 func Find(k Kubeconfig) (*Found, error) {
 	config, err := Config(k)
 	if err != nil {
@@ -45,10 +45,10 @@ func Find(k Kubeconfig) (*Found, error) {
 	return &Found{config}, nil
 }
 
-// Config is how to reach it. It is the caller's.
+// Config returns a copy of the configuration, which the caller may change.
 func (f *Found) Config() *rest.Config { return rest.CopyConfig(f.config) }
 
-// Config finds the API server.
+// Config returns the client configuration for the API server.
 func Config(k Kubeconfig) (*rest.Config, error) {
 	if k.Content != nil {
 		return configIn(k.Content)
@@ -72,12 +72,12 @@ func Config(k Kubeconfig) (*rest.Config, error) {
 	return config, nil
 }
 
-// checkAddress refuses what is no address of an API server, and one with credentials in it: errors and reports show
-// where the API server is.
+// checkAddress rejects an invalid address of an API server, and one that contains credentials, because errors
+// and reports show the address.
 func checkAddress(config *rest.Config) error {
 	address, _, err := rest.DefaultServerUrlFor(config)
 	switch {
-	case err != nil: // which quotes it
+	case err != nil: // err quotes the address
 		return errors.New("its server in the kubeconfig is no URL")
 	case address.User != nil:
 		return errors.New("the URL of its server in the kubeconfig holds credentials, and is shown in reports: give " +
@@ -86,7 +86,7 @@ func checkAddress(config *rest.Config) error {
 	return nil
 }
 
-// unknownContext says which contexts there are, if the one that was picked is none of them.
+// unknownContext lists the existing contexts if the selected one does not exist.
 func (k Kubeconfig) unknownContext(rules *clientcmd.ClientConfigLoadingRules) error {
 	loaded, err := rules.Load()
 	if err != nil || k.Context == "" || loaded.Contexts[k.Context] != nil || len(loaded.Contexts) == 0 {
@@ -101,7 +101,7 @@ func (k Kubeconfig) unknownContext(rules *clientcmd.ClientConfigLoadingRules) er
 	return fmt.Errorf("the kubeconfig has no context %q; it has %s", k.Context, listed)
 }
 
-// find is the kubeconfig. Only one that nobody has named gives way to the service account.
+// find loads the kubeconfig. Only if no file was named, the service account is the fallback.
 func (k Kubeconfig) find(rules *clientcmd.ClientConfigLoadingRules) (clientcmd.ClientConfig, error) {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: k.Context}
 	if k.File == "" {
@@ -114,7 +114,7 @@ func (k Kubeconfig) find(rules *clientcmd.ClientConfigLoadingRules) (clientcmd.C
 	return clientcmd.NewNonInteractiveClientConfig(*loaded, k.Context, overrides, rules), nil
 }
 
-// checkSignIn refuses to start a program that nobody has said may be started.
+// checkSignIn rejects a configuration that would start a credential plugin, unless that is allowed.
 func (k Kubeconfig) checkSignIn(found clientcmd.ClientConfig, config *rest.Config) error {
 	name := k.Context
 	if raw, err := found.RawConfig(); err == nil && name == "" {
@@ -133,7 +133,7 @@ func (k Kubeconfig) checkSignIn(found clientcmd.ClientConfig, config *rest.Confi
 	return nil
 }
 
-// configIn is the API server of a kubeconfig that others have written. No error quotes it.
+// configIn returns the configuration in an untrusted kubeconfig. No error quotes its content.
 func configIn(kubeconfig []byte) (*rest.Config, error) {
 	if aliases.Refuse(string(kubeconfig)) != nil {
 		return nil, errors.New("it has an alias of YAML, and one that is in a Secret may have none, or it is no YAML")
@@ -178,10 +178,10 @@ var errFiles = errors.New("it names files, and one that is in a Secret may name 
 var errLongKeys = fmt.Errorf("it has a key longer than %d KiB or a CA longer than %d KiB, and one that is in a Secret "+
 	"may have neither", pki.MaxKey>>10, pki.MaxPEM>>10)
 
-// beforeHost is what a URL has before its host: it may be a password, whatever is in it.
+// beforeHost matches the part of a URL before its host, which may contain a password in any form.
 var beforeHost = regexp.MustCompile(`://\S*@`)
 
-// explainConfig says of an error which file it is about, and what to do where there is none.
+// explainConfig adds to an error which file it is about, or what to do if there is no kubeconfig.
 func explainConfig(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	var path *fs.PathError
 	named := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
@@ -202,19 +202,19 @@ func explainConfig(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	return ErrNoKubeconfig
 }
 
-// ErrNoKubeconfig says that nothing says where the API server is.
+// ErrNoKubeconfig is returned if nothing specifies the API server.
 var ErrNoKubeconfig = errors.New("there is no kubeconfig, and this is no pod: say --kubeconfig or set KUBECONFIG")
 
-// Impersonation is whom to act as, by the rights of whoever the process is to impersonate them. All
-// that reaches the API server goes as them, what watches and what forwards ports included.
+// Impersonation specifies a user to impersonate, if the process has the right to do so. All requests to the API
+// server are made as that user, including watches and port-forwards.
 type Impersonation struct {
-	// User is never empty: an empty one would send no header, and so act with the rights of the
+	// User is never empty: an empty name would send no header, and requests would have the rights of the
 	// process itself.
 	User   string
 	Groups []string
 }
 
-// As makes a configuration that acts as somebody else.
+// As returns a copy of the configuration that impersonates a user.
 func As(config *rest.Config, i Impersonation) (*rest.Config, error) {
 	if strings.TrimSpace(i.User) == "" {
 		return nil, errors.New("the user to act as has no name; without one, the process would act with its own rights")
@@ -227,8 +227,8 @@ func As(config *rest.Config, i Impersonation) (*rest.Config, error) {
 	return config, nil
 }
 
-// InCluster reports whether this process runs in a pod of a Kubernetes cluster, so that pods can be
-// reached directly.
+// InCluster reports whether this process runs in a pod of a Kubernetes cluster, so that it can reach pods
+// directly.
 func InCluster() bool {
 	_, err := rest.InClusterConfig()
 	return err == nil

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// kubeconfig is one whose current context is prod, with a user and a server as JSON.
+// kubeconfig returns a kubeconfig with current context prod, and with a user and a server given as JSON.
 func kubeconfig(user, server string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: prod, contexts: [{name: prod, context: {cluster: c, user: u}}, `+
 		`{name: plain, context: {cluster: c, user: token}}], clusters: [{name: c, cluster: %s}], users: [{name: u, user: %s}, {name: token, user: {token: s3cret}}]}`, server, user)
@@ -22,7 +22,7 @@ const (
 	legacy  = `{auth-provider: {name: gcp, config: {cmd-path: /bin/sh}}}`
 )
 
-// TestNoProgramIsStarted: a kubeconfig starts a program only where a person has said that it may.
+// TestNoProgramIsStarted: a kubeconfig starts a program only if that is allowed explicitly.
 func TestNoProgramIsStarted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	for _, test := range []struct {
@@ -61,7 +61,7 @@ func TestNoProgramIsStarted(t *testing.T) {
 	}
 }
 
-// TestNamedKubeconfigIsTaken: one that is given and says nothing is an error, and so is a context that nobody has.
+// TestNamedKubeconfigIsTaken: a given but empty kubeconfig is an error, and so is an unknown context.
 func TestNamedKubeconfigIsTaken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	for _, text := range []string{"", "{apiVersion: v1, kind: Config}"} {
@@ -79,7 +79,8 @@ func TestNamedKubeconfigIsTaken(t *testing.T) {
 	}
 }
 
-// TestKubeconfigOfOthers: a kubeconfig of somebody else's names no program and no file, such as the token of this process.
+// TestKubeconfigOfOthers: an untrusted kubeconfig must not name programs or files, such as the token of this
+// process.
 func TestKubeconfigOfOthers(t *testing.T) {
 	for _, test := range []struct{ user, server, want string }{
 		{"{token: s3cret}", server, ""},
@@ -109,8 +110,8 @@ func TestKubeconfigOfOthers(t *testing.T) {
 	}
 }
 
-// TestNoCredentialsInAddresses: the address of an API server is shown, and so is none that has a password in it, nor what
-// is wrong with one.
+// TestNoCredentialsInAddresses: the address of an API server is shown, unless it contains a password. Errors
+// about an invalid address do not quote it.
 func TestNoCredentialsInAddresses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	for _, test := range []struct{ server, want string }{

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestReadsNoImmenseQuantity: a custom resource that an older definition has let in, and that takes minutes to decode, is
-// an error of its own, of which what else is known of it is known.
+// TestReadsNoImmenseQuantity: a custom resource that an older definition accepted, and that would take minutes
+// to decode, yields its own error. Its other known data is still returned.
 func TestReadsNoImmenseQuantity(t *testing.T) {
 	for _, text := range []string{"1e-200000000", "1e200000000", strings.Repeat("9", 1<<22)} {
 		item := &unstructured.Unstructured{Object: map[string]any{

@@ -1,7 +1,6 @@
-// Package kube is the way to Kubernetes: list, server-side apply, guarded delete, lease, events,
+// Package kube provides access to Kubernetes: list, server-side apply, guarded delete, lease, events,
 // port-forward.
 //
-// It is the only package that uses client-go's clients, and it decides nothing. Everything that
-// Quorate writes is written by the field manager [Manager], so that what Quorate owns of an object
-// can be told from what others own.
+// It is the only package that uses client-go's clients, and it makes no decisions. All of Quorate's writes use
+// the field manager [Manager], so that Quorate's fields of an object can be distinguished from those of others.
 package kube

@@ -15,25 +15,25 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Event is something that was done or found, told about one cluster.
+// Event is an event about one cluster: an action or a finding.
 type Event struct {
-	// Warning rather than normal.
+	// Warning selects the event type Warning instead of Normal.
 	Warning bool
-	// Reason is the rule that spoke.
+	// Reason is the rule that applied.
 	Reason string
-	// Action that was done, in one word; Reason if none was.
+	// Action is the action in one word, or the Reason if there was none.
 	Action string
 	Note   string
-	// Instance that reports, such as the host it runs on.
+	// Instance is the reporting instance, such as the host it runs on.
 	Instance string
-	// At is the time of the event, and its name within its cluster: no two have the same.
+	// At is the time of the event. It also makes the event's name unique within its cluster.
 	At time.Time
 }
 
-// noteLimit is what events.k8s.io/v1 takes, in bytes.
+// noteLimit is the maximum length of a note in events.k8s.io/v1, in bytes.
 const noteLimit = 1024
 
-// CreateEvent tells about a cluster.
+// CreateEvent creates an event about a cluster.
 func (c *Client) CreateEvent(ctx context.Context, cluster *v1alpha1.EtcdCluster, e Event) error {
 	kind := corev1.EventTypeNormal
 	if e.Warning {
@@ -64,15 +64,15 @@ func (c *Client) CreateEvent(ctx context.Context, cluster *v1alpha1.EtcdCluster,
 	return nil
 }
 
-// FailedCreates lists the events that say why the pods and claims of a StatefulSet could not be
-// made.
+// FailedCreates lists the events that explain why the pods and claims of a StatefulSet could not be created.
 func (c *Client) FailedCreates(ctx context.Context, set *appsv1.StatefulSet) ([]eventsv1.Event, error) {
 	events, err := c.events(ctx, set.Namespace,
 		fields.Set{"regarding.kind": "StatefulSet", "regarding.name": set.Name, "reason": "FailedCreate"})
 	return slices.DeleteFunc(events, func(e eventsv1.Event) bool { return e.Regarding.UID != set.UID }), err
 }
 
-// EventsOf lists the events about an object, in no order; they may be about one of its name that is gone.
+// EventsOf lists the events about an object, in no particular order. They may be about a deleted object with
+// the same name.
 func (c *Client) EventsOf(ctx context.Context, kind, namespace, name string) ([]eventsv1.Event, error) {
 	return c.events(ctx, namespace, fields.Set{"regarding.kind": kind, "regarding.name": name})
 }
@@ -85,7 +85,7 @@ func (c *Client) events(ctx context.Context, namespace string, about fields.Set)
 	return events, nil
 }
 
-// cut shortens s to limit bytes, never in the middle of a character.
+// cut truncates s to limit bytes, never in the middle of a character.
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Address tells API servers apart that are reached in different ways, before any of them has answered.
+// Address identifies how an API server is reached, before it has responded.
 func (c *Client) Address() string { return c.config.Host + " " + c.config.ServerName }
 
-// ClusterID tells Kubernetes clusters apart, however they are reached: it is the UID of the namespace kube-system.
+// ClusterID identifies a Kubernetes cluster, however it is reached: it is the UID of the namespace kube-system.
 func (c *Client) ClusterID(ctx context.Context) (string, error) {
 	namespace, err := c.typed.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -19,7 +19,7 @@ func (c *Client) ClusterID(ctx context.Context) (string, error) {
 	return string(namespace.UID), nil
 }
 
-// KubeconfigIn is the kubeconfig that a Secret holds, under the key kubeconfig, or value as Cluster API has it.
+// KubeconfigIn returns the kubeconfig in a Secret, from the key kubeconfig, or value, which Cluster API uses.
 func (c *Client) KubeconfigIn(ctx context.Context, namespace, name string) ([]byte, error) {
 	secret, err := c.typed.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// groups are the API groups of Kubernetes' own that are asked, all through the same connections. The clientset of
-// client-go has every group there is, which a program carries with it whether it asks them or not.
+// groups are clients for the built-in API groups that Quorate uses, which share connections. client-go's
+// clientset would link every existing group into the program.
 type groups struct {
 	core         *corev1.CoreV1Client
 	apps         *appsv1.AppsV1Client

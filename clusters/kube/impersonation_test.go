@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// Somebody without a name would be the process itself (CVE-2026-23990).
+// TestNobodyIsImpersonated: an empty user name would mean the process itself (CVE-2026-23990).
 func TestNobodyIsImpersonated(t *testing.T) {
 	for want, as := range map[string]kube.Impersonation{
 		"has no name":                  {},
@@ -27,7 +27,7 @@ func TestNobodyIsImpersonated(t *testing.T) {
 	}
 }
 
-// Every request says whom it is made for, those that are refused included.
+// TestEveryRequestIsMadeAsSomebody: every request has the impersonation headers, including rejected ones.
 func TestEveryRequestIsMadeAsSomebody(t *testing.T) {
 	var mu sync.Mutex
 	var asked, own []string

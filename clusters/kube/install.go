@@ -24,7 +24,7 @@ import (
 
 var definitions = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
-// InstallCRD installs a CustomResourceDefinition that is written as YAML.
+// InstallCRD installs a CustomResourceDefinition given as YAML.
 func (c *Client) InstallCRD(ctx context.Context, definition []byte) error {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(definition, &object.Object); err != nil {
@@ -33,8 +33,9 @@ func (c *Client) InstallCRD(ctx context.Context, definition []byte) error {
 	return c.Install(ctx, object)
 }
 
-// Install applies an object of any kind, and returns once the API server serves what a CustomResourceDefinition
-// defines, or ctx is done. Of what runs Quorate, nothing stays that "kubectl apply" has set and this does not.
+// Install applies an object of any kind. For a CustomResourceDefinition, it returns once the API server serves
+// the new resource, or ctx is done. In Quorate's own workloads, it removes fields that were set by "kubectl
+// apply" and are not in object.
 func (c *Client) Install(ctx context.Context, object *unstructured.Unstructured) error {
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
 	name := object.GetName()
@@ -57,8 +58,8 @@ func (c *Client) Install(ctx context.Context, object *unstructured.Unstructured)
 	return c.awaitEstablished(ctx, name)
 }
 
-// takeFromKubectl makes ours what "kubectl apply" has set of an object, such as the volumes of an overlay: what two
-// have set stays when one of them does not set it any more.
+// takeFromKubectl takes over the ownership of fields that "kubectl apply" has set, such as the volumes of an
+// overlay. A field with two owners would be kept when only one of them stops setting it.
 func (c *Client) takeFromKubectl(ctx context.Context, like *unstructured.Unstructured) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		object, err := c.Find(ctx, like)
@@ -74,8 +75,8 @@ func (c *Client) takeFromKubectl(ctx context.Context, like *unstructured.Unstruc
 	})
 }
 
-// leftToKubectl is the object with the annotation by which "kubectl apply" knows what to take away that an overlay does
-// not have, such as the shards of an Indexed Job.
+// leftToKubectl returns the object with the annotation that tells "kubectl apply" which fields to remove if an
+// overlay lacks them, such as the shards of an Indexed Job.
 func leftToKubectl(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -91,7 +92,8 @@ func leftToKubectl(object *unstructured.Unstructured) (*unstructured.Unstructure
 	return annotated, nil
 }
 
-// Uninstall deletes an object of any kind, and what it owns after it, and tells whether it was there.
+// Uninstall deletes an object of any kind, with its dependents in the background, and returns whether it
+// existed.
 func (c *Client) Uninstall(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
 	background := metav1.DeletePropagationBackground
 	err := c.objects(object).Delete(ctx, object.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
@@ -104,7 +106,7 @@ func (c *Client) Uninstall(ctx context.Context, object *unstructured.Unstructure
 	return true, nil
 }
 
-// Find reads the object of that kind and name; nil if there is none.
+// Find reads the object of that kind and name, or returns nil if it does not exist.
 func (c *Client) Find(ctx context.Context, like *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	there, err := c.objects(like).Get(ctx, like.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -116,7 +118,7 @@ func (c *Client) Find(ctx context.Context, like *unstructured.Unstructured) (*un
 	return there, nil
 }
 
-// Installed lists the objects of a kind in a namespace, or of a kind that is in none.
+// Installed lists the objects of a kind, in a namespace if the kind is namespaced.
 func (c *Client) Installed(ctx context.Context, like *unstructured.Unstructured) ([]unstructured.Unstructured, error) {
 	var found []unstructured.Unstructured
 	list := listing(like.GetKind()+"s", c.objects(like).List, gathers[*unstructured.Unstructured](&found))
@@ -126,9 +128,9 @@ func (c *Client) Installed(ctx context.Context, like *unstructured.Unstructured)
 	return found, nil
 }
 
-// objects are the requests to the kind of an object, in its namespace.
+// objects returns the client for an object's kind, in its namespace.
 func (c *Client) objects(of *unstructured.Unstructured) dynamic.ResourceInterface {
-	plural, _ := meta.UnsafeGuessKindToResource(of.GroupVersionKind()) // right for all that is in deploy
+	plural, _ := meta.UnsafeGuessKindToResource(of.GroupVersionKind()) // correct for all kinds in deploy
 	requests := c.dynamic.Resource(plural)
 	if of.GetNamespace() == "" {
 		return requests

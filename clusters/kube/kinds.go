@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// kinds are those of a cluster's objects.
+// kinds are the kinds of a cluster's objects.
 var kinds = map[string]access{
 	"ConfigMap":             accessTo(groups.CoreV1, typedcorev1.CoreV1Interface.ConfigMaps),
 	"Secret":                accessTo(groups.CoreV1, typedcorev1.CoreV1Interface.Secrets),
@@ -32,8 +32,8 @@ var kinds = map[string]access{
 	"StatefulSet": accessTo(groups.AppsV1, typedappsv1.AppsV1Interface.StatefulSets),
 }
 
-// access is how objects of one kind are read, applied and deleted. Where an object is given,
-// applied and owned say whether it is of this kind.
+// access is how objects of one kind are read, applied and deleted. If an object is passed, mine reports whether
+// it is of this kind.
 type access struct {
 	get    func(ctx context.Context, c groups, namespace, name string) (metav1.Object, error)
 	remove func(ctx context.Context, c groups, namespace, name string, opts metav1.DeleteOptions) error
@@ -43,20 +43,21 @@ type access struct {
 	owned func(live any) (config any, mine bool, err error)
 }
 
-// requests are those to one kind of objects in a namespace, live as T, and applied as A.
+// requests are the requests for one kind in a namespace. Live objects have type T, and apply configurations
+// type A.
 type requests[T, A any] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
 	Apply(ctx context.Context, object A, opts metav1.ApplyOptions) (T, error)
 }
 
-// live is an object as the API server has it.
+// live is an object as the API server returns it.
 type live interface {
 	metav1.Object
 	runtime.Object
 }
 
-// applied is an apply configuration, A the pointer to C.
+// applied is an apply configuration. A is a pointer to C.
 type applied[A, C any] interface {
 	*C
 	GetNamespace() *string
@@ -108,7 +109,7 @@ func accessTo[G any, R requests[T, A], T live, A applied[A, C], C any](
 	}
 }
 
-// extract has an apply configuration state what Quorate owns of a live object.
+// extract sets an apply configuration to the fields of a live object that Quorate owns.
 func extract[T live, A applied[A, C], C any](object T, config A) error {
 	m := modelOf(object)
 	if m == nil {
@@ -122,9 +123,8 @@ func extract[T live, A applied[A, C], C any](object T, config A) error {
 	return nil
 }
 
-// Apply applies one object as its apply configuration states it. Of the fields that it states,
-// Quorate takes ownership, whoever had it. Stating a resourceVersion makes the API server refuse if
-// the object has changed since.
+// Apply applies an object given as an apply configuration. Quorate takes ownership of its fields from all other
+// managers. If it contains a resourceVersion, the API server rejects it if the object has changed since.
 func (c *Client) Apply(ctx context.Context, object any) (metav1.Object, error) {
 	for _, kind := range kinds {
 		if live, mine, err := kind.apply(ctx, c.typed, object,
@@ -135,8 +135,8 @@ func (c *Client) Apply(ctx context.Context, object any) (metav1.Object, error) {
 	return nil, fmt.Errorf("apply %T: not one of the kinds of a cluster", object)
 }
 
-// Owned returns what Quorate owns of a live object, as an apply configuration. It needs no request:
-// managedFields tells.
+// Owned returns the fields of a live object that Quorate owns, as an apply configuration. It uses managedFields
+// and makes no request.
 func Owned(live any) (any, error) {
 	for _, kind := range kinds {
 		if config, mine, err := kind.owned(live); mine {

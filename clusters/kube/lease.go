@@ -11,14 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrLeaseTaken says that another pass took the lease since it was read.
+// ErrLeaseTaken is returned if another pass has taken the lease since it was read.
 var ErrLeaseTaken = errors.New("another pass took the lease meanwhile")
 
-// TakeLease takes or renews a lease for holder. seen is the lease as the pass read it before
-// everything else, nil if there was none: if it is no longer so, somebody may have acted meanwhile,
-// and ErrLeaseTaken is returned. The lease is never deleted, since a lease that was gone and came
-// back could not be told from one that never was. want gives the name, namespace, labels and
-// owners.
+// TakeLease takes or renews a lease for holder. seen is the lease as the pass read it before everything else,
+// or nil if it did not exist. If the lease has changed since, another pass may have acted, and TakeLease
+// returns ErrLeaseTaken. Leases are never deleted, because a deleted and recreated lease could not be
+// distinguished from a new one. want specifies the name, namespace, labels and owners.
 func (c *Client) TakeLease(
 	ctx context.Context, want metav1.ObjectMeta, seen *coordinationv1.Lease, holder string, duration time.Duration,
 	now time.Time,
@@ -59,7 +58,7 @@ func (c *Client) TakeLease(
 	return taken, nil
 }
 
-// Lease returns the lease of that name, whoever made it; nil if there is none.
+// Lease returns the lease with that name, regardless of its creator, or nil.
 func (c *Client) Lease(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
 	list, err := c.typed.CoordinationV1().Leases(namespace).
 		List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
@@ -72,7 +71,7 @@ func (c *Client) Lease(ctx context.Context, namespace, name string) (*coordinati
 	return &list.Items[0], nil
 }
 
-// ReleaseLease gives a lease up; one that somebody else has taken since is left alone.
+// ReleaseLease releases a lease. It does nothing if the lease has been taken since.
 func (c *Client) ReleaseLease(ctx context.Context, held *coordinationv1.Lease) error {
 	next := held.DeepCopy()
 	nobody := ""

@@ -19,52 +19,53 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// Object is one of Quorate's objects as it was listed.
+// Object is one of Quorate's objects, as listed.
 type Object interface {
 	metav1.Object
 	Marshal() ([]byte, error)
 	Unmarshal(data []byte) error
 }
 
-// Taker takes in what is listed, object by object as the pages come, from several goroutines at once.
+// Taker receives listed objects one by one as pages arrive, concurrently from several goroutines.
 type Taker interface {
-	// Take takes in an object that has labels.
+	// Take receives an object with labels.
 	Take(object Object) error
-	// TakeCustom takes in a custom resource, and why it could not be read: the API server lets some
-	// through that Go cannot read. Of such a one only the metadata is known, and which source declared it.
+	// TakeCustom receives a custom resource, and why it could not be decoded, because the API server accepts
+	// some that Go cannot decode. Only the metadata and the declaring source of such a resource are known.
 	TakeCustom(custom *v1alpha1.EtcdCluster, unreadable error)
 }
 
-// Hidden says what may not be listed, and why; nil of what was. Whoever lists decides what that means: what is hidden
-// is not known to be gone.
+// Hidden contains why kinds may not be listed, or nil if they were listed. The caller decides what that means:
+// hidden objects cannot be assumed to be deleted.
 type Hidden struct {
 	Secrets error
-	// Policies: not every account that lets Quorate act has a right to NetworkPolicies, which a cluster need not have.
+	// Policies: not every account that can run Quorate has rights to NetworkPolicies, which are optional.
 	Policies error
-	// Backups are CronJobs and Jobs, which are there only where backups are declared.
+	// Backups are CronJobs and Jobs, which exist only if backups are declared.
 	Backups error
 }
 
-// pageSize of a LIST.
+// pageSize is the page size of a LIST.
 const pageSize = 500
 
-// kindsAtOnce bounds how many kinds are listed at once: a page takes many times the memory of what is kept of it.
+// kindsAtOnce limits how many kinds are listed in parallel: a page takes many times the memory of the data that
+// is kept.
 const kindsAtOnce = 3
 
-// List reads every object that selector selects, and all EtcdClusters, of one namespace or, if it
-// is empty, of all: one paged LIST per kind. Leases come first: whoever acts between that and the
-// rest has changed a lease by then, and taking the lease at the listed version fails. Any read that
-// fails fails the whole, but for those that may be forbidden.
+// List reads every object that selector selects, and all EtcdClusters, in one namespace or, if it is empty, in
+// all: one paged LIST per kind. Leases come first: if another pass acts after that, it has changed a lease, and
+// taking the lease at the listed version fails. List fails if any read fails, except for kinds that may be
+// forbidden.
 func (c *Client) List(ctx context.Context, namespace, selector string, taker Taker) (Hidden, error) {
 	return c.list(ctx, namespace, selector, "", taker)
 }
 
-// ListCluster reads the same of one cluster: the objects that selector selects, and its EtcdCluster.
+// ListCluster does the same for one cluster: it reads the objects that selector selects, and its EtcdCluster.
 func (c *Client) ListCluster(ctx context.Context, namespace, name, selector string, taker Taker) (Hidden, error) {
 	return c.list(ctx, namespace, selector, fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(), taker)
 }
 
-// list reads the objects that selector selects, and the EtcdClusters that a field selector does.
+// list reads the objects that selector selects, and the EtcdClusters that the field selector custom selects.
 func (c *Client) list(ctx context.Context, namespace, selector, custom string, taker Taker) (h Hidden, err error) {
 	opts := metav1.ListOptions{LabelSelector: selector}
 	leases := listing("Leases", c.typed.CoordinationV1().Leases(namespace).List, takes(taker))
@@ -87,7 +88,7 @@ func (c *Client) list(ctx context.Context, namespace, selector, custom string, t
 	return h, nil
 }
 
-// listings are the LISTs of the kinds that carry labels.
+// listings returns the LISTs of the kinds with labels.
 func (c *Client) listings(namespace string, take func(runtime.Object) error, h *Hidden) []lister {
 	core, batch := c.typed.CoreV1(), c.typed.BatchV1()
 	return []lister{
@@ -105,7 +106,7 @@ func (c *Client) listings(namespace string, take func(runtime.Object) error, h *
 	}
 }
 
-// takes has what nobody asks of a listed object left out as soon as its page has come, and the rest taken in.
+// takes removes the unused parts of a listed object as soon as its page arrives, and passes it to taker.
 func takes(taker Taker) func(runtime.Object) error {
 	return func(item runtime.Object) error {
 		object, is := item.(Object)
@@ -117,7 +118,7 @@ func takes(taker Taker) func(runtime.Object) error {
 	}
 }
 
-// gathers adds each listed object to a list, less what it says of other field managers.
+// gathers adds each listed object to a list, without the managed fields of other managers.
 func gathers[P interface {
 	*T
 	metav1.Object
@@ -142,8 +143,8 @@ type list interface {
 	metav1.ListInterface
 }
 
-// listing makes a lister of a function that reads one page, and one that takes in each object on it. Where a page is
-// too long an answer, it and all after it are smaller ones.
+// listing returns a lister that reads pages with page and passes each object to take. If a page is too long, it
+// and all following pages are smaller.
 func listing[L list](
 	name string, page func(context.Context, metav1.ListOptions) (L, error), take func(runtime.Object) error,
 ) lister {
@@ -168,8 +169,8 @@ func listing[L list](
 	}
 }
 
-// withoutQuery is an error without what was asked for: the API server is named already, and a selector in its encoded
-// form only hides what is wrong.
+// withoutQuery returns an error without the requested URL: the message already names the API server, and an
+// encoded selector only hides the cause.
 func withoutQuery(err error) error {
 	if of, is := errors.AsType[*url.Error](err); is {
 		return of.Err
@@ -177,7 +178,7 @@ func withoutQuery(err error) error {
 	return err
 }
 
-// inOrder reads one kind after the other, until one cannot be read.
+// inOrder reads one kind after the other, and stops at the first error.
 func inOrder(lists ...lister) lister {
 	return func(ctx context.Context, opts metav1.ListOptions) error {
 		for _, list := range lists {
@@ -189,7 +190,7 @@ func inOrder(lists ...lister) lister {
 	}
 }
 
-// hidden notes that a kind may not be listed.
+// hidden records that a kind may not be listed.
 func hidden(list lister, why *error) lister {
 	return func(ctx context.Context, opts metav1.ListOptions) error {
 		err := list(ctx, opts)
@@ -200,12 +201,12 @@ func hidden(list lister, why *error) lister {
 	}
 }
 
-// ErrNoCRD says that the API server does not know EtcdClusters.
+// ErrNoCRD is returned if the API server does not know EtcdClusters.
 var ErrNoCRD = fmt.Errorf(
 	"the API server does not know %s: install the CustomResourceDefinition with \"quorate install\"",
 	v1alpha1.Resource.GroupResource())
 
-// NeedsSetup reports whether an error is of the kind that trying again does not overcome.
+// NeedsSetup reports whether an error cannot be resolved by retrying.
 func NeedsSetup(err error) bool {
 	return errors.Is(err, ErrNoCRD) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
@@ -237,8 +238,8 @@ func readCluster(item *unstructured.Unstructured) (custom *v1alpha1.EtcdCluster,
 	return custom, nil
 }
 
-// decodeCluster decodes a custom resource. An older CRD may have accepted quantities that take minutes to decode; they
-// are an error, so that the other clusters do not have to wait.
+// decodeCluster decodes a custom resource. An older CRD may have accepted quantities that take minutes to
+// decode. They are an error, so that other clusters do not have to wait.
 func decodeCluster(item *unstructured.Unstructured) (*v1alpha1.EtcdCluster, error) {
 	if err := schema.CheckQuantities(item.Object); err != nil {
 		return nil, err
@@ -250,7 +251,7 @@ func decodeCluster(item *unstructured.Unstructured) (*v1alpha1.EtcdCluster, erro
 	return custom, nil
 }
 
-// unread is what can be known of a custom resource that cannot be read as one.
+// unread returns the known parts of a custom resource that cannot be decoded.
 func unread(item *unstructured.Unstructured) *v1alpha1.EtcdCluster {
 	c := &v1alpha1.EtcdCluster{}
 	c.Namespace, c.Name, c.UID, c.ResourceVersion, c.Generation = item.GetNamespace(), item.GetName(), item.GetUID(),

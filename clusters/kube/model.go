@@ -15,20 +15,20 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// model is what is known of a type of live objects.
+// model is the schema of a type of live objects.
 type model struct {
 	apiVersion, kind string
 	schema           *schema.Schema
 	root             schema.TypeRef
-	// lists are the named types that may have a list within whose elements are told apart.
+	// lists are the named types that may contain an associative list at any depth.
 	lists map[string]bool
 }
 
-// models are those of the types that were met, by reflect.Type.
+// models caches the models by reflect.Type.
 var models sync.Map
 
-// typesYAML are the schemas of the types of a cluster's objects, out of those that client-go has of all types. Those
-// would take more of a pass than any cluster does: a twentieth of a second to read, and 11 MiB that stay.
+// typesYAML contains the schemas for the types of a cluster's objects, a subset of client-go's. Parsing all of
+// those would cost a pass more than any cluster does: a twentieth of a second, and 11 MiB that stay allocated.
 //
 //go:embed types.yaml
 var typesYAML string
@@ -51,7 +51,7 @@ func modelOf(live metav1.Object) *model {
 	return m
 }
 
-// newModel is nil if that is no type of a cluster's objects.
+// newModel returns nil if the type is not one of a cluster's objects.
 func newModel(of reflect.Type) *model {
 	if of.Kind() != reflect.Pointer {
 		return nil
@@ -75,7 +75,7 @@ func newModel(of reflect.Type) *model {
 	return m
 }
 
-// tellsApart reports whether a value of a type may have a list within whose elements are told apart.
+// tellsApart reports whether a value of a type may contain an associative list.
 func (m *model) tellsApart(ref schema.TypeRef) bool {
 	if ref.NamedType != nil {
 		return m.lists[*ref.NamedType]
@@ -85,7 +85,7 @@ func (m *model) tellsApart(ref schema.TypeRef) bool {
 		slices.ContainsFunc(m.within(ref), m.tellsApart)
 }
 
-// findLists finds out of all named types within a type whether there may be such a list in them.
+// findLists determines for all named types within a type whether they may contain such a list.
 func (m *model) findLists(ref schema.TypeRef) {
 	if ref.NamedType != nil {
 		if _, found := m.lists[*ref.NamedType]; found {
@@ -98,7 +98,7 @@ func (m *model) findLists(ref schema.TypeRef) {
 	}
 }
 
-// anyList looks for such a list, once in each named type.
+// anyList searches for such a list, once in each named type.
 func (m *model) anyList(ref schema.TypeRef, seen map[string]bool) bool {
 	if ref.NamedType != nil {
 		if seen[*ref.NamedType] {
@@ -112,7 +112,7 @@ func (m *model) anyList(ref schema.TypeRef, seen map[string]bool) bool {
 	return slices.ContainsFunc(m.within(ref), func(inner schema.TypeRef) bool { return m.anyList(inner, seen) })
 }
 
-// within are the types of fields and elements.
+// within returns the types of fields and elements.
 func (m *model) within(ref schema.TypeRef) (types []schema.TypeRef) {
 	atom, _ := m.schema.Resolve(ref)
 	if atom.List != nil {

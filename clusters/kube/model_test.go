@@ -17,8 +17,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write types.yaml")
 
-// TestTypes checks that types.yaml has the types of a cluster's objects as client-go has them, and all types within;
-// "go generate" writes it.
+// TestTypes checks that types.yaml has the same types of a cluster's objects as client-go, and all types
+// within. "go generate" writes it.
 func TestTypes(t *testing.T) {
 	types := typesOfClientGo(t)
 	want, err := yaml.Marshal(&schema.Schema{Types: types})
@@ -41,7 +41,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// typesOfClientGo are the types of all kinds, and those within.
+// typesOfClientGo returns the types of all kinds, and the types within them.
 func typesOfClientGo(t *testing.T) (types []schema.TypeDef) {
 	t.Helper()
 	all := applyconfigurations.NewTypeConverter(scheme.Scheme)

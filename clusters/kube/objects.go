@@ -14,7 +14,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Look reads one object of a cluster by kind and name, whoever made it; nil if there is none.
+// Look reads one object of a cluster by kind and name, regardless of its creator, or returns nil if it does not
+// exist.
 func (c *Client) Look(ctx context.Context, kind, namespace, name string) (metav1.Object, error) {
 	one, known := kinds[kind]
 	if !known {
@@ -30,7 +31,8 @@ func (c *Client) Look(ctx context.Context, kind, namespace, name string) (metav1
 	return object, nil
 }
 
-// LookCluster reads what an EtcdCluster is now; nil if there is none. A right to list them is enough.
+// LookCluster reads the current EtcdCluster, or returns nil if it does not exist. It needs only the right to
+// list.
 func (c *Client) LookCluster(ctx context.Context, namespace, name string) (metav1.Object, error) {
 	list, err := c.dynamic.Resource(v1alpha1.Resource).Namespace(namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
@@ -50,7 +52,7 @@ func Applied(object metav1.Object) bool {
 	})
 }
 
-// Told is when Quorate last wrote the status of an object; the zero time if it never has.
+// Told returns when Quorate last wrote the status of an object, or the zero time if never.
 func Told(object metav1.Object) (last time.Time) {
 	for _, m := range object.GetManagedFields() {
 		if m.Manager == Manager && m.Subresource == "status" && m.Time != nil {
@@ -60,7 +62,7 @@ func Told(object metav1.Object) (last time.Time) {
 	return last
 }
 
-// HasClaims reports whether there is any volume claim that selector selects.
+// HasClaims reports whether selector selects any volume claim.
 func (c *Client) HasClaims(ctx context.Context, namespace, selector string) (bool, error) {
 	claims, err := c.typed.CoreV1().PersistentVolumeClaims(namespace).
 		List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
@@ -80,7 +82,7 @@ func (c *Client) Pods(ctx context.Context, namespace, selector string) ([]corev1
 	return pods, nil
 }
 
-// HasPods reports whether there is any pod that selector selects.
+// HasPods reports whether selector selects any pod.
 func (c *Client) HasPods(ctx context.Context, namespace, selector string) (bool, error) {
 	pods, err := c.typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ErrConflict says that an object is not as it was read any more.
+// ErrConflict is returned if an object has changed since it was read.
 var ErrConflict = errors.New("it has changed since it was read")
 
-// IsConflict reports whether a write was refused because its object has changed since it was read,
-// or has come or gone.
+// IsConflict reports whether a write was rejected because its object was changed, created or deleted since it
+// was read.
 func IsConflict(err error) bool {
 	return errors.Is(err, ErrConflict) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// never is a resourceVersion that no object ever has, since etcd counts from it. Applied with it,
-// an object is made if there is none, and refused if there is one.
+// never is a resourceVersion that no object has, because etcd starts counting there. With it, apply creates an
+// object, and is rejected if the object exists.
 const never = "1"
 
-// over says which version of an object a write is for: that very one, or none at all.
+// over returns the version of an object that a write is for: the one that was read, or none.
 func over(read metav1.Object) (uid types.UID, version string) {
 	if read == nil {
 		return "", never
@@ -30,9 +30,9 @@ func over(read metav1.Object) (uid types.UID, version string) {
 	return read.GetUID(), read.GetResourceVersion()
 }
 
-// ApplyOver applies an object over the version of it that was read, or makes it if none was, and
-// refuses if it has changed, come or gone since. So a write that comes late, however late, undoes
-// nothing. It returns the object as the API server stored it, after admission.
+// ApplyOver applies an object over the version that was read, or creates it if read is nil. It is rejected if
+// the object was changed, created or deleted since, so a late write never reverts anything. It returns the
+// object as stored by the API server, after admission.
 func (c *Client) ApplyOver(ctx context.Context, object any, read metav1.Object) (metav1.Object, error) {
 	uid, version := over(read)
 	for _, kind := range kinds {

@@ -7,11 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fields are some of an object's, by their names: each with those within it, or with none if all of it is meant.
+// Fields are fields of an object by name: each with its subfields, or without if the whole field is meant.
 type Fields map[string]Fields
 
-// OwnedFields are the fields that Quorate has applied of an object and still owns, as its managed fields tell. A list
-// counts as a whole.
+// OwnedFields returns the fields of an object that Quorate has applied and still owns, according to its managed
+// fields. A list counts as a whole.
 func OwnedFields(object metav1.Object) Fields {
 	owned := Fields{}
 	for _, m := range object.GetManagedFields() {
@@ -41,7 +41,7 @@ func (f Fields) add(set map[string]any) {
 	}
 }
 
-// With are the fields of both.
+// With returns the union of both.
 func (f Fields) With(other Fields) Fields {
 	all := Fields{}
 	for name, within := range f {
@@ -60,7 +60,7 @@ func (f Fields) With(other Fields) Fields {
 	return all
 }
 
-// FieldsOf are those that an object states, as JSON has it.
+// FieldsOf returns the fields of an object in JSON form.
 func FieldsOf(object map[string]any) Fields {
 	stated := Fields{}
 	for name, value := range object {
@@ -70,7 +70,7 @@ func FieldsOf(object map[string]any) Fields {
 	return stated
 }
 
-// Of leaves of an object, as JSON has it, these fields.
+// Of reduces an object in JSON form to these fields.
 func (f Fields) Of(object any) any {
 	fields, is := object.(map[string]any)
 	if !is || len(f) == 0 {
@@ -86,8 +86,8 @@ func (f Fields) Of(object any) any {
 }
 
 // OwnerOf returns the manager, other than Quorate, that owns the field at a path such as
-// spec.template.spec.containers[etcd].image; empty if no manager does. Where the API knows an element of a list by
-// other fields than its name, any element counts.
+// spec.template.spec.containers[etcd].image, or "". If the API identifies the elements of a list by fields
+// other than the name, any element matches.
 func OwnerOf(object metav1.Object, path string) string {
 	for _, m := range object.GetManagedFields() {
 		if m.Manager == Manager || m.Subresource != "" || m.FieldsV1 == nil {
@@ -101,7 +101,7 @@ func OwnerOf(object metav1.Object, path string) string {
 	return ""
 }
 
-// owns reports whether a set of managed fields holds the field at a path, or what is around it as a whole.
+// owns reports whether a set of managed fields contains the field at a path, or a parent as a whole.
 func owns(set map[string]any, path string) bool {
 	if path == "" || len(set) == 0 {
 		return true
@@ -124,7 +124,7 @@ func owns(set map[string]any, path string) bool {
 	return false
 }
 
-// isElement reports whether a key of managed fields is that of the element with a name.
+// isElement reports whether a key of managed fields identifies the element with a name.
 func isElement(key, name string) bool {
 	text, is := strings.CutPrefix(key, "k:")
 	var fields map[string]any

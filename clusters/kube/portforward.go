@@ -24,7 +24,7 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// parting is how long the API server has to say why a connection ended.
+// parting is how long to wait for the API server to report why a connection ended.
 const parting = time.Second
 
 // Direct connects to a port of the pod with that IP.
@@ -32,9 +32,9 @@ func Direct(ctx context.Context, ip string, port int) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
 }
 
-// PortForward connects to a port of a pod through the API server, as kubectl does. The connection
-// lasts beyond ctx, which bounds only the dialing. That nothing in the pod listens shows now or at
-// the first Read, as syscall.ECONNREFUSED. It needs the verbs get and create on pods/portforward.
+// PortForward connects to a port of a pod through the API server, as kubectl does. The connection outlives ctx,
+// which limits only the dialing. If no process listens on the port, PortForward or the first Read returns
+// syscall.ECONNREFUSED. It needs the verbs get and create on pods/portforward.
 func (c *Client) PortForward(ctx context.Context, namespace, pod string, port int) (net.Conn, error) {
 	type dialed struct {
 		conn *forwarded
@@ -59,7 +59,7 @@ func (c *Client) PortForward(ctx context.Context, namespace, pod string, port in
 		}
 		return d.conn, nil
 	case <-ctx.Done():
-		go func() { // client-go's dialing does not end with the context
+		go func() { // client-go's dialing does not stop with the context
 			if d := <-done; d.err == nil {
 				d.conn.Close()
 			}
@@ -68,11 +68,11 @@ func (c *Client) PortForward(ctx context.Context, namespace, pod string, port in
 	}
 }
 
-// ErrForbidden says that a right is missing. Trying again does not overcome it.
+// ErrForbidden is returned if a right is missing. Retrying does not help.
 var ErrForbidden = errors.New("forbidden")
 
-// refused reports whether the API server has refused a port-forward for want of a right: client-go
-// keeps nothing of the answer but its text.
+// refused reports whether the API server rejected a port-forward because of a missing right. client-go keeps
+// only the text of the response.
 func refused(err error) bool {
 	return err != nil && strings.Contains(err.Error(), " is forbidden: ") &&
 		strings.Contains(err.Error(), "pods/portforward")
@@ -91,8 +91,8 @@ func (c *Client) dialPod(ctx context.Context, namespace, pod string, port int) (
 	return conn, nil
 }
 
-// upstream opens a connection to the API server that carries streams to the pod: over a WebSocket,
-// or if something on the way does not let that through, over SPDY.
+// upstream opens a connection to the API server that carries streams to the pod: over a WebSocket, or over SPDY
+// if a proxy does not support WebSockets.
 func (c *Client) upstream(ctx context.Context, namespace, pod string) (httpstream.Connection, error) {
 	url := c.typed.CoreV1().RESTClient().Post().
 		Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL().String()
@@ -134,19 +134,18 @@ func (c *Client) overSPDY(ctx context.Context, url string) (httpstream.Connectio
 	return conn, err
 }
 
-// forwarded is a connection to a port of a pod. It is one end of a pipe, which has the deadlines
-// that streams have not; its other end is copied to and from the stream. Each has an upstream of
-// its own: the API server gives up all of an upstream when one of its streams meets an error.
+// forwarded is a connection to a port of a pod. It is one end of a pipe, which supports deadlines, unlike
+// streams. The other end is copied to and from the stream. Each has its own upstream, because the API server
+// closes an upstream when one of its streams has an error.
 type forwarded struct {
 	net.Conn
 	upstream httpstream.Connection
-	// gone is closed when the stream has ended, and err says why.
+	// gone is closed when the stream has ended, and err is the reason.
 	gone chan struct{}
 	err  error
 }
 
-// newForwarded opens the two streams of a connection: one for data, and one on which the kubelet
-// complains.
+// newForwarded opens the two streams of a connection: one for data, and one for errors from the kubelet.
 func newForwarded(upstream httpstream.Connection, port int) (*forwarded, error) {
 	headers := http.Header{}
 	headers.Set(corev1.StreamType, corev1.StreamTypeError)
@@ -160,7 +159,7 @@ func newForwarded(upstream httpstream.Connection, port int) (*forwarded, error) 
 	headers = headers.Clone()
 	headers.Set(corev1.StreamType, corev1.StreamTypeData)
 	data, err := upstream.CreateStream(headers)
-	if err != nil { // the kubelet may give up before it confirms
+	if err != nil { // the kubelet may close it before it confirms
 		return nil, cmp.Or(await(complaint), fmt.Errorf("open a stream: %w", err))
 	}
 	near, far := net.Pipe()
@@ -175,11 +174,11 @@ func newForwarded(upstream httpstream.Connection, port int) (*forwarded, error) 
 	return conn, nil
 }
 
-// receive copies what comes from the pod until the stream ends.
+// receive copies data from the pod until the stream ends.
 func (f *forwarded) receive(far net.Conn, data httpstream.Stream, complaint <-chan error) {
 	f.err = panics.Catch(func() error {
 		_, _ = io.Copy(far, data)
-		_ = data.Reset() // data that nobody reads would hold up the complaint
+		_ = data.Reset() // unread data would block the error stream
 		return await(complaint)
 	})
 	close(f.gone)
@@ -187,12 +186,12 @@ func (f *forwarded) receive(far net.Conn, data httpstream.Stream, complaint <-ch
 	f.upstream.Close()
 }
 
-// listen returns where the kubelet's complaint, or the lack of one, will be.
+// listen returns a channel for the kubelet's error, or nil.
 func listen(stream httpstream.Stream) <-chan error {
 	complaint := make(chan error, 1)
 	go func() {
 		complaint <- panics.Catch(func() error {
-			_ = stream.Close() // we do not write to it
+			_ = stream.Close() // nothing is written to it
 			text, _ := io.ReadAll(io.LimitReader(stream, 4096))
 			return parse(string(text))
 		})
@@ -209,7 +208,7 @@ func await(complaint <-chan error) error {
 	}
 }
 
-// parse returns the error in the kubelet's words, or nil if there are none.
+// parse returns the kubelet's message as an error, or nil if it is empty.
 func parse(complaint string) error {
 	switch {
 	case complaint == "":
@@ -221,20 +220,19 @@ func parse(complaint string) error {
 	}
 }
 
-// Read reads from the pod. Once the stream has ended with an error it returns that error.
+// Read reads from the pod. Once the stream has ended with an error, it returns that error.
 func (f *forwarded) Read(p []byte) (int, error) {
 	n, err := f.Conn.Read(p)
 	return n, f.cause(err, io.EOF)
 }
 
-// Write writes to the pod. Once the stream has ended it returns the error with which it ended.
+// Write writes to the pod. Once the stream has ended, it returns the error with which it ended.
 func (f *forwarded) Write(p []byte) (int, error) {
 	n, err := f.Conn.Write(p)
 	return n, f.cause(err, syscall.EPIPE)
 }
 
-// cause returns why the stream ended, or else the error otherwise, if err is that the pipe has
-// ended with it.
+// cause returns why the stream ended, or otherwise, if err means that the pipe was closed with it.
 func (f *forwarded) cause(err, otherwise error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
 		return err
@@ -242,7 +240,7 @@ func (f *forwarded) cause(err, otherwise error) error {
 	select {
 	case <-f.gone:
 		return cmp.Or(f.err, otherwise)
-	default: // we closed it
+	default: // closed locally
 		return err
 	}
 }

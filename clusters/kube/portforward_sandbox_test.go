@@ -20,11 +20,10 @@ import (
 	"quorate.dev/quorate/clusters/pki"
 )
 
-// sandboxKubeconfig is the environment variable that names the kubeconfig of a cluster to test
-// with.
+// sandboxKubeconfig is the environment variable with the path of a test cluster's kubeconfig.
 const sandboxKubeconfig = "QUORATE_SANDBOX_KUBECONFIG"
 
-// TestPortForwardToEtcd asks a real etcd in a real pod, with TLS from end to end.
+// TestPortForwardToEtcd queries a real etcd in a real pod, with TLS from end to end.
 func TestPortForwardToEtcd(t *testing.T) {
 	p := newEtcdPod(t)
 	p.create()
@@ -54,7 +53,7 @@ func TestPortForwardToEtcd(t *testing.T) {
 	}
 
 	p.delete()
-	p.eventually("unknown", func(a etcd.Answer) bool { return !a.Membership.Known }) // its process outlives the object a little
+	p.eventually("unknown", func(a etcd.Answer) bool { return !a.Membership.Known }) // its process ends later
 	p.create()
 	p.eventually("known again", func(a etcd.Answer) bool { return a.Membership.Known })
 	p.clients.Close()
@@ -78,7 +77,7 @@ func BenchmarkPortForward(b *testing.B) {
 	})
 }
 
-// etcdPod is a pod a-0 with a member of its own in a namespace of its own.
+// etcdPod is a pod a-0 with its own etcd member, in its own namespace.
 type etcdPod struct {
 	testing.TB
 	typed     kubernetes.Interface
@@ -116,7 +115,7 @@ func newEtcdPod(t testing.TB) *etcdPod {
 	return p
 }
 
-// issue makes a certificate that a new CA vouches for.
+// issue creates a certificate signed by a new CA.
 func (p *etcdPod) issue(leaf pki.Leaf) *etcd.TLS {
 	now := time.Now()
 	leaf.Usages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}

@@ -30,14 +30,14 @@ import (
 
 const patience = 30 * time.Second
 
-// apiServer forwards ports with the code of the API server and of the kubelet's streaming server.
-// Its one pod, test/a-0, is the loopback interface.
+// apiServer forwards ports with the code of the API server and of the kubelet's streaming server. Its only pod,
+// test/a-0, is the loopback interface.
 type apiServer struct {
 	*httptest.Server
 	kubelet *httptest.Server
-	// upgraded are the connections that carry streams; httptest does not close them.
+	// upgraded holds the connections that carry streams, because httptest does not close them.
 	upgraded sync.Map
-	// webSockets says whether it tunnels SPDY through them, as API servers do since 1.31.
+	// webSockets reports whether it tunnels SPDY through WebSockets, as API servers have done since 1.31.
 	webSockets bool
 }
 
@@ -85,7 +85,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	handler.ServeHTTP(w, r)
 }
 
-// Error is how the proxy reports that the kubelet is not reached.
+// Error is how the proxy reports that the kubelet cannot be reached.
 func (s *apiServer) Error(w http.ResponseWriter, _ *http.Request, err error) {
 	http.Error(w, err.Error(), http.StatusBadGateway)
 }
@@ -98,7 +98,7 @@ func (s *apiServer) client(t *testing.T) *kube.Client {
 	return client
 }
 
-// loopback forwards as the container runtime does, with its words.
+// loopback forwards as the container runtime does, with the same messages.
 type loopback struct{}
 
 func (loopback) PortForward(_ context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
@@ -121,7 +121,7 @@ func (loopback) PortForward(_ context.Context, _, _ string, port int32, stream i
 	return err
 }
 
-// echo serves what it is sent, and returns its port.
+// echo starts an echo server and returns its port.
 func echo(t *testing.T) int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -169,7 +169,7 @@ func TestPortForward(t *testing.T) {
 	})
 }
 
-// checkEcho sends a megabyte and compares what comes back.
+// checkEcho sends a megabyte and compares the data that comes back.
 func checkEcho(t *testing.T, conn net.Conn) {
 	sent := make([]byte, 1<<20)
 	_, _ = rand.Read(sent)
@@ -187,7 +187,7 @@ func TestPortForwardToNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		listener.Close() // nobody listens there any more
+		listener.Close() // the port is now closed
 		start := time.Now()
 		conn, err := s.client(t).PortForward(t.Context(), "test", "a-0", listener.Addr().(*net.TCPAddr).Port)
 		if err == nil {
@@ -212,7 +212,7 @@ func TestPortForwardToNoPod(t *testing.T) {
 	})
 }
 
-// What is refused for want of a right is told as such: trying again does not help.
+// TestPortForwardForbidden: a missing right is reported as such, because retrying does not help.
 func TestPortForwardForbidden(t *testing.T) {
 	words := `pods "a-0" is forbidden: User "ci" cannot create resource "pods/portforward" in API group "" in the namespace "test"`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -253,7 +253,7 @@ func TestPortForwardBreaks(t *testing.T) {
 }
 
 func TestPortForwardThroughSilence(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, and nobody answers
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, but nothing responds
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestDirect(t *testing.T) {
 	checkEcho(t, conn)
 }
 
-// checkNoneRuns waits until no goroutine of a port-forward is left on our side.
+// checkNoneRuns waits until no client goroutine of a port-forward is left.
 func checkNoneRuns(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)

@@ -2,22 +2,22 @@ package kube
 
 import "net/http"
 
-// withoutRedirects makes every redirect an answer like others, which is an error. API servers redirect nothing, and one
-// that does could have requests sent, with the token, to what only this machine reaches, and have errors quote what is
-// there.
+// withoutRedirects turns every redirect into an ordinary response, which is an error. API servers do not
+// redirect. A malicious one could redirect requests, with the token, to addresses that only this machine can
+// reach, and learn from errors what is there.
 func withoutRedirects(next http.RoundTripper) http.RoundTripper { return &staying{next} }
 
-// staying hides where answers redirect to.
+// staying removes the target of redirects.
 type staying struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (s *staying) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := s.next.RoundTrip(r)
 	if answer != nil && answer.StatusCode/100 == 3 {
-		answer.Header.Del("Location") // without one, there is nothing to follow
+		answer.Header.Del("Location") // without a location, there is nothing to follow
 	}
 	return answer, err
 }
 
-// WrappedRoundTripper is for client-go, which looks for what is below.
+// WrappedRoundTripper is for client-go, which looks for the underlying transport.
 func (s *staying) WrappedRoundTripper() http.RoundTripper { return s.next }

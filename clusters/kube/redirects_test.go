@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// TestNoRedirectIsFollowed: an API server sends nobody elsewhere, such as to what only this machine reaches, with its
-// token, and to read in an error what is there.
+// TestNoRedirectIsFollowed: an API server cannot redirect requests, for example to an address that only this
+// machine can reach, with its token, and have an error reveal the response.
 func TestNoRedirectIsFollowed(t *testing.T) {
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		var asked atomic.Int32

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// reduce leaves out of a listed object what nobody asks of it.
+// reduce removes the unused parts of a listed object.
 func reduce(object metav1.Object) {
 	if pod, is := object.(*corev1.Pod); is {
 		pod.Spec = withoutContainers(pod.Spec)
@@ -15,14 +15,14 @@ func reduce(object metav1.Object) {
 	forgetOthers(object)
 }
 
-// forgetOthers leaves out what an object says of other field managers, which is a third of it.
+// forgetOthers removes the managed fields of other managers, which are a third of an object.
 func forgetOthers(object metav1.Object) {
 	object.SetManagedFields(slices.DeleteFunc(object.GetManagedFields(),
 		func(m metav1.ManagedFieldsEntry) bool { return m.Manager != Manager }))
 }
 
-// withoutContainers is where a pod runs, and on which volumes. What else it is made of is compared in the template
-// that it is made from.
+// withoutContainers reduces a pod spec to its node and claimed volumes. The rest is compared in the template
+// that the pod is created from.
 func withoutContainers(spec corev1.PodSpec) corev1.PodSpec {
 	return corev1.PodSpec{NodeName: spec.NodeName, Volumes: slices.DeleteFunc(spec.Volumes,
 		func(v corev1.Volume) bool { return v.PersistentVolumeClaim == nil })}

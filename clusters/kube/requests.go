@@ -9,14 +9,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Verbs are all by which requests are counted.
+// Verbs lists the verbs by which requests are counted.
 func Verbs() []string {
 	return []string{"get", "list", "watch", "create", "update", "patch", "apply", "delete", "connect", "other"}
 }
 
-// Counted makes a configuration of which each request is counted as it is answered, those that are made again and
-// those that a port-forward begins with included: by its verb, which is one of Verbs, and the status of the answer,
-// 0 if there was none. A port-forward that is refused has none.
+// Counted returns a copy of config that calls count for every response, including retries and port-forward
+// handshakes, with the verb (one of Verbs) and the HTTP status, or 0 if there was no response, as for a refused
+// port-forward.
 func Counted(config *rest.Config, count func(verb string, status int)) *rest.Config {
 	config = rest.CopyConfig(config)
 	base := ""
@@ -37,7 +37,7 @@ type counter struct {
 
 // RoundTrip implements http.RoundTripper.
 func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
-	verb := verbOf(r, c.base) // what follows may change the request
+	verb := verbOf(r, c.base) // the next transport may change the request
 	answer, err := c.next.RoundTrip(r)
 	status := 0
 	if err == nil && answer != nil {
@@ -47,13 +47,13 @@ func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// WrappedRoundTripper is for client-go, which looks for what is below.
+// WrappedRoundTripper is for client-go, which looks for the underlying transport.
 func (c *counter) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// connecting are the subresources that a connection is made to.
+// connecting are the subresources that establish connections.
 var connecting = []string{"portforward", "exec", "attach", "proxy"}
 
-// verbOf is the verb of a request, as the API server has it, but that applying is a verb of its own.
+// verbOf returns the verb of a request as the API server defines it, except that apply has its own verb.
 func verbOf(r *http.Request, base string) string {
 	about := resourceOf(strings.TrimPrefix(r.URL.Path, strings.TrimSuffix(base, "/")))
 	if len(about) > 2 && slices.Contains(connecting, about[2]) {
@@ -83,8 +83,8 @@ func verbOf(r *http.Request, base string) string {
 	return "other"
 }
 
-// resourceOf is the part of a path from the resource on, as pods/NAME/SUBRESOURCE; nothing where the path is of no
-// resource.
+// resourceOf returns the part of a path from the resource on, as pods/NAME/SUBRESOURCE, or nothing if the path
+// is not for a resource.
 func resourceOf(path string) []string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	version := map[string]int{"api": 2, "apis": 3}[parts[0]] // /api/v1, /apis/GROUP/VERSION

@@ -66,7 +66,7 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// counting are requests that are counted.
+// counting records the counted requests.
 type counting struct {
 	mu   sync.Mutex
 	seen []string
@@ -78,8 +78,8 @@ func (c *counting) count(verb string, status int) {
 	c.seen = append(c.seen, fmt.Sprintf("%s %d", verb, status))
 }
 
-// Whatever a client asks for is counted: by each of the clients that it has, as somebody else, and for port-forwards, which are tried in
-// two ways.
+// TestRequestsAreCounted: all requests are counted: those of each client, impersonated requests, and
+// port-forwards, which are tried in two ways.
 func TestRequestsAreCounted(t *testing.T) {
 	config := kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/etcdclusters") {

@@ -7,20 +7,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Lack is a right that is missing.
+// Lack describes a missing right.
 type Lack int
 
-// The rights that may be missing.
+// Kinds of missing rights.
 const (
 	NoRightMissing Lack = iota
-	// RightToImpersonate is that of the process to act as somebody else.
+	// RightToImpersonate is the process's right to impersonate a user.
 	RightToImpersonate
-	// AnyOtherRight is one of the user that a request was made as.
+	// AnyOtherRight is a right of the user that made the request.
 	AnyOtherRight
 )
 
-// RightMissing tells whether an error is for want of a right, and of which. What admission forbids,
-// such as what exceeds a quota, is not: no right would change that.
+// RightMissing reports which right an error says is missing, if any. Rejections by admission, such as an
+// exceeded quota, do not count, because no right would change them.
 func RightMissing(err error) Lack {
 	if !apierrors.IsForbidden(err) && !errors.Is(err, ErrForbidden) {
 		return NoRightMissing

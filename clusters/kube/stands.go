@@ -9,11 +9,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Stands reports whether what Quorate owns of a live object is for certain what an apply configuration states, no more
-// and no less: Owned would succeed and return the same, as JSON has it. It reads little more of the object than what is
-// stated, which takes a fraction of the time. If it is false, nothing follows from that: Owned has to tell.
+// Stands reports whether Quorate's owned fields of a live object certainly equal an apply configuration: Owned
+// would succeed and return the same JSON. It reads little more of the object than the fields of the
+// configuration, which takes a fraction of the time. If it returns false, nothing follows, and Owned has to
+// decide.
 //
-// filledIn are names of lists, with the fields of their elements that nobody states: those are passed over.
+// filledIn are names of lists, with fields of their elements that no configuration sets. Those fields are
+// ignored.
 func Stands(want any, live metav1.Object, filledIn map[string][]string) bool {
 	m := modelOf(live)
 	if m == nil {
@@ -38,8 +40,8 @@ func Stands(want any, live metav1.Object, filledIn map[string][]string) bool {
 	}) && p.distinct(m.root, found)
 }
 
-// soleApplied are the fields that Quorate has applied and still owns, if there is one entry of them, of the version of
-// the API that Quorate uses.
+// soleApplied returns the fields that Quorate has applied and still owns, if there is exactly one entry, in the
+// API version that Quorate uses.
 func soleApplied(managed []metav1.ManagedFieldsEntry, apiVersion string) (set *fieldpath.Set, sole bool) {
 	for i := range managed {
 		m := &managed[i]
@@ -57,18 +59,19 @@ func soleApplied(managed []metav1.ManagedFieldsEntry, apiVersion string) (set *f
 	return set, set != nil
 }
 
-// stated is what Owned states of every object, whoever owns it: strings, and what is stated within, by field.
+// stated are the fields that Owned returns for every object, regardless of their owner: strings or nested
+// fields, by name.
 type stated map[string]any
 
-// proof walks along what is stated, what is owned and what is live. It follows the schema as client-go does when it
-// extracts what is owned, and gives up where that is anything but plain.
+// proof compares the configuration, the owned fields and the live object in parallel. It follows the schema as
+// client-go does when it extracts the owned fields, and fails on anything unusual.
 type proof struct {
 	*model
 	filledIn  map[string][]string
 	allocator value.Allocator
 }
 
-// same proves that want is what is owned of live, if set tells what is owned within it.
+// same proves that want equals the owned part of live. set contains the owned fields within it.
 func (p *proof) same(ref schema.TypeRef, set *fieldpath.Set, want, live value.Value, always stated) bool {
 	switch atom, _ := p.schema.Resolve(ref); {
 	case atom.Map != nil && atom.Map.ElementRelationship != schema.Atomic:
@@ -79,7 +82,7 @@ func (p *proof) same(ref schema.TypeRef, set *fieldpath.Set, want, live value.Va
 	return false
 }
 
-// sameFields proves that all fields of want are owned and no others, and that each is the same.
+// sameFields proves that exactly the fields of want are owned, and that each is the same.
 func (p *proof) sameFields(m *schema.Map, set *fieldpath.Set, want, live value.Value, always stated) bool {
 	if !want.IsMap() || !live.IsMap() {
 		return false
@@ -122,7 +125,7 @@ func (p *proof) sameOwned(ref schema.TypeRef, at fieldpath.PathElement, set *fie
 	return set.Members.Has(at) && p.sameWhole(ref, at, want, live)
 }
 
-// sameWhole proves that want is all of live, which is owned as a whole.
+// sameWhole proves that want equals live, which is owned as a whole.
 func (p *proof) sameWhole(ref schema.TypeRef, at fieldpath.PathElement, want, live value.Value) bool {
 	var whole bool
 	switch atom, _ := p.schema.Resolve(ref); {
@@ -151,7 +154,7 @@ func (p *proof) empty(v value.Value) bool {
 	return fields.Empty()
 }
 
-// equal proves that two values are equal in JSON, whatever Go types they have. null is left to others.
+// equal proves that two values are equal in JSON, regardless of their Go types. It does not accept null.
 func (p *proof) equal(want, live value.Value) bool {
 	switch {
 	case want.IsMap() || live.IsMap():
@@ -162,7 +165,7 @@ func (p *proof) equal(want, live value.Value) bool {
 	return !want.IsNull() && value.EqualsUsing(p.allocator, want, live)
 }
 
-// equalFields compares all fields but some.
+// equalFields compares all fields except some.
 func (p *proof) equalFields(want, live value.Value, except []string) bool {
 	wanted, found := want.AsMapUsing(p.allocator), live.AsMapUsing(p.allocator)
 	defer p.allocator.Free(wanted)
@@ -172,7 +175,7 @@ func (p *proof) equalFields(want, live value.Value, except []string) bool {
 	})
 }
 
-// equalElements compares all elements; of those that are maps, all fields but some.
+// equalElements compares all elements, ignoring some fields of elements that are maps.
 func (p *proof) equalElements(want, live value.Value, except []string) bool {
 	wanted, found := want.AsListUsing(p.allocator), live.AsListUsing(p.allocator)
 	defer p.allocator.Free(wanted)
@@ -193,7 +196,7 @@ func (p *proof) equalElements(want, live value.Value, except []string) bool {
 	return true
 }
 
-// sameElements proves that the elements of want are the owned ones of live, in that order.
+// sameElements proves that the elements of want are the owned elements of live, in the same order.
 func (p *proof) sameElements(l *schema.List, set *fieldpath.Set, want, live value.Value) bool {
 	if !want.IsList() || !live.IsList() {
 		return false
@@ -206,7 +209,7 @@ func (p *proof) sameElements(l *schema.List, set *fieldpath.Set, want, live valu
 	if !told || !toldToo || len(wantedKeys) != size(set) {
 		return false
 	}
-	next := 0 // of want
+	next := 0 // index into want
 	for i, key := range foundKeys {
 		if next == len(wantedKeys) || !key.Equals(wantedKeys[next]) {
 			continue
@@ -219,11 +222,11 @@ func (p *proof) sameElements(l *schema.List, set *fieldpath.Set, want, live valu
 	return next == len(wantedKeys)
 }
 
-// keys are what tells the elements of a list apart, if something does.
+// keys returns the keys of a list's elements, if they are complete and unique.
 func (p *proof) keys(l *schema.List, list value.List) (keys []fieldpath.PathElement, told bool) {
 	const many = 64
 	if list.Length() > many {
-		return nil, false // they are compared each with each
+		return nil, false // each is compared with each
 	}
 	for i := range list.Length() {
 		key, told := p.key(l, list.At(i))
@@ -235,7 +238,7 @@ func (p *proof) keys(l *schema.List, list value.List) (keys []fieldpath.PathElem
 	return keys, true
 }
 
-// key is what tells an element of a list from others. If it is not stated in full, there is none.
+// key returns the key of an element of a list. It fails if the element does not set all key fields.
 func (p *proof) key(l *schema.List, of value.Value) (key fieldpath.PathElement, told bool) {
 	atom, _ := p.schema.Resolve(l.ElementType)
 	if len(l.Keys) == 0 {
@@ -261,8 +264,8 @@ func (p *proof) key(l *schema.List, of value.Value) (key fieldpath.PathElement, 
 	return fieldpath.PathElement{Key: &list}, true
 }
 
-// distinct proves that no list within has two elements of one key, whoever owns it: client-go refuses to read such an
-// object.
+// distinct proves that no list within has two elements with the same key, regardless of their owner: client-go
+// refuses to read such an object.
 func (p *proof) distinct(ref schema.TypeRef, live value.Value) bool {
 	if !p.tellsApart(ref) || live.IsNull() {
 		return true
@@ -292,7 +295,7 @@ func (p *proof) distinct(ref schema.TypeRef, live value.Value) bool {
 	return false
 }
 
-// size is how many fields or elements a set has.
+// size returns the number of fields or elements in a set.
 func size(set *fieldpath.Set) int {
 	n := set.Members.Size()
 	set.Children.Iterate(func(element fieldpath.PathElement) {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// User returns the name of the user that the requests are made as; empty if it is not known. It is known of a user that
-// is impersonated, and of a service account.
+// User returns the name of the user that makes the requests, or "" if it is unknown. It is known for an
+// impersonated user and for a service account.
 func (c *Client) User() string { return c.user }
 
 func userOf(config *rest.Config) string {
@@ -26,7 +26,7 @@ func userOf(config *rest.Config) string {
 	return subjectOf(token)
 }
 
-// subjectOf reads who a token is of. Nobody has to verify it: it is this process' own.
+// subjectOf returns the subject of a token. It does not verify the token, which is this process's own.
 func subjectOf(token string) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Volume reads a PersistentVolume; nil if there is none.
+// Volume reads a PersistentVolume, or returns nil if it does not exist.
 func (c *Client) Volume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
 	volume, err := c.typed.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// watched are the kinds whose changes wake a waiting pass, and whether they carry labels.
+// watched returns the kinds that wake a waiting pass when they change, and whether they carry labels.
 func watched() map[schema.GroupVersionResource]bool {
 	return map[schema.GroupVersionResource]bool{
 		corev1.SchemeGroupVersion.WithResource("pods"):                   true,
@@ -26,14 +26,14 @@ func watched() map[schema.GroupVersionResource]bool {
 	}
 }
 
-// Watch calls changed with each object of Quorate's that changes in a namespace, or in any if it has no
-// name; without its labels if it is an EtcdCluster, which is its own cluster. It calls with nil where
-// changes may have been missed, as between two watches. What it tells is no more than that: what changed is
-// read again. Of an EtcdCluster of which nothing but the status has changed it may tell nothing: it is mostly
-// Quorate that writes that. It ends with ctx.
+// Watch calls changed with each of Quorate's objects that changes in a namespace, or in any if namespace is
+// empty. An EtcdCluster, which is its own cluster, is passed without its labels. Watch passes nil if it may
+// have missed changes, as between two watches. The call is only a hint: changed objects must be read again.
+// Changes of only the status of an EtcdCluster may be omitted, because most of them are Quorate's own. Watch
+// ends with ctx.
 //
-// It returns once it knows where each watch is to begin, or that this cannot be known: from then on, nothing
-// that changes is missed, however long the API server or what is between takes to answer a watch.
+// It returns once it knows where each watch starts, or that this cannot be known. From then on it misses no
+// change, however long the API server or a proxy takes to respond to a watch.
 func (c *Client) Watch(ctx context.Context, namespace, selector string, changed func(object metav1.Object)) {
 	var placed []chan struct{}
 	for resource, selected := range watched() {
@@ -59,12 +59,12 @@ func (c *Client) Watch(ctx context.Context, namespace, selector string, changed 
 	}
 }
 
-// watchPause is the pause before a watch is taken up again. It doubles, up to longestWatchPause, as long as watches
-// end sooner than that, as where no right to watch is given.
+// watchPause is the pause before a watch is restarted. It doubles, up to longestWatchPause, as long as watches
+// end sooner than that, for example because the right to watch is missing.
 const watchPause, longestWatchPause = time.Second, time.Minute
 
-// watch tells of changes of one resource until ctx is done, and takes a watch up again that broke off. It
-// closes placed once it knows where to begin, or that this cannot be known.
+// watch reports changes of one resource until ctx is done, and restarts a watch that ended. It closes placed
+// once it knows where to start, or that this cannot be known.
 func (c *Client) watch(
 	ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
 	changed func(metav1.Object), placed chan struct{},
@@ -93,7 +93,8 @@ func (c *Client) watch(
 	}
 }
 
-// pausesAfter are the pause after a watch that lasted so long, where that was to be the next one, and the next one.
+// pausesAfter returns the pause after a watch, given its duration and the planned pause, and the next planned
+// pause.
 func pausesAfter(lasted, pause time.Duration) (now, next time.Duration) {
 	if lasted >= pause {
 		pause = watchPause
@@ -101,7 +102,7 @@ func pausesAfter(lasted, pause time.Duration) (now, next time.Duration) {
 	return pause, min(2*pause, longestWatchPause)
 }
 
-// now is the version of the resource from which a watch sees all that changes, and nothing that is there.
+// now returns the resource version from which a watch sees all changes, and no existing objects.
 func (c *Client) now(
 	ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
 ) (string, error) {
@@ -113,10 +114,11 @@ func (c *Client) now(
 	return list.ResourceVersion, nil
 }
 
-// seen are the objects that a watch has told of: of each a digest of its metadata, less what a new status changes.
+// seen maps each object reported by a watch to a digest of its metadata, without the fields that a new status
+// changes.
 type seen map[types.UID][sha256.Size]byte
 
-// isNews reports whether an event tells of more than a new status, or may do so.
+// isNews reports whether an event may contain more than a new status.
 func (s seen) isNews(event watch.EventType, object metav1.Object) bool {
 	if event == watch.Deleted {
 		delete(s, object.GetUID())
@@ -136,13 +138,13 @@ func (s seen) isNews(event watch.EventType, object metav1.Object) bool {
 	return !there || before != now
 }
 
-// follow tells of what changes from a version on until ctx is done, or that cannot be told any more. The API server
-// ends each watch after a while, and what is between may do so sooner: the next one begins where the last one ended.
+// follow reports changes from a version on until ctx is done or changes are lost. The API server ends each
+// watch after a while, and a proxy may end it sooner. The next watch starts where the last one ended.
 func (c *Client) follow(
 	ctx context.Context, resource schema.GroupVersionResource, namespace, from string, opts metav1.ListOptions,
 	changed func(metav1.Object),
 ) error {
-	opts.AllowWatchBookmarks = true // else where it ended may be too long ago where little changes
+	opts.AllowWatchBookmarks = true // otherwise that version may be too old if there are few changes
 	for opts.ResourceVersion = from; ; {
 		began := time.Now()
 		reached, err := c.forward(ctx, resource, namespace, opts, changed)
@@ -153,8 +155,8 @@ func (c *Client) follow(
 	}
 }
 
-// forward watches, and tells of what changes until ctx is done or the watch breaks off. It returns the version from
-// which another watch sees what this one has not; empty if there is none.
+// forward watches and reports changes until ctx is done or the watch ends. It returns the version at which
+// another watch can continue, or "" if there is none.
 func (c *Client) forward(
 	ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
 	changed func(metav1.Object),

@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// A server, or a proxy before it, that does not answer a watch before there is something to tell holds up
-// nobody: what changes is told from where the watch begins.
+// TestWatchWithoutAnswer: a server or proxy that does not respond to a watch before there is a change delays
+// nothing. Changes are reported from the start of the watch.
 func TestWatchWithoutAnswer(t *testing.T) {
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -50,8 +50,8 @@ func TestWatchWithoutAnswer(t *testing.T) {
 	}
 }
 
-// Of an EtcdCluster a watch tells what is new, but for the status, which Quorate writes itself; of all else it tells
-// everything.
+// TestWatchTellsNoStatus: a watch reports changes of an EtcdCluster except those of the status, which Quorate
+// writes itself. For other kinds, it reports everything.
 func TestWatchTellsNoStatus(t *testing.T) {
 	const one = `{"type": %q, "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
 		"metadata": {"namespace": "ns", "name": %q, "uid": "u", "resourceVersion": "%d", "generation": %d, "annotations": {"a": %q},
@@ -108,7 +108,7 @@ func TestWatchTellsNoStatus(t *testing.T) {
 	}
 }
 
-// A run that is told to stop just before it begins to watch stops: it waits for no watch.
+// TestWatchOnceStopped: a run that is stopped just before it starts to watch does not wait for a watch.
 func TestWatchOnceStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := kube.New(&rest.Config{Host: "https://192.0.2.1", Transport: refusing{}})
@@ -121,7 +121,7 @@ func TestWatchOnceStopped(t *testing.T) {
 	})
 }
 
-// refusing is an API server that lists nothing, and refuses watches.
+// refusing is an API server that returns empty lists and rejects watches.
 type refusing struct{}
 
 func (refusing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -133,8 +133,8 @@ func (refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// Where one namespace may be listed and not watched, as whoever gives the rights there can have it, that does not have
-// everything looked at each second.
+// TestRefusedWatch: a namespace that may be listed but not watched, which is a possible set of rights, does not
+// cause everything to be observed every second.
 func TestRefusedWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := kube.New(&rest.Config{Host: "https://192.0.2.1", Transport: refusing{}})
@@ -153,11 +153,11 @@ func TestRefusedWatch(t *testing.T) {
 	})
 }
 
-// ending is an API server that ends each watch after a minute, having told of one object and how far it has come since,
-// and refuses one from before a version.
+// ending is an API server that ends each watch after a minute, in which it reports one object and a bookmark,
+// and rejects watches from versions older than oldest.
 type ending struct {
 	oldest string
-	from   chan string // of the watches of pods
+	from   chan string // versions from which pods are watched
 }
 
 func (e ending) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -190,8 +190,8 @@ func (e ending) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// The API server ends each watch after a while. The next one goes on where it ended, and nothing counts as missed; where
-// that is too long ago, changes may have been missed.
+// TestWatchGoesOn: the API server ends each watch after a while. The next one continues there, and no change
+// counts as missed. If that version is too old, changes may have been missed.
 func TestWatchGoesOn(t *testing.T) {
 	for oldest, missing := range map[string]bool{"10": false, "50": true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestWatchGoesOn(t *testing.T) {
 			})
 			<-ctx.Done()
 			synctest.Wait()
-			time.Sleep(2 * time.Minute) // until all answers have ended
+			time.Sleep(2 * time.Minute) // until all responses have ended
 			if got := missed.Load() > 0; got != missing {
 				t.Errorf("from %s on: changes may have been missed %d times within ten minutes", oldest, missed.Load())
 			}
