@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Answering says how to reach an API server whose every answer is the handler's. It ends with the
-// test.
+// Answering returns the configuration for an API server that responds to every request with the handler. The
+// server stops at the end of the test.
 func Answering(t testing.TB, answer http.HandlerFunc) *rest.Config {
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)

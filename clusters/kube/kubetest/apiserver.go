@@ -1,5 +1,5 @@
-// Package kubetest starts a real API server for tests: kube-apiserver and an etcd, and nothing
-// else. Nobody makes pods, and nobody collects what has lost its owner.
+// Package kubetest starts a real API server for tests: only kube-apiserver and an etcd. There are no
+// controllers, so no pods are created, and no dependents are garbage-collected.
 package kubetest
 
 import (
@@ -24,13 +24,13 @@ import (
 	"quorate.dev/quorate/clusters/child/childtest"
 )
 
-// Server is an API server, and who may do everything there.
+// Server is an API server with administrator access.
 type Server struct {
 	Config *rest.Config
 	Client kubernetes.Interface
-	// Objects are those of any kind.
+	// Objects is a client for objects of any kind.
 	Objects dynamic.Interface
-	// Etcd that it keeps its data in.
+	// Etcd stores the API server's data.
 	Etcd *Etcd
 
 	program string
@@ -39,9 +39,9 @@ type Server struct {
 	process *process
 }
 
-// Start starts an API server and its etcd, and returns once it is ready. QUORATE_KUBE_APISERVER
-// names the program, and QUORATE_ETCD_DIR a directory with etcd-VERSION/etcd in it; the test is
-// skipped without. Both end with the test.
+// Start starts an API server and its etcd, and returns once it is ready. QUORATE_KUBE_APISERVER names the
+// program, and QUORATE_ETCD_DIR a directory with etcd-VERSION/etcd. Without them, the test is skipped. Both
+// processes end with the test.
 func Start(t *testing.T) *Server {
 	t.Helper()
 	program, etcds := os.Getenv("QUORATE_KUBE_APISERVER"), os.Getenv("QUORATE_ETCD_DIR")
@@ -70,16 +70,16 @@ func Start(t *testing.T) *Server {
 	return s
 }
 
-// Run starts the API server, again once it was killed, and returns once it is ready.
+// Run starts the API server, for the first time or after a kill, and returns once it is ready.
 func (s *Server) Run(t *testing.T) {
 	t.Helper()
 	command := exec.Command(s.program, s.args...)
-	command.Args[0] = "kube-apiserver" // several programs in one file go by their names
+	command.Args[0] = "kube-apiserver" // one file contains several programs, selected by name
 	s.process = run(t, s.log, command)
 	s.awaitReady(t)
 }
 
-// Kill ends the API server at once: asked to end, it takes half a minute to let go of watches.
+// Kill kills the API server. A regular shutdown takes half a minute to end watches.
 func (s *Server) Kill() { s.process.kill() }
 
 func connect(t *testing.T, address string) *Server {

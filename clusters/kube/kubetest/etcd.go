@@ -9,9 +9,9 @@ import (
 	"quorate.dev/quorate/clusters/child/childtest"
 )
 
-// Etcd is the etcd of an API server: one member, called default.
+// Etcd is the etcd of an API server: one member, named default.
 type Etcd struct {
-	// URL for clients, and the one for members.
+	// URL is for clients, and PeerURL for members.
 	URL, PeerURL string
 
 	program, log string
@@ -33,7 +33,7 @@ func startEtcd(t *testing.T, etcds, dir string) *Etcd {
 	return e
 }
 
-// Run starts etcd, again once it was stopped, at the same address. The flags say on which data.
+// Run starts etcd, for the first time or after a stop, at the same address. The flags specify the data.
 func (e *Etcd) Run(t *testing.T, flags ...string) {
 	t.Helper()
 	e.process = run(t, e.log, exec.Command(e.program, append([]string{
@@ -42,7 +42,7 @@ func (e *Etcd) Run(t *testing.T, flags ...string) {
 	}, flags...)...))
 }
 
-// Stop ends etcd, and returns once it has ended.
+// Stop stops etcd and waits until it has ended.
 func (e *Etcd) Stop(t *testing.T) {
 	t.Helper()
 	e.process.stop(t)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Informer is a shared informer of client-go on the ConfigMaps of a namespace, with a handler that
-// keeps books of its own.
+// Informer is a client-go shared informer on the ConfigMaps of a namespace, with a handler that keeps its own
+// record.
 type Informer struct {
 	informer cache.SharedIndexInformer
 	mu       sync.Mutex
@@ -21,7 +21,7 @@ type Informer struct {
 	wrong    []string
 }
 
-// Inform starts an informer, and returns once it has listed. It ends with the test.
+// Inform starts an informer and returns once it has listed. It ends with the test.
 func (s *Server) Inform(t *testing.T, namespace string) *Informer {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(s.Client, 0, informers.WithNamespace(namespace))
@@ -48,7 +48,7 @@ func (s *Server) Inform(t *testing.T, namespace string) *Informer {
 	return i
 }
 
-// tell enters an event: what was, and what is now; nil for nothing.
+// tell records an event with the old and the new object, either of which may be nil.
 func (i *Informer) tell(before, now any) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -68,8 +68,8 @@ func (i *Informer) tell(before, now any) {
 	i.told[is.Name] = is
 }
 
-// same says whether an event follows from what was told before. What a deletion says was there has
-// the resourceVersion of the deletion.
+// same reports whether an event is consistent with the previous ones. The object in a deletion event has the
+// resourceVersion of the deletion.
 func same(told, was *corev1.ConfigMap, deleted bool) bool {
 	if deleted && told != nil && was != nil {
 		was = was.DeepCopy()
@@ -78,14 +78,14 @@ func same(told, was *corev1.ConfigMap, deleted bool) bool {
 	return apiequality.Semantic.DeepEqual(told, was)
 }
 
-// Told is what its handler was told, by names, and the events that do not follow from those before.
+// Told returns the handler's record by name, and the inconsistent events.
 func (i *Informer) Told() (told map[string]*corev1.ConfigMap, wrong []string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return maps.Clone(i.told), append([]string(nil), i.wrong...)
 }
 
-// Store is what the informer has, by names.
+// Store returns the informer's objects by name.
 func (i *Informer) Store() map[string]*corev1.ConfigMap {
 	found := map[string]*corev1.ConfigMap{}
 	for _, object := range i.informer.GetStore().List() {

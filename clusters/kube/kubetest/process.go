@@ -9,13 +9,13 @@ import (
 	"quorate.dev/quorate/clusters/child"
 )
 
-// process is a program that runs.
+// process is a running program.
 type process struct {
 	command *exec.Cmd
 	exited  chan struct{}
 }
 
-// run starts a program, which ends with the test at the latest, and adds what it says to a file.
+// run starts a program and appends its output to a file. The program ends with the test at the latest.
 func run(t *testing.T, logFile string, command *exec.Cmd) *process {
 	t.Helper()
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -34,7 +34,7 @@ func run(t *testing.T, logFile string, command *exec.Cmd) *process {
 	return p
 }
 
-// stop asks the program to end, as whoever operates it does, and returns once it has ended.
+// stop interrupts the program, as an operator would, and waits until it has ended.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	if err := p.command.Process.Signal(os.Interrupt); err != nil {
@@ -47,7 +47,7 @@ func (p *process) stop(t *testing.T) {
 	}
 }
 
-// kill ends the program at once, and returns once it has ended.
+// kill kills the program and waits until it has ended.
 func (p *process) kill() {
 	_ = p.command.Process.Kill()
 	<-p.exited
