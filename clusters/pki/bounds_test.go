@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/pki"
 )
 
-// TestLongPEM: a Secret holds up to a mebibyte, and reading that much as certificates, or as one
-// key, takes a processor minutes.
+// TestLongPEM: a Secret holds up to a mebibyte, and parsing that much as certificates, or as one key, takes
+// minutes.
 func TestLongPEM(t *testing.T) {
 	const block = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"
 	start := time.Now()
@@ -22,7 +22,7 @@ func TestLongPEM(t *testing.T) {
 	t.Logf("took %s", time.Since(start))
 }
 
-// TestLongKey: an RSA key of 32 KiB that leaves out what can be computed takes a processor most of a minute.
+// TestLongKey: parsing an RSA key of 32 KiB without the values that can be computed takes most of a minute.
 func TestLongKey(t *testing.T) {
 	ca, err := pki.NewCA("a", "ns", time.Now())
 	if err != nil {

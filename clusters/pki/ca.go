@@ -12,25 +12,24 @@ import (
 )
 
 const (
-	// caLifetime: replacing a CA restarts every member, so it is rare.
+	// caLifetime is long because replacing a CA restarts every member.
 	caLifetime = 10 * 365 * 24 * time.Hour
-	// leafLifetime: etcd reads leaves again on each connection, so they can be short.
+	// leafLifetime can be short because etcd reads leaf certificates again on each connection.
 	leafLifetime = 365 * 24 * time.Hour
-	// clockSkew by which certificates are valid before they are made, for machines whose clocks are
-	// behind.
+	// clockSkew is how long before their creation certificates are valid, for machines with slow clocks.
 	clockSkew = time.Hour
 )
 
-// CA is the CA of one cluster. One cluster never shares it with another: whoever holds
-// a certificate of it is trusted by every member.
+// CA is the CA of one cluster. It is never shared between clusters, because every member trusts anyone with a
+// certificate from it.
 type CA struct {
 	pair        Pair
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-// NewCA makes a CA for the cluster of that name and namespace. Its subject and its key ID are its
-// own, so that during a rotation the old and the new one are told apart (etcd issue 11555).
+// NewCA creates a CA for the cluster with that name and namespace. Its subject and its key ID are unique, so
+// that the old and the new CA can be distinguished during a rotation (etcd issue 11555).
 func NewCA(name, namespace string, now time.Time) (*CA, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -58,7 +57,7 @@ func NewCA(name, namespace string, now time.Time) (*CA, error) {
 	return ReadCA(pair, now)
 }
 
-// ReadCA returns the CA that was stored as p. The error says why it is of no use.
+// ReadCA returns the CA that was stored as p, or an error that says why it cannot be used.
 func ReadCA(p Pair, now time.Time) (*CA, error) {
 	certificate, key, err := p.parse()
 	if err != nil {
@@ -80,13 +79,13 @@ func ReadCA(p Pair, now time.Time) (*CA, error) {
 	return &CA{pair: p, certificate: certificate, key: key}, nil
 }
 
-// Pair returns the CA as it is stored.
+// Pair returns the CA in its stored form.
 func (a *CA) Pair() Pair { return a.pair }
 
 // String returns the subject.
 func (a *CA) String() string { return a.certificate.Subject.String() }
 
-// Issue makes a leaf with a key of its own.
+// Issue issues a leaf certificate with its own key.
 func (a *CA) Issue(l Leaf, now time.Time) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -114,7 +113,7 @@ func sign(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) 
 	return Pair{Certificate: encodeCertificate(der), Key: encoded}, nil
 }
 
-// keyID is the leftmost 160 bits of the SHA-256 of the public key (RFC 7093, method 1).
+// keyID returns the leftmost 160 bits of the SHA-256 of the public key (RFC 7093, method 1).
 func keyID(key *ecdsa.PublicKey) ([]byte, error) {
 	encoded, err := key.Bytes()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// checkContent says what the certificate of a leaf lacks.
+// checkContent returns an error that lists what a leaf's certificate lacks.
 func checkContent(certificate *x509.Certificate, l Leaf) error {
 	var lacks []string
 	if certificate.Subject.CommonName != l.CommonName {
@@ -36,9 +36,9 @@ func checkContent(certificate *x509.Certificate, l Leaf) error {
 	return nil
 }
 
-// checkExcess says what the certificate of a leaf is good for beyond that. Each name, usage and
-// year more is one that who gets hold of the key has, too. And etcd looks the names of a peer's
-// client certificate up in DNS, while it takes one without names as it is.
+// checkExcess returns an error if a leaf's certificate is valid for more than required. Any additional name,
+// usage or year also benefits someone who steals the key. Moreover, etcd looks up the names in a peer's client
+// certificate in DNS, but accepts a certificate without names.
 func checkExcess(certificate *x509.Certificate, l Leaf) error {
 	weak := Weakness(certificate)
 	switch {
@@ -86,8 +86,8 @@ func excess(certificate *x509.Certificate, l Leaf) []string {
 	return extra
 }
 
-// checkLimits says what keeps a CA from issuing what a cluster needs. What it issued all the same
-// would be refused by all who verify it.
+// checkLimits returns an error if a CA may not issue what a cluster needs. Verifiers would reject such
+// certificates.
 func checkLimits(c *x509.Certificate) error {
 	if c.KeyUsage != 0 && c.KeyUsage&x509.KeyUsageCertSign == 0 {
 		return fmt.Errorf("its key may not sign certificates")
@@ -107,10 +107,10 @@ func checkLimits(c *x509.Certificate) error {
 	return nil
 }
 
-// enoughBits is the size of the smallest curve that crypto/tls takes.
+// enoughBits is the size of the smallest curve that crypto/tls accepts.
 const enoughBits = 256
 
-// Weakness says what makes the key of a certificate too weak; empty if it is not.
+// Weakness returns why the key of a certificate is too weak, or "".
 func Weakness(certificate *x509.Certificate) string {
 	key, ok := certificate.PublicKey.(*ecdsa.PublicKey)
 	if !ok || key.Params().BitSize >= enoughBits {

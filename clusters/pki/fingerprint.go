@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Fingerprint is the SHA-256 fingerprint of a certificate in PEM, as "openssl x509 -noout
-// -fingerprint -sha256" prints it; empty if there is not exactly one.
+// Fingerprint returns the SHA-256 fingerprint of a PEM certificate, as "openssl x509 -noout -fingerprint
+// -sha256" prints it, or "" if there is not exactly one certificate.
 func Fingerprint(certificate []byte) string {
 	if list := Fingerprints(certificate); len(list) == 1 {
 		return list[0]
@@ -15,7 +15,7 @@ func Fingerprint(certificate []byte) string {
 	return ""
 }
 
-// Fingerprints are those of all certificates in PEM; none if they cannot be read.
+// Fingerprints returns the fingerprints of all PEM certificates, or none if they cannot be parsed.
 func Fingerprints(certificates []byte) []string {
 	list, err := ParseCertificates(certificates)
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Leaf is what a certificate says: whose it is, and what it is good for.
+// Leaf describes the content of a leaf certificate: its subject and its uses.
 type Leaf struct {
 	CommonName string
-	// DNSNames and IPAddresses, and no others; both may be empty.
+	// DNSNames and IPAddresses are the only names. Both may be empty.
 	DNSNames    []string
 	IPAddresses []net.IP
 	Usages      []x509.ExtKeyUsage
 }
 
-// leafKeyUsage: the handshakes of TLS take signatures, with keys on elliptic curves nothing else.
+// leafKeyUsage: TLS handshakes with elliptic-curve keys require only signatures.
 const leafKeyUsage = x509.KeyUsageDigitalSignature
 
 func (l Leaf) template() *x509.Certificate {
@@ -32,8 +32,9 @@ func (l Leaf) template() *x509.Certificate {
 	}
 }
 
-// Check returns nil if p can be used as the leaf l, and as nothing else, by those who trust the CA, and will be for
-// more than a third of its lifetime, or as long as the CA. The error says why it is to be reissued.
+// Check returns nil if everyone who trusts the CA accepts p as the leaf l, and as nothing else, and if more
+// than a third of its lifetime is left, or it lasts as long as the CA. Otherwise the error is why it must be
+// reissued.
 func (a *CA) Check(p Pair, l Leaf, now time.Time) error {
 	certificate, _, err := p.parse()
 	if err != nil {
@@ -53,8 +54,8 @@ func (a *CA) Check(p Pair, l Leaf, now time.Time) error {
 	)
 }
 
-// checkLifetime: what ends with its issuer is not reissued before that, since the next one would
-// not be good for longer.
+// checkLifetime checks the remaining lifetime. A certificate that expires with its issuer is not reissued
+// early, because the next one would not be valid for longer.
 func checkLifetime(certificate, issuer *x509.Certificate, now time.Time) error {
 	lifetime := certificate.NotAfter.Sub(certificate.NotBefore)
 	left := certificate.NotAfter.Sub(now)

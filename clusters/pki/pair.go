@@ -7,13 +7,13 @@ import (
 	"io"
 )
 
-// PrivateKey is a private key, PEM of PKCS #8. It does not show itself: every verb of fmt, slog and
-// encoding/json print a placeholder.
+// PrivateKey is a private key in PEM (PKCS #8). It is never printed: fmt, slog and encoding/json print a
+// placeholder.
 type PrivateKey []byte
 
 const redacted = "[private key]"
 
-// Format prints the placeholder, whatever the verb.
+// Format prints the placeholder for every verb.
 func (k PrivateKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
 // MarshalText returns the placeholder.
@@ -21,12 +21,12 @@ func (k PrivateKey) MarshalText() ([]byte, error) { return []byte(redacted), nil
 
 // Pair is a certificate and its key.
 type Pair struct {
-	// Certificate is PEM.
+	// Certificate is in PEM.
 	Certificate []byte
 	Key         PrivateKey
 }
 
-// IsZero reports whether there is neither certificate nor key.
+// IsZero reports whether both certificate and key are missing.
 func (p Pair) IsZero() bool { return len(p.Certificate) == 0 && len(p.Key) == 0 }
 
 // parse decodes both halves and checks that they belong together.

@@ -13,19 +13,19 @@ const (
 	blockKey         = "PRIVATE KEY"
 )
 
-// MaxPEM is how long a text in PEM may be, in bytes, that is read. A Secret may hold a mebibyte,
-// which takes minutes to make sense of; certificates and keys take some thousand bytes.
+// MaxPEM is the maximum length of PEM text in bytes. A Secret may hold a mebibyte, which would take minutes to
+// parse. Certificates and keys take a few thousand bytes.
 const MaxPEM = 64 << 10
 
-// MaxKey is how long a private key that others have made may be, in bytes: that of an RSA key of 8192 bits. To read a
-// longer one can take minutes.
+// MaxKey is the maximum length of a private key from another source, in bytes: that of an RSA key of 8192 bits.
+// Parsing a longer one can take minutes.
 const MaxKey = 8 << 10
 
-// maxKey is how long a private key may be, in bytes. One that Quorate makes takes some hundred. An RSA key of 32 KiB
-// takes most of a minute to be read, and one of MaxPEM eight times as long.
+// maxKey is the maximum length of a private key, in bytes. Quorate's own keys take a few hundred bytes. Parsing
+// an RSA key of 32 KiB takes most of a minute, and one of MaxPEM eight times as long.
 const maxKey = 2 << 10
 
-// CheckLength returns an error if a text is too long to be read.
+// CheckLength returns an error if a text is too long to be parsed.
 func CheckLength(text []byte) error {
 	if len(text) > MaxPEM {
 		return fmt.Errorf("it is longer than %d KiB, which no certificate or key is that Quorate makes", MaxPEM>>10)
@@ -33,8 +33,8 @@ func CheckLength(text []byte) error {
 	return nil
 }
 
-// ParseCertificates reads one or more PEM certificates and nothing else. crypto/x509 skips what it
-// does not understand, while etcd refuses to start on it: so nothing is skipped here.
+// ParseCertificates parses one or more PEM certificates and nothing else. crypto/x509 skips unknown content,
+// but etcd refuses to start with it, so nothing is skipped here.
 func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 	blocks, err := parseBlocks(text, blockCertificate)
 	if err != nil {
@@ -73,8 +73,8 @@ func parseKey(text PrivateKey) (*ecdsa.PrivateKey, error) {
 	return ec, nil
 }
 
-// parseBlocks returns the contents of one or more PEM blocks of that type, with nothing but white
-// space around them.
+// parseBlocks returns the contents of one or more PEM blocks of that type, which may be surrounded only by
+// white space.
 func parseBlocks(text []byte, blockType string) ([][]byte, error) {
 	if err := CheckLength(text); err != nil {
 		return nil, err

@@ -107,7 +107,7 @@ func TestReadCA(t *testing.T) {
 	}
 }
 
-// Two CAs of one cluster are told apart during a rotation.
+// TestCAsAreDistinct: two CAs of one cluster can be distinguished during a rotation.
 func TestCAsAreDistinct(t *testing.T) {
 	a, b := ca(t), ca(t)
 	if a.String() == b.String() {
@@ -135,8 +135,8 @@ func TestLeafDoesNotOutliveItsCA(t *testing.T) {
 	}
 }
 
-// What ends with its CA is not issued over and over again as the end comes nearer: it would never
-// be good for longer.
+// TestLeafThatEndsWithItsCAIsKept: a certificate that expires with its CA is not reissued repeatedly as the end
+// approaches, because it would not be valid for longer.
 func TestLeafThatEndsWithItsCAIsKept(t *testing.T) {
 	a := ca(t)
 	end := a.certificate.NotAfter
@@ -193,7 +193,7 @@ func TestParseCertificatesIsStrict(t *testing.T) {
 	}
 }
 
-// A key does not show itself, whatever prints it.
+// TestKeysAreNotPrinted: a key is never printed in clear text.
 func TestKeysAreNotPrinted(t *testing.T) {
 	p := issue(t, ca(t), first)
 	secret := strings.Split(string(p.Key), "\n")[1]

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// forge has a CA sign a certificate that is as a leaf's but for one thing.
+// forge makes a CA sign a certificate that differs from a leaf's in one point.
 func forge(t *testing.T, a *CA, l Leaf, curve elliptic.Curve, change func(*x509.Certificate)) Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)
@@ -30,8 +30,8 @@ func forge(t *testing.T, a *CA, l Leaf, curve elliptic.Curve, change func(*x509.
 	return pair
 }
 
-// A certificate that says more than it has to is reissued: the CA may have signed it, and Quorate
-// has not.
+// TestCheckSaysWhatIsTooMuch: a certificate with more content than required is reissued: the CA may have signed
+// it, but Quorate has not.
 func TestCheckSaysWhatIsTooMuch(t *testing.T) {
 	a := ca(t)
 	for _, test := range []struct {
@@ -63,7 +63,7 @@ func TestCheckSaysWhatIsTooMuch(t *testing.T) {
 	}
 }
 
-// caWith is a CA that is as Quorate makes them but for one thing.
+// caWith returns a CA that differs from Quorate's own in one point.
 func caWith(t *testing.T, curve elliptic.Curve, change func(*x509.Certificate)) Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)
@@ -80,8 +80,8 @@ func caWith(t *testing.T, curve elliptic.Curve, change func(*x509.Certificate)) 
 	return pair
 }
 
-// What is issued from a CA that is limited would be believed by nobody, and be issued again by
-// every pass.
+// TestLimitedCAIsOfNoUse: certificates issued from a restricted CA would be rejected by all verifiers, and
+// reissued by every pass.
 func TestLimitedCAIsOfNoUse(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -104,7 +104,7 @@ func TestLimitedCAIsOfNoUse(t *testing.T) {
 	}
 }
 
-// A weak CA goes on working, and only a person can have another one made: so it is told of, and
+// TestWeakness: a weak CA keeps working, and replacing it requires manual action. So it is reported and still
 // used.
 func TestWeakness(t *testing.T) {
 	weak := caWith(t, elliptic.P224(), func(*x509.Certificate) {})
@@ -117,8 +117,7 @@ func TestWeakness(t *testing.T) {
 	}
 }
 
-// TestIssuedIsBelieved: what is issued passes the checks of crypto/tls, for every use that it
-// names.
+// TestIssuedIsBelieved: issued certificates pass the checks of crypto/tls for every usage that they name.
 func TestIssuedIsBelieved(t *testing.T) {
 	a := ca(t)
 	list, err := ParseCertificates(issue(t, a, first).Certificate)
