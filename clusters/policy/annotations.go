@@ -32,8 +32,8 @@ func weakens(key, value string) bool {
 	return known && !(profile && confined)
 }
 
-// annotations refuses annotations that no pattern allows. An annotation that weakens the pod needs a pattern that names
-// it: neither ** nor an unlimited policy allows it.
+// annotations refuses annotations that no pattern allows. An annotation that weakens the pod requires a pattern
+// that names it: neither ** nor an unlimited policy allows it.
 func (r *refusals) annotations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	for _, key := range slices.Sorted(maps.Keys(spec.Pod.Annotations)) {
 		value := string(spec.Pod.Annotations[key])

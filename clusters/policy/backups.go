@@ -13,7 +13,7 @@ import (
 
 var keysOfKMS = regexp.MustCompile(`^[A-Za-z0-9:/_*-]+$`)
 
-// checkBackup checks a pattern of a kind that is about backups.
+// checkBackup checks a pattern of a kind for backups.
 func (k Kind) checkBackup(pattern string) error {
 	switch k { //nolint:exhaustive // Check has the others
 	case ServiceAccounts:
@@ -37,8 +37,8 @@ func (k Kind) checkBackup(pattern string) error {
 	return nil
 }
 
-// serviceAccounts refuses accounts that are not allowed, and pods that would use the credentials of their node. All
-// other pods of the node may have these, and what they may do has nothing to do with the source.
+// serviceAccounts refuses accounts that are not allowed, and pods that would use the credentials of their node.
+// All pods of a node may share these, and their rights are unrelated to the source.
 func (r *refusals) serviceAccounts(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	a := p.ServiceAccounts
 	eachDestination(spec, func(path string, to v1alpha1.BackupDestination) {
@@ -65,7 +65,7 @@ func AccountFields(spec v1alpha1.EtcdClusterSpec, name string) (paths []string) 
 	return paths
 }
 
-// usesNode reports whether nothing says which credentials to use: libraries then ask the metadata service of the node.
+// usesNode reports whether no credentials are specified: client libraries then ask the node's metadata service.
 func usesNode(to v1alpha1.BackupDestination) bool {
 	return to.SecretName == "" && to.ServiceAccountName == "" && (to.S3 != nil || to.GCS != nil || to.Azure != nil)
 }
@@ -81,7 +81,8 @@ func (r *refusals) kmsKeys(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	})
 }
 
-// lockTimes refuses to lock backups for longer than allowed: nobody can delete them for that time, whatever they cost.
+// lockTimes refuses to lock backups for longer than allowed: they cannot be deleted during that time,
+// regardless of their cost.
 func (r *refusals) lockTimes(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	eachDestination(spec, func(path string, to v1alpha1.BackupDestination) {
 		if to.S3 == nil || to.S3.LockFor == "" {

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// everywhere is a spec that names one store in each place where one can be named.
+// everywhere returns a spec that names the store in each possible place.
 func everywhere(to v1alpha1.BackupDestination) v1alpha1.EtcdClusterSpec {
 	return v1alpha1.EtcdClusterSpec{
 		Backup: &v1alpha1.BackupSpec{To: to}, Restore: &v1alpha1.RestoreSpec{From: to},
@@ -15,7 +15,7 @@ func everywhere(to v1alpha1.BackupDestination) v1alpha1.EtcdClusterSpec {
 	}
 }
 
-// limitedBackups allows all places, and what the setting says of one kind.
+// limitedBackups allows all destinations, and limits one kind to a setting.
 func limitedBackups(t *testing.T, kind Kind, setting string) Policy {
 	t.Helper()
 	p := limited(t, kind, setting)
@@ -46,7 +46,8 @@ func TestServiceAccounts(t *testing.T) {
 	}
 }
 
-// The credentials of the node are those of all its pods. A bound source uses them only where the run says so.
+// TestNodeCredentials: all pods of a node share its credentials. A bound source may use them only if the run
+// allows it.
 func TestNodeCredentials(t *testing.T) {
 	stores := map[string]v1alpha1.BackupDestination{
 		"s3": {S3: &v1alpha1.S3Destination{}}, "gcs": {GCS: &v1alpha1.GCSDestination{}}, "azure": {Azure: &v1alpha1.AzureDestination{}},
@@ -119,7 +120,8 @@ func TestLimitsOfBackups(t *testing.T) {
 	}
 }
 
-// A bound source may back up once an hour, with credentials of its own, and lock nothing.
+// TestBackupsOfBoundSources: a bound source may back up once an hour, with its own credentials, and may not
+// lock backups.
 func TestBackupsOfBoundSources(t *testing.T) {
 	p := Policy{BackupDestinations: Allowed{Limited: true, Patterns: []string{Everything}}}.Within([]string{"shop"})
 	spec := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: DefaultImage}, Backup: &v1alpha1.BackupSpec{

@@ -10,14 +10,16 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// destination is the pattern LOCATION[@ENDPOINT], or a destination written so. * stands for any
-// characters of a bucket, or of a prefix, slashes among them.
+// destination is the pattern LOCATION[@ENDPOINT], or a destination in that form. * matches any characters of a
+// bucket or a prefix, including slashes.
 type destination struct {
 	scheme, bucket string
-	// prefix in the bucket; the pattern is of all prefixes, and of none, if it has none of its own.
+	// prefix is the prefix in the bucket. A pattern without a prefix matches all destinations, with or without
+	// a prefix.
 	prefix    string
 	hasPrefix bool
-	// endpoint is compared as it is written. Empty, it is the public one of AWS, in its public partition, or Google.
+	// endpoint is compared literally. Empty means the public endpoint of AWS, in its public partition, or of
+	// Google.
 	endpoint string
 }
 
@@ -32,13 +34,13 @@ func destinationPattern(pattern string) destination {
 	return destinationOf(location, endpoint)
 }
 
-// allows reports whether what is asked for is of the pattern.
+// allows reports whether the pattern matches the requested destination.
 func (d destination) allows(asked destination) bool {
 	return d.scheme == asked.scheme && d.endpoint == asked.endpoint && matches(d.bucket, asked.bucket) &&
 		(!d.hasPrefix || asked.hasPrefix && matches(d.prefix, asked.prefix))
 }
 
-// String is the pattern.
+// String returns the pattern.
 func (d destination) String() string {
 	text := d.scheme + "://" + d.bucket
 	if d.hasPrefix {
@@ -50,15 +52,15 @@ func (d destination) String() string {
 	return text
 }
 
-// store is what there can be of one kind of store.
+// store describes the valid destinations of one kind of store.
 type store struct {
 	what string
-	// bucket is what a name may be, and longest how long; in a pattern of it every * may stand for
-	// what is missing.
+	// bucket matches valid names, and longest is their maximum length. bucketPattern matches valid patterns, in
+	// which every * may stand for missing characters.
 	bucket, bucketPattern *regexp.Regexp
 	longest               int
-	// prefixes and endpoints are whether there are any; every destination has an endpoint of its own
-	// if ownEndpoint.
+	// prefixes and endpoints are whether the store has them. If ownEndpoint is set, every destination has its
+	// own endpoint.
 	prefixes, endpoints, ownEndpoint bool
 }
 
@@ -92,7 +94,7 @@ var (
 		`^https?://[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[-A-Za-z0-9._/]*)?$`)
 )
 
-// checkDestination refuses patterns that no destination is of.
+// checkDestination refuses patterns that no destination can match.
 func checkDestination(pattern string) error {
 	d := destinationPattern(pattern)
 	s, known := stores[d.scheme]
@@ -151,7 +153,8 @@ func (s store) checkEndpoint(pattern string, d destination) error {
 	return nil
 }
 
-// endpointOf is where a destination is: of S3, the region may lead elsewhere than to AWS's public partition.
+// endpointOf returns the endpoint of a destination. The region of an S3 destination may be outside AWS's public
+// partition.
 func endpointOf(declared v1alpha1.BackupDestination) string {
 	if declared.S3 == nil || declared.S3.Endpoint != "" {
 		return declared.Endpoint()
@@ -162,14 +165,14 @@ func endpointOf(declared v1alpha1.BackupDestination) string {
 	return ""
 }
 
-// destinations refuses backups to places that are not allowed, and restores from them.
+// destinations refuses backups to destinations that are not allowed, and restores from them.
 func (r *refusals) destinations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	eachDestination(spec, func(path string, to v1alpha1.BackupDestination) {
 		r.destination(p.BackupDestinations, path, to)
 	})
 }
 
-// eachDestination calls check with the path of each store of backups.
+// eachDestination calls check for each backup destination, with its path.
 func eachDestination(spec v1alpha1.EtcdClusterSpec, check func(path string, to v1alpha1.BackupDestination)) {
 	if b := spec.Backup; b != nil {
 		check("spec.backup.to", b.To)
@@ -182,8 +185,8 @@ func eachDestination(spec v1alpha1.EtcdClusterSpec, check func(path string, to v
 	}
 }
 
-// destination refuses to send the data of a cluster where nobody has said that they may go, or to take
-// them from there. Unlike all else, no place is allowed without a setting.
+// destination refuses to send the data of a cluster to a destination that is not allowed, or to read it from
+// there. Unlike all other kinds, nothing is allowed without a setting.
 func (r *refusals) destination(a Allowed, path string, declared v1alpha1.BackupDestination) {
 	asked := destinationOf(declared.Location(), endpointOf(declared))
 	allows := func(pattern string) bool { return destinationPattern(pattern).allows(asked) }

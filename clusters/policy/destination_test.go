@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// to is a destination by its location and endpoint. The account of Azure is acc.
+// to returns a destination from its location and endpoint. The Azure account is acc.
 func to(written string) v1alpha1.BackupDestination {
 	location, endpoint, _ := strings.Cut(written, "@")
 	scheme, rest, _ := strings.Cut(location, "://")
@@ -65,8 +65,8 @@ func TestDestinations(t *testing.T) {
 	}
 }
 
-// Without a setting no destination is allowed, whether a source is bound to namespaces or not; nor is
-// one that no store is named in.
+// TestNoDestinationIsAllowedByDefault: without a setting, no destination is allowed, whether a source is bound
+// to namespaces or not. A destination without a store is never allowed.
 func TestNoDestinationIsAllowedByDefault(t *testing.T) {
 	for _, namespaces := range [][]string{nil, {"dev"}} {
 		spec := backedUp("volume://backups")
@@ -98,7 +98,7 @@ func TestMessagesOfDestinations(t *testing.T) {
 			t.Errorf("got  %q\nwant %q", got, test.want)
 		}
 	}
-	// What a message says would allow it, does.
+	// A pattern suggested in a message allows the destination.
 	const destination = "s3://backups/a/b@http://10.0.0.1:9000/x"
 	_, pattern, _ := strings.Cut(Policy{}.Problems(backedUp(destination))[0], "allowed by ")
 	if got := limited(t, BackupDestinations, pattern).Problems(backedUp(destination)); len(got) > 0 {
@@ -106,7 +106,7 @@ func TestMessagesOfDestinations(t *testing.T) {
 	}
 }
 
-// Patterns that no destination is of are refused.
+// TestPatternsOfDestinations: patterns that no destination can match are refused.
 func TestPatternsOfDestinations(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"backups":                            "want LOCATION",
@@ -155,8 +155,8 @@ func TestPatternsOfDestinations(t *testing.T) {
 	}
 }
 
-// TestPartitions: a bucket's name is one in its partition of AWS, so that who is allowed one of the public partition is
-// not allowed the one of that name which somebody else may have in another.
+// TestPartitions: a bucket name is unique only within its AWS partition. A pattern for a bucket in the public
+// partition does not allow the bucket with that name in another partition, which may have a different owner.
 func TestPartitions(t *testing.T) {
 	in := func(region, endpoint string) v1alpha1.EtcdClusterSpec {
 		spec := backedUp("s3://backups@" + endpoint)
@@ -170,7 +170,7 @@ func TestPartitions(t *testing.T) {
 	}{
 		{"s3://backups", "", "", true},
 		{"s3://backups", "eu-central-1", "", true},
-		{"s3://backups", "us-iso", "", true}, // no region that there is
+		{"s3://backups", "us-iso", "", true}, // not an existing region
 		{"s3://backups", "cn-north-1", "", false},
 		{"s3://backups", "fips-cn-north-1", "", false},
 		{"s3://backups", "us-gov-west-1", "", false},

@@ -28,7 +28,7 @@ func TestEveryFieldHasADecision(t *testing.T) {
 	}
 }
 
-// TestWithinLimitsEveryKind: a kind that is added is limited for bound sources.
+// TestWithinLimitsEveryKind: new kinds are also limited for bound sources.
 func TestWithinLimitsEveryKind(t *testing.T) {
 	bound, kinds := Policy{}.Within([]string{"own"}), 0
 	for _, field := range reflect.ValueOf(bound).Fields() {
@@ -57,8 +57,8 @@ func TestFieldsWithoutADecision(t *testing.T) {
 	}
 }
 
-// TestCheckedFieldsAreChecked: where nothing is allowed, a field that a decision checks is refused although nothing else
-// is set, and a field that may have any value is not.
+// TestCheckedFieldsAreChecked: if nothing is allowed, a checked field is refused even if nothing else is set. A
+// field that may have any value is not refused.
 func TestCheckedFieldsAreChecked(t *testing.T) {
 	p := Policy{}.Within([]string{"own"})
 	p.Images = Allowed{Limited: true}
@@ -83,7 +83,7 @@ func TestCheckedFieldsAreChecked(t *testing.T) {
 	}
 }
 
-// fill gives the field at a path a value, and all that is above it.
+// fill sets the field at a path, and everything above it.
 func fill(v reflect.Value, path string) {
 	step, rest, _ := strings.Cut(path, ".")
 	name, _ := strings.CutSuffix(step, "[]")
@@ -101,7 +101,7 @@ func fill(v reflect.Value, path string) {
 		v.SetMapIndex(reflect.ValueOf("k").Convert(v.Type().Key()), entry)
 	case v.Type() == reflect.TypeFor[resource.Quantity]():
 		v.Set(reflect.ValueOf(resource.MustParse("1")))
-	case path == "" && v.Kind() == reflect.Struct: // of another package: its first field
+	case path == "" && v.Kind() == reflect.Struct: // a struct of another package: its first field
 		fill(v.Field(0), "")
 	case path == "" && v.Kind() == reflect.String:
 		v.SetString("value")

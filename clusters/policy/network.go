@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// labelNamespace is the label in which Kubernetes keeps the name of each namespace.
+// labelNamespace is the label that Kubernetes sets to the name of each namespace.
 const labelNamespace = "kubernetes.io/metadata.name"
 
 // checkPeer checks the pattern of a network peer: a range of addresses, or a label of namespaces.

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestNetworkPeers: a bound source opens its members to its own namespaces and to what a setting names, and to nobody
-// else.
+// TestNetworkPeers: a bound source may open its members only to its own namespaces and to the peers that a
+// setting allows.
 func TestNetworkPeers(t *testing.T) {
 	cidr := func(text string) v1alpha1.NetworkPeer { return v1alpha1.NetworkPeer{CIDR: text} }
 	namespaces := func(labels ...string) v1alpha1.NetworkPeer {
@@ -33,7 +33,7 @@ func TestNetworkPeers(t *testing.T) {
 		{"", cidr("192.0.2.0/24"), "refused"},
 		{name + "monitoring", namespaces(name + "monitoring"), "allowed"},
 		{name + "monitoring", namespaces(name + "bank"), "refused"},
-		{name + "monitoring", namespaces("a=b", name+"monitoring"), "allowed"}, // fewer than all of monitoring
+		{name + "monitoring", namespaces("a=b", name+"monitoring"), "allowed"}, // fewer than all pods of monitoring
 		{"team", namespaces("team=bank"), "allowed"},
 		{"team=shop", cidr("192.0.2.0/24"), "refused"},
 		{"192.0.2.0/24", cidr("192.0.2.0/24"), "allowed"},

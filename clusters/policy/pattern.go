@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Kind is one of the things that a declaration may ask for.
+// Kind is a kind of request in a declaration.
 type Kind string
 
-// The kinds, named as their settings are.
+// The kinds, named like their settings.
 const (
 	Images          Kind = "allow-image-repository"
 	PriorityClasses Kind = "allow-priority-class"
@@ -24,7 +24,7 @@ const (
 	KMSKeys         Kind = "allow-kms-key"
 	LockTimes       Kind = "allow-lock-for"
 	BackupsPerDay   Kind = "allow-backups-per-day"
-	// BackupDestinations are the only kind of which nothing is allowed without a setting.
+	// BackupDestinations is the only kind that allows nothing without a setting.
 	BackupDestinations Kind = "allow-backup-destination"
 )
 
@@ -34,10 +34,10 @@ var Kinds = []Kind{
 	KMSKeys, LockTimes, BackupsPerDay, BackupDestinations,
 }
 
-// Flag is the setting as it is given on a command line.
+// Flag returns the setting as a command-line flag.
 func (k Kind) Flag() string { return "--" + string(k) }
 
-// Check says what is wrong with a pattern of that kind.
+// Check returns why a pattern of that kind is invalid, or nil.
 func (k Kind) Check(pattern string) error {
 	switch {
 	case pattern == "":
@@ -77,7 +77,7 @@ var (
 // entry is the pattern KEY or KEY=VALUE of an entry in a map.
 type entry struct {
 	key, value string
-	// any value is allowed.
+	// any is set if every value is allowed.
 	any bool
 }
 
@@ -98,12 +98,11 @@ func (e entry) check() error {
 	return nil
 }
 
-// longestValue is how long the value of a label, or of a taint, may be.
+// longestValue is the maximum length of the value of a label or a taint.
 const longestValue = 63
 
-// checkLabel checks the pattern of a label or a taint. Unlike that of an annotation, its value
-// cannot be any text: a pattern of which no value is would allow nothing, and say nothing about
-// that.
+// checkLabel checks the pattern of a label or a taint. Unlike the value of an annotation, its value cannot be
+// any text. A pattern that no value can match would silently allow nothing.
 func (e entry) checkLabel() error {
 	if err := e.check(); err != nil {
 		return err
@@ -115,16 +114,16 @@ func (e entry) checkLabel() error {
 		"digit at both ends; * stands for any of these", e.value, longestValue)
 }
 
-// of reports whether the pattern is of an entry with that key and value.
+// of reports whether the pattern matches an entry.
 func (e entry) of(key, value string) bool {
 	return matchesKey(e.key, key) && (e.any || matches(e.value, value))
 }
 
-// anyOf reports whether entries with that key are matched whatever their value is.
+// anyOf reports whether the pattern matches entries with that key regardless of their value.
 func (e entry) anyOf(key string) bool { return e.any && matchesKey(e.key, key) }
 
-// matchesKey compares a key with a pattern. The domain of a key is matched by itself alone: what a
-// name means, its domain says.
+// matchesKey reports whether a pattern matches a key. * never matches parts of a domain, because the domain
+// determines the meaning of a key.
 func matchesKey(pattern, key string) bool {
 	domain, rest := cutDomain(pattern)
 	ofKey, own := cutDomain(key)
@@ -137,7 +136,7 @@ func cutDomain(key string) (domain, name string) {
 	return key[:i+1], key[i+1:]
 }
 
-// matches compares a text with a pattern in which * stands for any characters, or none.
+// matches reports whether a pattern matches a text. * stands for any characters, or none.
 func matches(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -158,19 +157,20 @@ func matches(pattern, text string) bool {
 	return true
 }
 
-// system is how the classes begin that are above everything that is not of the node itself, and ownAccounts how the
-// accounts begin that deploy creates for Quorate.
+// system is the prefix of priority classes above everything except the node's own pods. ownAccounts is the
+// prefix of the accounts that deploy creates for Quorate.
 const (
 	system      = "system-"
 	ownAccounts = "quorate"
 )
 
-// matchesReserved compares a name with a pattern. Names that begin with reserved need a pattern that does, too.
+// matchesReserved compares a name with a pattern. Names with the prefix reserved require a pattern with that
+// prefix.
 func matchesReserved(reserved, pattern, name string) bool {
 	return strings.HasPrefix(pattern, reserved) == strings.HasPrefix(name, reserved) && matches(pattern, name)
 }
 
-// separated says how several patterns are separated, where they seem to be so otherwise.
+// separated explains how to separate several patterns, if another separator seems to be used.
 func separated(pattern string) string {
 	if strings.ContainsAny(pattern, ", ") {
 		return "; several patterns have ; between them"
@@ -178,8 +178,8 @@ func separated(pattern string) string {
 	return ""
 }
 
-// Setting adds what a setting says to what it has said before: patterns with semicolons between
-// them. An empty one allows nothing by itself.
+// Setting adds the patterns of a setting, separated by semicolons, to the existing ones. An empty setting
+// allows nothing by itself.
 func (a Allowed) Setting(kind Kind, value string) (Allowed, error) {
 	patterns := slices.Clone(a.Patterns)
 	if value != "" {

@@ -8,11 +8,11 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// toleration is the pattern KEY, KEY=VALUE, KEY:EFFECT or KEY=VALUE:EFFECT, as taints are written.
+// toleration is the pattern KEY, KEY=VALUE, KEY:EFFECT or KEY=VALUE:EFFECT, in the syntax of taints.
 type toleration struct {
 	entry
 	effect string
-	// every effect is tolerated.
+	// every is set if every effect is tolerated.
 	every bool
 }
 
@@ -33,9 +33,8 @@ func (t toleration) check() error {
 	return t.entry.checkLabel()
 }
 
-// allows reports whether the taints that are tolerated are among those of the pattern. One without
-// a key is of all taints, one without an effect of all effects, and one with the operator Exists of
-// all values.
+// allows reports whether the pattern covers all taints that asked tolerates. A toleration without a key covers
+// all taints, without an effect all effects, and with the operator Exists all values.
 func (t toleration) allows(asked v1alpha1.Toleration) bool {
 	if !t.every && t.effect != asked.Effect {
 		return false
@@ -57,7 +56,7 @@ func (r *refusals) tolerations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	}
 }
 
-// describe says which taints are tolerated.
+// describe describes the tolerated taints.
 func describe(t v1alpha1.Toleration) string {
 	words := "to tolerate every taint"
 	switch {
@@ -72,7 +71,7 @@ func describe(t v1alpha1.Toleration) string {
 	return words
 }
 
-// nodeAffinity refuses to choose nodes by labels by which no node selector may choose them.
+// nodeAffinity refuses to select nodes by labels that nodeSelector may not use.
 func (r *refusals) nodeAffinity(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	const path = "spec.pod.affinity.nodeAffinity"
 	if spec.Pod.Affinity == nil || spec.Pod.Affinity.NodeAffinity == nil {
@@ -106,8 +105,8 @@ func (r *refusals) nodeTerm(path string, a Allowed, term v1alpha1.NodeSelectorTe
 	}
 }
 
-// allowsNodes reports whether nodes may be chosen so. What does not name the values that it wants,
-// is of all values.
+// allowsNodes reports whether this requirement on nodes is allowed. A requirement that does not list its values
+// counts as one for all values.
 func (a Allowed) allowsNodes(asked v1alpha1.NodeSelectorRequirement) bool {
 	if asked.Operator != "In" || len(asked.Values) == 0 {
 		return a.allowsKey(asked.Key)
@@ -115,7 +114,7 @@ func (a Allowed) allowsNodes(asked v1alpha1.NodeSelectorRequirement) bool {
 	return !slices.ContainsFunc(asked.Values, func(value string) bool { return !a.allowsEntry(asked.Key, value) })
 }
 
-// places are the labels that nodes have by themselves: to be spread over them chooses none.
+// places are labels that all nodes have. Spreading over them does not select nodes.
 var places = []string{"kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"}
 
 // topology refuses topology keys that only some nodes have: pods that must spread over such a key, or run near other
@@ -139,8 +138,8 @@ func (r *refusals) topologyKey(path string, a Allowed, key string) {
 	}
 }
 
-// podAffinity refuses to name pods in namespaces of others. To keep away from them keeps them away
-// too, from whole zones if it is asked for.
+// podAffinity refuses to select pods in other tenants' namespaces. Anti-affinity to such pods would also keep
+// them away, even from whole zones.
 func (r *refusals) podAffinity(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	if spec.Pod.Affinity == nil || !p.bound() {
 		return
@@ -150,7 +149,7 @@ func (r *refusals) podAffinity(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	podTerms("spec.pod.affinity.podAntiAffinity", spec.Pod.Affinity.PodAntiAffinity, check)
 }
 
-// podTerms calls check with the path of each term.
+// podTerms calls check for each term, with its path.
 func podTerms(path string, affinity *v1alpha1.PodAffinity, check func(path string, term v1alpha1.PodAffinityTerm)) {
 	if affinity == nil {
 		return

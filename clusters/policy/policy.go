@@ -1,5 +1,5 @@
-// Package policy says what a declaration may ask of the pods of a cluster, and where its backups may
-// go. It is pure: a declaration in, refusals out.
+// Package policy determines what a declaration may request for the pods of a cluster, and where its backups may
+// be stored. It is pure: a declaration in, refusals out.
 package policy
 
 import (
@@ -12,21 +12,21 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Policy is what declarations may ask for. The zero value lets them ask for everything of pods, and
-// to be backed up nowhere.
+// Policy determines what declarations may request. The zero value allows everything for pods, and no backup
+// destinations.
 type Policy struct {
 	Images, PriorityClasses, Annotations, Labels, Tolerations, NodeSelectors, NetworkPeers Allowed
 	ServiceAccounts, KMSKeys, LockTimes, BackupsPerDay                                     Allowed
-	// BackupDestinations that are not limited are none, so that no setting that is left out sends
-	// data to where git says.
+	// BackupDestinations allows nothing if it is not limited, so that a missing setting never lets a
+	// declaration choose where data is sent.
 	BackupDestinations Allowed
-	// Namespaces that the source is bound to; empty if it is not bound.
+	// Namespaces are the namespaces that the source is bound to, or empty.
 	Namespaces []string
 }
 
-// Allowed is what may be asked for of one kind.
+// Allowed determines what may be requested of one kind.
 type Allowed struct {
-	// Limited to what a pattern allows. Otherwise everything may be asked for.
+	// Limited restricts requests to those that a pattern allows. Otherwise everything is allowed.
 	Limited  bool
 	Patterns []string
 }
@@ -37,11 +37,11 @@ const Everything = "**"
 // DefaultImage is the repository that a declaration gets if it names none.
 const DefaultImage = "gcr.io/etcd-development/etcd"
 
-// DefaultBackupsPerDay is how many backups the schedule of a bound source may have.
+// DefaultBackupsPerDay is the maximum number of scheduled backups per day of a bound source.
 const DefaultBackupsPerDay = "24"
 
-// Within is the policy where declarations are bound to namespaces: what it does not allow is
-// refused then, but for etcd's own image and DefaultBackupsPerDay.
+// Within returns the policy for declarations that are bound to namespaces. It refuses everything without a
+// setting, except etcd's own image and DefaultBackupsPerDay.
 func (p Policy) Within(namespaces []string) Policy {
 	if len(namespaces) == 0 {
 		return p
@@ -59,7 +59,7 @@ func (p Policy) Within(namespaces []string) Policy {
 	return p
 }
 
-// Of is what is allowed of that kind; nil if there is no such kind.
+// Of returns what is allowed of that kind, or nil if the kind does not exist.
 func (p *Policy) Of(kind Kind) *Allowed {
 	return map[Kind]*Allowed{
 		Images: &p.Images, PriorityClasses: &p.PriorityClasses, Annotations: &p.Annotations, Labels: &p.Labels,
@@ -69,16 +69,15 @@ func (p *Policy) Of(kind Kind) *Allowed {
 	}[kind]
 }
 
-// Refusal is one thing that may not be asked for.
+// Refusal is a request that is not allowed.
 type Refusal struct {
-	// Path of the field, such as spec.pod.annotations[a/b]. Keys in it are as somebody has written
-	// them.
+	// Path is the path of the field, such as spec.pod.annotations[a/b]. Keys in it are untrusted text.
 	Path string
 	// Message names the field, what is refused, and which setting would allow it.
 	Message string
 }
 
-// Refusals are all that a cluster may not ask for, by the order of the decisions.
+// Refusals returns all refusals for a spec, in the order of the decisions.
 func (p Policy) Refusals(spec v1alpha1.EtcdClusterSpec) []Refusal {
 	r := refusals{}
 	for _, d := range decisions {
@@ -92,10 +91,10 @@ func (p Policy) Refusals(spec v1alpha1.EtcdClusterSpec) []Refusal {
 	return r
 }
 
-// bound reports whether the policy is that of a source that is bound to namespaces.
+// bound reports whether the policy is for a source that is bound to namespaces.
 func (p Policy) bound() bool { return len(p.Namespaces) > 0 }
 
-// Problems are the messages of the refusals.
+// Problems returns the messages of the refusals.
 func (p Policy) Problems(spec v1alpha1.EtcdClusterSpec) []string {
 	var problems []string
 	for _, r := range p.Refusals(spec) {
@@ -110,7 +109,7 @@ func (r *refusals) add(path, format string, args ...any) {
 	*r = append(*r, Refusal{path, path + ": " + fmt.Sprintf(format, args...)})
 }
 
-// refuse says that what is asked for is not allowed, and what is.
+// refuse adds a refusal that names the request and what is allowed.
 func (r *refusals) refuse(path, asked string, kind Kind, a Allowed) {
 	r.add(path, "%s is not allowed; %s", asked, a.describe(kind))
 }
@@ -149,7 +148,7 @@ func (r *refusals) nodeSelector(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	}
 }
 
-// entry refuses an entry of a map.
+// entry refuses an entry of a map unless it is allowed.
 func (r *refusals) entry(field, key, value string, kind Kind, a Allowed) {
 	if !a.allowsEntry(key, value) {
 		message := fmt.Sprintf("%s: %s is not allowed; %s", field, quoted(key+"="+value), a.describe(kind))
@@ -157,7 +156,7 @@ func (r *refusals) entry(field, key, value string, kind Kind, a Allowed) {
 	}
 }
 
-// allows reports whether something is allowed: everything may be, or a pattern matches it.
+// allows reports whether a request is allowed: everything is, or a pattern matches it.
 func (a Allowed) allows(matches func(pattern string) bool) bool {
 	return !a.Limited || slices.ContainsFunc(a.Patterns,
 		func(pattern string) bool { return pattern == Everything || matches(pattern) })
@@ -168,12 +167,12 @@ func (a Allowed) allowsEntry(key, value string) bool {
 	return a.allows(func(pattern string) bool { return entryOf(pattern).of(key, value) })
 }
 
-// allowsKey reports whether entries with that key are allowed whatever their value is.
+// allowsKey reports whether entries with that key are allowed regardless of their value.
 func (a Allowed) allowsKey(key string) bool {
 	return a.allows(func(pattern string) bool { return entryOf(pattern).anyOf(key) })
 }
 
-// quoted is text of somebody else's as a message shows it.
+// quoted returns untrusted text as a message shows it.
 func quoted(text string) string {
 	const most = 100
 	if len(text) > most {

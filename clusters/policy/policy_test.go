@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// limited is a policy for one kind alone; an empty setting allows nothing.
+// limited returns a policy that limits only one kind. An empty setting allows nothing.
 func limited(t *testing.T, kind Kind, setting string) Policy {
 	t.Helper()
 	var p Policy
@@ -85,7 +85,8 @@ func TestPriorityClasses(t *testing.T) {
 	}
 }
 
-// To be spread over what all nodes have chooses none; over anything else it does.
+// TestTopologyKeys: spreading over a label that all nodes have does not select nodes. Spreading over any other
+// label does.
 func TestTopologyKeys(t *testing.T) {
 	for _, test := range []struct{ patterns, key, want string }{
 		{"", "kubernetes.io/hostname", "allowed"},
@@ -107,7 +108,7 @@ func TestTopologyKeys(t *testing.T) {
 	}
 }
 
-// Annotations, labels and node selectors are entries of maps, with patterns of one kind.
+// TestEntries: annotations, labels and node selectors are map entries with the same kind of patterns.
 func TestEntries(t *testing.T) {
 	for _, test := range []struct{ patterns, key, value, want string }{
 		{"", "a", "", "refused"},
@@ -126,7 +127,7 @@ func TestEntries(t *testing.T) {
 		{"prometheus.io/scrape", "prometheus.io/Scrape", "", "refused"},
 		{"prometheus*", "prometheus.io/scrape", "", "refused"},
 		{"prometheus*", "prometheus", "", "allowed"},
-		{"team", "t\u0435am", "", "refused"}, // a Cyrillic letter
+		{"team", "t\u0435am", "", "refused"}, // with a Cyrillic letter
 		{"*", "t\u0435am", "", "refused"},
 		{"*", "", "", "refused"},
 		{"team=", "team", "", "allowed"},
@@ -136,18 +137,18 @@ func TestEntries(t *testing.T) {
 		{"team=shop", "team", "Shop", "refused"},
 		{"team=shop", "team", "", "refused"},
 		{"team=shop*", "team", "shopping", "allowed"},
-		{"team=*shop", "team", "evil\nshop", "allowed"}, // any characters are any
+		{"team=*shop", "team", "evil\nshop", "allowed"}, // * matches any characters
 		{"team=*", "team", "", "allowed"},
 		{"team=a=b", "team", "a=b", "allowed"},
 		{"team=a*c*e", "team", "abcde", "allowed"},
 		{"team=a*c*e", "team", "abde", "refused"},
-		{"team=ab*b", "team", "ab", "refused"}, // what the star stands for is between the two
+		{"team=ab*b", "team", "ab", "refused"}, // the prefix and the suffix must not overlap
 		{"a;b", "b", "", "allowed"},
 		{"a;b", "a;b", "", "refused"},
 	} {
 		kinds := []Kind{Annotations, Labels, NodeSelectors}
 		if test.patterns == "team=a=b" {
-			kinds = kinds[:1] // what no label has as its value is refused as a pattern
+			kinds = kinds[:1] // patterns that no label value can match are refused
 		}
 		for _, kind := range kinds {
 			spec := v1alpha1.EtcdClusterSpec{}
@@ -167,7 +168,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// A star stands for what it does in an expression, in every short pattern and text.
+// TestMatches: a star matches like .* in a regular expression, for all short patterns and texts.
 func TestMatches(t *testing.T) {
 	words := func(letters string, most int) []string {
 		list, longest := []string{""}, []string{""}
@@ -192,7 +193,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// Patterns that would allow more, or less, than they seem to are refused.
+// TestPatterns: patterns that would allow more, or less, than they seem to are refused.
 func TestPatterns(t *testing.T) {
 	for kind, patterns := range map[Kind][]string{
 		Images: {"*", "etcd", "team/etcd", "*/etcd", "*.example.com/etcd", "registry.example.com", "registry.example.com*", "registry.example.com/", "registry.example.com/a//b",
@@ -218,8 +219,8 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// A pattern whose value can be one is taken, and text that only an annotation may have is taken for
-// annotations.
+// TestPatternsThatMayMatch: a pattern that a value can match is accepted. Text that only an annotation may have
+// is accepted for annotations.
 func TestPatternsThatMayMatch(t *testing.T) {
 	for kind, patterns := range map[Kind][]string{
 		Annotations:   {"a=b,c", "a=b c", "a= ", "a=", "a=*"},
@@ -236,8 +237,8 @@ func TestPatternsThatMayMatch(t *testing.T) {
 	}
 }
 
-// Where a source is bound to namespaces, what it is not allowed is refused, and what it is allowed
-// stays so.
+// TestWithin: for a source that is bound to namespaces, requests that are not allowed are refused, and allowed
+// ones remain allowed.
 func TestWithin(t *testing.T) {
 	asking := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: "a/b"}, Pod: v1alpha1.PodSpec{
 		PriorityClassName: "a",
@@ -264,7 +265,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// What declares nothing of its own is not refused.
+// TestDefaultsAreAllowed: a declaration that sets nothing is not refused.
 func TestDefaultsAreAllowed(t *testing.T) {
 	object := map[string]any{"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{"version": "3.6.5"}}
 	if err := schema.Default(object); err != nil {
@@ -277,8 +278,7 @@ func TestDefaultsAreAllowed(t *testing.T) {
 	}
 }
 
-// A message shows what is asked for without being long, or having anything in it that a terminal
-// obeys.
+// TestMessages: a message shows the request, truncated and without terminal control characters.
 func TestMessages(t *testing.T) {
 	spec := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: DefaultImage}, Pod: v1alpha1.PodSpec{NodeSelector: map[string]string{"\x1b[31m\u202e" + strings.Repeat("\u0435", 5000): "x"}}}
 	got := (Policy{}).Within([]string{"dev"}).Problems(spec)

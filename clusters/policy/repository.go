@@ -13,8 +13,8 @@ var (
 	elementPatterns = regexp.MustCompile(`^[a-z0-9._*-]+$`)
 )
 
-// checkRepository wants a pattern whose registry is spelt out: what anybody may name, anybody may
-// serve.
+// checkRepository requires a pattern to name its registry. Otherwise anyone with a registry could serve a
+// matching image.
 func checkRepository(pattern string) error {
 	host, path, has := strings.Cut(pattern, "/")
 	if !has || !registry.MatchString(host) || !isRegistry(host) {
@@ -33,8 +33,7 @@ func checkRepository(pattern string) error {
 	return nil
 }
 
-// matchesRepository compares a repository with a pattern: registry with registry, and one element
-// of the path with one.
+// matchesRepository compares a repository with a pattern: the registry, and then the path, element by element.
 func matchesRepository(pattern, repository string) bool {
 	want, have := strings.Split(inFull(pattern), "/"), strings.Split(inFull(repository), "/")
 	if want[0] != have[0] {
@@ -56,8 +55,7 @@ func matchesRepository(pattern, repository string) bool {
 	return true
 }
 
-// inFull is a repository with its registry, as nodes understand it: Docker Hub, where it names
-// none.
+// inFull returns a repository with its registry, as nodes interpret it: Docker Hub by default.
 func inFull(repository string) string {
 	const hub = "docker.io"
 	host, path, has := strings.Cut(repository, "/")
@@ -73,5 +71,5 @@ func inFull(repository string) string {
 	return host + "/" + path
 }
 
-// isRegistry reports whether nodes take the first element of a repository for a registry.
+// isRegistry reports whether nodes treat the first element of a repository as a registry.
 func isRegistry(host string) bool { return strings.ContainsAny(host, ".:") || host == "localhost" }
