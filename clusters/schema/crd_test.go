@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// The API server's own validation of definitions, which includes the estimated cost of
-// the rules, refuses nothing.
+// TestDefinitionIsValid: the API server's own validation of definitions, including the estimated cost of the
+// rules, reports no errors.
 func TestDefinitionIsValid(t *testing.T) {
 	scheme := runtime.NewScheme()
 	apiextensionsinstall.Install(scheme)

@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// Whatever an earlier definition accepts, and has stored, is accepted by that of today, and means the same: it can be
-// upgraded in place.
+// TestAcceptsWhatEarlierDefinitionsAccept: everything that an earlier definition accepted and stored is
+// accepted by the current one, with the same meaning. It can be upgraded in place.
 func TestAcceptsWhatEarlierDefinitionsAccept(t *testing.T) {
 	text, err := os.ReadFile("../v1alpha1/crd/testdata/earlier.yaml")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestAcceptsWhatEarlierDefinitionsAccept(t *testing.T) {
 	}
 }
 
-// What narrows a schema is found, and what widens it is let through.
+// TestNarrowed: changes that narrow a schema are found, and changes that widen it are not reported.
 func TestNarrowed(t *testing.T) {
 	const before = "{type: object, required: [a], properties: {a: {type: string, maxLength: 5, enum: [x, y]}, " +
 		"b: {type: array, maxItems: 3, items: {type: integer, maximum: 9, default: 1}}}}"
@@ -49,7 +49,7 @@ func TestNarrowed(t *testing.T) {
 		"properties: {a=>properties: {c: {type: string}, a":                  0,
 		"type: string=>type: string, description: new":                       0,
 		"maxLength: 5=>maxLength: 4":                                         1,
-		"maxLength: 5, =>":                                                   1, // not known to widen: to be looked at
+		"maxLength: 5, =>":                                                   1, // not known to widen: needs review
 		"enum: [x, y]=>enum: [x]":                                            1,
 		"maximum: 9=>maximum: 8":                                             1,
 		"default: 1=>default: 2":                                             1,
@@ -76,7 +76,7 @@ func TestNarrowed(t *testing.T) {
 	}
 }
 
-// newRules are rules that were added to what was there before, and are about nothing that was.
+// newRules are added rules that do not restrict anything that existed before.
 var newRules = map[string][]string{
 	"":                             {"!has(self.spec.backup) || self.metadata.name.size() <= 45"},
 	".spec.storage.size":           {quick},
@@ -86,7 +86,8 @@ var newRules = map[string][]string{
 	".spec.pod.resources.requests": {quickEntries},
 }
 
-// These refuse only quantities that no cluster can have, and that take seconds to compare. Other rules leave them out.
+// These rules refuse only quantities that no cluster can have, and that take seconds to compare. Other rules
+// skip such quantities.
 const (
 	quick        = "string(self).size() <= 36 && !string(self).matches('[eE].{4}')"
 	quickEntries = "self.all(k, string(self[k]).size() <= 36 && !string(self[k]).matches('[eE].{4}'))"
@@ -94,7 +95,7 @@ const (
 
 var leftOut = regexp.MustCompile(`string\([^()]+\)\.size\(\) > 36 \|\| string\([^()]+\)\.matches\('\[eE\]\.\{4\}'\) \|\| `)
 
-// newlySaid are rules that say in another way what another rule said before.
+// newlySaid maps rewritten rules to their equivalent earlier form.
 var newlySaid = map[string]string{
 	"self.all(k, !string(self[k]).matches('^-[0.]*[1-9]'))": "self.all(k, !isQuantity(string(self[k])) || quantity(string(self[k])).compareTo(quantity('0')) >= 0)",
 	requestsWithinLimits("'cpu'"):                           requestsOfAll, requestsWithinLimits("'memory'"): requestsOfAll, requestsWithinLimits("'ephemeral-storage'"): requestsOfAll,
@@ -108,7 +109,8 @@ func requestsWithinLimits(name string) string {
 		"quantity(string(self.requests[k])).compareTo(quantity(string(self.limits[k]))) <= 0", "k", name)
 }
 
-// narrowed says how a schema accepts less than an earlier one, or may: what is not known to widen it counts.
+// narrowed returns how a schema accepts less than an earlier one, or may. Changes that are not known to widen
+// it count.
 func narrowed(earlier, today *apiextensionsv1.JSONSchemaProps, path string) (all []string) {
 	was, is := *earlier.DeepCopy(), *today.DeepCopy()
 	say := func(format string, args ...any) { all = append(all, path+": "+fmt.Sprintf(format, args...)) }
@@ -164,7 +166,7 @@ func narrowed(earlier, today *apiextensionsv1.JSONSchemaProps, path string) (all
 	return all
 }
 
-// grown drops two bounds of which today's is not the lower one.
+// grown removes two bounds if the current one is not lower.
 func grown[T int64 | float64](was, is **T) {
 	if *was != nil && *is != nil && **is >= **was {
 		*was, *is = nil, nil

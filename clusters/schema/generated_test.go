@@ -11,7 +11,7 @@ import (
 
 const apiDir = "../v1alpha1"
 
-// The generated files are those that the types give now.
+// TestGeneratedFilesAreFresh: the generated files match the types.
 func TestGeneratedFilesAreFresh(t *testing.T) {
 	out := t.TempDir()
 	for generator, committed := range map[string]string{
@@ -33,8 +33,8 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 	}
 }
 
-// Whoever imports the API has to agree with us on apimachinery and on nothing else: all
-// other packages are those that apimachinery needs itself.
+// TestAPIImportsApimachineryAlone: importers of the API have to agree with Quorate only on the version of
+// apimachinery. All other packages are dependencies of apimachinery.
 func TestAPIImportsApimachineryAlone(t *testing.T) {
 	allowed := map[string]bool{"quorate.dev/quorate/clusters/v1alpha1": true}
 	for _, p := range strings.Fields(run(t, "go", "list", "-deps",

@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// The files of testdata say in examples what is valid and what is not. Each example is laid
-// over the smallest valid cluster:
+// TestGolden: the files in testdata are examples of valid and invalid objects. Each example is merged into the
+// smallest valid cluster:
 //
 //	validate    the YAML is a new cluster: everything the API server would refuse, and our warnings
 //	update      two documents: the old cluster and the new one
@@ -71,7 +71,7 @@ func decodeYAML(t *testing.T, input string) map[string]any {
 	return normalize(t, object)
 }
 
-// normalize gives numbers the types that the API server gives them.
+// normalize converts numbers to the types that the API server uses.
 func normalize(t *testing.T, object map[string]any) map[string]any {
 	t.Helper()
 	encoded, err := json.Marshal(object)
@@ -85,7 +85,7 @@ func normalize(t *testing.T, object map[string]any) map[string]any {
 	return normal
 }
 
-// merged lays over onto base; null takes a field away.
+// merged merges over into base. null removes a field.
 func merged(base, over map[string]any) map[string]any {
 	result := maps.Clone(base)
 	for key, value := range over {
@@ -145,7 +145,7 @@ func warningsOf(t *testing.T, object map[string]any) (lines []string) {
 	return lines
 }
 
-// Every rule of the definition has an example that it refuses.
+// TestEveryRuleHasAnExample: every rule of the definition has an example that it refuses.
 func TestEveryRuleHasAnExample(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
@@ -190,7 +190,7 @@ func collectRules(s *structuralschema.Structural, messages map[string]bool) {
 	}
 }
 
-// Each option that is taken is of a kind: none takes a value that no option can have.
+// TestEveryOptionHasAKind: each supported option has a kind, which rejects invalid values.
 func TestEveryOptionHasAKind(t *testing.T) {
 	taken := regexp.MustCompile(`self\.all\(k, k in \[('[^\]]*')\]\)`).FindSubmatch(bytes.Join(bytes.Fields(crd.YAML), []byte(" ")))
 	if taken == nil {

@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// examples are clusters of which some are valid, and some wrong in several ways at once.
+// examples are clusters: some are valid, and some are wrong in several ways.
 var examples = []string{
 	"spec: {}",
 	"spec: {replicas: 4, etcd: {quota: 8}}",
@@ -30,13 +30,13 @@ var examples = []string{
 	"spec: []",
 }
 
-// rulesNotChecked is what the API server adds where other errors keep it from checking the rules.
-// It says nothing of its own.
+// rulesNotChecked is an error that the API server adds if other errors keep it from checking the rules. It
+// contains no information of its own.
 const rulesNotChecked = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
 
-// What Validate says is what the API server's own strategy for custom resources says, but for that
-// it did not check everything. That one is not used outside of tests: it brings the API server's
-// storage with it.
+// TestSaysWhatTheAPIServerSays: Validate reports the same errors as the API server's own strategy for custom
+// resources, except that not all rules were checked. That strategy is used only in tests, because it depends on
+// the API server's storage.
 func TestSaysWhatTheAPIServerSays(t *testing.T) {
 	oracle := newOracle(t)
 	for _, example := range examples {
@@ -108,8 +108,8 @@ func sorted(errs field.ErrorList) (lines []string) {
 	return lines
 }
 
-// withoutMetadata leaves out metadata: of an update, the API server asks for a resourceVersion
-// and that the name does not change, and a declaration answers neither.
+// withoutMetadata removes errors about metadata: for an update, the API server requires a resourceVersion and
+// an unchanged name, which a declaration does not provide.
 func withoutMetadata(errs field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(slices.Clone(errs), func(err *field.Error) bool {
 		return strings.HasPrefix(err.Field, "metadata")

@@ -25,11 +25,10 @@ import (
 
 const referencePage = "../../docs/reference/api.md"
 
-// rewriting reports whether -rewrite is given, a flag of the golden tests beside this one.
+// rewriting reports whether the flag -rewrite of the golden tests is set.
 func rewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
 
-// TestReferencePage checks that docs/reference/api.md is what the definition makes it; "go
-// generate" writes it.
+// TestReferencePage checks that docs/reference/api.md matches the definition. "go generate" writes it.
 func TestReferencePage(t *testing.T) {
 	want := reference(t)
 	if rewriting() {
@@ -46,7 +45,7 @@ func TestReferencePage(t *testing.T) {
 	}
 }
 
-// annotations are those that a declaration may carry.
+// annotations describes the annotations of a declaration.
 var annotations = map[string]string{
 	v1alpha1.AnnotationConfirmNewCluster: "the ID of a cluster that git declares no longer and that this one seems to be under another name, or several, separated by commas: " +
 		"this one is another cluster all the same, and is founded beside it.",
@@ -54,7 +53,7 @@ var annotations = map[string]string{
 		"those have all data that matters, so the others' volumes are deleted and their slots filled again. See [MembersMissing](../operations.md#membersmissing).",
 }
 
-// TestEveryAnnotationIsListed checks that the page leaves out no annotation that the API has.
+// TestEveryAnnotationIsListed checks that the page lists every annotation of the API.
 func TestEveryAnnotationIsListed(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../v1alpha1/annotations.go", nil, 0)
 	if err != nil {
@@ -98,10 +97,10 @@ func reference(t *testing.T) string {
 	return p.String()
 }
 
-// page is a page of Markdown in the making.
+// page builds a Markdown page.
 type page struct{ strings.Builder }
 
-// object writes a section for an object, and then one for each object in it.
+// object writes a section for an object, followed by one for each object in it.
 func (p *page) object(path string, schema apiextensionsv1.JSONSchemaProps) {
 	fmt.Fprintf(p, "\n## %s\n\n%s\n\n| field | type | default | |\n|---|---|---|---|\n", path, cell(schema.Description))
 	names := slices.Sorted(maps.Keys(schema.Properties))
@@ -139,7 +138,7 @@ func (p *page) fieldRules(name string, field apiextensionsv1.JSONSchemaProps) {
 	p.rules(field)
 }
 
-// rules lists the messages of the rules, and after one about known keys the keys.
+// rules lists the messages of the rules. After a rule about known keys, it lists the keys.
 func (p *page) rules(schema apiextensionsv1.JSONSchemaProps) {
 	if len(schema.XValidations) > 0 {
 		p.WriteString("\n")
@@ -191,7 +190,7 @@ func defaultOf(s apiextensionsv1.JSONSchemaProps) string {
 	return "`" + strings.Trim(string(s.Default.Raw), `"`) + "`"
 }
 
-// cell makes text fit for a cell of a table.
+// cell formats text for a table cell.
 func cell(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
 }

@@ -24,7 +24,7 @@ func TestEveryQuantityIsKnown(t *testing.T) {
 	}
 }
 
-// TestUsualQuantities: what Kubernetes itself writes is a quantity, however it is spelled.
+// TestUsualQuantities: quantities in Kubernetes' own notations are accepted.
 func TestUsualQuantities(t *testing.T) {
 	for _, text := range []string{"8Gi", "100m", "1e9", "1E9", "1.5Ei", "2E", "999999999999999999", "0", "1n", "1e-9", "12e+18", "-0", strings.Repeat("9", 36)} {
 		object := cluster(t, "{}")
@@ -36,8 +36,9 @@ func TestUsualQuantities(t *testing.T) {
 	}
 }
 
-// TestQuantitiesTakeNoTime: no quantity that somebody writes keeps the rules of the definition busy, which the API server
-// evaluates for whoever may create a cluster, nor what reads an object here; and none that could is accepted.
+// TestQuantitiesTakeNoTime: no quantity delays the rules of the definition, which the API server evaluates for
+// anyone who may create a cluster, or the code that reads an object here. Quantities that could are not
+// accepted.
 func TestQuantitiesTakeNoTime(t *testing.T) {
 	for _, path := range quantities() {
 		for _, text := range []string{"1e20000000", "1e-20000000", "1E2000000000", "-1e20000000", "1.5e2147483647", strings.Repeat("9", 1<<20), "0." + strings.Repeat("0", 1<<20) + "1"} {
@@ -61,7 +62,7 @@ func TestQuantitiesTakeNoTime(t *testing.T) {
 	}
 }
 
-// rules evaluates the rules of the definition as the API server does, whatever this package looks at before.
+// rules evaluates the rules of the definition as the API server does, without this package's earlier checks.
 func rules(t *testing.T, object, old map[string]any) (errs field.ErrorList) {
 	t.Helper()
 	c, err := load()
@@ -79,7 +80,7 @@ func rules(t *testing.T, object, old map[string]any) (errs field.ErrorList) {
 	return errs
 }
 
-// set puts a value at a path, in which * stands for cpu.
+// set sets a value at a path, in which * stands for cpu.
 func set(t *testing.T, object map[string]any, path []string, value any) {
 	t.Helper()
 	name := strings.ReplaceAll(path[0], "*", "cpu")

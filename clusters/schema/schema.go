@@ -1,7 +1,6 @@
-// Package schema asks the generated CustomResourceDefinition of EtcdCluster what the API
-// server would say of an object: which defaults it gets, which fields are unknown, and
-// what is wrong with it. It works offline and states no rule itself; the rules are
-// markers on the types of v1alpha1, from which the definition is generated.
+// Package schema evaluates the generated CustomResourceDefinition of EtcdCluster as the API server would: which
+// defaults an object gets, which fields are unknown, and which errors it has. It works offline and defines no
+// rules itself. The rules are markers on the types of v1alpha1, from which the definition is generated.
 package schema
 
 import (
@@ -26,14 +25,14 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// compiled is the definition, ready to be asked.
+// compiled is the compiled definition.
 type compiled struct {
 	structural *structuralschema.Structural
 	openAPI    validation.SchemaValidator
 }
 
-// load compiles the definition once. An error is a defect of the program: a test holds
-// the definition to the API server's own validation of definitions.
+// load compiles the definition once. An error is a defect of the program: a test applies the API server's own
+// validation of definitions.
 var load = sync.OnceValues(func() (*compiled, error) {
 	c, err := compile(crd.YAML)
 	if err != nil {
@@ -61,12 +60,12 @@ func compile(definition []byte) (*compiled, error) {
 	return &compiled{structural: structural, openAPI: validator}, nil
 }
 
-// idleRules are the compiled CEL rules that nobody evaluates just now. Compiling them takes longer than a cluster does,
-// and keeping them as much memory as two hundred, so they are kept for the next object, but not by a process that reads
-// none any more: the garbage collector takes what has been idle.
+// idleRules are the compiled CEL rules that are not in use. Compiling them takes longer than processing a
+// cluster, and they use as much memory as two hundred clusters. So they are kept for the next object, but the
+// garbage collector frees them when they are idle.
 var idleRules sync.Pool
 
-// withRules has the CEL rules evaluated by someone.
+// withRules calls evaluate with the compiled CEL rules.
 func (c *compiled) withRules(evaluate func(*cel.Validator)) {
 	rules, is := idleRules.Get().(*cel.Validator)
 	if !is {
@@ -76,7 +75,7 @@ func (c *compiled) withRules(evaluate func(*cel.Validator)) {
 	idleRules.Put(rules)
 }
 
-// openAPISchema is the schema of the served version, in the API server's internal form.
+// openAPISchema returns the schema of the served version, in the API server's internal form.
 func openAPISchema(definition []byte) (*apiextensions.JSONSchemaProps, error) {
 	var d apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(definition, &d); err != nil {
@@ -94,8 +93,8 @@ func openAPISchema(definition []byte) (*apiextensions.JSONSchemaProps, error) {
 	return &internal, err
 }
 
-// Default sets what object leaves out, in place. The object is an EtcdCluster as decoded
-// from JSON, with int64 or float64 for numbers.
+// Default sets the defaults of fields that object omits, in place. The object is an EtcdCluster as decoded from
+// JSON, with int64 or float64 for numbers.
 func Default(object map[string]any) error {
 	c, err := load()
 	if err != nil {
@@ -106,8 +105,8 @@ func Default(object map[string]any) error {
 	return nil
 }
 
-// UnknownFields returns the paths of the fields of object that EtcdCluster does not have,
-// sorted. What cannot be read at all is for Validate to say.
+// UnknownFields returns the sorted paths of the fields of object that EtcdCluster does not have. Fields that
+// cannot be decoded at all are left to Validate.
 func UnknownFields(object map[string]any) []string {
 	c, err := load()
 	if err != nil {
@@ -122,8 +121,8 @@ func UnknownFields(object map[string]any) []string {
 	return unknown
 }
 
-// NullTexts returns the paths of the entries of maps of text that are null, sorted. The API server leaves them out
-// without a word.
+// NullTexts returns the sorted paths of the null entries in maps of strings. The API server drops them
+// silently.
 func NullTexts(object map[string]any) []string {
 	c, err := load()
 	if err != nil {
@@ -160,8 +159,8 @@ func nullTexts(paths []string, path string, value any, s *structuralschema.Struc
 	return paths
 }
 
-// DropEmptyMaps leaves out the maps of an object that have no entries, in place: they mean the same as none. Where an
-// owner has removed its last entry, the API server makes null of an empty map, and refuses that.
+// DropEmptyMaps removes maps without entries from an object, in place: they mean the same as a missing map. If
+// an owner has removed its last entry, the API server turns an empty map into null, and refuses that.
 func DropEmptyMaps(object map[string]any) {
 	if c, err := load(); err == nil { // Default returns the error
 		dropEmptyMaps(object, c.structural)

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// The types that v1alpha1 declares in place of those of core/v1 have the same JSON: the same
-// fields, of the same kinds, omitted alike when empty.
+// TestShapesOfCore: the types that v1alpha1 declares instead of those of core/v1 have the same JSON form: the
+// same fields, of the same kinds, with the same omitempty.
 func TestShapesOfCore(t *testing.T) {
 	for _, pair := range []struct {
 		ours, core reflect.Type
@@ -36,7 +36,7 @@ func TestShapesOfCore(t *testing.T) {
 	}
 }
 
-// shapeOf lists the fields of a type as JSON has them: path, options of the tag, kind.
+// shapeOf lists the fields of a type in JSON form: path, tag options, kind.
 func shapeOf(t reflect.Type, path string) []string {
 	switch {
 	case t.Kind() == reflect.Pointer:

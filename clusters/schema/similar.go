@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// SimilarField returns the name of the field that was probably meant by the last part of
-// the path of an unknown field; none if nothing is near.
+// SimilarField returns the name of the field that was probably meant by the last part of the path of an unknown
+// field, or "" if none is similar.
 func SimilarField(path string) string {
 	c, err := load()
 	if err != nil {
@@ -38,8 +38,7 @@ func nearest(name string, candidates []string) string {
 	return best
 }
 
-// distance is the Levenshtein distance: the number of letters to insert, to delete or to
-// replace.
+// distance returns the Levenshtein distance: the number of letters to insert, delete or replace.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Warnings are what a person would want to know of a spec that is valid. The spec has its
-// defaults. Where it has no quota, that is half of the volume at most.
+// Warnings returns warnings about a valid spec. The spec must have its defaults. If it sets no quota, the quota
+// is at most half of the volume.
 func Warnings(spec v1alpha1.EtcdClusterSpec) []string {
 	var warnings []string
 	if n := spec.Replicas; n != nil && *n%2 == 0 {
