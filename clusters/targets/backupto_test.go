@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// A deletion goes by a backup that is where git wants it now: what a Job says of where it stores is what is declared, and
-// two stores of one URL are told apart by it.
+// TestBackupTo: a deletion requires a backup at the currently declared destination. The destination that a Job
+// reports equals the declared one, and distinguishes two stores with the same URL.
 func TestBackupTo(t *testing.T) {
 	s3 := func(endpoint v1alpha1.EndpointURL) v1alpha1.BackupDestination {
 		return v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{Bucket: "backups", Endpoint: endpoint}}
@@ -60,8 +60,8 @@ func TestBackupTo(t *testing.T) {
 	}
 }
 
-// TestOnePlace: what makes no other store of a destination is not told apart, or a deletion would wait for a backup that
-// is there.
+// TestOnePlace: fields that do not change the store do not change the place. Otherwise a deletion would wait
+// for a backup that already exists.
 func TestOnePlace(t *testing.T) {
 	s3 := func(region string, endpoint v1alpha1.EndpointURL) v1alpha1.BackupDestination {
 		return v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{Bucket: "backups", Prefix: "etcd", Region: region, Endpoint: endpoint}}

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// Before tells what is on record of a cluster, given as namespace/name.
+// Before returns a function that returns the recorded state of a cluster, given as namespace/name.
 func Before(owned inventory.ByCluster) func(cluster string) reconcile.Before {
 	managed := owned.Managed()
 	return func(cluster string) reconcile.Before {
@@ -19,9 +19,9 @@ func Before(owned inventory.ByCluster) func(cluster string) reconcile.Before {
 	}
 }
 
-// Believed is what is there without who is said to have declared a cluster, where that is a source of this run that
-// may declare none there: whoever may write to a namespace writes what its custom resources say, and is not to
-// speak for the sources of others. What was listed stays as it is.
+// Believed returns listed without the recorded source of clusters in namespaces where that source, one of this
+// run, may not declare clusters. Anyone with write access to a namespace controls its custom resources, and
+// must not act in the name of other sources. It does not change listed.
 func Believed(listed inventory.ByCluster, desired reconcile.Desired) inventory.ByCluster {
 	believed := maps.Clone(listed)
 	for k, own := range listed {
@@ -36,8 +36,8 @@ func Believed(listed inventory.ByCluster, desired reconcile.Desired) inventory.B
 	return believed
 }
 
-// believable reports whether a source may have declared what is in a namespace, as far as this run
-// knows it: by its name, or else by its location.
+// believable reports whether a source may have declared clusters in a namespace, as far as this run knows it,
+// by its name or else by its location.
 func believable(source, namespace string, desired reconcile.Desired) bool {
 	if place, known := desired.Place(source); known {
 		return place.Namespaces.Allow(namespace)

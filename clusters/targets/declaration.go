@@ -16,12 +16,11 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// AnnotationDeclaration is, on a custom resource, a digest of the declaration that was applied
-// last. It tells that the source has taken a field back, which the live object alone does not.
+// AnnotationDeclaration is an annotation on a custom resource with a digest of the last applied declaration. It
+// shows that the source has removed a field, which the live object does not show.
 const AnnotationDeclaration = "etcd.quorate.dev/declaration"
 
-// Declaration is the custom resource as it is applied: what the source states, with Quorate's
-// labels.
+// Declaration returns the custom resource to apply: the source's declaration with Quorate's labels.
 func (t Target) Declaration() map[string]any {
 	object := runtime.DeepCopyJSON(t.Applied)
 	schema.DropEmptyMaps(object)
@@ -36,8 +35,8 @@ func (t Target) Declaration() map[string]any {
 	return object
 }
 
-// dropEmpty leaves a part of an object out whose parts are all empty: an empty one asks for nothing either, and the API
-// server makes null of one that had content before.
+// dropEmpty removes a part of an object if all its parts are empty. An empty part requests nothing, and the API
+// server turns it into null if it had content before.
 func dropEmpty(object map[string]any, path ...string) {
 	step, rest := path[0], path[1:]
 	inner, isMap := object[step].(map[string]any)
@@ -71,14 +70,14 @@ func merge(m map[string]any, field string, entries map[string]string) {
 func digest(object map[string]any) string {
 	body, err := json.Marshal(object)
 	if err != nil {
-		return "" // JSON types only: it does not fail
+		return "" // JSON types only, so it does not fail
 	}
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:8])
 }
 
-// Drift says how the live custom resource differs from what the source states; empty if it does not,
-// or the source does not say.
+// Drift returns how the live custom resource differs from the source's declaration. It is empty if they match,
+// or if there is no declaration.
 func (t Target) Drift(live *v1alpha1.EtcdCluster) string {
 	if t.Applied == nil {
 		return ""
@@ -100,7 +99,7 @@ func (t Target) Drift(live *v1alpha1.EtcdCluster) string {
 	return path + " is not as declared"
 }
 
-// typed passes an object through the API type, so that quantities and the like compare by value.
+// typed converts an object through the API type, so that values such as quantities compare semantically.
 func typed(object map[string]any) (any, error) {
 	cluster := &v1alpha1.EtcdCluster{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, cluster); err != nil {
@@ -121,8 +120,7 @@ func asJSON(v any) any {
 	return out
 }
 
-// firstUnmet returns the path of the first field of stated that live does not have with that value;
-// empty if it has all.
+// firstUnmet returns the path of the first field of stated that live does not have with that value, or "".
 func firstUnmet(path string, stated, live any) string {
 	fields, isMap := stated.(map[string]any)
 	if !isMap {

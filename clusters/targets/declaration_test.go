@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// stated is a declaration as a source states it.
+// stated returns a declaration as in a source.
 func stated(replicas int64, size string) map[string]any {
 	return map[string]any{
 		"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster",
@@ -17,14 +17,14 @@ func stated(replicas int64, size string) map[string]any {
 	}
 }
 
-// liveOf is the live custom resource after that declaration was applied.
+// liveOf returns the live custom resource after that declaration was applied.
 func liveOf(t *testing.T, applied map[string]any) *v1alpha1.EtcdCluster {
 	t.Helper()
 	live := &v1alpha1.EtcdCluster{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(Target{Applied: applied, Cluster: v1alpha1.EtcdCluster{}}.Declaration(), live); err != nil {
 		t.Fatal(err)
 	}
-	live.Spec.Lifecycle = v1alpha1.LifecycleRunning // a default that the API server fills in
+	live.Spec.Lifecycle = v1alpha1.LifecycleRunning // a default that the API server sets
 	return live
 }
 
@@ -74,7 +74,7 @@ func TestDeclarationLeavesTheSourceAlone(t *testing.T) {
 	}
 }
 
-// Where the source leaves replicas out, whoever scaled the live object is right.
+// TestReplicasLeftOut: if the source omits replicas, the live object's value is used.
 func TestReplicasLeftOut(t *testing.T) {
 	source := stated(3, "1Gi")
 	delete(source["spec"].(map[string]any), "replicas")

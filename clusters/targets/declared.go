@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Declared is what the rules know of the declaration.
+// Declared returns the declaration in the form that the rules use.
 func (t Target) Declared() decide.Declared {
 	spec := t.Cluster.Spec
 	d := decide.Declared{
@@ -31,7 +31,7 @@ func (t Target) Declared() decide.Declared {
 		Problems: t.Problems, ConfirmedMembers: t.confirmedMembers(),
 	}
 	if spec.ReplaceAfter != nil {
-		// It is checked wherever a declaration comes in; what is none replaces nothing.
+		// Declarations are validated when they are read. An invalid duration never replaces a member.
 		d.ReplaceAfter, _ = time.ParseDuration(string(*spec.ReplaceAfter))
 	}
 	if b := spec.Backup; b != nil {
@@ -56,13 +56,13 @@ func (t Target) Digest(settings ...string) string {
 		Settings []string
 	}{t.Cluster.Spec, settings})
 	if err != nil {
-		panic(fmt.Sprintf("encode the spec: %v", err)) // plain data: there is nothing that cannot be encoded
+		panic(fmt.Sprintf("encode the spec: %v", err)) // plain data can always be encoded
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// confirmedMembers are the IDs that the annotation names. One that cannot be read confirms nothing.
+// confirmedMembers returns the IDs in the annotation. If it cannot be parsed, it confirms nothing.
 func (t Target) confirmedMembers() []decide.ID {
 	var ids []decide.ID
 	for _, text := range strings.FieldsFunc(t.Cluster.Annotations[v1alpha1.AnnotationConfirmMembers],
@@ -76,7 +76,7 @@ func (t Target) confirmedMembers() []decide.ID {
 	return ids
 }
 
-// DescribeStorage is the size and class of volumes.
+// DescribeStorage returns the size and class of volumes.
 func DescribeStorage(storage v1alpha1.StorageSpec) string {
 	size := objects.NormalSize(storage.Size)
 	if storage.StorageClassName == nil {

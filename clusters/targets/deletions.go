@@ -16,37 +16,38 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// FlagMaxDeletions is the flag that says how many clusters may newly be deleted with their data.
+// FlagMaxDeletions is the flag that limits how many clusters may newly be deleted with their data.
 const FlagMaxDeletions = "--max-deletions"
 
-// granted is the place of a cluster among those whose deletion may begin.
+// granted is a place among the clusters whose deletion may begin.
 type granted struct {
 	owner string
-	// blocked: a pass of this process has found since that it cannot begin. Before that, what is
-	// known of it is older than the place.
+	// blocked means that a pass of this process has since found that the deletion cannot begin. Until then, a
+	// cluster's status may be older than its place.
 	blocked bool
 }
 
-// Deletions counts the clusters that newly begin to be deleted with their data, in all passes of a
-// process, or since it counts again.
+// Deletions counts the clusters that begin to be deleted with their data, in all passes of a process, or per
+// Round.
 type Deletions struct {
-	// Most is how many of each owner may; nil stands for any number.
+	// Most is the maximum for each owner. nil means no limit.
 	Most *int
-	// Shard is the part of the clusters that this process acts on. Those of others take places as its own do, and
-	// those whose deletion they have begun as well: so all shards give the same places, and together no more than
-	// one process would.
+	// Shard is the part of the clusters that this process acts on. Clusters of other shards take places like
+	// its own, and so do those whose deletion other shards have begun. So all shards grant the same places, and
+	// together no more than a single process would.
 	Shard shard.Shard
-	// Round is for a process that goes on forever: it counts again at each multiple of that time, as all others do.
-	// Since they may act on the same clusters, whatever is being deleted takes a place. Zero: it counts once.
+	// Round is for a process that runs indefinitely: counting restarts at each multiple of this duration, at
+	// the same time in all processes. They may act on the same clusters, so every ongoing deletion takes a
+	// place. Zero means that counting never restarts.
 	Round time.Duration
 
 	mu     sync.Mutex
 	places map[inventory.Key]*granted
-	began  time.Time // of the present round
+	began  time.Time // start of the current round
 }
 
-// recount counts from none where a round begins. One that is yet to come, as the clock was ahead when it began, is
-// none; a clock that is only put back a little begins no round twice.
+// recount restarts counting when a round begins. A recorded round in the future, from when the clock was ahead,
+// is ignored. A clock that is set back slightly does not start a round twice.
 func (d *Deletions) recount(now time.Time) {
 	if d.Round <= 0 {
 		return
@@ -57,8 +58,8 @@ func (d *Deletions) recount(now time.Time) {
 	}
 }
 
-// owner returns the source, whose clusters are counted together. If the custom resources are the source, it returns the
-// namespace: a user who may edit one namespace must not use up the deletions of another.
+// owner returns the source, whose clusters are counted together. If the custom resources are the source, it
+// returns the namespace: a user who may edit one namespace must not use up the deletions of another.
 func (t Target) owner(live bool) string {
 	if live {
 		return t.Cluster.Namespace
@@ -66,11 +67,11 @@ func (t Target) owner(live bool) string {
 	return t.Source
 }
 
-// Limit lets no more clusters of each owner begin to be deleted with their data than Most says, in
-// all passes of this process together, in the order of the targets; those that a pass has found
-// blocked come last and take turns, so that one that cannot begin keeps no other from it. The others
-// stay as last applied, with a problem that says how to go on. One whose deletion has begun is not
-// counted: half of it is no use to anybody.
+// Limit allows at most Most clusters of each owner to begin to be deleted with their data, in all passes of
+// this process together, in the order of the targets. Clusters that a pass has found blocked come last and take
+// turns, so that they do not keep others from beginning. The remaining clusters stay as last applied, with a
+// problem that says what to do. A cluster whose deletion has begun is not counted, because a half-finished
+// deletion is useless.
 func (d *Deletions) Limit(targets []Target, owned inventory.ByCluster, live bool) []Target {
 	if d.Most == nil {
 		return targets
@@ -99,7 +100,7 @@ func (d *Deletions) Limit(targets []Target, owned inventory.ByCluster, live bool
 	return targets
 }
 
-// takeOthers gives places to the clusters whose deletion others have begun, until it is found blocked.
+// takeOthers gives places to clusters whose deletion other processes have begun, unless they are blocked.
 func (d *Deletions) takeOthers(targets []Target, owned inventory.ByCluster, live bool) {
 	for _, t := range targets {
 		k := t.Key()
@@ -111,12 +112,12 @@ func (d *Deletions) takeOthers(targets []Target, owned inventory.ByCluster, live
 	}
 }
 
-// grant gives places, so many at most, to those of an owner whose deletion begins, and returns
-// those that have to wait.
+// grant gives places to the clusters of an owner whose deletion begins, up to most, and returns those that have
+// to wait.
 func (d *Deletions) grant(
 	owner string, targets []Target, begins []int, owned inventory.ByCluster, live bool, most int,
 ) (waiting []int) {
-	var able, before, blocked []int // before: found blocked and waiting since; blocked: found blocked by the last pass
+	var able, before, blocked []int // before: blocked earlier, now waiting; blocked: blocked in the last pass
 	for _, i := range begins {
 		k := targets[i].Key()
 		custom, place := owned.Of(k).Custom, d.places[k]
@@ -142,7 +143,7 @@ func (d *Deletions) grant(
 	return waiting
 }
 
-// grantedTo is how many places the clusters of an owner have.
+// grantedTo returns how many places the clusters of an owner have.
 func (d *Deletions) grantedTo(owner string) (n int) {
 	for _, place := range d.places {
 		if place.owner == owner {
@@ -152,8 +153,7 @@ func (d *Deletions) grantedTo(owner string) (n int) {
 	return n
 }
 
-// FoundBlocked notes that a cluster cannot go on, so that the place of its deletion may be
-// another's.
+// FoundBlocked records that a cluster is blocked, so that the place of its deletion can go to another cluster.
 func (d *Deletions) FoundBlocked(k inventory.Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,7 +162,7 @@ func (d *Deletions) FoundBlocked(k inventory.Key) {
 	}
 }
 
-// inTurn are those that wait, beginning with the one after those that were tried last.
+// inTurn returns the waiting clusters, beginning after the last one that was tried.
 func inTurn(waiting, tried []int) []int {
 	if len(tried) == 0 {
 		return waiting
@@ -171,12 +171,11 @@ func inTurn(waiting, tried []int) []int {
 	return slices.Concat(waiting[next:], waiting[:next])
 }
 
-// couldNotBegin is how the status of a cluster that waits for its deletion says what blocked it
-// when it had its turn.
+// couldNotBegin introduces, in the status of a cluster that is waiting for its deletion, what blocked it at its
+// turn.
 const couldNotBegin = "; it could not begin when it had its turn: "
 
-// blockedNow is what the last pass has found a cluster blocked by, other than that it waits for its
-// deletion; empty if nothing has.
+// blockedNow returns what blocked a cluster in the last pass, other than waiting for its deletion, or "".
 func blockedNow(custom *v1alpha1.EtcdCluster) string {
 	stalled := stalled(custom)
 	if stalled == nil || stalled.Reason == "InvalidSpec" {
@@ -185,8 +184,7 @@ func blockedNow(custom *v1alpha1.EtcdCluster) string {
 	return stalled.Reason + ": " + stalled.Message
 }
 
-// blockedBefore is what a pass has found a cluster blocked by before it began to wait; empty if
-// nothing did.
+// blockedBefore returns what blocked a cluster before it began to wait, or "".
 func blockedBefore(custom *v1alpha1.EtcdCluster) string {
 	stalled := stalled(custom)
 	if stalled == nil {
@@ -196,7 +194,7 @@ func blockedBefore(custom *v1alpha1.EtcdCluster) string {
 	return why
 }
 
-// stalled is the condition of that name if it is true.
+// stalled returns the condition Stalled if it is true.
 func stalled(custom *v1alpha1.EtcdCluster) *metav1.Condition {
 	if custom == nil {
 		return nil
@@ -208,8 +206,7 @@ func stalled(custom *v1alpha1.EtcdCluster) *metav1.Condition {
 	return c
 }
 
-// beginsDeletion reports whether a cluster of which there is something is newly to be deleted with
-// its data.
+// beginsDeletion reports whether an existing cluster will newly be deleted with its data.
 func (t Target) beginsDeletion(own *inventory.Listed, live bool) bool {
 	custom := own.Custom
 	switch {
@@ -217,29 +214,28 @@ func (t Target) beginsDeletion(own *inventory.Listed, live bool) bool {
 		return false
 	case custom == nil || !goesWithData(custom.Spec):
 		return true
-	case live: // the custom resource declares itself; its status tells whether a pass has stopped it since it says so
+	case live: // the custom resource is the declaration; has a pass stopped it since it changed?
 		stopped := custom.Status.Rule == "Stop" || custom.Status.Rule == "NothingRuns"
 		return !stopped || custom.Status.ObservedGeneration != custom.Generation
 	}
 	return false
 }
 
-// goes reports whether a cluster of which there is something is to be deleted with its data.
+// goes reports whether an existing cluster will be deleted with its data.
 func (t Target) goes(own *inventory.Listed) bool {
 	leftAlone := t.Orphaned != "" || len(t.Problems) > 0
 	nothingThere := own.Applied+own.Pods+own.Claims == 0
 	return !leftAlone && !nothingThere && goesWithData(t.Cluster.Spec)
 }
 
-// goesWithData reports whether a spec says that the cluster is deleted with its volumes. One that
-// is suspended is not, as long as it is.
+// goesWithData reports whether a spec deletes the cluster with its volumes. A suspended cluster is not deleted.
 func goesWithData(spec v1alpha1.EtcdClusterSpec) bool {
 	return spec.Lifecycle == v1alpha1.LifecycleDeleted && spec.Storage.Retention == v1alpha1.RetentionDelete &&
 		!spec.Suspend
 }
 
-// waitForDeletion keeps a cluster as last applied because this run deletes others of its owner. So
-// many are newly to be deleted, and so many may be.
+// waitForDeletion keeps a cluster as last applied because this run deletes others of its owner. all clusters
+// are newly declared to be deleted, and most may be.
 func (t Target) waitForDeletion(custom *v1alpha1.EtcdCluster, live bool, all, most int) Target {
 	waits := t
 	if custom != nil && !live {

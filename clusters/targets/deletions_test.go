@@ -15,12 +15,13 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// doomed is a spec of a cluster that is deleted with its data.
+// doomed returns a spec of a cluster that is deleted with its data.
 func doomed() v1alpha1.EtcdClusterSpec {
 	return v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleDeleted, Storage: v1alpha1.StorageSpec{Retention: v1alpha1.RetentionDelete}}
 }
 
-// TestBeginsDeletion: counted is what this run would begin, not what a run before has begun.
+// TestBeginsDeletion: only deletions that this run would begin are counted, not those that an earlier run has
+// begun.
 func TestBeginsDeletion(t *testing.T) {
 	kept, stopped, suspended := doomed(), doomed(), doomed()
 	kept.Storage.Retention, stopped.Lifecycle, suspended.Suspend = v1alpha1.RetentionRetain, v1alpha1.LifecycleStopped, true
@@ -35,7 +36,7 @@ func TestBeginsDeletion(t *testing.T) {
 		change func(*Target)
 		custom *v1alpha1.EtcdCluster
 		live   bool
-		// nothing is left of it but the custom resource.
+		// nothing means that only the custom resource is left.
 		nothing, want bool
 	}{
 		{name: "it runs", spec: doomed(), custom: custom(stopped, "", 2), want: true},
@@ -66,7 +67,7 @@ func TestBeginsDeletion(t *testing.T) {
 	}
 }
 
-// TestDeletionsAreLimited: the number is for all passes of a process, and who waits stays as last
+// TestDeletionsAreLimited: the limit applies to all passes of a process, and waiting clusters stay as last
 // applied.
 func TestDeletionsAreLimited(t *testing.T) {
 	one := 1
@@ -118,7 +119,7 @@ func TestDeletionsAreLimited(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		owned.At("ns", name).Custom.Spec, owned.At("ns", name).Custom.Status = v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}, v1alpha1.EtcdClusterStatus{}
 	}
-	owned.At("ns", "a").Pods = 0 // it is gone: of the others, none may begin before it counts again
+	owned.At("ns", "a").Pods = 0 // a is gone; no other cluster may begin until counting restarts
 	for _, want := range [][]string{{"b", "c"}, {"c"}} {
 		if got := pass(false); !slices.Equal(got, want) {
 			t.Errorf("%q wait once the first is gone, want %q", got, want)
@@ -132,8 +133,8 @@ func TestDeletionsAreLimited(t *testing.T) {
 	}
 }
 
-// TestDeletionsOfEachNamespace: where the custom resources declare themselves, whoever may edit those of one namespace
-// uses up the places of no other.
+// TestDeletionsOfEachNamespace: if the custom resources are the source, a user of one namespace cannot use up
+// the places of another.
 func TestDeletionsOfEachNamespace(t *testing.T) {
 	one := 1
 	for _, l := range []*Deletions{{Most: &one}, {Most: &one, Round: time.Hour}} {
@@ -168,8 +169,8 @@ func TestDeletionsOfEachNamespace(t *testing.T) {
 	}
 }
 
-// TestBlockedDeletionsGiveWay: a deletion that a pass has found it cannot begin takes no place of
-// one that may be able to.
+// TestBlockedDeletionsGiveWay: a deletion that a pass has found blocked does not take the place of one that may
+// begin.
 func TestBlockedDeletionsGiveWay(t *testing.T) {
 	one := 1
 	var l *Deletions
@@ -223,9 +224,8 @@ func TestBlockedDeletionsGiveWay(t *testing.T) {
 	}
 }
 
-// TestBlockedDeletionsTakeTurns: those that cannot begin never keep one from it that can, whatever
-// a pass remembers; and each of them is tried again, since nothing else tells that it could begin
-// by now.
+// TestBlockedDeletionsTakeTurns: blocked deletions never keep an unblocked one from beginning, whatever a pass
+// remembers. Each of them is retried, because nothing else shows that it can begin now.
 func TestBlockedDeletionsTakeTurns(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	one := 1
@@ -249,8 +249,8 @@ func TestBlockedDeletionsTakeTurns(t *testing.T) {
 	}
 }
 
-// turn counts the deletions of all that have not begun, writes the status of each, and returns the
-// one that had its turn.
+// turn counts the deletions of all clusters that have not begun, writes their status, and returns the cluster
+// whose turn it was.
 func turn(l *Deletions, owned inventory.ByCluster, names, blocked []string) string {
 	var targets []Target
 	for _, name := range names {
@@ -279,8 +279,8 @@ func turn(l *Deletions, owned inventory.ByCluster, names, blocked []string) stri
 	return begins
 }
 
-// TestDeletionsOfEachSource: what another source declares takes no place of a source's own, and is
-// not told.
+// TestDeletionsOfEachSource: clusters of another source do not take places of a source's own, and are not
+// reported.
 func TestDeletionsOfEachSource(t *testing.T) {
 	one, owned := 1, inventory.ByCluster{}
 	var targets []Target
@@ -298,8 +298,8 @@ func TestDeletionsOfEachSource(t *testing.T) {
 	}
 }
 
-// TestPlaceOfStraggler: a place is kept although the cluster was blocked when it was last told
-// about, which is before it had that place: it may be acting on it.
+// TestPlaceOfStraggler: a cluster keeps its place even if its last status, from before it had that place, says
+// that it was blocked: the pass may be acting on it.
 func TestPlaceOfStraggler(t *testing.T) {
 	one, owned := 1, inventory.ByCluster{}
 	for _, name := range []string{"b", "d"} {
@@ -327,8 +327,8 @@ func TestPlaceOfStraggler(t *testing.T) {
 	}
 }
 
-// TestDeletionsOfShards: all shards give the same places, and one whose cluster waits goes on waiting while another
-// shard deletes its own, but not for one that is blocked.
+// TestDeletionsOfShards: all shards grant the same places. A cluster keeps waiting while another shard deletes
+// its own, unless that deletion is blocked.
 func TestDeletionsOfShards(t *testing.T) {
 	one, owned, of := 1, inventory.ByCluster{}, 2
 	names := []string{"a", "b", "c", "d", "e", "f"}

@@ -16,30 +16,29 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// orphan is a cluster that the source does not declare. What it says of itself is kept in the
-// condition Orphaned, or in RemovalHeld as long as that may be an accident.
+// orphan is a cluster that the source does not declare. Its description is stored in the condition Orphaned, or
+// in RemovalHeld as long as the removal may be a mistake.
 type orphan struct {
 	custom *v1alpha1.EtcdCluster
-	// id is zero if it has never formed.
+	// id is zero if the cluster has never formed.
 	id decide.ID
-	// said is the message of its condition; empty if it has none yet. held says that it is that of
-	// RemovalHeld.
+	// said is the message of its condition, or empty. held reports whether the condition is RemovalHeld.
 	said string
 	held bool
-	// since is the revision that dropped it; empty if that is not known.
+	// since is the revision that removed it, or empty if unknown.
 	since string
-	// revision at which the source that declared it was read now; empty if that is not known.
+	// revision is the current revision of the source that declared it, or empty if unknown.
 	revision string
-	// confirm is what a person confirms if it is meant to go: the revision that dropped it, or of
-	// all sources if it is not known which one did.
+	// confirm is the revision to confirm if the removal is intended: the revision that removed the cluster, or
+	// the revision of all sources if its source is unknown.
 	confirm string
 	// kin reports whether a source is the one that declared it.
 	kin func(source string) bool
-	// heirs are the declared clusters that it may be under another name.
+	// heirs are the declared clusters that may be this one under a new name.
 	heirs []inventory.Key
 }
 
-// noLonger follows the revision in the message of the condition, or what stands for it.
+// noLonger follows the revision in the message of the condition, or theSource in its place.
 const noLonger, theSource = " no longer declares it", "the source"
 
 func orphanOf(custom *v1alpha1.EtcdCluster) *orphan {
@@ -50,17 +49,17 @@ func orphanOf(custom *v1alpha1.EtcdCluster) *orphan {
 			o.since, _, _ = strings.Cut(o.said, noLonger)
 		}
 	}
-	// TheSource, or what earlier versions have written: the revisions of several sources.
+	// The text is theSource or, from earlier versions, the revisions of several sources.
 	if strings.Contains(o.since, " ") {
 		o.since = ""
 	}
 	return o
 }
 
-// isOrphan reports whether it has been one before.
+// isOrphan reports whether an earlier pass has already made it an orphan.
 func (o *orphan) isOrphan() bool { return o.said != "" && !o.held }
 
-// asBefore is the target of a cluster while nothing new is known about its declaration.
+// asBefore returns the target of a cluster while nothing new is known about its declaration.
 func (o *orphan) asBefore() Target {
 	t := lastApplied(o.custom)
 	if o.held {
@@ -70,8 +69,8 @@ func (o *orphan) asBefore() Target {
 	return t
 }
 
-// orphansOf lists the clusters that the sources do not declare. Clusters that they declare, that
-// have nothing yet and that seem to be one of them under another name are marked so.
+// orphansOf lists the clusters that the sources do not declare. It marks declared clusters that have nothing
+// yet and seem to be one of them under a new name.
 func orphansOf(declared []Target, undeclared inventory.ByCluster, desired reconcile.Desired) []*orphan {
 	var list []*orphan
 	for _, k := range slices.SortedFunc(maps.Keys(undeclared),
@@ -93,9 +92,9 @@ func orphansOf(declared []Target, undeclared inventory.ByCluster, desired reconc
 	return list
 }
 
-// sameSource reports whether what a source declared before may be what another declares now: it is
-// the same one, at another path perhaps, or the only one there is and not known by its name. What
-// is not the same is somebody else's.
+// sameSource reports whether clusters declared by before may now be declared by now: both are the same source,
+// possibly at a different path, or now is the only source and before is unknown. Any other source belongs to
+// another tenant.
 func sameSource(before, now string, desired reconcile.Desired) bool {
 	if before == now {
 		return true
@@ -109,8 +108,8 @@ func sameSource(before, now string, desired reconcile.Desired) bool {
 	return reconcile.SameLocation(before, now)
 }
 
-// describe says since which revision the cluster is an orphan, and what it may be called now. Later
-// passes take both from there: a new name stays suspect however many revisions come after.
+// describe returns since which revision the cluster is an orphan, and its possible new names. Later passes read
+// both from this message, so a new name remains suspect regardless of later revisions.
 func (o *orphan) describe() string {
 	words := cmp.Or(o.since, o.revision, theSource) + noLonger
 	for _, heir := range o.heirs {
@@ -121,8 +120,7 @@ func (o *orphan) describe() string {
 
 func mayBe(heir inventory.Key) string { return fmt.Sprintf("; %s may be it", heir) }
 
-// inherit marks a cluster that seems to be one of the orphans under another name (see the rule
-// RenamedInGit).
+// inherit marks a cluster that seems to be one of the orphans under a new name (see the rule RenamedInGit).
 func (t *Target) inherit(list []*orphan) {
 	for _, o := range list {
 		if !t.Empty || !o.mayBe(*t) {
@@ -135,9 +133,8 @@ func (t *Target) inherit(list []*orphan) {
 	}
 }
 
-// mayBe reports whether the orphan may be what the same source declares as t now: its spec is the
-// same, or the revision that dropped it brought a cluster of the same name, or in the same
-// namespace.
+// mayBe reports whether the orphan may be t, declared by the same source under a new name: its spec is the
+// same, or the revision that removed the orphan added a cluster with the same name or in the same namespace.
 func (o *orphan) mayBe(t Target) bool {
 	beside := strings.Split(t.Cluster.Annotations[v1alpha1.AnnotationConfirmNewCluster], ",")
 	if o.id == 0 || !o.kin(t.Source) || slices.ContainsFunc(beside,

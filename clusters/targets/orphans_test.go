@@ -16,13 +16,13 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// spec is one of two that differ.
+// spec returns a spec of that version.
 func spec(version string) v1alpha1.EtcdClusterSpec {
 	return v1alpha1.EtcdClusterSpec{Version: version, Lifecycle: v1alpha1.LifecycleRunning}
 }
 
-// declare makes a declaration of namespace/name; after a space, the cluster beside which it is
-// founded.
+// declare returns a declaration of namespace/name. An ID after a space confirms that it is a new cluster in
+// addition to that one.
 func declare(what, version string) reconcile.Declaration {
 	name, beside, _ := strings.Cut(what, " ")
 	d := reconcile.Declaration{Cluster: v1alpha1.EtcdCluster{Spec: spec(version)}, Applied: map[string]any{}}
@@ -33,8 +33,8 @@ func declare(what, version string) reconcile.Declaration {
 	return d
 }
 
-// there files a live custom resource of namespace/name with that cluster ID; said is the message of
-// its condition Orphaned.
+// there adds a live custom resource of namespace/name with that cluster ID. said is the message of its
+// condition Orphaned.
 func there(i inventory.ByCluster, what, version, id, said string) {
 	namespace, name, _ := strings.Cut(what, "/")
 	custom := &v1alpha1.EtcdCluster{Spec: spec(version)}
@@ -77,7 +77,7 @@ func TestOrphans(t *testing.T) {
 		declared  []reconcile.Declaration
 		problems  []report.Problem
 		unfetched bool
-		// namespaces that the sources may declare clusters in.
+		// namespaces in which the sources may declare clusters
 		namespaces []string
 		want       string
 	}{
@@ -178,7 +178,7 @@ func TestOrphans(t *testing.T) {
 			for _, l := range test.live {
 				there(owned, l.what, l.version, l.id, l.said)
 			}
-			// Whether a removal is meant is not what this is about: see TestRemovals.
+			// Whether a removal is intended is tested in TestRemovals.
 			desired := reconcile.Desired{
 				Revision: "main@sha1:9", Confirmed: []string{"9"}, Clusters: test.declared, Problems: test.problems, Namespaces: test.namespaces,
 			}
@@ -192,8 +192,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// A cluster is taken for another one under a new name only by what its own source declares,
-// wherever that is by now.
+// TestRenamedWithinOneSource: a cluster is considered renamed only if its own source declares the new one, at
+// whatever path.
 func TestRenamedWithinOneSource(t *testing.T) {
 	for _, test := range []struct {
 		name, before, now string
@@ -226,7 +226,7 @@ func TestRenamedWithinOneSource(t *testing.T) {
 	}
 }
 
-// What others have made is not called an orphan.
+// TestOthersAreNoOrphans: unmanaged clusters are not orphans.
 func TestOthersAreNoOrphans(t *testing.T) {
 	owned := inventory.ByCluster{}
 	there(owned, "ns/a", "3.6.16", "c1", "")
@@ -238,13 +238,13 @@ func TestOthersAreNoOrphans(t *testing.T) {
 	}
 }
 
-// recorded files the record of a cluster.
+// recorded adds the record of a cluster.
 func recorded(i inventory.ByCluster, cluster, record string) {
 	own := i.At("ns", cluster)
 	own.Applied, own.HasConfigMap, own.Record = 1, true, record
 }
 
-// The record knows the cluster ID before the status does.
+// TestRenamedBeforeItsStatusWasWritten: the record contains the cluster ID before the status does.
 func TestRenamedBeforeItsStatusWasWritten(t *testing.T) {
 	owned := inventory.ByCluster{}
 	there(owned, "ns/a", "3.6.16", "", "")
@@ -255,8 +255,8 @@ func TestRenamedBeforeItsStatusWasWritten(t *testing.T) {
 	}
 }
 
-// Where custom resources declare themselves, all of them do, whoever has made them, and nothing is
-// applied to them.
+// TestClustersThatDeclareThemselves: if custom resources are the source, all of them are declared, regardless
+// of their creator, and nothing is applied to them.
 func TestClustersThatDeclareThemselves(t *testing.T) {
 	owned := inventory.ByCluster{}
 	there(owned, "ns/a", "3.6.16", "c1", "main@sha1:1 no longer declares it")

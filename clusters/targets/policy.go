@@ -10,12 +10,11 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// mostRefusals is how many refusals are told of one cluster.
+// mostRefusals is the maximum number of refusals that are reported for one cluster.
 const mostRefusals = 10
 
-// refuse adds to each target what it may not ask for. It does not matter where the target comes
-// from: what was applied last may have been allowed then, or have been changed by hand since. Of an
-// orphan nothing is made.
+// refuse adds to each target the requests that are not allowed. This applies to every target: a spec that was
+// applied earlier may have been allowed then, or changed manually since. Orphans are left alone.
 func refuse(targets []Target, owned inventory.ByCluster, desired reconcile.Desired) {
 	for i := range targets {
 		t := &targets[i]
@@ -30,7 +29,7 @@ func refuse(targets []Target, owned inventory.ByCluster, desired reconcile.Desir
 	}
 }
 
-// effective is a declaration without what has no effect any more.
+// effective returns a declaration without fields that no longer have an effect.
 func effective(c v1alpha1.EtcdCluster, custom *v1alpha1.EtcdCluster) v1alpha1.EtcdCluster {
 	if custom != nil && inventory.ReportedClusterID(custom) != 0 {
 		c.Spec.Restore = nil // it has formed
@@ -38,20 +37,20 @@ func effective(c v1alpha1.EtcdCluster, custom *v1alpha1.EtcdCluster) v1alpha1.Et
 	return c
 }
 
-// leftAlone reports whether a target stays as it is, whatever else is wrong with it: it is an orphan,
-// or its declaration is broken.
+// leftAlone reports whether a target stays unchanged regardless of other problems: it is an orphan, or its
+// declaration is broken.
 func (t *Target) leftAlone(desired reconcile.Desired) bool {
 	return t.Orphaned != "" || t.Applied == nil && len(t.Problems) > 0 && !desired.Live
 }
 
-// FlagBackupImage names the image of the pods that back up.
+// FlagBackupImage is the flag with the image for backup pods.
 const FlagBackupImage = "--backup-image"
 
-// FlagAllowRecovery lets a run make new clusters of what is left of lost ones.
+// FlagAllowRecovery is the flag that allows a run to create new clusters from the remains of lost ones.
 const FlagAllowRecovery = "--allow-recovery"
 
-// RefuseBackups adds to each target that declares backups, or is to be made from one, that there is no
-// image for that. A cluster that is declared to be backed up, and is not, is not as declared.
+// RefuseBackups adds a problem to each target that declares backups, or will be restored from one, if there is
+// no image for that. A cluster that cannot be backed up as declared is not up to date.
 func RefuseBackups(targets []Target, image string, owned inventory.ByCluster, desired reconcile.Desired) {
 	if image != "" || desired.Live && desired.Unread != nil {
 		return
@@ -73,8 +72,9 @@ func RefuseBackups(targets []Target, image string, owned inventory.ByCluster, de
 	}
 }
 
-// RefuseOwnAccounts adds to each target that it names the account that acts on it, if that is one of its own namespace:
-// whoever can use a pod of such an account has all rights of Quorate there. userOf returns who acts in a namespace.
+// RefuseOwnAccounts adds a problem to each target that names the account that acts on it, if that account is in
+// its own namespace: anyone who can use a pod with that account has all of Quorate's rights there. userOf
+// returns the user that acts in a namespace.
 func RefuseOwnAccounts(
 	targets []Target, userOf func(namespace string) string, owned inventory.ByCluster, desired reconcile.Desired,
 ) {
@@ -91,9 +91,9 @@ func RefuseOwnAccounts(
 	}
 }
 
-// refusalsOf are what the policy of the source says against a cluster. Where it is not known which
-// source that is, each has to allow it that may declare clusters there; what one of them allows is
-// nothing to tell in a cluster that may be another's.
+// refusalsOf returns the refusals of the source's policy for a cluster. If the source is unknown, every source
+// that may declare clusters in the namespace must allow it. Then the refusals are not detailed, because the
+// cluster may belong to another source.
 func refusalsOf(c v1alpha1.EtcdCluster, source string, desired reconcile.Desired) []string {
 	if len(desired.Sources) == 0 {
 		return shortened(desired.Refuses.Refusals(c.Spec))

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// refusing is a policy that refuses one version, as others refuse an image.
+// refusing returns a policy that refuses one version, as other policies refuse an image.
 func refusing(version string) reconcile.Policy {
 	return func(spec v1alpha1.EtcdClusterSpec) []string {
 		if spec.Version != version {
@@ -21,10 +21,10 @@ func refusing(version string) reconcile.Policy {
 	}
 }
 
-// What is made for a cluster, its policy has to allow, wherever it comes from: a declaration that
-// says too much, however it got past the reader of declarations; what was applied last, which the
-// policy may have allowed then, or a person have changed; and custom resources that declare
-// themselves.
+// TestPolicyOnEveryPath: the policy applies to everything that is created for a cluster. That includes a
+// declaration that requests too much, however it got past the reader of declarations, and custom resources that
+// are the source. It also includes the last applied spec, which may have been allowed earlier or changed
+// manually.
 func TestPolicyOnEveryPath(t *testing.T) {
 	const shop, fleet = "https://host/shop.git", "https://host/fleet.git"
 	const refused = "3.5.30 is not allowed"
@@ -33,7 +33,7 @@ func TestPolicyOnEveryPath(t *testing.T) {
 	unread := errors.New("no answer")
 	tests := []struct {
 		name string
-		// by is who declared ns/a at 3.5.30 last.
+		// by is the source that last declared ns/a at 3.5.30.
 		by       string
 		declared []reconcile.Declaration
 		change   func(*reconcile.Desired)
@@ -90,7 +90,7 @@ func TestPolicyOnEveryPath(t *testing.T) {
 	}
 }
 
-// What has no effect any more is no reason to leave a cluster alone.
+// TestInertRestoreIsNotRefused: a field that no longer has an effect is not a reason to leave a cluster alone.
 func TestInertRestoreIsNotRefused(t *testing.T) {
 	refuses := func(spec v1alpha1.EtcdClusterSpec) []string {
 		if spec.Restore == nil {
@@ -116,7 +116,7 @@ func TestInertRestoreIsNotRefused(t *testing.T) {
 	}
 }
 
-// However much is refused, what is told of it stays short.
+// TestRefusalsAreFew: the list of reported refusals is limited.
 func TestRefusalsAreFew(t *testing.T) {
 	many := reconcile.Policy(func(v1alpha1.EtcdClusterSpec) []string { return strings.Split(strings.Repeat("x", 500), "") })
 	got := refusalsOf(v1alpha1.EtcdCluster{}, "", reconcile.Desired{Live: true, Refuses: many})
@@ -125,7 +125,7 @@ func TestRefusalsAreFew(t *testing.T) {
 	}
 }
 
-// policyProblems leaves out what is wrong with the options of these short declarations.
+// policyProblems removes problems with the options of these short declarations.
 func policyProblems(problems []string) []string {
 	var list []string
 	for _, p := range problems {
@@ -136,7 +136,7 @@ func policyProblems(problems []string) []string {
 	return list
 }
 
-// A cluster that is to be made from a backup needs an image for that, until it has formed.
+// TestRestoresNeedAnImage: a cluster that will be restored from a backup requires an image until it has formed.
 func TestRestoresNeedAnImage(t *testing.T) {
 	declared := declare("ns/a", "3.6.16")
 	declared.Cluster.Spec.Restore = &v1alpha1.RestoreSpec{}
@@ -163,7 +163,7 @@ func TestRestoresNeedAnImage(t *testing.T) {
 	}
 }
 
-// A cluster that is to be backed up needs an image for that, wherever its declaration comes from.
+// TestBackupsNeedAnImage: a cluster with backups requires an image, wherever its declaration comes from.
 func TestBackupsNeedAnImage(t *testing.T) {
 	backed := func(d reconcile.Declaration) reconcile.Declaration {
 		d.Cluster.Spec.Backup = &v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC"}
@@ -201,8 +201,8 @@ func TestBackupsNeedAnImage(t *testing.T) {
 	}
 }
 
-// What the definition cannot tell of backups is told before anything is made of them, also of custom
-// resources that declare themselves.
+// TestBackupsAreChecked: backup settings that the definition cannot check are checked before they are used,
+// also in custom resources that are the source.
 func TestBackupsAreChecked(t *testing.T) {
 	for _, desired := range []reconcile.Desired{{Live: true}, {Clusters: []reconcile.Declaration{declare("ns/a", "3.6.16")}}} {
 		owned := inventory.ByCluster{}
@@ -219,7 +219,8 @@ func TestBackupsAreChecked(t *testing.T) {
 	}
 }
 
-// Pods of the account that Quorate acts as would have all its rights in the namespace.
+// TestOwnAccountsAreRefused: pods with the account that Quorate acts as would have all its rights in the
+// namespace.
 func TestOwnAccountsAreRefused(t *testing.T) {
 	to := v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{}, ServiceAccountName: "quorate"}
 	declared := declare("ns/a", "3.6.16")

@@ -9,14 +9,13 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// filledIn is the quota that earlier definitions of EtcdCluster have filled in where it was left
-// out, whatever the volume.
+// filledIn is the default quota of earlier EtcdCluster definitions, regardless of the volume size.
 const filledIn = 2 << 30
 
-// WithQuota completes a target with the quota of etcd's database where none is stated. It follows
-// the volumes that there are, which a larger size in git does not change. Where members run with
-// one that an earlier definition has filled in, their databases may have grown up to it: it stays,
-// so that nothing is restarted and no database is suddenly too large.
+// WithQuota sets the quota of etcd's database if it is not declared. It depends on the existing volumes, which
+// a larger size in git does not change. If members run with the default of an earlier definition, their
+// databases may have grown up to it. It is kept, so that nothing restarts and no database is suddenly too
+// large.
 func (t Target) WithQuota(own *inventory.Cluster) Target {
 	quota := &t.Cluster.Spec.Etcd.Quota
 	if !quota.IsZero() {
@@ -29,8 +28,8 @@ func (t Target) WithQuota(own *inventory.Cluster) Target {
 	return t
 }
 
-// hadFilledIn reports whether an earlier definition has filled in the quota of a cluster: the
-// custom resource still says so, or its pods are made as declared with it. The target has it.
+// hadFilledIn reports whether an earlier definition has set the quota of a cluster: the custom resource still
+// contains it, or the pod template matches the spec with that quota, which t has.
 func (t Target) hadFilledIn(own *inventory.Cluster) bool {
 	if c := own.Custom; c != nil && c.Spec.Etcd.Quota.Value() == filledIn {
 		return true
@@ -40,7 +39,7 @@ func (t Target) hadFilledIn(own *inventory.Cluster) bool {
 		objects.ReadMetadata(set.Spec.Template.Annotations).Template().IsDeclared(&t.Cluster)
 }
 
-// volumeSize is that of the smallest volume that there is or is to be made; the declared one where
+// volumeSize returns the size of the smallest volume that exists or will be created, or the declared size if
 // there is none.
 func (t Target) volumeSize(own *inventory.Cluster) resource.Quantity {
 	var sizes []resource.Quantity

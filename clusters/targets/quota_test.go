@@ -13,21 +13,20 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// volumesOf is the StatefulSet of a cluster whose members are made with volumes of that size.
+// volumesOf returns the StatefulSet of a cluster whose volumes have that size.
 func volumesOf(size string) *appsv1.StatefulSet {
 	claim := corev1.PersistentVolumeClaim{}
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
 	return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim}}}
 }
 
-// A quota that is left out follows the volumes that members have. One that an earlier definition
-// has filled in stays; another one that stands in the custom resource was put there by nobody who
-// may, or is no longer declared.
+// TestQuota: an omitted quota depends on the members' volumes. The default of an earlier definition is kept.
+// Any other value in the custom resource was set without permission, or is no longer declared.
 func TestQuota(t *testing.T) {
 	for _, test := range []struct {
 		name, size, stated, live, made, want string
 		claims                               []string
-		runs                                 string // the quota that its pods were made with
+		runs                                 string // the quota that its pods were created with
 	}{
 		{name: "a new cluster", size: "1Gi", want: "512Mi"},
 		{name: "a new cluster, a large volume", size: "100Gi", want: "2Gi"},

@@ -9,35 +9,35 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// candidate is a cluster that was declared when it was last looked at, or is declared now.
+// candidate is a cluster that was declared when it was last observed, or is declared now.
 type candidate struct {
-	// source that declared it last; empty if that is not known.
+	// source is the source that last declared it, or empty if unknown.
 	source string
-	// declared: it is now, well or badly.
+	// declared means that a declaration exists, valid or not.
 	declared bool
-	// held: a pass before found it undeclared, and nobody has confirmed that.
+	// held means that an earlier pass found it undeclared, and the removal has not been confirmed.
 	held bool
 }
 
-// fate is what becomes of the clusters that their source does not declare.
+// fate determines how the undeclared clusters of a source are treated.
 type fate int
 
 const (
 	// dropped: they are orphans.
 	dropped fate = iota
-	// held: they stay as last applied until a person confirms it.
+	// held: they stay as last applied until the removal is confirmed.
 	held
-	// elsewhere: they stay as last applied, since this run does not read what declared them.
+	// elsewhere: they stay as last applied, because this run does not read the source that declared them.
 	elsewhere
 )
 
-// judge tells the fate of the undeclared clusters of each source. A source that declares none of
-// its clusters any more, or fewer than half of them, may do so by accident: a wrong path, a merge
-// gone wrong. What is held once stays so, however many clusters are new by then.
+// judge returns the fate of the undeclared clusters of each source. A source that no longer declares any of its
+// clusters, or fewer than half of them, may do so by mistake, such as a wrong path or a bad merge. Held
+// clusters remain held, however many new clusters there are.
 //
-// A source that this run is not given may be another run's, or the same one under another name. It
-// is judged if it is in a place that the run reads, if the run declares one of its clusters, or if
-// the run declares none at all.
+// A source that is not one of this run's may belong to another run, or be the same source under another name.
+// It is judged if it is in a location that this run reads, if the run declares one of its clusters, or if the
+// run declares none at all.
 func judge(candidates []candidate, places []reconcile.Place, declares bool) map[string]fate {
 	bySource := map[string][]candidate{}
 	for _, c := range candidates {
@@ -50,8 +50,8 @@ func judge(candidates []candidate, places []reconcile.Place, declares bool) map[
 	return fates
 }
 
-// fateOf is the fate of the undeclared ones of the clusters of one source; ours says that this run
-// reads that source.
+// fateOf returns the fate of the undeclared clusters of one source. ours reports whether this run reads that
+// source.
 func fateOf(clusters []candidate, ours bool) fate {
 	left, heldBefore := 0, false
 	for _, c := range clusters {
@@ -71,14 +71,13 @@ func fateOf(clusters []candidate, ours bool) fate {
 	return dropped
 }
 
-// reads reports whether one of the places is where that source is, at whatever path.
+// reads reports whether one of the places is at the location of that source, at any path.
 func reads(places []reconcile.Place, source string) bool {
 	return slices.ContainsFunc(places, func(p reconcile.Place) bool { return reconcile.SameLocation(p.Name, source) })
 }
 
-// revisionOf is the revision at which a source was read: its own, or that of the only one in the
-// same location. It is empty if that is not known: what others are at is said in no cluster of this
-// one.
+// revisionOf returns the revision at which a source was read: its own, or that of the only source at the same
+// location. It is empty if unknown, because the status of a cluster must not contain other sources' revisions.
 func revisionOf(source string, desired reconcile.Desired) string {
 	var there []string
 	for _, p := range desired.Sources {
@@ -98,8 +97,7 @@ func revisionOf(source string, desired reconcile.Desired) string {
 	return ""
 }
 
-// confirms reports whether a person has confirmed what a revision no longer declares: that
-// revision, or each where it stands for several.
+// confirms reports whether the removals of a revision are confirmed: the revision itself, or each of several.
 func confirms(confirmed []string, revision string) bool {
 	commits := strings.Fields(revision)
 	return len(commits) > 0 && !slices.ContainsFunc(commits, func(r string) bool {
@@ -107,8 +105,8 @@ func confirms(confirmed []string, revision string) bool {
 	})
 }
 
-// ConfirmedInVain says so where something is held and what is confirmed is another revision. Where
-// nothing is held it says nothing: what was confirmed once may stay on a command line.
+// ConfirmedInVain returns a message if removals are held and a different revision is confirmed. If nothing is
+// held, it returns nothing, because an old confirmation may stay on a command line.
 func ConfirmedInVain(confirmed []string, removals []report.Removal) []string {
 	if len(confirmed) == 0 || len(removals) == 0 {
 		return nil
@@ -123,8 +121,7 @@ func ConfirmedInVain(confirmed []string, removals []report.Removal) []string {
 		report.FlagConfirm, strings.Join(confirmed, " and "), strings.Join(held, " and at "))}
 }
 
-// commitOf is the commit of a revision such as main@sha1:4f2a…; the revision itself where it has
-// none.
+// commitOf returns the commit of a revision such as main@sha1:4f2a…, or the revision itself if it has none.
 func commitOf(revision string) string {
 	return revision[strings.LastIndex(revision, ":")+1:]
 }

@@ -16,8 +16,8 @@ import (
 
 const fleet, shop = "https://host/fleet.git", "https://host/shop.git"
 
-// situation writes candidates down: for each source, after a colon, a letter for each cluster: d
-// declared, u undeclared, h undeclared and held before, H held before and declared again.
+// situation parses candidates: for each source, after a colon, one letter per cluster: d declared, u
+// undeclared, h undeclared and held before, H held before and declared again.
 func situation(text string) []candidate {
 	var list []candidate
 	for field := range strings.FieldsSeq(text) {
@@ -33,7 +33,7 @@ func TestJudge(t *testing.T) {
 	for _, test := range []struct {
 		name, clusters string
 		places         []string
-		nothing        bool // is declared
+		nothing        bool // nothing is declared
 		want           string
 	}{
 		{name: "one of many", clusters: fleet + ":uddd", places: []string{fleet}, want: fleet + " dropped"},
@@ -104,7 +104,7 @@ func TestConfirms(t *testing.T) {
 	}
 }
 
-// declaredBy is the source that a live custom resource was last declared by.
+// declaredBy sets the source that last declared live custom resources.
 func declaredBy(i inventory.ByCluster, source string, clusters ...string) {
 	for _, what := range clusters {
 		there(i, what, "3.5.30", "", "")
@@ -113,7 +113,7 @@ func declaredBy(i inventory.ByCluster, source string, clusters ...string) {
 	}
 }
 
-// heldBefore is the condition of a cluster that a pass before has held.
+// heldBefore sets the condition of a cluster that an earlier pass has held.
 func heldBefore(i inventory.ByCluster, what, said string) {
 	namespace, name, _ := strings.Cut(what, "/")
 	meta.SetStatusCondition(&i.At(namespace, name).Custom.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionRemovalHeld, Status: metav1.ConditionTrue, Message: said})
@@ -127,12 +127,13 @@ func describeRemovals(targets []Target, removals []report.Removal) string {
 	return text
 }
 
-// What a source no longer declares stays as last applied, as long as that may be an accident.
+// TestRemovals: clusters that a source no longer declares stay as last applied, as long as that may be a
+// mistake.
 func TestRemovals(t *testing.T) {
 	tests := []struct {
 		name string
-		// with, if set, changes what is there: ns/a and ns/b, which fleet declared, and other/c,
-		// which shop did.
+		// with, if set, changes the existing clusters: ns/a and ns/b, which fleet declared, and other/c, which
+		// shop declared.
 		with      func(inventory.ByCluster)
 		declared  string
 		confirmed string
@@ -292,7 +293,7 @@ func TestRemovals(t *testing.T) {
 	}
 }
 
-// A confirmation that is not about what is held is said to be none, once for all that is held.
+// TestConfirmedInVain: a confirmation that does not match the held removals is reported, once for all of them.
 func TestConfirmedInVain(t *testing.T) {
 	shop, bank := report.Removal{Source: "shop", Revision: "main@sha1:1"}, report.Removal{Source: "bank", Revision: "main@sha1:2"}
 	for _, test := range []struct {

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestDeletionsOfReplicas: of loops that look after the same clusters, none lets another cluster begin while one is
-// being deleted, whoever has begun that, and all count again at the same time.
+// TestDeletionsOfReplicas: if several loops manage the same clusters, none of them lets another cluster begin
+// while one is being deleted, whichever loop began it. All of them restart counting at the same time.
 func TestDeletionsOfReplicas(t *testing.T) { synctest.Test(t, testDeletionsOfReplicas) }
 
 func testDeletionsOfReplicas(t *testing.T) {
@@ -34,10 +34,10 @@ func testDeletionsOfReplicas(t *testing.T) {
 	}
 	owned.At("ns", "a").Custom.Spec = doomed() // the first has begun
 	time.Sleep(round / 4)
-	if !waits(second) { // it was started only now
+	if !waits(second) { // started only now
 		t.Error("the second lets b begin while the first deletes a")
 	}
-	owned.At("ns", "a").Pods = 0 // it is gone
+	owned.At("ns", "a").Pods = 0 // a is gone
 	if !waits(first) || !waits(second) {
 		t.Error("b may begin in the same round")
 	}
@@ -47,8 +47,8 @@ func testDeletionsOfReplicas(t *testing.T) {
 	}
 }
 
-// TestDeletionsWhereTheClockWasAhead: a clock that was ahead for a moment does not end the rounds until it is there
-// again, and one that is put back a little gives no round of its own.
+// TestDeletionsWhereTheClockWasAhead: a clock that was ahead for a moment does not stop new rounds until that
+// time, and a clock that is set back slightly does not start an extra round.
 func TestDeletionsWhereTheClockWasAhead(t *testing.T) {
 	d, now := &Deletions{Round: 10 * time.Minute}, time.Date(2026, 11, 1, 12, 0, 1, 0, time.UTC)
 	key := inventory.Key{Namespace: "ns", Name: "a"}

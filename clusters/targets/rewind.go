@@ -11,15 +11,14 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// AppliedBefore lists the revisions of a place that were applied last, in order: usually one, which
-// all of its clusters have in their status, whether it declares them still or not. That of the
-// place itself is not among them.
+// AppliedBefore lists, in order, the revisions of a place that were applied last: usually one, which all of its
+// clusters have in their status, whether they are still declared or not. The current revision of the place is
+// not included.
 func AppliedBefore(owned inventory.ByCluster, desired reconcile.Desired, place reconcile.Place) []string {
 	revisions := map[string]bool{}
 	for k, p := range owned.Managed() {
 		revision := cmp.Or(p.Custom.Status.SourceRevision, p.Custom.Status.DeclaredRevision)
-		// Earlier versions have written down the revisions of several sources at once. Whose is
-		// which cannot be known.
+		// Earlier versions recorded the revisions of several sources together, which cannot be attributed.
 		another := commitAt.MatchString(revision) && revision != place.Revision
 		if another && place.Namespaces.Allow(k.Namespace) && isOf(p.Custom, k, desired, place) {
 			revisions[revision] = true
@@ -28,13 +27,13 @@ func AppliedBefore(owned inventory.ByCluster, desired reconcile.Desired, place r
 	return slices.Sorted(maps.Keys(revisions))
 }
 
-// commitAt is a revision that names one commit: a directory has none, and anybody who may write a
-// status may write anything.
+// commitAt matches a revision that names one commit. A directory has none, and anyone who can write a status
+// can write any text.
 var commitAt = regexp.MustCompile(`^\S*sha1:[0-9a-f]+$`)
 
-// isOf reports whether a cluster was declared by a place before: it says so, or it is declared
-// there now and was by none that this run reads, which is then taken for the same one under another
-// name.
+// isOf reports whether a place has declared a cluster before: its status names the place, or the place declares
+// it now and no other source of this run did before. In that case the recorded source is assumed to be the same
+// one under another name.
 func isOf(custom *v1alpha1.EtcdCluster, k inventory.Key, desired reconcile.Desired, place reconcile.Place) bool {
 	source := custom.Status.DeclaredSource
 	if source == place.Name {

@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// A size that git takes back, and one that is smaller than what runs, are refused alike, as the
-// custom resource says the larger one: so that is what the message says, and what may be declared.
+// TestASizeIsNotTakenBack: a size that git reverts is refused like one that is smaller than the volumes,
+// because the custom resource contains the larger size. The message says so, and which size to declare.
 func TestASizeIsNotTakenBack(t *testing.T) {
 	with := func(size string) *v1alpha1.EtcdCluster {
 		c := liveOf(t, stated(3, size))
@@ -30,7 +30,8 @@ func TestASizeIsNotTakenBack(t *testing.T) {
 	}
 }
 
-// A size is the same however it is spelled: a difference would be reported for as long as the volumes live.
+// TestSizeIsTheSameInEachSpelling: a size is the same in any spelling. Otherwise a difference would be reported
+// for as long as the volumes exist.
 func TestSizeIsTheSameInEachSpelling(t *testing.T) {
 	for _, size := range []string{"8Gi", "8192Mi", "8589934592", "8589934592000m"} {
 		if got := DescribeStorage(v1alpha1.StorageSpec{Size: resource.MustParse(size)}); got != "8Gi" {

@@ -1,5 +1,5 @@
-// Package targets says what a pass is about, and what each cluster is to be: as its source declares
-// it, as it was last applied, or an orphan that stays as it is.
+// Package targets determines the clusters of a pass and their desired state: as declared by their source, as
+// last applied, or an orphan that stays unchanged.
 package targets
 
 import (
@@ -21,43 +21,42 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Target is one cluster that a pass is about, as it is to be.
+// Target is a cluster of a pass, in its desired state.
 type Target struct {
-	// Cluster with defaults; metadata and spec.
+	// Cluster has the metadata and the spec, with defaults.
 	Cluster v1alpha1.EtcdCluster
-	// Applied is what the source states; nil if the source does not say, so that nothing is to be
-	// applied.
+	// Applied is the source's declaration. It is nil if there is none, so that nothing is applied.
 	Applied  map[string]any
 	Warnings []string
-	// Problems that keep the declaration from being acted on.
+	// Problems keep Quorate from acting on the declaration.
 	Problems []string
-	// Orphaned and RenamedFrom as in decide.Declared.
+	// Orphaned and RenamedFrom are as in decide.Declared.
 	Orphaned, RenamedFrom string
-	// Held says since which revision no source declares it, if nobody has confirmed that: it stays
-	// as last applied.
+	// Held describes since which revision no source declares the cluster, if that is not confirmed: it stays as
+	// last applied.
 	Held string
-	// Elsewhere: what declared it is not read by this run.
+	// Elsewhere means that this run does not read the source that declared it.
 	Elsewhere bool
-	// Source that declares it now; empty if none does, or it is not known which.
+	// Source is the source that declares it now, or empty if there is none or it is unknown.
 	Source string
-	// Empty: nothing is there of it yet.
+	// Empty means that none of its objects exist yet.
 	Empty bool
 }
 
-// Key names the cluster.
+// Key returns the cluster's key.
 func (t Target) Key() inventory.Key { return inventory.KeyOf(&t.Cluster) }
 
-// Of lists what a pass is about: what is declared; the clusters whose declarations are broken, which
-// stay as last applied; and those that are not declared, which stay untouched. Where a place could
-// not be read, what is not declared elsewhere stays as last applied, and so does what seems to be
-// left out by accident: those are the removals.
+// Of lists the targets of a pass: declared clusters, clusters with broken declarations, and undeclared
+// clusters. Broken declarations leave clusters as last applied, and undeclared clusters stay unchanged. If a
+// place could not be read, clusters that are not declared elsewhere stay as last applied. So do clusters that
+// seem to be omitted by mistake: they are the removals.
 func Of(desired reconcile.Desired, owned inventory.ByCluster) ([]Target, []report.Removal) {
 	targets, removals := unchecked(desired, owned)
 	refuse(targets, owned, desired)
 	return inOrder(targets), removals
 }
 
-// unchecked are the targets before it is asked what they may be.
+// unchecked returns the targets before they are checked against policies.
 func unchecked(desired reconcile.Desired, owned inventory.ByCluster) ([]Target, []report.Removal) {
 	if desired.Live {
 		return selfDeclared(owned, desired.Unread == nil), nil
@@ -88,8 +87,8 @@ func unchecked(desired reconcile.Desired, owned inventory.ByCluster) ([]Target, 
 	return append(targets, lost...), removals
 }
 
-// selfDeclared are the targets where the custom resources declare themselves. Nothing is applied to
-// them: what they say is somebody else's. If that is not known, orphans are orphans still.
+// selfDeclared returns the targets if the custom resources are the source. Nothing is applied to them, because
+// another tool manages their specs. If the source could not be read (known is false), orphans remain orphans.
 func selfDeclared(owned inventory.ByCluster, known bool) []Target {
 	var targets []Target
 	for _, p := range owned {
@@ -107,18 +106,18 @@ func selfDeclared(owned inventory.ByCluster, known bool) []Target {
 	return targets
 }
 
-// unbuildable is what the objects of a cluster cannot be made of.
+// unbuildable returns the problems that keep the objects of a cluster from being created.
 func (t Target) unbuildable() []string {
 	c := t.Cluster
 	return append(objects.CheckOptions(c.Spec), objects.CheckBackup(c.Spec, c.Namespace, c.Name)...)
 }
 
-// contested is what is wrong with a cluster that several sources declare. It names none of them:
-// each has tenants of its own.
+// contested is the problem of a cluster that several sources declare. It does not name them, because each has
+// its own tenants.
 const contested = "more than one source declares the cluster: it stays as last applied until all but one let it go"
 
-// problemsOf sorts the problems of the sources by the cluster that they name. Those that name none,
-// by the source, may be about any of it.
+// problemsOf groups the problems of the sources by cluster. Problems that name no cluster are grouped by
+// source, because they may be about any of its clusters.
 func problemsOf(desired reconcile.Desired) (broken map[inventory.Key][]string, unplaced map[string][]string) {
 	broken, unplaced = map[inventory.Key][]string{}, map[string][]string{}
 	for _, p := range desired.Problems {
@@ -142,7 +141,7 @@ func inOrder(targets []Target) []Target {
 	return targets
 }
 
-// lastApplied is the target of a cluster that the source says nothing understandable about.
+// lastApplied returns the target of a cluster without an understandable declaration.
 func lastApplied(custom *v1alpha1.EtcdCluster) Target {
 	return Target{Cluster: v1alpha1.EtcdCluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind},
@@ -151,8 +150,8 @@ func lastApplied(custom *v1alpha1.EtcdCluster) Target {
 	}}
 }
 
-// against completes a target with what is there: the identity of the live custom resource, its
-// replicas where the source leaves them to others, and what the rules for changes say against it.
+// against completes a target from the live custom resource: its identity, its replicas if the source omits
+// them, and violations of the rules for changes.
 func (t Target) against(custom *v1alpha1.EtcdCluster) Target {
 	t.Problems = append(t.Problems, t.unbuildable()...)
 	if custom == nil {
@@ -181,12 +180,11 @@ func states(object map[string]any, path ...string) bool {
 	return true
 }
 
-// forbiddenChanges evaluates the rules about changes of the spec, such as that a volume never
-// shrinks.
+// forbiddenChanges evaluates the rules for changes of the spec, such as that a volume never shrinks.
 func (t Target) forbiddenChanges(live *v1alpha1.EtcdCluster) []string {
 	next := &t.Cluster
 	if t.Applied != nil && equality.Semantic.DeepEqual(next.Spec, live.Spec) {
-		return nil // nothing changes, and all else was evaluated as the source was read
+		return nil // nothing changes, and the rest was evaluated when the source was read
 	}
 	changed := live.DeepCopy()
 	changed.Spec = next.Spec
@@ -205,8 +203,8 @@ func (t Target) forbiddenChanges(live *v1alpha1.EtcdCluster) []string {
 	return problems
 }
 
-// noWayBack completes what is said of a size that is smaller than the one in the custom resource.
-// Git may mean the size that the volumes have: what was declared once stays the least that may be.
+// noWayBack adds to the problem of a size that is smaller than the one in the custom resource. Git may declare
+// the actual size of the volumes, but a size that was applied once remains the minimum.
 func noWayBack(problem string, next, live *v1alpha1.EtcdCluster) string {
 	applied := live.Spec.Storage.Size
 	if !strings.HasPrefix(problem, "spec.storage.size: ") || next.Spec.Storage.Size.Cmp(applied) >= 0 {

@@ -11,9 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// undeclared are the targets of the clusters that no source declares, out of all that are there;
-// and the removals among them that are held. unplaced are the problems of each source that may be
-// about any of its clusters.
+// undeclared returns the targets of the clusters that no source declares, and the held removals among them.
+// unplaced are the problems of each source that may be about any of its clusters.
 func undeclared(
 	declared []Target, all, rest inventory.ByCluster, desired reconcile.Desired, unplaced map[string][]string,
 ) ([]Target, []report.Removal) {
@@ -46,11 +45,10 @@ func undeclared(
 	return targets, removals
 }
 
-// doubts says why it is not known whether a source declares a cluster: it could not be read, or has
-// problems that may be about it; or which clusters of it there are is not all known, so that nobody
-// can say how many of them it leaves out. Where it is not known which source it is, or it is none
-// of this run, any of them may declare it by now. What is wrong there is not told: it may be
-// somebody else's.
+// doubts returns why it is unknown whether a source declares a cluster: the source could not be read, has
+// problems that may be about the cluster, or its clusters are not completely listed, so that it is unknown how
+// many it omits. If the source is unknown or not one of this run's, any of them may now declare the cluster.
+// Their problems are then not returned, because they may belong to another tenant.
 func doubts(source string, desired reconcile.Desired, unplaced map[string][]string) (unread bool, problems []string) {
 	if desired.Unread != nil || len(desired.Sources) == 0 {
 		return desired.Unread != nil, unplaced[source]
@@ -62,9 +60,9 @@ func doubts(source string, desired reconcile.Desired, unplaced map[string][]stri
 	return desired.Failure() != nil || unlisted || len(unplaced) > 0, nil
 }
 
-// unjudged is the target of an undeclared cluster while it is not known whether it is. A source
-// that cannot be read may declare it; and so may a problem that names no cluster. What was an
-// orphan before stays one.
+// unjudged returns the target of an undeclared cluster while it is uncertain whether it is declared: a source
+// that cannot be read may declare it, or a problem that names no cluster may be about it. An existing orphan
+// remains one.
 func (o *orphan) unjudged(unread bool, problems []string) Target {
 	t := o.asBefore()
 	switch {
@@ -77,15 +75,15 @@ func (o *orphan) unjudged(unread bool, problems []string) Target {
 	return t
 }
 
-// goes reports whether an undeclared cluster is an orphan whatever else is declared: it is one,
-// there is nothing of it, or a person has said so.
+// goes reports whether an undeclared cluster is an orphan regardless of other declarations: it already is one,
+// it is declared deleted, or its removal is confirmed.
 func (o *orphan) goes(confirmed []string) bool {
 	meant := confirms(confirmed, o.confirm) || confirms(confirmed, o.revision)
 	return o.isOrphan() || o.custom.Spec.Lifecycle == v1alpha1.LifecycleDeleted || meant
 }
 
-// candidatesIn lists what counts when an undeclared cluster is judged: what was declared when it
-// was last looked at, but for what goes anyway.
+// candidatesIn lists the clusters that count when undeclared clusters are judged: those that were declared when
+// last observed, except those that are orphans anyway.
 func candidatesIn(all, rest inventory.ByCluster, goes map[inventory.Key]bool) []candidate {
 	var list []candidate
 	for k, p := range all {
@@ -98,7 +96,7 @@ func candidatesIn(all, rest inventory.ByCluster, goes map[inventory.Key]bool) []
 	return list
 }
 
-// addRemoval adds a cluster to what the same revision of the same source no longer declares.
+// addRemoval adds a cluster to the removal by the same revision of the same source.
 func addRemoval(removals []report.Removal, o *orphan, candidates []candidate) []report.Removal {
 	name, source := inventory.KeyOf(o.custom).String(), o.custom.Status.DeclaredSource
 	for i := range removals {
@@ -116,8 +114,8 @@ func addRemoval(removals []report.Removal, o *orphan, candidates []candidate) []
 	return append(removals, report.Removal{Source: source, Revision: o.confirm, Clusters: []string{name}, Of: of})
 }
 
-// hold keeps a cluster as last applied although no source declares it. Revisions of other sources
-// are not told: the report of the run has them.
+// hold keeps a cluster as last applied although no source declares it. It does not mention revisions of other
+// sources, which are in the report of the run.
 func (t Target) hold(o *orphan) Target {
 	t.Held = o.said
 	how := report.FlagConfirm + ", with the revision in the report of the run,"
@@ -128,8 +126,7 @@ func (t Target) hold(o *orphan) Target {
 	return t
 }
 
-// leaveTo keeps a cluster as last applied, since a source that this run does not read has declared
-// it.
+// leaveTo keeps a cluster as last applied, because a source that this run does not read has declared it.
 func (t Target) leaveTo(source, revision string) Target {
 	t.Elsewhere = true
 	t.Warnings = []string{fmt.Sprintf(

@@ -2,8 +2,8 @@ package targets
 
 import "testing"
 
-// A removal that is held says how to confirm it: with the revision that dropped the cluster, or
-// where that is another source's with what the report of the run names.
+// TestHold: a held removal says how to confirm it: with the revision that removed the cluster or, if that
+// belongs to another source, with the revision in the report of the run.
 func TestHold(t *testing.T) {
 	const said = "main@sha1:def no longer declares it"
 	for _, test := range []struct {
