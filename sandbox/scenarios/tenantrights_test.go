@@ -16,7 +16,9 @@ func (w *world) actAsTenant(url string) {
 	user := "quorate:tenant:" + w.namespace
 	w.applyOverlay(url, "tenants")
 	w.kubectl("delete", "clusterrolebinding", "quorate")
-	w.t.Cleanup(func() { w.kubectl("delete", "--ignore-not-found", "clusterrolebinding/quorate-tenants", "clusterrole/quorate-tenants") })
+	w.t.Cleanup(func() {
+		w.kubectl("delete", "--ignore-not-found", "clusterrolebinding/quorate-tenants", "clusterrole/quorate-tenants")
+	})
 	w.kubectl("create", "rolebinding", "quorate-tenant", "--namespace="+w.namespace, "--clusterrole=quorate", "--user="+user)
 	source := func(as string) string {
 		return fmt.Sprintf("--source=%[1]s,branch=main,path=clusters,default-namespace=%[2]s,allow-namespace=%[2]s,as=%[3]s", url, w.namespace, as)
