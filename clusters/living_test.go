@@ -25,6 +25,7 @@ type life struct {
 	etcd   *fakeEtcd
 	old    *Live
 	pods   []*corev1.Pod
+	claims []*corev1.PersistentVolumeClaim
 	record decide.Record
 }
 
@@ -33,7 +34,7 @@ func newLife(t *testing.T) *life {
 	l.old = New(clientThatPanics(t), Options{Timeout: time.Second, LeaseDuration: time.Hour})
 	t.Cleanup(l.old.etcd.Close)
 	for n := range 3 {
-		l.pods = append(l.pods, l.pod(n, ""))
+		l.pods, l.claims = append(l.pods, l.pod(n, "")), append(l.claims, claimOf(n, ""))
 		l.record = l.record.With(decide.RecordedMember{Ordinal: n, Mode: decide.Sealed, ID: decide.ID(n + 1), VolumeUID: fmt.Sprint("volume-", n)})
 	}
 	return l
@@ -47,6 +48,12 @@ func leaseOf(holder string, renewed time.Time) *coordinationv1.Lease {
 	}}
 }
 
+// claimOf is the claim of a member; life tells one from another of the same name.
+func claimOf(ordinal int, life string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: objects.VolumeClaimName("a", ordinal),
+		UID: types.UID(fmt.Sprint("volume-", ordinal, life))}}
+}
+
 // pod is a pod that runs; life tells one from another of the same name.
 func (l *life) pod(ordinal int, life string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: objects.PodName("a", ordinal), UID: types.UID(fmt.Sprint("pod-", ordinal, life))}}
@@ -57,7 +64,7 @@ func (l *life) pod(ordinal int, life string) *corev1.Pod {
 
 // seen is the cluster as that process sees it now.
 func (l *life) seen(by *Live) *cluster {
-	c := &cluster{live: by, names: objects.NamesOf("a"), own: &inventory.Cluster{Pods: l.pods}}
+	c := &cluster{live: by, names: objects.NamesOf("a"), own: &inventory.Cluster{Pods: l.pods, Claims: l.claims}}
 	c.target.Cluster.Name, c.target.Cluster.Namespace = "a", "default"
 	c.tenure = &tenure{live: by, lease: leaseOf(by.holder.String(), time.Now())}
 	c.target.Cluster.Spec.TLS.Mode = v1alpha1.TLSDisabled
@@ -103,7 +110,7 @@ func TestALongLifeDecidesAsANewOne(t *testing.T) {
 	if m := c.state.Membership; !m.Known || decide.Answering(m.Members) != 3 {
 		t.Fatalf("not well: %+v", m)
 	}
-	l.pods[1] = l.pod(1, "-next")
+	l.pods[1], l.claims[1] = l.pod(1, "-next"), claimOf(1, "-next")
 	c = l.same("with a new pod")
 	if outcome, err := c.changeEtcd(t.Context(), decide.RemoveMember{}, removal(decide.RemoveMember{ID: 2, Name: "a-1"})); err != nil || !outcome.Changed {
 		t.Fatalf("remove a-1: %+v, %v", outcome, err)
