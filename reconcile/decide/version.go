@@ -214,11 +214,14 @@ func (s State) unresponsive() []Replica {
 }
 
 // knowsData reports whether the version that the data of every member is written for is known before a minor version
-// is changed: each member responds, unless pods have been created with that minor version already.
+// is changed: each member responds, unless a pod of a member has been created with that minor version already or, where
+// it has no pod, the claim of a member says that minor version.
 func (s State) knowsData(target etcdversion.MajorMinor) bool {
 	return len(s.unresponsive()) == 0 ||
 		s.anyReplica(func(r Replica) bool {
-			return minorOf(r.PodVersion) == target || minorOf(r.LastUse.Version) == target
+			_, recorded := s.Record.Member(r.Ordinal)
+			last, err := r.lastVersion()
+			return (recorded || !s.recorded()) && r.LostCluster == 0 && err == nil && last.MajorMinor() == target
 		})
 }
 
