@@ -17,6 +17,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // testAllClaimsDeleted: the claims of all members are deleted while they serve. Each member is replaced once
@@ -32,6 +33,33 @@ func testAllClaimsDeleted(t *testing.T, w *world) {
 	w.converge("--timeout", "180s").requireRule(t, "a", "Converged")
 	history.end()
 	w.requireReplacedVolumes(t, id, 3, volumes)
+}
+
+// testRecreatedClaim: a claim is deleted by force and created again while etcd still runs on the first volume. The
+// new claim is not recorded as the member's volume: the member is replaced before its pod is stopped.
+func testRecreatedClaim(t *testing.T, w *world) {
+	w.requireReplaced(t, "a-1", func() {
+		claim, err := w.object(claims, "data-a-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		volume, _, _ := unstructured.NestedString(claim.Object, "spec", "volumeName")
+		w.setReclaimPolicy("Retain", volume) // this storage would delete the data under the running pod
+		t.Cleanup(func() { w.setReclaimPolicy("Delete", volume) })
+		w.kubectl("--namespace", w.namespace, "delete", "pvc", "data-a-1", "--wait=false")
+		w.kubectl("--namespace", w.namespace, "patch", "pvc", "data-a-1", "--patch", `{"metadata":{"finalizers":null}}`)
+		// The node in its annotations stays: the new claim gets a volume without a new pod.
+		unstructured.RemoveNestedField(claim.Object, "spec", "volumeName")
+		unstructured.RemoveNestedField(claim.Object, "metadata", "annotations", "pv.kubernetes.io/bind-completed")
+		w.recreate(claims, claim)
+		w.kubectl("--namespace", w.namespace, "wait", "pvc/data-a-1", "--for=jsonpath={.status.phase}=Bound", "--timeout=60s")
+	})
+}
+
+// setReclaimPolicy sets what Kubernetes does with these persistent volumes once their claims are deleted.
+func (w *world) setReclaimPolicy(policy string, volumes ...string) {
+	w.t.Helper()
+	w.kubectl(append([]string{"patch", "pv", "--patch", fmt.Sprintf(`{"spec":{"persistentVolumeReclaimPolicy":%q}}`, policy)}, volumes...)...)
 }
 
 // TestDeletedClaimOfOne is the same for a cluster with one member.

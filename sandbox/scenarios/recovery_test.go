@@ -26,6 +26,7 @@ func TestRecovery(t *testing.T) {
 		step{"SamePodHostsTheNext", testSamePodHostsTheNext},
 		step{"RelabelledVolume", testRelabelledVolume},
 		step{"3-corrupt-1-mem", testCorruptMember},
+		step{"RecreatedClaim", testRecreatedClaim},
 		step{"AllClaimsDeleted", testAllClaimsDeleted},
 	)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // TestLifecycle stops, deletes and suspends a cluster, and starts it again.
@@ -16,6 +18,7 @@ func TestLifecycle(t *testing.T) {
 		step{"Stopped", testStopped},
 		step{"DeletedRetain", testDeletedRetain},
 		step{"DeletedDelete", testDeletedDelete},
+		step{"VolumesWithOldData", testVolumesWithOldData},
 	)
 }
 
@@ -111,6 +114,44 @@ func testDeletedDelete(t *testing.T, w *world) {
 	}
 	w.requireSize(3)
 	w.requireQuiet("a")
+}
+
+// testVolumesWithOldData: a cluster and its claims are deleted, and a new cluster gets the same persistent volumes.
+// Its members start on the old data. The old cluster is not sealed as the new one, no client reaches it, and the
+// volumes are kept. It comes back once its data is confirmed by deleting the record.
+func testVolumesWithOldData(t *testing.T, w *world) {
+	id := w.requireOneCluster("a", 3)
+	w.member("a", 0).put("old", "data")
+	var volumes []string
+	for _, claim := range w.list(claims) {
+		volume, _, _ := unstructured.NestedString(claim.Object, "spec", "volumeName")
+		volumes = append(volumes, volume)
+	}
+	w.setReclaimPolicy("Retain", volumes...)
+	w.requireDeleted(t, "lifecycle: Deleted", "storage: {retention: Delete}")
+	w.kubectl(append([]string{"wait", "pv", "--for=jsonpath={.status.phase}=Released", "--timeout=60s"}, volumes...)...)
+	w.kubectl(append([]string{"patch", "pv", "--patch", `{"spec":{"claimRef":{"uid":null,"resourceVersion":null}}}`}, volumes...)...)
+
+	w.declare(modern, three)
+	r := w.run("--until-converged", "--timeout", "60s").requireCode(t, exitBlocked).requireRule(t, "a", "ClusterIDMismatch")
+	if !r.says("a-0, a-1 and a-2 started on data that was on the volumes before") {
+		t.Errorf("%s", r)
+	}
+	w.waitForPods("a", 3)
+	if service, err := w.object(services, "a-client"); err != nil || service.Object["spec"].(map[string]any)["selector"] != nil {
+		t.Errorf("clients reach the old data: %v, %v", service, err)
+	}
+	if got := w.status("a").ClusterID; got != "" {
+		t.Errorf("the status says cluster %s", got)
+	}
+
+	kept := w.volumeUIDs("a")
+	w.disturb(disturbance{"record deleted", configMaps, "a-members", `{"data":{"record.yaml":null}}`})
+	w.requireBack(t, id, "old", "data")
+	if now := w.volumeUIDs("a"); !maps.Equal(now, kept) {
+		t.Errorf("volumes before %v, after %v", kept, now)
+	}
+	w.setReclaimPolicy("Delete", volumes...)
 }
 
 // requireDeleted declares the cluster deleted, and fails unless nothing is left except its custom resource and
