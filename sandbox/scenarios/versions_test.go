@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // oftenSnapshots makes etcd discard old log entries early. 3.7 cannot read entries that 3.5 has written.
@@ -18,9 +20,10 @@ const oftenSnapshots = "etcd: {snapshotCount: 100}"
 func TestEtcdUpgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.declare("3.5.35", three, oftenSnapshots)
+	w.declare("3.6.16", three, oftenSnapshots)
 	w.converge()
 	for _, s := range []step{
+		{"Downgrade 3.6 to 3.5 with a loss", testLossInDowngrade},
 		{"SkipMinorRefused", func(t *testing.T, w *world) { testSkipMinor(t, w, "3.5.35", "3.7.3") }},
 		{"3.5 to 3.6", func(t *testing.T, w *world) { w.rollTo("3.6.16", oftenSnapshots) }},
 		{"3.6 to 3.7", func(t *testing.T, w *world) { w.rollTo("3.7.3", oftenSnapshots) }},
@@ -31,6 +34,29 @@ func TestEtcdUpgrade(t *testing.T) {
 	} {
 		if !t.Run(s.name, func(t *testing.T) { s.test(t, w.as(t)) }) {
 			return // each begins where the last ended
+		}
+	}
+}
+
+// testLossInDowngrade: a member is lost with its volume while a downgrade is enabled. No member can join then, so
+// the downgrade is canceled until the member has been replaced.
+func testLossInDowngrade(t *testing.T, w *world) {
+	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
+	w.declare("3.5.35", three, oftenSnapshots)
+	m := w.member("a", 0)
+	ctx, cancel := m.ctx()
+	defer cancel()
+	if _, err := m.Downgrade(ctx, clientv3.DowngradeEnable, "3.5"); err != nil { // as Quorate is about to do
+		t.Fatal(err)
+	}
+	w.loseVolume("a-1")
+	w.converge("--timeout", "150s").requireRule(t, "a", "Converged")
+	w.requireOneCluster("a", 3)
+	w.requireSame(members, volumes, "a-1")
+	w.requireVersion("3.5.35")
+	for _, action := range []string{"CancelDowngrade", "EnableDowngrade"} {
+		if n := w.toldOf(action); n != 1 {
+			t.Errorf("%s was done %d times", action, n)
 		}
 	}
 }
