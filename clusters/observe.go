@@ -190,7 +190,6 @@ func (c *cluster) gather(ctx context.Context) error {
 	c.readRecord()
 	c.readTemplate()
 	c.state.FoundingID = objects.FoundingID(c.buildable, c.state.Record)
-	c.state.FoundingID = objects.FoundingID(c.buildable, c.state.Record)
 	c.checkRecovery()
 	c.findBackups()
 	if c.state.Record.Supersedes(c.state.ReportedClusterID) {
