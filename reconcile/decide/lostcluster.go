@@ -36,10 +36,13 @@ func (s State) runsOfLost() (slots Ordinals, lost ID) {
 	return slots, lost
 }
 
-// madeOf is the cluster that was made of a lost one, by the status or by etcd; zero if none is known.
+// madeOf is the cluster that was made of a lost one, by the status or by etcd; zero if none is known. While the record and
+// the status both name the lost cluster and no recovery is under way, the recovery may have been given up: what etcd says
+// counts only if a claim shows that the other cluster was recorded before.
 func (s State) madeOf(lost ID) ID {
+	givenUp := s.Record.ClusterID == lost && s.ReportedClusterID == lost && !s.Record.Recovering()
 	for _, id := range []ID{s.ReportedClusterID, s.Membership.ClusterID} {
-		if id != 0 && id != lost {
+		if id != 0 && id != lost && (!givenUp || s.anyReplica(func(r Replica) bool { return r.LastUse.ClusterID == id })) {
 			return id
 		}
 	}

@@ -77,7 +77,11 @@ func lostClusterStaysStopped(s decide.State, d decide.Decision) string {
 	a, stops := d.Action.(decide.StopReplicas)
 	for _, r := range s.Replicas {
 		other := func(id decide.ID) bool { return id != 0 && id != r.LostCluster }
-		made := other(s.ReportedClusterID) || other(s.Membership.ClusterID) ||
+		givenUp := s.Record.ClusterID == r.LostCluster && s.ReportedClusterID == r.LostCluster && !recovering(s.Record)
+		recorded := !givenUp || slices.ContainsFunc(s.Replicas, func(used decide.Replica) bool {
+			return used.LastUse.ClusterID == s.Membership.ClusterID
+		})
+		made := other(s.ReportedClusterID) || other(s.Membership.ClusterID) && recorded ||
 			other(s.Record.ClusterID) && replaced(s.Record, r.LostCluster)
 		_, listed := memberAt(s, r.Ordinal)
 		member := listed && s.Membership.Known && s.Membership.ClusterID != r.LostCluster
