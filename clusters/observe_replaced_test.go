@@ -42,25 +42,27 @@ func TestClaimCreatedUnderRunningPodIsNotItsVolume(t *testing.T) {
 	}{
 		{name: "created before", listed: claimMade("v1", -time.Second, bound), want: "v1"},
 		{name: "created in the same second", listed: claimMade("v1", 0, bound), want: "v1"},
+		{name: "created after the pod by the clock of another API server", listed: claimMade("v1", 5*time.Second, bound), want: "v1"},
+		{name: "on record as the member's", listed: claimMade("recorded", time.Minute, bound), want: "recorded"},
 		{name: "created after the pod, which had no node yet", listed: claimMade("v1", -time.Minute, bound), want: "v1"},
-		{name: "created under the pod", listed: claimMade("v2", time.Second, bound), now: claimMade("v2", time.Second, bound)},
+		{name: "created under the pod", listed: claimMade("v2", time.Minute, bound), now: claimMade("v2", time.Minute, bound)},
 		{name: "has no volume", listed: claimMade("v2", -time.Second, corev1.ClaimPending), now: claimMade("v2", -time.Second, corev1.ClaimPending)},
 		{name: "bound since it was listed", listed: claimMade("v1", -time.Second, corev1.ClaimPending), now: claimMade("v1", -time.Second, bound), want: "v1"},
-		{name: "gone since it was listed", listed: claimMade("v2", time.Second, bound)},
-		{name: "etcd crashes", listed: claimMade("v2", time.Second, bound), now: claimMade("v2", time.Second, bound), change: func(pod *corev1.Pod) {
+		{name: "gone since it was listed", listed: claimMade("v2", time.Minute, bound)},
+		{name: "etcd crashes", listed: claimMade("v2", time.Minute, bound), now: claimMade("v2", time.Minute, bound), change: func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 			pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1}
 		}},
-		{name: "being deleted", listed: claimMade("v2", time.Second, bound), now: claimMade("v2", time.Second, bound), change: func(pod *corev1.Pod) {
+		{name: "being deleted", listed: claimMade("v2", time.Minute, bound), now: claimMade("v2", time.Minute, bound), change: func(pod *corev1.Pod) {
 			pod.DeletionTimestamp = &metav1.Time{Time: noon}
 		}},
-		{name: "etcd has not started", listed: claimMade("v1", time.Second, bound), want: "v1", change: func(pod *corev1.Pod) {
+		{name: "etcd has not started", listed: claimMade("v1", time.Minute, bound), want: "v1", change: func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
 		}},
-		{name: "nobody says when it got its node", listed: claimMade("v1", time.Second, bound), want: "v1", change: func(pod *corev1.Pod) {
+		{name: "nobody says when it got its node", listed: claimMade("v1", time.Minute, bound), want: "v1", change: func(pod *corev1.Pod) {
 			pod.Status.Conditions = pod.Status.Conditions[1:]
 		}},
-		{name: "no pod", listed: claimMade("v1", time.Second, bound), want: "v1", change: func(pod *corev1.Pod) { pod.Name = "a-2" }},
+		{name: "no pod", listed: claimMade("v1", time.Minute, bound), want: "v1", change: func(pod *corev1.Pod) { pod.Name = "a-2" }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			pod := runningPod()
@@ -71,6 +73,7 @@ func TestClaimCreatedUnderRunningPodIsNotItsVolume(t *testing.T) {
 			c := &cluster{live: &Live{kube: clientOf(t, server)}, own: &inventory.Cluster{Pods: []*corev1.Pod{pod}, Claims: []*corev1.PersistentVolumeClaim{test.listed}}}
 			c.target.Cluster.Name, c.target.Cluster.Spec.Lifecycle = "a", v1alpha1.LifecycleRunning
 			c.state = decide.State{Name: "a", Replicas: c.replicas()}
+			c.state.Record = c.state.Record.With(decide.RecordedMember{Ordinal: 1, Mode: decide.Sealed, ID: 0xa1, VolumeUID: "recorded"})
 			if err := c.findReplaced(t.Context()); err != nil {
 				t.Fatal(err)
 			}

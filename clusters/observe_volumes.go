@@ -130,13 +130,16 @@ func homeOf(term corev1.NodeSelectorTerm) []string {
 }
 
 // findReplaced finds claims that were created under running pods, after the claims that these pods use had been deleted.
-// Such a claim says nothing about the volume with the member's data, so the replica is left without one. The claim
-// counts once the pod is gone.
+// Such a claim says nothing about the volume with the member's data, so the replica is left without one, unless the record
+// says that the member runs on it. The claim counts once the pod is gone.
 func (c *cluster) findReplaced(ctx context.Context) error {
 	for i := range c.state.Replicas {
 		r := &c.state.Replicas[i]
 		pod, claim := c.own.Pod(objects.PodName(c.state.Name, r.Ordinal)),
 			c.own.Claim(objects.VolumeClaimName(c.state.Name, r.Ordinal))
+		if recorded, _ := c.state.Record.Member(r.Ordinal); claim != nil && recorded.VolumeUID == string(claim.UID) {
+			continue
+		}
 		if pod == nil || claim == nil || podstate.RunsOn(pod, claim) {
 			continue
 		}

@@ -99,9 +99,13 @@ func containerPhase(c corev1.ContainerStatus) (decide.PodPhase, string) {
 	return "", ""
 }
 
+// maxClockSkew is by how much the clocks of two API servers may differ.
+const maxClockSkew = 5 * time.Second
+
 // RunsOn reports whether etcd in a pod may run on the volume of a claim. A pod mounts the volumes that its claims have when
 // it gets its node, and keeps them until it ends. Once etcd has started, a claim that has no volume yet, or that was
-// created after the pod got its node, is another one of the same name. Both times are the API server's.
+// created after the pod got its node, is another one of the same name. Two API servers may have written the two times, so
+// that they are compared with a margin of maxClockSkew.
 func RunsOn(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	etcd := etcdStatus(pod)
 	started := etcd.State.Running != nil || etcd.State.Terminated != nil || etcd.LastTerminationState.Terminated != nil
@@ -109,7 +113,7 @@ func RunsOn(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	if !started || scheduled == nil || scheduled.Status != corev1.ConditionTrue {
 		return true
 	}
-	younger := claim.CreationTimestamp.After(scheduled.LastTransitionTime.Time)
+	younger := claim.CreationTimestamp.After(scheduled.LastTransitionTime.Add(maxClockSkew))
 	return claim.Status.Phase != corev1.ClaimPending && !younger
 }
 
