@@ -103,17 +103,25 @@ func changed(before, after map[string]string) int {
 // testBadImage: a rollout to a version without an image stops at the first member, and a revert in git repairs
 // it.
 func testBadImage(t *testing.T, w *world) {
-	w.breakOneMember(t, noSuchVersion, "20s")
+	w.breakOneMember(t, noSuchVersion, "20s", func() {})
 }
 
 // testBadProgram: a rollout to a version that crashes at each start also stops there. The member is not
-// replaced however often it crashes, because its data is intact.
+// replaced however often it crashes, because its data is intact. It does not respond, so the next minor version is
+// not rolled out.
 func testBadProgram(t *testing.T, w *world) {
 	w.loadCrashing()
-	w.breakOneMember(t, crashingVersion, "80s")
+	w.breakOneMember(t, crashingVersion, "80s", func() {
+		w.declare("3.7.3", three)
+		r := w.run("--until-converged", "--timeout", patience.String()).requireCode(t, exitBlocked).requireRule(t, "a", "MemberFailing")
+		if !r.says("etcd 3.7.3 is not rolled out while a member does not respond") {
+			t.Errorf("it does not say why the next minor version is not rolled out:\n%s", r)
+		}
+	})
 }
 
-func (w *world) breakOneMember(t *testing.T, version, timeout string) {
+// breakOneMember declares a version that does not run, calls then while one member is down, and reverts it.
+func (w *world) breakOneMember(t *testing.T, version, timeout string, then func()) {
 	want, pods, volumes, members := w.snapshot(), w.podUIDs("a"), w.volumeUIDs("a"), w.memberIDs("a")
 	history := w.watchWrites(3)
 	w.declare(version, three)
@@ -133,6 +141,7 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string) {
 	if said := r.cluster("a").Decision.Message; broken == "" || !strings.Contains(said, broken) {
 		t.Errorf("%q is broken, and the pass says: %s", broken, said)
 	}
+	then()
 	w.declare(modern, three)
 	w.converge().requireRule(t, "a", "Converged")
 	history.end()
