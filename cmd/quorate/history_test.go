@@ -50,11 +50,11 @@ func TestHistoryHoldsUpNobodyElse(t *testing.T) {
 		}
 	}
 	got := w.bare("run", "--kubeconfig", w.kubeconfig, "--source", w.repository("good")+",allow-namespace=good",
-		"--source", url+",allow-namespace=evil,fetch-timeout=6s", "--timeout", "90s")
+		"--source", url+",allow-namespace=evil,fetch-timeout=15s", "--timeout", "90s")
 	if w.cluster("good/one").Status.DeclaredRevision == "" {
 		t.Errorf("good/one was not looked at: %+v", got)
 	}
-	if n := asked.Load(); n != 1 || w.cluster("evil/one").Status.DeclaredRevision == "" || !strings.Contains(got.out, "looking through the history took longer than 6s") {
+	if n := asked.Load(); n != 1 || w.cluster("evil/one").Status.DeclaredRevision == "" || !strings.Contains(got.out, "looking through the history took longer than 15s") {
 		t.Errorf("asked %d times: %+v", n, got)
 	}
 	good, evil := strings.Index(got.err, "cluster=good/one"), strings.Index(got.err, "cluster=evil/one")
