@@ -77,7 +77,8 @@ func (s State) alarms() []string {
 func alarmRaised(s State) (Decision, bool) {
 	facts := s.alarms()
 	held := s.heldByAlarm()
-	if !s.Membership.Known || len(facts) == 0 || held == "" && s.lacksBackup() {
+	_, free := s.freeOrdinal()
+	if !s.Membership.Known || len(facts) == 0 || free || held == "" && s.lacksBackup() {
 		return Decision{}, false
 	}
 	message := strings.Join(facts, "; ")

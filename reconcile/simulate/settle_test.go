@@ -90,6 +90,8 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 				j.path.RemoveMember(ordinal)
 			}
 		}
+	case d.Rule == "ApplyObjects" && versionToReturnWith.MatchString(d.Message):
+		j.path.Declared.Version = versionToReturnWith.FindStringSubmatch(d.Message)[1]
 	case volumeInTheWay.MatchString(d.Message):
 		j.path.DeleteVolume(inTheWay(d))
 	default:
@@ -97,6 +99,9 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 	}
 	return true
 }
+
+// versionToReturnWith is the version that brings back a cluster whose StatefulSet is gone.
+var versionToReturnWith = regexp.MustCompile(`to bring it back, declare etcd (\S+), `)
 
 // volumeInTheWay names the ordinal of a claim that a person may delete.
 var volumeInTheWay = regexp.MustCompile(`kubectl delete pvc data-a-(\d+)`)

@@ -235,13 +235,20 @@ func (w *world) deleteBackedUp(s3 *s3Inside, version string, allowed []string) {
 		}
 		return nil
 	})
-	if listed := w.listInside(s3); !strings.Contains(listed, fmt.Sprint(last)) {
-		w.t.Errorf("the store holds no revision %d: %s", last, listed)
+	name, listed := "", w.listInside(s3)
+	for line := range strings.Lines(listed) {
+		if fields := strings.Fields(line); strings.Contains(line, fmt.Sprint(last)) && len(fields) > 1 {
+			name = fields[1]
+		}
+	}
+	if name == "" {
+		w.t.Fatalf("the store holds no revision %d: %s", last, listed)
 	}
 
+	// The store also has backups of the lost cluster of this name, so that the backup has to be named.
 	w.repository.push(map[string]string{
 		"a.yaml": tombstone, // without it, c would look like a renamed
-		"c.yaml": declaration("c", version, one, "restore: {from: "+s3.destination()+", cluster: "+w.namespace+"/a}"),
+		"c.yaml": declaration("c", version, one, "restore: {from: "+s3.destination()+", cluster: "+w.namespace+"/a, backup: "+name+"}"),
 	})
 	w.convergeFrom(outside, allowed...)
 	if got := w.memberAs("c-quorate-tls", "c", 0).get("greeting"); got != "farewell" {
