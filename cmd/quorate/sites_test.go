@@ -165,7 +165,7 @@ func TestSeveralKubernetesClusters(t *testing.T) {
 		t.Errorf("of one: %+v", got)
 	}
 	metrics := filepath.Join(eu.dir, "quorate.prom")
-	if got := eu.bare("run", "--kubeconfig", kubeconfig, "--context", "eu", "--context", "us", "--source", eu.repository("own"), "--timeout", "2s", "--metrics-file", metrics); got.code != exitNotConverged {
+	if got := eu.bare("run", "--kubeconfig", kubeconfig, "--context", "eu", "--context", "us", "--source", eu.repository("own"), "--timeout", "8s", "--metrics-file", metrics); got.code != exitNotConverged {
 		t.Errorf("%+v", got)
 	}
 	text, err := os.ReadFile(metrics)
@@ -195,7 +195,7 @@ func TestFleet(t *testing.T) {
 	}
 	us.write("fleet.yaml", "clusters:\n- {name: eu, secret: fleet/eu-kubeconfig, path: clusters/eu}\n- {name: us, kubeconfig: kubeconfig, path: clusters/us}\n"+
 		"- {name: gone, secret: fleet/none, path: clusters/eu}\n")
-	fleet := []string{"--fleet", filepath.Join(us.dir, "fleet.yaml"), "--source", eu.repository("own"), "--timeout", "3s"}
+	fleet := []string{"--fleet", filepath.Join(us.dir, "fleet.yaml"), "--source", eu.repository("own"), "--timeout", "10s"}
 	got := us.run(fleet...)
 	if got.code != exitError || !strings.Contains(got.out, "\nerror gone: read the kubeconfig in Secret fleet/none: ") {
 		t.Errorf("%+v", got)
@@ -222,7 +222,7 @@ func TestApproveSeveral(t *testing.T) {
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
 	on := func(args ...string) ran {
-		return eu.bare(append(args, "--kubeconfig", kubeconfig, "--source", eu.repository("own"), "--timeout", "4s")...)
+		return eu.bare(append(args, "--kubeconfig", kubeconfig, "--source", eu.repository("own"), "--timeout", "12s")...)
 	}
 	digest := func(got ran) string {
 		_, after, _ := strings.Cut(got.out, "\nplan ")

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enter creates the group and moves the calling process into it, and thereby its future children. They then
+// Enter creates the group and moves the calling process into it; its future children are in it too. They then
 // survive a kill of the caller's original groups.
 func Enter(group string) error {
 	all, err := hierarchies()

@@ -86,7 +86,7 @@ func (m *walked) shrinkAndGrow() {
 	m.push("a cluster grows", "Converged", three)
 }
 
-// upgrade changes the version, possibly to a lower one, and thereby restarts each pod.
+// upgrade changes the version, possibly to a lower one. This restarts each pod.
 func (m *walked) upgrade(version string) {
 	m.t.Helper()
 	m.version = version
