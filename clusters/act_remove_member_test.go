@@ -92,7 +92,7 @@ func TestRemovalNeedsProof(t *testing.T) {
 	l := newLife(t)
 	l.etcd.running[1].hangs.Store(true)
 	c := l.seen(l.old)
-	server := &storageServer{claim: claimed("volume-1")}
+	server := &storageServer{claim: claimed("volume-1"), claims: []*corev1.PersistentVolumeClaim{l.claims[0], l.claims[2]}}
 	c.live.kube = clientOf(t, server)
 	a := decide.RemoveMember{ID: 2, Name: "a-1", Because: decide.Because{Loss: decide.VolumeLost, VolumeUID: "volume-1"}}
 	if outcome, err := c.removeMember(t.Context(), a); err != nil || outcome.Changed || !strings.Contains(outcome.Detail, "data-a-1 is there") {

@@ -52,7 +52,7 @@ func TestRestartWaitsForOtherPods(t *testing.T) {
 	} {
 		l := newLife(t)
 		c := l.seen(l.old)
-		server := &podServer{restarts: 1}
+		server := &podServer{restarts: 1, claim: l.claims[1]}
 		for _, pod := range l.pods {
 			server.pods = append(server.pods, pod.DeepCopy())
 		}
@@ -72,7 +72,7 @@ func TestRestartWaitsForDowngrade(t *testing.T) {
 		l := newLife(t)
 		c := l.seen(l.old)
 		c.state.Membership.Downgrade = enabled
-		server := &podServer{pods: l.pods, restarts: 1}
+		server := &podServer{pods: l.pods, restarts: 1, claim: l.claims[1]}
 		c.live.kube = clientOf(t, server)
 		outcome, err := c.restartReplica(t.Context(), decide.RestartReplica{Ordinal: 1, PodUID: string(l.pods[1].UID)})
 		if err != nil || server.deleted != (enabled == "") {
@@ -93,7 +93,7 @@ func TestRestartWaitsForOtherVoters(t *testing.T) {
 				t.Fatalf("%+v, %v", outcome, err)
 			}
 		}
-		server := &podServer{pods: l.pods, restarts: 1}
+		server := &podServer{pods: l.pods, restarts: 1, claim: l.claims[1]}
 		c.live.kube = clientOf(t, server)
 		outcome, err := c.restartReplica(t.Context(), decide.RestartReplica{Ordinal: 1, PodUID: string(l.pods[1].UID)})
 		if waits := strings.Contains(outcome.Detail, "the other voters are not as they were"); err != nil || server.deleted == removed || waits != removed {

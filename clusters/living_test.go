@@ -50,8 +50,12 @@ func leaseOf(holder string, renewed time.Time) *coordinationv1.Lease {
 
 // claimOf is the claim of a member; life tells one from another of the same name.
 func claimOf(ordinal int, life string) *corev1.PersistentVolumeClaim {
-	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: objects.VolumeClaimName("a", ordinal),
-		UID: types.UID(fmt.Sprint("volume-", ordinal, life))}}
+	return &corev1.PersistentVolumeClaim{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: objects.VolumeClaimName("a", ordinal), UID: types.UID(fmt.Sprint("volume-", ordinal, life)),
+		},
+	}
 }
 
 // pod is a pod that runs; life tells one from another of the same name.

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +87,7 @@ func TestOutOfReach(t *testing.T) {
 type storageServer struct {
 	volume *corev1.PersistentVolume
 	claim  *corev1.PersistentVolumeClaim
+	claims []*corev1.PersistentVolumeClaim // of the other replicas
 	nodes  *corev1.NodeList
 	refuse bool
 	asked  []string
@@ -94,6 +96,9 @@ type storageServer struct {
 func (s *storageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.asked = append(s.asked, r.URL.Path)
 	var body any = s.volume
+	named := func(claim *corev1.PersistentVolumeClaim) bool {
+		return strings.HasSuffix(r.URL.Path, "/persistentvolumeclaims/"+claim.Name)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	switch {
 	case s.refuse:
@@ -103,6 +108,8 @@ func (s *storageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body = s.nodes
 	case strings.HasSuffix(r.URL.Path, "/pods"):
 		body = corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
+	case slices.ContainsFunc(s.claims, named):
+		body = s.claims[slices.IndexFunc(s.claims, named)]
 	case strings.Contains(r.URL.Path, "/persistentvolumeclaims/") && s.claim != nil:
 		body = s.claim
 	case s.volume == nil:
