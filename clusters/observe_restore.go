@@ -38,7 +38,7 @@ func (c *cluster) findRestore(ctx context.Context) error {
 // that says so, what has become of the Job that does it.
 func (c *cluster) findRecovery(ctx context.Context) error {
 	looks := c.state.Record.Recovering() || c.state.Declared.Recovery.ClusterID != 0 ||
-		c.own.Objects["Job/"+c.names.RecoveryJob] != nil
+		c.own.Objects["Job/"+c.names.RecoveryJob] != nil || slices.ContainsFunc(c.own.VolumePods, c.recovers)
 	if !looks && len(c.state.Record.Members) > 0 {
 		return nil
 	}
@@ -51,6 +51,11 @@ func (c *cluster) findRecovery(ctx context.Context) error {
 		c.state.Recovery.Job = &seen
 	}
 	return err
+}
+
+// recovers reports whether a pod is a recovery Job's, which may have been deleted.
+func (c *cluster) recovers(pod *corev1.Pod) bool {
+	return pod.Labels[batchv1.JobNameLabel] == c.names.RecoveryJob
 }
 
 // findVolumeJob looks for a Job that works on a volume, and for its pods.

@@ -66,6 +66,12 @@ func recoverCluster(s State) (Decision, bool) {
 		return s.goOnRecovering()
 	case StandingRecord(s, "").Recovering():
 		return Decision{}, false // it has to be on record first
+	case s.recoversUnasked():
+		return act(StopRecovery{s.Recovery.Job.UID}, "delete Job %s: neither git nor the record requests a new cluster",
+			s.recoveryJobName())
+	case s.recoveryJobEnds() && s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod):
+		return wait(recheck, "pods are started once Job %s no longer writes to the volume of a member%s",
+			s.recoveryJobName(), describeStopping(s.Recovery.Stopping))
 	case s.ordersRecovery() && s.hindersRecovery() == "":
 		return s.beginRecovery()
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod) && s.recoveredBefore() != "":
@@ -136,6 +142,27 @@ func (s State) recoversInVain() bool {
 	job := s.Recovery.Job
 	return job != nil && job.runs() && s.Membership.Known &&
 		s.Membership.ClusterID == s.Record.ClusterID
+}
+
+// recoversUnasked reports whether a Job is at work that neither the record nor git requests, as after both were reverted.
+// A pod would start on the volume that it writes to.
+func (s State) recoversUnasked() bool {
+	job := s.Recovery.Job
+	return job != nil && job.runs() && s.Declared.Recovery.ClusterID != job.ClusterID
+}
+
+// recoveryJobEnds reports whether the Job is being deleted, or a pod of a deleted Job may still write to a volume.
+func (s State) recoveryJobEnds() bool {
+	job := s.Recovery.Job
+	return job != nil && job.Terminating || len(s.Recovery.Stopping) > 0
+}
+
+// describeStopping names the pods of deleted Jobs; empty if there are none.
+func describeStopping(pods []string) string {
+	if len(pods) == 0 {
+		return ""
+	}
+	return ": " + Enumerate(pods)
 }
 
 // awaitsUnready reports whether the recovery that git orders waits for nothing but for Kubernetes to find

@@ -258,8 +258,7 @@ func (w *World) isLost(id decide.ID) bool {
 
 // seenRecovery is what a pass sees of it.
 func (w *World) seenRecovery() (seen decide.Recovery) {
-	looks := w.record.Recovering() || w.Declared.Recovery.ClusterID != 0 || !w.exists(w.configMap())
-	if w.recovers != nil && looks {
+	if w.recovers != nil {
 		job := w.recovers.RecoveryJob
 		seen.Job = &job
 	}

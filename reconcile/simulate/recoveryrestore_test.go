@@ -77,3 +77,40 @@ func TestObjectRestoredDuringRecovery(t *testing.T) {
 		})
 	}
 }
+
+// TestRecoveryRevertedWhileJobRuns: git no longer requests a recovery, and the ConfigMap is restored to a version from
+// before it, while the Job writes to the volume. No pod starts beside the Job, and the member then serves.
+func TestRecoveryRevertedWhileJobRuns(t *testing.T) {
+	w := simulate.New("a", decidetest.Declared(1), 0)
+	w.Remember(memoryOfTests)
+	form(t, w)
+	before := w.Clone()
+	w.NodeDown(0, true)
+	w.Declared.Recovery = decide.RecoveryOrder{ClusterID: before.Observe().Record.ClusterID, Lost: 1, Digest: "d",
+		Word: "w", Backup: "tuesday", OldVolumes: decide.Retain}
+	w.RefuseRestores(true) // the Job goes on trying
+	reverted := 0
+	for ticks := range 14 {
+		if ticks == 4 {
+			w.ForceDelete(0)
+			w.NodeDown(0, false)
+		}
+		w.Pass(simulate.NoCrash)
+		if job := w.Observe().Recovery.Job; job != nil && job.Phase == decide.JobRuns {
+			restored := w.Clone()
+			restored.Declared.Recovery = decide.RecoveryOrder{}
+			restored.RestoreObject("ConfigMap a-members", ticks+1)
+			if restored.Observe().Record.Recovering() {
+				t.Fatalf("tick %d: the record is not from before the recovery", ticks)
+			}
+			reverted++
+			for _, wrong := range checkEnd(restored, patienceOfTests) {
+				t.Errorf("tick %d: %s", ticks, wrong)
+			}
+		}
+		w.Tick()
+	}
+	if reverted == 0 {
+		t.Error("no Job was at work")
+	}
+}
