@@ -3,18 +3,20 @@ package scenarios
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
 // TestLostMajority: two of three data directories are taken away and brought back. This loses no data and needs
-// no confirmation. Then two volumes are permanently lost. The spec requests a new cluster from the third
-// member's data: everything that it acknowledged is kept, data that only the others had is gone, and no member
-// of the lost cluster joins the new one. Finally, two volumes are lost again, and the spec requests a new
-// cluster from a backup.
+// no confirmation. Then the same data is lost again. The spec requests a new cluster from the third member's
+// data: everything that it acknowledged is kept, data that only the others had is gone, and no member of the
+// lost cluster joins the new one, even if the data and the record of the lost cluster come back. Finally, two
+// volumes are permanently lost, and the spec requests a new cluster from a backup.
 func TestLostMajority(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -34,7 +36,11 @@ func TestLostMajority(t *testing.T) {
 		t.Fatalf("it is cluster %s, and was %s", id, lost)
 	}
 	volumes := w.volumeUIDs("a")
-	w.emptyVolumes("a-0", "a-2")
+	older, err := w.object(configMaps, "a-members")
+	if err != nil {
+		t.Fatal(err)
+	}
+	putBack := w.takeAway("a-0", "a-2")
 
 	order := func(id, more string) string { return "recovery: {clusterID: " + id + ", member: 1" + more + "}" }
 	blocked := func(words string, args ...string) {
@@ -60,6 +66,51 @@ func TestLostMajority(t *testing.T) {
 	if now, err := w.member("a", 1).revision(); err != nil || now < revision+1_000_000_000 {
 		t.Errorf("the revision is %d, and was %d: %v", now, revision, err)
 	}
+
+	serving := func(want ...string) error {
+		var now []string
+		for _, pod := range w.pods("a") {
+			if ready(pod) {
+				now = append(now, pod.Name)
+			}
+		}
+		if slices.Sort(now); !slices.Equal(now, want) {
+			return fmt.Errorf("%v serve, want %v", now, want)
+		}
+		return nil
+	}
+	newer, err := w.object(configMaps, "a-members")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.disturb(disturbance{"record deleted", configMaps, "a-members", ""})
+	w.recreate(configMaps, older)
+	putBack()
+	w.kubectl("--namespace", w.namespace, "scale", "statefulset", "a", "--replicas=3")
+	eventually(t, "the lost cluster serves behind the Service of the new cluster", func() error {
+		return serving("a-0", "a-1", "a-2")
+	})
+	// A kubelet may give a new pod the older ConfigMap once more. Then the next pass stops the pod again.
+	eventually(t, "passes stop the lost cluster", func() error {
+		blocked("the cluster on record is "+strings.TrimLeft(lost, "0"), image...)
+		for _, pod := range []string{"a-0", "a-2"} {
+			if log, err := w.tryKubectl("--namespace", w.namespace, "logs", pod); !strings.Contains(log, "no such file") {
+				return fmt.Errorf("%s has not been started without a file: %s, %v", pod, log, err)
+			}
+		}
+		return serving("a-1")
+	})
+	if w.toldOf("the volumes of a-0 and a-2 are left of cluster") == 0 {
+		t.Error("members of the lost cluster were not stopped")
+	}
+	if got := w.member("a", 1).get("greeting"); got != "hello" {
+		t.Errorf("the greeting is %q", got)
+	}
+	if now := w.volumeUIDs("a"); !maps.Equal(now, volumes) {
+		t.Errorf("volumes %v, were %v", now, volumes)
+	}
+	w.disturb(disturbance{"record deleted", configMaps, "a-members", ""})
+	w.recreate(configMaps, newer)
 
 	w.declare(modern, three, order(lost, ", lost: [0, 2], oldVolumes: Delete"))
 	w.convergeFrom(outside, append(image[1:], "--timeout=3m")...).requireRule(t, "a", "Converged")
@@ -141,9 +192,25 @@ func (w *world) bringBack(pods ...string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	putBack := w.takeAway(pods...)
+	lost := w.runFrom(outside, "run", "--until-converged", "--timeout=3m", patientWithEtcd).requireCode(w.t, exitBlocked)
+	if rule := lost.requireRule(w.t, "a", "QuorumLost"); !rule.says("2 needed") {
+		w.t.Errorf("%s", lost)
+	}
+	putBack()
+	w.converge()
+	if now, err := w.member("a", 1).revision(); err != nil || now < revision || now > revision+1_000_000 {
+		w.t.Errorf("the revision is %d, and was %d: %v", now, revision, err)
+	}
+}
+
+// takeAway moves the data of these members away and restarts their pods. putBack moves it back and restarts them
+// again.
+func (w *world) takeAway(pods ...string) (putBack func()) {
+	w.t.Helper()
 	restart := func() {
 		for _, pod := range pods {
-			w.kubectl("--namespace", w.namespace, "delete", "pod", pod, "--grace-period=1")
+			w.kubectl("--namespace", w.namespace, "delete", "pod", pod, "--grace-period=1", "--ignore-not-found")
 		}
 	}
 	away := map[string]string{}
@@ -159,18 +226,13 @@ func (w *world) bringBack(pods ...string) {
 		}
 	}
 	restart()
-	lost := w.runFrom(outside, "run", "--until-converged", "--timeout=3m", patientWithEtcd).requireCode(w.t, exitBlocked)
-	if rule := lost.requireRule(w.t, "a", "QuorumLost"); !rule.says("2 needed") {
-		w.t.Errorf("%s", lost)
-	}
-	for dir, kept := range away {
-		if err := errors.Join(os.RemoveAll(dir), os.Rename(kept, dir)); err != nil {
-			w.t.Fatal(err)
+	return func() {
+		w.t.Helper()
+		for dir, kept := range away {
+			if err := errors.Join(os.RemoveAll(dir), os.Rename(kept, dir)); err != nil {
+				w.t.Fatal(err)
+			}
 		}
-	}
-	restart()
-	w.converge()
-	if now, err := w.member("a", 1).revision(); err != nil || now < revision || now > revision+1_000_000 {
-		w.t.Errorf("the revision is %d, and was %d: %v", now, revision, err)
+		restart()
 	}
 }
