@@ -145,12 +145,12 @@ func (s State) waitForSlot(ordinal int) (Decision, bool) {
 	name := s.ReplicaName(ordinal)
 	gone, known := s.Record.removed(ordinal)
 	if gone.Kept() && !s.Replica(ordinal).VolumeTerminating {
-		once := "once nobody needs that, declare oldVolumes: Delete in spec.recovery with this clusterID, or"
+		once := "once nobody needs that, declare oldVolumes: Delete in spec.recovery with this clusterID; or, "
 		if why := s.mayBeRight(gone); why != "" {
-			once = why + "; compare them, and"
+			once = why + "; compare them first; "
 		}
-		return block("the volume of %s is kept, with what it has of cluster %s, which is lost: %s "+
-			"kubectl delete pvc data-%[1]s", name, gone.LostCluster, once)
+		return block("the volume of %s is kept, with what it has of cluster %s, which is lost: %s%s", name,
+			gone.LostCluster, once, s.freeSlot(ordinal))
 	}
 	if known || s.Replica(ordinal).VolumeTerminating {
 		return wait(recheckSettling, "a volume of %s is in the way, and is being deleted", name)
@@ -159,9 +159,14 @@ func (s State) waitForSlot(ordinal int) (Decision, bool) {
 }
 
 func (s State) volumeInTheWay(ordinal int) string {
-	name := s.ReplicaName(ordinal)
-	return fmt.Sprintf("a volume of %s is in the way, and nothing on record says whose data it holds: if nobody "+
-		"needs them, kubectl delete pvc data-%s", name, name)
+	return fmt.Sprintf("a volume of %s is in the way, and nothing on record says whose data it holds: %s",
+		s.ReplicaName(ordinal), s.freeSlot(ordinal))
+}
+
+// freeSlot returns how to free the slot of a volume whose data may be good: the PersistentVolume keeps it.
+func (s State) freeSlot(ordinal int) string {
+	return fmt.Sprintf("to keep its data, set persistentVolumeReclaimPolicy of its PersistentVolume to Retain; then "+
+		"kubectl delete pvc data-%s", s.ReplicaName(ordinal))
 }
 
 // empty reports whether nothing is left in a slot of the member before: no volume, or one that goes

@@ -50,7 +50,7 @@ func (s State) wayOut(d Decision) string {
 			"or take Deletion out of spec.backup.before"
 	case "ScaleUp":
 		ordinal, _ := s.freeOrdinal()
-		return fmt.Sprintf("if nobody needs the data on it, kubectl delete pvc data-%s", s.ReplicaName(ordinal))
+		return s.freeSlot(ordinal)
 	case "PromoteLearner":
 		return "the log of the leader says why it refuses; " +
 			"to begin again with a new learner, etcdctl member remove its ID"
