@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Do implements reconcile.Cluster. It takes the lease first, and keeps it; each action reads again
-// what it relies on. What has changed meanwhile is left as it is: the next pass looks at it again.
+// Do implements reconcile.Cluster. It takes the lease first and keeps it. Each action reads the state that it relies on
+// again; objects that have changed are left to the next pass.
 func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome, error) {
 	if c.live.options.Reading {
 		return report.Outcome{}, errReading
@@ -30,7 +30,7 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 	switch {
 	case err == nil:
 	case errors.Is(c.stillOurs(ctx), reconcile.ErrLocked):
-		return outcome, c.stillOurs(ctx) // whatever failed, another pass goes on with it
+		return outcome, c.stillOurs(ctx) // whatever failed, another pass continues
 	case kube.IsConflict(err):
 		outcome.Detail = strings.TrimPrefix(outcome.Detail+"; not yet: "+err.Error(), "; ")
 		return outcome, nil
@@ -38,8 +38,8 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 	return outcome, c.live.advised(c.target.Cluster.Namespace, err)
 }
 
-// stillDeclared is kube.ErrConflict if a custom resource that says itself what the cluster is to be has changed since
-// it was listed: whoever changed it may have taken back what the action is for.
+// stillDeclared returns kube.ErrConflict if a custom resource that is its own source has changed since it was listed:
+// the change may have cancelled the request for the action.
 func (c *cluster) stillDeclared(ctx context.Context) error {
 	seen := c.own.Custom
 	if seen == nil || c.target.Applied != nil {
@@ -104,9 +104,9 @@ func notCarriedOut(action decide.Action) error {
 	return fmt.Errorf("%s is not carried out by this version", action)
 }
 
-// carryOutByJob carries out what is about Jobs.
+// carryOutByJob carries out the actions on Jobs.
 func (c *cluster) carryOutByJob(ctx context.Context, action decide.Action) (report.Outcome, error) {
-	switch a := action.(type) { //nolint:gochecksumtype // carryOut names all that there are
+	switch a := action.(type) { //nolint:gochecksumtype // carryOut lists all actions
 	case decide.StartBackup:
 		return c.startBackup(ctx, a)
 	case decide.DiscardBackup:

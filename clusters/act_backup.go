@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// startBackup makes the Job that backs up. One of that name is the one that another pass has made.
+// startBackup creates the backup Job, unless another pass has already created it.
 func (c *cluster) startBackup(ctx context.Context, a decide.StartBackup) (report.Outcome, error) {
 	in, err := c.input(c.state.Record)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *cluster) startBackup(ctx context.Context, a decide.StartBackup) (report
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
 }
 
-// discardBackup deletes the Job that was seen, and nothing else.
+// discardBackup deletes only the observed Job.
 func (c *cluster) discardBackup(ctx context.Context, a decide.DiscardBackup) (report.Outcome, error) {
 	for _, job := range c.own.BackupJobs {
 		if string(job.UID) == a.JobUID && c.backs(job) {
@@ -48,7 +48,7 @@ func (c *cluster) discardBackup(ctx context.Context, a decide.DiscardBackup) (re
 	return report.Outcome{}, fmt.Errorf("%s: it was not seen", a)
 }
 
-// startedFor reports whether a pass has started that Job for this cluster.
+// startedFor reports whether a pass started that Job for this cluster and generation.
 func (c *cluster) startedFor(there metav1.Object, a decide.StartBackup) bool {
 	job, is := there.(*batchv1.Job)
 	if !is || !c.backs(job) {

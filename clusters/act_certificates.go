@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// renewCertificates writes the Secrets with certificates that wear out, and nothing else: neither
-// what git declares nor the record is looked at. They were reissued when they were read.
+// renewCertificates writes only the Secrets with worn certificates, which were reissued when they were read. It does
+// not inspect the spec or the record.
 func (c *cluster) renewCertificates(ctx context.Context) (report.Outcome, error) {
 	if c.own.Custom == nil {
 		return report.Outcome{}, fmt.Errorf("renew the certificates of %s: "+

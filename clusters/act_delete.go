@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// delete deletes one object, unless it is another than was seen, or on its way out already.
+// delete deletes an object, unless it has been replaced since it was observed or is already being deleted.
 func (c *cluster) delete(ctx context.Context, id objects.Identity, uid string) (report.Outcome, error) {
 	namespace := c.target.Cluster.Namespace
 	found, err := c.kube().Look(ctx, id.Kind, namespace, id.Name)
@@ -36,9 +36,8 @@ func (c *cluster) delete(ctx context.Context, id objects.Identity, uid string) (
 	return report.Outcome{Changed: true, Detail: fmt.Sprintf("deleted %s", id)}, nil
 }
 
-// deleteVolume deletes a claim whose data nobody needs: that of a member that etcd has removed, in
-// etcd's word of this moment, or one of a cluster that is deleted with its data and does not run
-// any more.
+// deleteVolume deletes a claim whose data is not needed: the claim of a member that etcd, asked again, does not list,
+// or a claim of a stopped cluster that is deleted with its data.
 func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (report.Outcome, error) {
 	check := c.memberGone
 	if c.target.Cluster.Spec.Lifecycle == v1alpha1.LifecycleDeleted {
@@ -51,8 +50,8 @@ func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (repo
 	return c.delete(ctx, objects.Identity{Kind: "PersistentVolumeClaim", Name: name}, a.VolumeUID)
 }
 
-// memberGone returns nil if etcd's linearizable list holds no member with that ordinal, nor one that may turn out to
-// have it, and what it has left is not kept by now.
+// memberGone returns nil if etcd's linearizable list does not contain a member that has or may have that ordinal, and
+// the member's volume does not have to be kept.
 func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 	now := c.askAgain(ctx).Membership
 	if !now.Known {
@@ -78,8 +77,8 @@ func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 	return err
 }
 
-// stillKept reports whether what a member has left is that of a lost cluster and stays: by this membership, and by the
-// members' claims as they are now.
+// stillKept reports whether a removed member's volume belongs to a lost cluster and is kept, according to this
+// membership and the members' current claims.
 func (c *cluster) stillKept(ctx context.Context, ordinal int, now decide.Membership) (bool, error) {
 	ofLost := func(gone decide.RemovedMember) bool { return gone.Ordinal == ordinal && gone.Kept() }
 	if !slices.ContainsFunc(c.state.Record.Removed, ofLost) {
@@ -92,7 +91,7 @@ func (c *cluster) stillKept(ctx context.Context, ordinal int, now decide.Members
 	return again.Keeps(ordinal), err
 }
 
-// nothingRuns returns nil if there is no pod of the cluster, and nothing that would make one.
+// nothingRuns returns nil if the cluster does not have pods or a StatefulSet that would create them.
 func (c *cluster) nothingRuns(ctx context.Context) error {
 	namespace := c.target.Cluster.Namespace
 	found, err := c.kube().Look(ctx, "StatefulSet", namespace, c.names.StatefulSet)
@@ -109,8 +108,8 @@ func (c *cluster) nothingRuns(ctx context.Context) error {
 	return err
 }
 
-// deleteObjects deletes what Quorate has made, but for volumes and the custom resource. The record
-// goes last: it is what tells the next pass what is to be done, should this one not get that far.
+// deleteObjects deletes the objects that Quorate created, except volumes and the custom resource. The record is deleted
+// last, because the next pass needs it if this pass does not finish.
 func (c *cluster) deleteObjects(ctx context.Context) (report.Outcome, error) {
 	err := c.nothingRuns(ctx)
 	if err != nil {
@@ -136,8 +135,7 @@ func (c *cluster) deleteObjects(ctx context.Context) (report.Outcome, error) {
 	return report.Outcome{Changed: len(done) > 0, Detail: "deleted " + strings.Join(done, ", ")}, err
 }
 
-// deleteSurplus deletes what is not declared any more, and says what that was; empty if nothing
-// was.
+// deleteSurplus deletes objects that are no longer declared and describes them, or returns "".
 func (c *cluster) deleteSurplus(ctx context.Context) (string, error) {
 	var done []string
 	for _, object := range c.surplus() {

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// addLearner has etcd list a new member, unless data of an earlier one could be in its slot.
+// addLearner adds a member to etcd, unless its slot may hold data of an earlier member.
 func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.Outcome, error) {
 	name := objects.VolumeClaimName(c.target.Cluster.Name, a.Ordinal)
 	claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
@@ -38,7 +38,7 @@ func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.O
 	return c.changeEtcd(ctx, a, added)
 }
 
-// promoteLearner has etcd make a learner a voter, unless what speaks for that does so no longer.
+// promoteLearner promotes a learner to voter, if the conditions for that still hold.
 func (c *cluster) promoteLearner(ctx context.Context, a decide.PromoteLearner) (report.Outcome, error) {
 	wanted := promotion(a)
 	wanted.unless = func(ctx context.Context, now decide.Membership) (string, error) {
@@ -57,8 +57,8 @@ func (c *cluster) promoteLearner(ctx context.Context, a decide.PromoteLearner) (
 	return c.changeEtcd(ctx, a, wanted)
 }
 
-// besideJoining says which member may be about to start: it would with a list of members that is no longer etcd's if
-// another were added now (hard case H18). Empty if none is, as once a learner has started and is sealed.
+// besideJoining names a member that may be about to start, or returns "". It would start with an outdated member list if
+// another member were added now (hard case H18). A learner that has started and is sealed does not count.
 func (c *cluster) besideJoining(ctx context.Context, now decide.Membership) (string, error) {
 	for _, m := range now.Members {
 		if !m.Learner && m.Started {
@@ -76,16 +76,14 @@ func (c *cluster) besideJoining(ctx context.Context, now decide.Membership) (str
 	return "", nil
 }
 
-// madeAfterRemoval reports whether a claim in the slot of a removed member is another than that
-// member's, so that no data are on it.
+// madeAfterRemoval reports whether the claim in a removed member's slot is a new, empty claim.
 func (c *cluster) madeAfterRemoval(ordinal int, uid string) bool {
 	return slices.ContainsFunc(c.state.Record.Removed, func(gone decide.RemovedMember) bool {
 		return gone.Ordinal == ordinal && gone.VolumeUID != "" && gone.VolumeUID != uid
 	})
 }
 
-// disarmAlarm takes an alarm back; one about data only if the members say again that they all hold
-// the same.
+// disarmAlarm disarms an alarm. If it is about data, all members must report again that they hold the same data.
 func (c *cluster) disarmAlarm(ctx context.Context, a decide.DisarmAlarm) (report.Outcome, error) {
 	if before := c.state; before.Refuted(decide.Alarm(a)) {
 		before.Membership = c.askAgain(ctx).Membership
@@ -96,20 +94,19 @@ func (c *cluster) disarmAlarm(ctx context.Context, a decide.DisarmAlarm) (report
 	return c.changeEtcd(ctx, a, disarming(a))
 }
 
-// change is what an action asks of etcd.
+// change is a change that an action requests from etcd.
 type change struct {
-	// alreadySo reports whether etcd is as the action would have it.
+	// alreadySo reports whether etcd is already in the requested state.
 	alreadySo func(now decide.Membership) bool
-	// unless, if set, says what speaks against the change by now; empty if nothing does.
+	// unless, if set, returns why the change must not be made now, or "".
 	unless func(ctx context.Context, now decide.Membership) (string, error)
-	// patient: it may rest on the silence of a member.
+	// patient is set if the change may rely on a member not responding.
 	patient bool
 	request func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error
 }
 
-// changeEtcd has etcd do what an action says, unless its own word of this moment is that it is done
-// already. What etcd refuses for the moment is no failure: another pass finds out whether it is
-// still to be done.
+// changeEtcd requests a change from etcd, unless etcd, asked again, reports that it is already done. A temporary
+// refusal is not a failure: another pass determines whether the change is still needed.
 func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted change) (report.Outcome, error) {
 	ask := c.askAgain
 	if wanted.patient {
@@ -147,7 +144,7 @@ func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted c
 	return report.Outcome{Changed: true, Detail: "etcd: " + action.String()}, nil
 }
 
-// lists reports whether etcd lists such a member.
+// lists reports whether etcd lists a member for which is returns true.
 func lists(now decide.Membership, is func(decide.Member) bool) bool {
 	return slices.ContainsFunc(now.Members, is)
 }

@@ -35,8 +35,7 @@ func (c *cluster) declare(ctx context.Context) (report.Outcome, error) {
 	return report.Outcome{Changed: true, Detail: "applied EtcdCluster " + live.Name}, nil
 }
 
-// declareOwner makes sure that the custom resource is there to own the rest: what has no owner
-// Kubernetes collects.
+// declareOwner ensures that the custom resource exists, because Kubernetes deletes objects without their owner.
 func (c *cluster) declareOwner(ctx context.Context) (report.Outcome, error) {
 	declared, err := c.declare(ctx)
 	if err == nil && c.target.Cluster.UID == "" {
@@ -45,9 +44,8 @@ func (c *cluster) declareOwner(ctx context.Context) (report.Outcome, error) {
 	return declared, err
 }
 
-// found makes all objects of a cluster that has never formed. The record comes before everything
-// that could start a member, and is never written over: its token and its founding members are
-// those of the first pass that got so far.
+// found creates all objects of a cluster that has never formed. The record is written before anything that could start
+// a member, and is never overwritten: its token and its initial members come from the first pass that wrote it.
 func (c *cluster) found(ctx context.Context, a decide.Bootstrap) (report.Outcome, error) {
 	record, err := c.foundingRecord(ctx, a)
 	if err != nil {
@@ -86,7 +84,7 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Bootstrap) (decid
 	return c.state.UnderCA(decide.FoundingRecord(c.foundingToken(), a.Replicas)), nil
 }
 
-// recordNow is the record of this moment, and whether there is one.
+// recordNow reads the current record and reports whether it exists.
 func (c *cluster) recordNow(ctx context.Context) (record decide.Record, found bool, err error) {
 	object, err := c.kube().Look(ctx, "ConfigMap", c.target.Cluster.Namespace, c.names.ConfigMap)
 	present, ok := object.(*corev1.ConfigMap)
@@ -101,22 +99,22 @@ func (c *cluster) recordNow(ctx context.Context) (record decide.Record, found bo
 	return record, true, nil
 }
 
-// foundingToken is the token of the cluster if it is founded now.
+// foundingToken returns a token for a cluster that is bootstrapped now.
 func (c *cluster) foundingToken() string {
 	return decide.FoundingToken(newToken(), c.target.Cluster.Spec.Version)
 }
 
-// newToken is the nonce in a cluster's token, so that members of an earlier cluster of the same
-// name are strangers (hard case H4).
+// newToken returns a nonce for a cluster's token, so that members of an earlier cluster with the same name are unknown
+// members (hard case H4).
 func newToken() string {
 	nonce := make([]byte, 8)
 	rand.Read(nonce) // never fails
 	return hex.EncodeToString(nonce)
 }
 
-// applyObjects puts right what has drifted.
+// applyObjects corrects drifted objects.
 func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
-	if c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning { // what runs on, keeps its volumes
+	if c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning { // a running cluster keeps its volumes
 		if going, err := c.stopsOnGoingVolume(ctx); going != "" || err != nil {
 			return report.Outcome{Detail: going}, err
 		}
@@ -141,9 +139,8 @@ func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
 	return outcome, nil
 }
 
-// apply applies the custom resource, which owns the rest, and then those objects that are wanted,
-// in order, each over what was observed of it and nothing else. The outcome tells what was applied
-// even if not all could be.
+// apply applies the custom resource, which owns the rest, and then the wanted objects in order, each only over its
+// observed version. The outcome lists the applied objects even after an error.
 func (c *cluster) apply(
 	ctx context.Context, in objects.Input, wanted func(objects.Object) bool,
 ) (report.Outcome, error) {
@@ -178,7 +175,7 @@ func (c *cluster) apply(
 	return report.Outcome{Changed: true, Detail: "applied " + strings.Join(applied, ", ")}, err
 }
 
-// applyOne applies an object over what was observed of it, and returns what the API server made of it.
+// applyOne applies an object over its observed version and returns the API server's result.
 func (c *cluster) applyOne(ctx context.Context, object objects.Object) (live metav1.Object, err error) {
 	read, err := c.asObserved(ctx, object)
 	if err == nil {
@@ -193,9 +190,8 @@ func (c *cluster) applyOne(ctx context.Context, object objects.Object) (live met
 	return live, nil
 }
 
-// asObserved is the version of an object to apply over; nil if there was none. Of what counts the
-// changes of its spec it is the newest, since Kubernetes writes the status of such an object all
-// the time.
+// asObserved returns the version of an object to apply over, or nil if the object did not exist. For an object with a
+// generation it returns the newest version, because Kubernetes keeps updating the object's status.
 func (c *cluster) asObserved(ctx context.Context, object objects.Object) (metav1.Object, error) {
 	read := c.own.Objects[object.Kind+"/"+object.Name]
 	if read == nil || read.GetGeneration() == 0 {

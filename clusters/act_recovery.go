@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// startRecovery writes down that a new cluster is being made, over the record that was observed, marks what the
-// lost one leaves, and then starts the Job that makes it, after looking once more that nothing runs. The record
-// goes with the custom resource, whoever deletes that; the marks stay.
+// startRecovery checks again that nothing runs, records the recovery over the observed record, marks the lost cluster's
+// claims, and then starts the Job that creates the new cluster. Deleting the custom resource also deletes the record;
+// the marks are kept.
 func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (report.Outcome, error) {
 	order := objects.RecoveryOf(c.buildable)
 	if order.Digest != a.Digest || order.Ordinal != a.Ordinal {
@@ -51,8 +51,8 @@ func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (re
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
 }
 
-// volumeToRecover is the volume that the new cluster begins in, the one that was seen. Where there was none, and it
-// is made of a backup, the claim of one is made.
+// volumeToRecover returns the UID of the observed volume in which the new cluster starts. If it does not exist and the
+// cluster is created from a backup, volumeToRecover creates the claim.
 func (c *cluster) volumeToRecover(ctx context.Context, order decide.RecoveryOrder) (uid string, err error) {
 	uid = c.state.Replica(order.Ordinal).VolumeUID
 	if uid != "" || order.Backup == "" {
@@ -72,8 +72,8 @@ func (c *cluster) volumeToRecover(ctx context.Context, order decide.RecoveryOrde
 	return string(claim.UID), nil
 }
 
-// markLost marks the claims that are left of a lost cluster: whoever loses the record, or puts it back, no member is
-// to start on them.
+// markLost marks the claims of a lost cluster, so that members do not start on them even if the record is lost or
+// restored.
 func (c *cluster) markLost(ctx context.Context, begun decide.RecordedRecovery) error {
 	for _, m := range c.state.RecoveryMarks(begun) {
 		if err := c.stillOurs(ctx); err != nil {
@@ -86,7 +86,7 @@ func (c *cluster) markLost(ctx context.Context, begun decide.RecordedRecovery) e
 	return nil
 }
 
-// unmark takes wrong marks off.
+// unmark removes wrong marks.
 func (c *cluster) unmark(ctx context.Context) (done string, err error) {
 	for _, r := range c.state.WrongMarks() {
 		if err := c.stillOurs(ctx); err != nil {
@@ -100,7 +100,7 @@ func (c *cluster) unmark(ctx context.Context) (done string, err error) {
 	return done, nil
 }
 
-// mark marks the claim that was seen in a slot as left of that cluster; of none if it is zero.
+// mark marks the observed claim in a slot as belonging to the lost cluster, or removes the mark if lost is zero.
 func (c *cluster) mark(ctx context.Context, r decide.Replica, lost decide.ID) error {
 	text := ""
 	if lost != 0 {
@@ -111,8 +111,8 @@ func (c *cluster) mark(ctx context.Context, r decide.Replica, lost decide.ID) er
 	return err
 }
 
-// volumesBack names a claim that is there by now, and was not when it was decided that nobody else is left
-// who may have more: of a member that nobody has given up. It is empty if there is none.
+// volumesBack names a claim that has appeared since the recovery was decided, or returns "". Its member is not listed
+// as lost and may have more data.
 func (c *cluster) volumesBack(ctx context.Context) (string, error) {
 	order := c.state.Declared.Recovery
 	for _, m := range c.state.Record.Members {
@@ -132,7 +132,7 @@ func (c *cluster) volumesBack(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// holdsVolume is kube.ErrConflict if the volume in a slot is another one by now, or is being deleted.
+// holdsVolume returns kube.ErrConflict if the volume in a slot has been replaced or is being deleted.
 func (c *cluster) holdsVolume(ctx context.Context, ordinal int, uid string) error {
 	name := objects.VolumeClaimName(c.state.Name, ordinal)
 	claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
@@ -149,8 +149,8 @@ func (c *cluster) stopRecovery(ctx context.Context, a decide.StopRecovery) (repo
 	return c.deleteVolumeJob(ctx, a, c.names.Recovery(), a.JobUID)
 }
 
-// finishRecovery writes down that the volume holds the new cluster, after looking once more whether it is
-// that one, and that nothing runs. It is written only over the record that was observed.
+// finishRecovery records that the volume holds the new cluster, after checking again that it is the same volume and
+// that nothing runs. It writes only over the observed record.
 func (c *cluster) finishRecovery(ctx context.Context, a decide.FinishRecovery) (report.Outcome, error) {
 	if err := c.nothingRuns(ctx); err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)

@@ -15,8 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// removeMember takes a member out of etcd's list, if what proves that it is lost still holds at
-// this moment.
+// removeMember removes a member from etcd, if the evidence that it is lost still holds.
 func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (report.Outcome, error) {
 	wanted := removal(a)
 	wanted.patient = true
@@ -31,9 +30,8 @@ func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (repo
 	return c.changeEtcd(ctx, a, wanted)
 }
 
-// announce puts the removal of a member on record before etcd is told, where afterwards no majority
-// of the members on record would be left in etcd's list: else it would look as if somebody had
-// forced a new cluster.
+// announce records the removal of a member before requesting it from etcd, if etcd would then not list a majority of
+// the recorded voters. Unrecorded, the removal would look like a forced new cluster.
 func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
 	if !decide.NeedsAnnouncement(c.state, a.ID) {
 		return nil
@@ -50,8 +48,8 @@ func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
 	return err
 }
 
-// disproof says what speaks against the loss of a member by now; empty if nothing does. Lists may
-// be old or miss what is there, so the claim, its volume and the nodes are read again.
+// disproof returns why a member may not be lost after all, or "". Lists may be outdated or incomplete, so the claim,
+// its volume and the nodes are read again.
 func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decide.Membership) (string, error) {
 	answers := func(m decide.Member) bool { return m.ID == a.ID && m.Answers }
 	ofSilence := slices.Contains([]decide.Loss{decide.Silence, decide.VolumeLost, decide.VolumeStranded},
@@ -75,7 +73,7 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 		return "fewer of the other voters are known to have the data on volumes that stay", nil
 	}
 	serves := func(m decide.Member) bool { return answers(m) && !m.Learner }
-	if a.Because.Loss == "" && lists(c.state.Membership, serves) { // it could stay until all others are well again
+	if a.Because.Loss == "" && lists(c.state.Membership, serves) { // it could stay until all others are healthy
 		if unready, err := c.othersUnready(ctx, a.Name); err != nil || unready != "" {
 			return unready, err
 		}
@@ -95,7 +93,7 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 	return c.volumeSpeaksAgainst(ctx, a.Because, name, found)
 }
 
-// ordinalsBeside are those of the voters beside that member.
+// ordinalsBeside returns the ordinals of the voters other than that member.
 func (c *cluster) ordinalsBeside(id decide.ID, now decide.Membership) decide.Ordinals {
 	var beside decide.Ordinals
 	for _, m := range now.Voters() {
@@ -106,7 +104,7 @@ func (c *cluster) ordinalsBeside(id decide.ID, now decide.Membership) decide.Ord
 	return beside
 }
 
-// volumeSpeaksAgainst says why the claim of that name, as it is now, does not prove the loss.
+// volumeSpeaksAgainst returns why the current claim does not prove the loss, or "".
 func (c *cluster) volumeSpeaksAgainst(
 	ctx context.Context, because decide.Because, name string, now metav1.Object,
 ) (string, error) {
@@ -123,7 +121,7 @@ func (c *cluster) volumeSpeaksAgainst(
 	return "", nil
 }
 
-// withinReach says that a pod may use the volume of a claim, by the nodes that there are now.
+// withinReach returns a message if a pod can use the claim's volume on the current nodes.
 func (c *cluster) withinReach(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	why, err := c.strands(ctx, claim, func() ([]corev1.Node, error) { return c.kube().Nodes(ctx) })
 	if err != nil || why != "" {

@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// startRestore makes the claim of the first member's volume, if there is none, and the Job that fills it,
-// after looking once more whether that is still to be done.
+// startRestore creates the claim of the first member's volume, if missing, and the Job that fills it, after checking
+// again that the cluster is still being restored.
 func (c *cluster) startRestore(ctx context.Context, a decide.StartRestore) (report.Outcome, error) {
 	if err := c.stillRestoring(ctx); err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
@@ -45,8 +45,8 @@ func (c *cluster) startRestore(ctx context.Context, a decide.StartRestore) (repo
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
 }
 
-// stillWorks names a pod of an earlier Job that is there by now, and may still write to the volume of a member; empty
-// if there is none. Pods may have been listed long before the Job was looked for, and found gone.
+// stillWorks names a pod of an earlier Job that may still write to a member's volume, or returns "". The pods may have
+// been listed long before the Job was found to be gone.
 func (c *cluster) stillWorks(ctx context.Context) (string, error) {
 	pods, err := c.kube().Pods(ctx, c.target.Cluster.Namespace, objects.VolumeWorkers(c.target.Cluster.Name))
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *cluster) stillWorks(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// stillRestoring is an error if the cluster is not being made from a backup, by the record that is there.
+// stillRestoring returns an error if the record has changed or does not describe a restore in progress.
 func (c *cluster) stillRestoring(ctx context.Context) error {
 	if err := c.recordAsSeen(ctx); err != nil {
 		return err
@@ -71,8 +71,8 @@ func (c *cluster) stillRestoring(ctx context.Context) error {
 	return nil
 }
 
-// recordAsSeen is an error if the record is another one than the one that was seen: a pass that comes
-// late makes no volume that a member has lost since.
+// recordAsSeen returns an error if the record has changed since it was observed, so that a late pass does not create a
+// volume that a member has lost since.
 func (c *cluster) recordAsSeen(ctx context.Context) error {
 	now, err := c.kube().Look(ctx, "ConfigMap", c.target.Cluster.Namespace, c.names.ConfigMap)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *cluster) recordAsSeen(ctx context.Context) error {
 	return nil
 }
 
-// seedClaim is the claim of the volume of a member from which the cluster begins, made for this cluster.
+// seedClaim returns this cluster's claim for the member that the cluster starts from, and creates it if necessary.
 func (c *cluster) seedClaim(
 	ctx context.Context, in objects.Input, ordinal int,
 ) (*corev1.PersistentVolumeClaim, error) {
@@ -112,12 +112,12 @@ func (c *cluster) seedClaim(
 	}
 }
 
-// stopRestore deletes the Job that was seen, and nothing else.
+// stopRestore deletes only the observed Job.
 func (c *cluster) stopRestore(ctx context.Context, a decide.StopRestore) (report.Outcome, error) {
 	return c.deleteVolumeJob(ctx, a, c.names.Restore(), a.JobUID)
 }
 
-// deleteVolumeJob deletes a Job that was seen, and nothing else.
+// deleteVolumeJob deletes only the observed Job.
 func (c *cluster) deleteVolumeJob(
 	ctx context.Context, a decide.Action, id objects.Identity, uid string,
 ) (report.Outcome, error) {
@@ -136,8 +136,8 @@ func (c *cluster) deleteJob(ctx context.Context, job *batchv1.Job) (report.Outco
 	return report.Outcome{Changed: deleted, Detail: "deleted Job " + job.Name}, err
 }
 
-// finishRestore writes down that the volume is filled, after looking once more whether it is that one. It
-// is written only over the record that was observed.
+// finishRestore records that the volume is filled, after checking again that it is the same volume. It writes only over
+// the observed record.
 func (c *cluster) finishRestore(ctx context.Context, a decide.FinishRestore) (report.Outcome, error) {
 	name := objects.VolumeClaimName(c.state.Name, 0)
 	claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)

@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// startRollout gives the members files for the pods that git declares, and then has new pods made
-// so. Pods that are there keep their own files.
+// startRollout writes the files that the declared pods need, and then changes the template of new pods. Existing pods
+// keep their own files.
 func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (report.Outcome, error) {
 	wanted := objects.Template{Version: a.Version, SpecHash: a.SpecHash}
 	if declared := objects.DeclaredTemplate(&c.target.Cluster); declared != wanted {
@@ -45,12 +45,12 @@ func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (repo
 	return c.apply(ctx, in, rolledOut)
 }
 
-// rolledOut reports whether an object is applied where a rollout starts.
+// rolledOut reports whether an object is applied when a rollout starts.
 func rolledOut(o objects.Object) bool { return o.Kind == "ConfigMap" || o.Kind == "StatefulSet" }
 
-// restartReplica deletes a pod and gives etcd the time to transfer leadership and to end in order.
-// One that serves stays while another member has fallen silent meanwhile; one that was broken stays
-// if it has come up meanwhile; and none goes whose volume would go with it since.
+// restartReplica deletes a pod and gives etcd time to transfer leadership and shut down cleanly. It keeps a serving pod
+// if another member has stopped responding, a broken pod if it has recovered, and any pod whose volume would now be
+// deleted with it.
 func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (report.Outcome, error) {
 	name := c.state.ReplicaName(a.Ordinal)
 	serves := lists(c.state.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
@@ -68,8 +68,8 @@ func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (
 	return c.delete(ctx, objects.Identity{Kind: "Pod", Name: name}, a.PodUID)
 }
 
-// goesWithPod names the claim in a slot if it is being deleted by now, or is another one, and was not when it was
-// observed: nothing but the pod keeps its volume. It is empty if the volume stays.
+// goesWithPod names the claim in a slot if it has been deleted or replaced since it was observed, so that only the pod
+// keeps its volume. It returns "" if the volume is kept.
 func (c *cluster) goesWithPod(ctx context.Context, ordinal int) (string, error) {
 	seen := c.state.Replica(ordinal)
 	if seen.VolumeUID == "" || seen.VolumeTerminating {
@@ -84,9 +84,9 @@ func (c *cluster) goesWithPod(ctx context.Context, ordinal int) (string, error) 
 		name), nil
 }
 
-// othersStillAnswer says why a pod that serves is not to be restarted now. It is empty if all other members answer, in
-// pods that are ready; the voters among them are those that were seen, since somebody may have removed one; nobody
-// doubts that all hold the same data; and that is still prepared for what the pod is to run.
+// othersStillAnswer returns why a serving pod must not be restarted now, or "". All other members must respond from
+// ready pods, the voters and any downgrade must be unchanged, and the members must not be suspected of holding
+// different data.
 func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string, error) {
 	now := c.askAgain(ctx).Membership
 	if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {
@@ -109,8 +109,8 @@ func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string
 	return "", nil
 }
 
-// othersUnready names a pod beside that one that Kubernetes does not find ready by now; empty if there is none. One
-// that is being evicted answers until its etcd has handed over.
+// othersUnready names another member's pod that Kubernetes does not report as ready, or returns "". A pod being evicted
+// responds until its etcd has handed over leadership.
 func (c *cluster) othersUnready(ctx context.Context, name string) (string, error) {
 	pods, err := c.kube().Pods(ctx, c.target.Cluster.Namespace, objects.SelectorString(c.target.Cluster.Name))
 	if err != nil {
@@ -128,9 +128,8 @@ func (c *cluster) othersUnready(ctx context.Context, name string) (string, error
 	return "", nil
 }
 
-// stillBroken says why a pod whose member did not answer is not to be restarted any more; empty if
-// nothing is better than it was seen. Its phase is read again, and etcd in it is asked once more:
-// the kubelet may have got over it.
+// stillBroken returns why a pod whose member did not respond no longer needs a restart, or "" if it has not improved.
+// It reads the pod's phase and asks its etcd again, because the kubelet may have fixed the pod.
 func (c *cluster) stillBroken(ctx context.Context, name, uid string) (string, error) {
 	found, err := c.kube().Look(ctx, "Pod", c.target.Cluster.Namespace, name)
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// seal writes the sealed configuration of members that have started, after asking etcd once more,
-// and only over the record that was observed. Once no member may found the cluster any more, it
-// leads clients to the members.
+// seal asks etcd again and writes the sealed configuration of started members, only over the observed record. Once
+// members can no longer bootstrap the cluster, seal opens the client Service.
 func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, error) {
 	answer := c.askAgain(ctx)
 	if !answer.Membership.Known || answer.Membership.ClusterID != a.ClusterID {
@@ -42,10 +41,9 @@ func (c *cluster) applySealed(ctx context.Context, in objects.Input) (report.Out
 	})
 }
 
-// volumesNow are the replicas as observed, but those of that set without a volume if theirs is another one by now, and
-// with one that goes if it is being deleted by now. A member that answered between two looks at the same volume runs on
-// it; of any other it is not known which one it runs on, and a wrong one on record would prove one day that a good one
-// was lost.
+// volumesNow returns the observed replicas after reading the claims of those in set again. It clears a volume that has
+// been replaced and marks one that is being deleted. A member that responded between two reads of the same claim runs
+// on it. Otherwise its volume is unknown, and recording the wrong volume could later prove that a good one was lost.
 func (c *cluster) volumesNow(ctx context.Context, set decide.Ordinals) ([]decide.Replica, error) {
 	replicas := slices.Clone(c.state.Replicas)
 	for i := range replicas {

@@ -13,8 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// stopPods scales the StatefulSet to 0. All else of it stays as it was last applied, so nothing
-// that it is made from is needed.
+// stopPods scales the StatefulSet to 0. Its other fields stay as last applied, so stopPods does not have to build it.
 func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
 	if serves, err := c.servesAfterAll(ctx); serves != "" || err != nil {
 		return report.Outcome{Detail: serves}, err
@@ -40,8 +39,8 @@ func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
 	return report.Outcome{Changed: true, Detail: "scaled " + id.String() + " to 0"}, nil
 }
 
-// servesAfterAll says who serves by now of a cluster that is to run, and whose pods are stopped only since
-// nobody did; empty if nobody does.
+// servesAfterAll returns why a cluster that should run is found to be serving, or "". Its pods are stopped only because
+// it was not serving.
 func (c *cluster) servesAfterAll(ctx context.Context) (string, error) {
 	if c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
 		return "", nil
@@ -61,9 +60,8 @@ func (c *cluster) servesAfterAll(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// stopsOnGoingVolume names a claim that is being deleted by now, and that goes with its data as
-// soon as the pods are stopped that are about to be; empty if none are, or if git wants the data
-// deleted.
+// stopsOnGoingVolume names a claim that would be deleted with its data once the pods are stopped, or returns "". It
+// also returns "" if the spec requests deletion of the data.
 func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 	spec := c.target.Cluster.Spec
 	deletes := spec.Lifecycle == v1alpha1.LifecycleDeleted && spec.Storage.Retention == v1alpha1.RetentionDelete
@@ -72,7 +70,7 @@ func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 	}
 	for _, r := range c.state.Replicas {
 		if spec.Lifecycle == v1alpha1.LifecycleRunning && c.state.Declared.Recovery.Lost.Has(r.Ordinal) {
-			continue // a person says that nobody needs it
+			continue // declared lost, so its data is not needed
 		}
 		name := objects.VolumeClaimName(c.target.Cluster.Name, r.Ordinal)
 		claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
@@ -82,7 +80,7 @@ func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 		recorded, _ := c.state.Record.Member(r.Ordinal)
 		podGoes := r.PodUID == "" || r.Pod == decide.PodTerminating
 		switch {
-		case podGoes && (claim == nil || r.VolumeTerminating): // it goes whether pods are stopped or not
+		case podGoes && (claim == nil || r.VolumeTerminating): // it is deleted whether or not pods are stopped
 		case claim != nil && claim.GetDeletionTimestamp() != nil:
 			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is being deleted", name), nil
 		case claim == nil && recorded.VolumeUID != "" && r.Pod != decide.PodPending:
@@ -96,8 +94,8 @@ func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// stopReplicas takes the files of slots out of the ConfigMap, over the record that was observed, and deletes the pods
-// that were seen, after looking once more whether their volumes are marked as left of the lost cluster.
+// stopReplicas removes the files of slots from the ConfigMap, over the observed record, and deletes the observed pods.
+// It first checks again that their volumes are marked as belonging to the lost cluster.
 func (c *cluster) stopReplicas(ctx context.Context, a decide.StopReplicas) (report.Outcome, error) {
 	for _, ordinal := range a.Ordinals.List() {
 		if err := c.stillLost(ctx, c.state.Replica(ordinal)); err != nil {
@@ -128,7 +126,7 @@ func (c *cluster) stopReplicas(ctx context.Context, a decide.StopReplicas) (repo
 	return outcome, nil
 }
 
-// stillLost is kube.ErrConflict if the claim in a slot is another one by now, or is not marked as it was.
+// stillLost returns kube.ErrConflict if the claim in a slot has been replaced or its mark has changed.
 func (c *cluster) stillLost(ctx context.Context, r decide.Replica) error {
 	name := objects.VolumeClaimName(c.state.Name, r.Ordinal)
 	claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// changes are the clusters that watches have told of. It implements reconcile.Changes.
+// changes collects the clusters that watches report. It implements reconcile.Changes.
 type changes struct {
 	woken chan struct{}
 
@@ -32,7 +32,7 @@ func (l *Live) Changes(ctx context.Context) reconcile.Changes {
 	return c
 }
 
-// note takes in a change of an object; nil stands for any.
+// note records a change of an object; nil stands for any object.
 func (c *changes) note(live *Live, object metav1.Object) {
 	c.mu.Lock()
 	if object == nil {
@@ -48,7 +48,8 @@ func (c *changes) note(live *Live, object metav1.Object) {
 	}
 }
 
-// clusterOf is the cluster that an object belongs to; it is its custom resource if no label says so.
+// clusterOf returns the cluster that an object belongs to. An object without the cluster's label is its custom
+// resource.
 func clusterOf(object metav1.Object) (key inventory.Key, custom bool) {
 	name := objects.ClusterOf(object.GetLabels())
 	if custom = name == ""; custom {
@@ -57,9 +58,9 @@ func clusterOf(object metav1.Object) (key inventory.Key, custom bool) {
 	return inventory.Key{Namespace: object.GetNamespace(), Name: name}, custom
 }
 
-// isNews reports whether a custom resource declares something else than when it was last listed, as may one that was
-// deleted and made again under its name, whose generations begin at 1 as those of the one before did. One that was not
-// there then counts among those that are, until all are listed again.
+// isNews reports whether a custom resource declares something different from when it was last listed. UIDs are compared
+// too, because a recreated custom resource starts again at generation 1. A custom resource that was not listed is noted
+// as existing until all are listed again.
 func (l *Live) isNews(key inventory.Key, custom metav1.Object) bool {
 	listed := l.last.Load()
 	if listed == nil {

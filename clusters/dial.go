@@ -14,23 +14,22 @@ import (
 	"quorate.dev/quorate/clusters/podstate"
 )
 
-// noteRefusal keeps an error that says that a right is missing.
+// noteRefusal stores an error that reports a missing right.
 func (c *cluster) noteRefusal(err error) {
 	if errors.Is(err, kube.ErrForbidden) {
 		c.forbidden.Store(err.Error())
 	}
 }
 
-// rightMissing is why nobody here may reach the pods, in the API server's words; empty if that has
-// not been said.
+// rightMissing returns the API server's message about the missing right to reach the pods, or "".
 func (c *cluster) rightMissing() string {
 	said, _ := c.forbidden.Load().(string)
 	_, words, _ := strings.Cut(said, " is forbidden: ")
 	return podstate.OneLine(words)
 }
 
-// dialer connects to the client port of a member's pod, directly or through the API server. It knows the pods that
-// there are now: a connection that is kept may dial again once the cluster was left.
+// dialer returns a function that connects to the client port of a member's pod, directly or through the API server. It
+// keeps the current pods, because an open connection may dial again after Leave.
 func (c *cluster) dialer() func(ctx context.Context, name string) (net.Conn, error) {
 	pods := inventory.Cluster{Pods: slices.Clip(c.own.Pods)}
 	return func(ctx context.Context, name string) (net.Conn, error) {

@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// compare finds out how the objects that are there differ from those that should be.
+// compare determines how the live objects differ from the desired objects.
 func (c *cluster) compare(ctx context.Context) error {
 	c.compareCustom()
 	if err := c.readCertificates(ctx); err != nil {
@@ -40,18 +40,18 @@ func (c *cluster) compare(ctx context.Context) error {
 	return nil
 }
 
-// standing are the objects that there should be before an action, or as that makes them if it rolls out what git
-// declares. There are none where that cannot be told.
+// standing returns the objects that should exist before an action, or after it if it starts a rollout. It returns nil
+// if that cannot be determined.
 func (c *cluster) standing(next decide.Action) ([]objects.Object, error) {
 	if c.state.Record.Token == "" && !c.state.Formed() {
-		return nil, nil // nothing is founded yet, so nothing can be other than it should be
+		return nil, nil // not bootstrapped yet, so nothing can have drifted
 	}
 	if len(c.state.Objects.Irreplaceable) > 0 || c.state.Distrusted() != "" {
-		return nil, nil // what should be there cannot be told without it
+		return nil, nil // the desired objects depend on it
 	}
 	standing := decide.StandingRecord(c.state, "unknown")
 	if len(standing.Members) == 0 {
-		return nil, nil // nothing is left that objects could be for
+		return nil, nil // without members, objects are not needed
 	}
 	in, err := c.input(standing)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *cluster) standing(next decide.Action) ([]objects.Object, error) {
 	return objects.Build(in)
 }
 
-// drift notes that an object is not as it should be.
+// drift records how an object differs from the desired state.
 func (c *cluster) drift(id, what string) {
 	if c.drifted[id] {
 		return
@@ -114,7 +114,7 @@ func (c *cluster) compareObject(wanted objects.Object) error {
 	return nil
 }
 
-// summarize names the first few fields, and the managers that have set them.
+// summarize names the first few fields and the managers that set them.
 func summarize(fields []decide.RewrittenField) string {
 	const few = 3
 	var names []string
@@ -131,8 +131,8 @@ func summarize(fields []decide.RewrittenField) string {
 	return strings.Join(names, ", ")
 }
 
-// input is what the objects of the cluster are made from, for a record. As long as git asks for
-// other pods than new ones are, new ones stay as they are.
+// input returns the input for building the cluster's objects for a record. While the spec requests different pods, it
+// keeps the current template of new pods.
 func (c *cluster) input(record decide.Record) (objects.Input, error) {
 	in := objects.Input{
 		WithoutSecrets: c.hidden != nil, BackupImage: c.backupImage(),
@@ -167,8 +167,8 @@ func (c *cluster) input(record decide.Record) (objects.Input, error) {
 	return in, err
 }
 
-// runsDeclared reports whether new pods are what git asks for: their template was made of the same declaration, perhaps
-// as it was spelled before. If that cannot be told, it was not.
+// runsDeclared reports whether new pods match the spec: their template was built from the same declaration, perhaps in
+// an earlier spelling. It returns false if that cannot be determined.
 func (c *cluster) runsDeclared() bool {
 	if c.runs().IsDeclared(&c.target.Cluster) {
 		return true
@@ -185,13 +185,13 @@ func (c *cluster) runsDeclared() bool {
 	return same && err == nil
 }
 
-// runs is the template of the live StatefulSet; zero if there is none.
+// runs returns the template of the live StatefulSet, or zero if it does not exist.
 func (c *cluster) runs() objects.Template {
 	return objects.Template{Version: c.state.Objects.RunsVersion, SpecHash: c.state.Objects.RunsHash}
 }
 
-// peers are the peer URLs of the members that etcd lists, by name; nil while the list is not known.
-// One that has not started has no name yet and gets that of its pod.
+// peers returns the peer URLs of the members that etcd lists, by name, or nil if the list is not known. A member that
+// has not started does not have a name yet and gets its pod's name.
 func (c *cluster) peers(membership decide.Membership) map[string]string {
 	if !membership.Known {
 		return nil
@@ -207,7 +207,7 @@ func (c *cluster) peers(membership decide.Membership) map[string]string {
 	return peers
 }
 
-// backupImage is the image of the pods that back up; empty where what backs up is to be left as it is.
+// backupImage returns the image of backup pods, or "" if the backup objects must be left unchanged.
 func (c *cluster) backupImage() string {
 	if c.hiddenBackups != nil || c.state.Backups.Foreign != "" {
 		return ""
@@ -215,8 +215,7 @@ func (c *cluster) backupImage() string {
 	return c.live.options.BackupImage
 }
 
-// identities are the objects of the cluster that there are to be, and those that there are no
-// longer to be.
+// identities returns the objects that the cluster should have, and those that it should no longer have.
 func (c *cluster) identities() []objects.Identity {
 	list := objects.Identities(&c.target.Cluster)
 	for _, object := range c.surplus() {
@@ -230,8 +229,8 @@ func (c *cluster) identities() []objects.Identity {
 	return list
 }
 
-// surplus are the objects that Quorate made, if git declares none any more. One of somebody else under
-// such a name is theirs, whatever its labels are.
+// surplus returns the objects that Quorate created and git no longer declares. It ignores unmanaged objects with the
+// same names, whatever their labels.
 func (c *cluster) surplus() []surplusObject {
 	var list []surplusObject
 	for _, optional := range []struct {
@@ -254,7 +253,7 @@ func (c *cluster) surplus() []surplusObject {
 	return list
 }
 
-// surplusObject is one that is not declared any more, as it was seen.
+// surplusObject is an observed object that is no longer declared.
 type surplusObject struct {
 	objects.Identity
 	uid string

@@ -14,11 +14,11 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// mostEvents are how many of the newest events of a cluster are told.
+// mostEvents is the maximum number of events to report for a cluster; the newest are reported.
 const mostEvents = 12
 
-// Events are the newest events of a cluster that was looked at, the newest last: of its custom resource, its
-// StatefulSet, and the pods and claims of its members. Those of objects of the same names that are gone are among them.
+// Events returns the newest events of an observed cluster, newest last: of its custom resource, its StatefulSet, and
+// its members' pods and claims. They include events of deleted objects with the same names.
 func (l *Live) Events(ctx context.Context, c report.Cluster) ([]report.Event, error) {
 	names := objects.NamesOf(c.Name)
 	about := []objects.Identity{{Kind: v1alpha1.Kind, Name: c.Name}, {Kind: "StatefulSet", Name: names.StatefulSet}}
@@ -40,8 +40,7 @@ func (l *Live) Events(ctx context.Context, c report.Cluster) ([]report.Event, er
 	return events[max(0, len(events)-mostEvents):], nil
 }
 
-// eventOf is an event as people see it. Those that were written by the older API of events have times and counts
-// elsewhere.
+// eventOf converts an event for display. Events written by the older API have their times and counts in other fields.
 func eventOf(object objects.Identity, e eventsv1.Event) report.Event {
 	event := report.Event{
 		Object: object.String(), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Note: e.Note,

@@ -9,15 +9,15 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// annotateClaims has the claims say which etcd uses their volumes, as far as this pass has seen it. It is part of
-// reporting, as the status is: where it fails, nothing else waits for it.
+// annotateClaims annotates the claims with the etcd that uses their volumes, as far as this pass has observed it. It is
+// part of reporting, like the status: if it fails, nothing else waits for it.
 func (c *cluster) annotateClaims(ctx context.Context) error {
 	var failures []error
 	for _, r := range c.state.OutdatedUses() {
 		name, wanted := objects.VolumeClaimName(c.state.Name, r.Ordinal), objects.LastUseAnnotations(r.LastUse)
 		kept, err := c.kube().AnnotateClaim(ctx, c.target.Cluster.Namespace, name, r.VolumeUID, wanted)
 		switch {
-		case kube.IsConflict(err): // the claim is another one by now
+		case kube.IsConflict(err): // the claim has been replaced
 		case err != nil:
 			failures = append(failures, err)
 		case objects.LastUse(kept) != r.LastUse:

@@ -19,7 +19,7 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// lockHolder names the other pass that holds a lease; empty if none does.
+// lockHolder names the other pass that holds a lease, or returns "".
 func (l *Live) lockHolder(lease *coordinationv1.Lease, now time.Time) string {
 	identity := identityIn(lease)
 	if identity == "" || identity == l.holder.String() || lease.Spec.LeaseDurationSeconds == nil {
@@ -36,13 +36,12 @@ func (l *Live) lockHolder(lease *coordinationv1.Lease, now time.Time) string {
 	return fmt.Sprintf("%s holds the lease since %s", other.Words(), since.UTC().Format(time.RFC3339))
 }
 
-// runsOut is when a lease is free unless it is renewed.
+// runsOut returns when a lease expires unless it is renewed.
 func runsOut(lease *coordinationv1.Lease) time.Time {
 	return lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second)
 }
 
-// identityIn is who holds a lease, or held it last; empty if nobody does, or it does not say since
-// when.
+// identityIn returns the current or last holder of a lease, or "" if the holder or the renewal time is missing.
 func identityIn(lease *coordinationv1.Lease) string {
 	if lease == nil || lease.Spec.HolderIdentity == nil || lease.Spec.RenewTime == nil {
 		return ""
@@ -50,18 +49,18 @@ func identityIn(lease *coordinationv1.Lease) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// tenure is this process' hold on the lease of a cluster while it acts.
+// tenure is this process's hold on the lease of a cluster while it acts.
 type tenure struct {
 	live *Live
 	want metav1.ObjectMeta
 
 	mu    sync.Mutex
-	lease *coordinationv1.Lease // nil: there is none yet
+	lease *coordinationv1.Lease // nil if it does not exist yet
 }
 
-// hold takes the lease of the cluster before anything is written, which succeeds only if nobody has
-// acted since the cluster was observed, and renews it until release is called. The context that it
-// returns ends, with ErrLocked as its cause, as soon as the lease is known to be lost.
+// hold takes the lease of the cluster before anything is written, and renews it until release is called. It fails if
+// another pass has acted since the cluster was observed. The returned context ends, with ErrLocked as its cause, as
+// soon as the lease is known to be lost.
 func (c *cluster) hold(ctx context.Context) (held context.Context, release func(), err error) {
 	k := c.target.Key()
 	t := &tenure{live: c.live, lease: c.own.Lease,
@@ -79,7 +78,7 @@ func (c *cluster) hold(ctx context.Context) (held context.Context, release func(
 	go func() {
 		defer close(ended)
 		if err := panics.Catch(func() error { t.keep(ctx, cancel); return nil }); err != nil {
-			cancel(err) // nobody renews the lease any more
+			cancel(err) // the lease is no longer renewed
 		}
 	}()
 	return ctx, func() {
@@ -89,7 +88,7 @@ func (c *cluster) hold(ctx context.Context) (held context.Context, release func(
 	}, nil
 }
 
-// keep renews the lease until ctx is done, and cancels it once the lease is lost.
+// keep renews the lease until ctx is done, and calls cancel once the lease is lost.
 func (t *tenure) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(max(t.live.options.LeaseDuration/3, 100*time.Millisecond))
 	defer tick.Stop()
@@ -106,15 +105,14 @@ func (t *tenure) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// renew takes the lease over the version that was seen last, unless it was renewed a moment ago.
-// Another version means that somebody else has taken it. A renewal that fails otherwise may be
-// tried again as long as the lease has not run out.
+// renew takes the lease over its last observed version, unless it was renewed a moment ago. A different version means
+// that another pass has taken it. After any other error, renewal may be retried until the lease expires.
 func (t *tenure) renew(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l, client := t.live, t.live.at(t.want.Namespace)
-	// Leases are stamped and read by the API server's clock, which is the same for all who take them. This machine's
-	// may be set back, which would make an old lease young.
+	// Leases use the API server's clock, which is the same for all holders. If this machine's clock were set back, an
+	// old lease would look recent.
 	now, err := client.Now()
 	if err == nil && t.young(now) {
 		return nil
@@ -142,7 +140,7 @@ func (t *tenure) renew(ctx context.Context) error {
 	return nil
 }
 
-// young reports whether the lease was this process' own when it was seen last, and was renewed a moment ago.
+// young reports whether this process held the lease when it was last observed, and renewed it a moment ago.
 func (t *tenure) young(now time.Time) bool {
 	if identityIn(t.lease) != t.live.holder.String() {
 		return false
@@ -151,9 +149,8 @@ func (t *tenure) young(now time.Time) bool {
 	return age >= 0 && age < t.live.options.LeaseDuration/4
 }
 
-// stillOurs returns nil if a write may go out: the lease is held, and stays so for long enough.
-// Each write asks first, so that a process that was stopped for a while, or cut off from the API
-// server, writes nothing more.
+// stillOurs returns nil if a write is allowed: the lease is held and will be for long enough. Every write calls it
+// first, so that a process that was paused, or cut off from the API server, stops writing.
 func (c *cluster) stillOurs(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -163,7 +160,7 @@ func (c *cluster) stillOurs(ctx context.Context) error {
 	}
 	err := c.tenure.renew(ctx)
 	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx) // keep has found out meanwhile that the lease is lost, which ends what renew asks
+		return context.Cause(ctx) // keep has found that the lease is lost, which cancels renew's request
 	}
 	return err
 }

@@ -13,21 +13,20 @@ import (
 	"syscall"
 )
 
-// holder identifies the process that holds a lease: the host, the process, and what tells that
-// process from another one of the same number. Where the latter can be had, a lease left behind by
-// a process that died on this very host is known to be free at once; elsewhere one waits until it
-// runs out.
+// holder identifies the process that holds a lease: the host, the PID, and data that distinguishes the process from
+// others with the same PID. If that data is available, a lease left by a process that died on this host is known to be
+// free immediately; otherwise it has to expire.
 type holder struct {
 	Host string
 	PID  int
-	// Process is the boot, the PID namespace and the start time of the process; empty where the
-	// system does not tell.
+	// Process is the boot, the PID namespace and the start time of the process, or "" if the system does not report
+	// them.
 	Process string
-	// Part tells the parts of one process apart that are each about a Kubernetes cluster; empty where there are none.
+	// Part distinguishes the parts of a process that each work on a Kubernetes cluster; "" if it does not have parts.
 	Part string
 }
 
-// thisHolder is this process, or the part of it that has this name.
+// thisHolder returns this process, or its part with this name.
 func thisHolder(part string) holder {
 	host, err := os.Hostname()
 	if err != nil {
@@ -35,14 +34,14 @@ func thisHolder(part string) holder {
 	}
 	h := holder{Host: host, PID: os.Getpid()}
 	h.Process, _ = proc.process(h.PID)
-	if part != "" { // whoever names a context may have any characters in it
+	if part != "" { // a context's name may contain any characters
 		sum := sha256.Sum256([]byte(part))
 		h.Part = hex.EncodeToString(sum[:4])
 	}
 	return h
 }
 
-// String is the holder identity in the lease.
+// String returns the holder identity in the lease.
 func (h holder) String() string {
 	identity := fmt.Sprintf("%s/%d/%s", h.Host, h.PID, h.Process)
 	if h.Part != "" {
@@ -51,10 +50,10 @@ func (h holder) String() string {
 	return identity
 }
 
-// Words names the holder for people.
+// Words returns the holder's name for messages.
 func (h holder) Words() string { return fmt.Sprintf("process %d on %s", h.PID, h.Host) }
 
-// parseHolder reads a holder identity; one that others wrote becomes the name of a host.
+// parseHolder parses a holder identity. An identity that Quorate did not write becomes the name of a host.
 func parseHolder(identity string) holder {
 	parts := strings.Split(identity, "/")
 	if len(parts) != 3 && len(parts) != 4 {
@@ -67,8 +66,8 @@ func parseHolder(identity string) holder {
 	return holder{Host: parts[0], PID: pid, Process: parts[2], Part: strings.Join(parts[3:], "")}
 }
 
-// gone reports whether that holder is known to have ended: it ran on this host, in this boot and PID namespace, and no
-// process of its number and start time is there.
+// gone reports whether that holder is known to have ended: it ran on this host, in this boot and PID namespace, and a
+// process with its PID and start time no longer exists.
 func (h holder) gone() bool {
 	here := thisHolder("")
 	if h.Process == "" || h.Host != here.Host || pidNamespaceOf(h.Process) != pidNamespaceOf(here.Process) {
@@ -78,17 +77,17 @@ func (h holder) gone() bool {
 	return errors.Is(err, os.ErrProcessDone) || err == nil && there != h.Process
 }
 
-// pidNamespaceOf is the part of an identity that processes of one boot and PID namespace share.
+// pidNamespaceOf returns the part of an identity that processes of the same boot and PID namespace share.
 func pidNamespaceOf(process string) string { return process[:strings.LastIndex(process, ".")+1] }
 
-// procfs is where the system tells about its processes.
+// procfs is the directory in which the system describes its processes.
 type procfs string
 
 const proc procfs = "/proc"
 
-// process describes a process of this system as boot.namespace.start. The error is os.ErrProcessDone if there is none
-// of that number, or only what is left of one that has ended; any other means that it cannot be known, as where a
-// process may not look at those of other users.
+// process describes a process of this system as boot.namespace.start. The error is os.ErrProcessDone if the PID does
+// not exist or is a zombie. Any other error means that this is not known, for example because other users' processes
+// are hidden.
 func (p procfs) process(pid int) (string, error) {
 	boot, err := p.read("sys/kernel/random/boot_id")
 	if err != nil {
@@ -102,7 +101,7 @@ func (p procfs) process(pid int) (string, error) {
 	if err != nil {
 		return "", cmp.Or(ended(pid), err)
 	}
-	// The command, in parentheses, may hold anything; the start time is the 20th field after it.
+	// The command, in parentheses, may contain anything; the start time is the 20th field after it.
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {
 		return "", fmt.Errorf("%s does not tell when the process started", p.path(strconv.Itoa(pid)+"/stat"))
@@ -120,11 +119,11 @@ func (p procfs) read(name string) (string, error) {
 	return string(text), err
 }
 
-// ended returns os.ErrProcessDone if there is no process of that number.
+// ended returns os.ErrProcessDone if a process with that PID does not exist.
 func ended(pid int) error {
 	process, err := os.FindProcess(pid)
 	if err != nil {
 		return err
 	}
-	return process.Signal(syscall.Signal(0)) // which sends nothing
+	return process.Signal(syscall.Signal(0)) // signal 0 is not delivered
 }

@@ -19,10 +19,10 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// namespacesAtOnce bounds how many namespaces are listed at once, each with a request per kind.
+// namespacesAtOnce is the maximum number of namespaces listed at the same time, each with a request per kind.
 const namespacesAtOnce = 4
 
-// at is the client for what is in a namespace.
+// at returns the client for a namespace.
 func (l *Live) at(namespace string) *kube.Client {
 	if client := l.options.Tenants[namespace]; client != nil {
 		return client
@@ -30,10 +30,10 @@ func (l *Live) at(namespace string) *kube.Client {
 	return l.kube
 }
 
-// kube is the client for what is the cluster's.
+// kube returns the client for the cluster's namespace.
 func (c *cluster) kube() *kube.Client { return c.live.at(c.target.Cluster.Namespace) }
 
-// namespaces are those that are listed, each by itself; one without a name stands for all of them.
+// namespaces returns the namespaces to list, each by itself; "" stands for all of them.
 func (l *Live) namespaces() []string {
 	if len(l.options.Namespaces) == 0 {
 		return []string{""}
@@ -41,19 +41,18 @@ func (l *Live) namespaces() []string {
 	return slices.Compact(slices.Sorted(slices.Values(l.options.Namespaces)))
 }
 
-// listing is what there is in the namespaces that are looked at, and why some of them could not be
-// listed.
+// listing is the live state of the observed namespaces, and why some of them could not be listed.
 type listing struct {
 	inventory inventory.ByCluster
 	unlisted  map[string]error
-	// unknown says of clusters that were to be listed by themselves why they could not be.
+	// unknown holds why clusters that had to be listed by themselves could not be.
 	unknown map[inventory.Key]error
-	// hidden is what could not be listed of namespaces, or of all under an empty name, where all
-	// else could.
+	// hidden holds the kinds that could not be listed although everything else could, by namespace, or under "" for all
+	// namespaces.
 	hidden map[string]kube.Hidden
 }
 
-// alike reports whether the same is hidden.
+// alike reports whether a and b hide the same kinds.
 func alike(a, b kube.Hidden) bool {
 	return (a.Secrets != nil) == (b.Secrets != nil) && (a.Policies != nil) == (b.Policies != nil) &&
 		(a.Backups != nil) == (b.Backups != nil)
@@ -66,9 +65,9 @@ func (l listing) hiddenIn(namespace string) kube.Hidden {
 	return l.hidden[""]
 }
 
-// list lists what there is, and keeps the objects of those clusters that are wanted; nil wants all. A namespace that
-// cannot be listed, as where somebody has taken the right to it, is a matter of the clusters in it. If none can,
-// nothing is known at all, which is the error.
+// list lists the live state and keeps the objects of the wanted clusters; nil means all clusters. If a namespace cannot
+// be listed, for example because a right was revoked, only its clusters are affected. If all namespaces fail, nothing
+// is known, and list returns an error.
 func (l *Live) list(
 	ctx context.Context, sources []reconcile.Place, wanted func(cluster string) bool,
 ) (listing, error) {
@@ -89,7 +88,7 @@ func (l *Live) list(
 			return nil
 		})
 	}
-	_ = group.Wait() // each has an error of its own
+	_ = group.Wait() // each has its own error
 	all := listing{inventory: inventory.ByCluster{}, unlisted: map[string]error{},
 		hidden: map[string]kube.Hidden{}}
 	for i, namespace := range namespaces {
@@ -106,7 +105,7 @@ func (l *Live) list(
 	return listing{}, l.cannotObserve(namespaces, sources, errs)
 }
 
-// sees is why it is not known what was listed; nil if it is. Only who reads goes on without the Secrets.
+// sees returns why the listed state is not known, or nil. Only a read-only run continues without the Secrets.
 func (l *Live) sees(h kube.Hidden, err error) error {
 	if err == nil && !l.options.Reading {
 		err = h.Secrets
@@ -114,11 +113,10 @@ func (l *Live) sees(h kube.Hidden, err error) error {
 	return err
 }
 
-// owns reports whether a cluster is one that this process looks at.
+// owns reports whether this process observes a cluster.
 func (l *Live) owns(key inventory.Key) bool { return l.options.Shard.Owns(key.String()) }
 
-// cannotObserve says that none of the namespaces could be listed. It is a matter of setup if that
-// of each is.
+// cannotObserve returns the error for a listing in which all namespaces failed: a setup error if each of the causes is.
 func (l *Live) cannotObserve(namespaces []string, sources []reconcile.Place, errs []error) error {
 	for i, namespace := range namespaces {
 		if namespace != "" {
@@ -128,7 +126,7 @@ func (l *Live) cannotObserve(namespaces []string, sources []reconcile.Place, err
 	return inKind(fmt.Errorf("observe %s: %w", l.kube.Host(), errors.Join(distinct(errs)...)), errs)
 }
 
-// inKind is an error of setup if each of its causes is one, and the error as it is otherwise.
+// inKind returns err as a setup error if each of its causes is one, and otherwise unchanged.
 func inKind(err error, causes []error) error {
 	if slices.ContainsFunc(causes, func(cause error) bool { return !kube.NeedsSetup(cause) }) {
 		return err
@@ -136,7 +134,7 @@ func inKind(err error, causes []error) error {
 	return reconcile.SetupError{Err: err}
 }
 
-// distinct are errors, each once.
+// distinct returns errs without duplicates.
 func distinct(errs []error) []error {
 	var list []error
 	for _, err := range errs {
@@ -147,7 +145,7 @@ func distinct(errs []error) []error {
 	return list
 }
 
-// failure says which namespaces could not be listed, for which sources, and why; nil if all could.
+// failure returns which namespaces could not be listed, for which sources, and why, or nil.
 func (l listing) failure(sources []reconcile.Place) error {
 	var errs []error
 	for _, namespace := range slices.Sorted(maps.Keys(l.unlisted)) {
@@ -159,8 +157,8 @@ func (l listing) failure(sources []reconcile.Place) error {
 	return inKind(errors.Join(errs...), errs)
 }
 
-// marked is what is declared, with a mark on each place whose clusters are not all known: what it
-// does not declare any more then stays as it is.
+// marked returns desired with a mark on each place whose clusters are not all known. Clusters that such a place no
+// longer declares are left unchanged.
 func (l listing) marked(desired reconcile.Desired) reconcile.Desired {
 	desired.Sources = slices.Clone(desired.Sources)
 	for i := range desired.Sources {
@@ -172,8 +170,8 @@ func (l listing) marked(desired reconcile.Desired) reconcile.Desired {
 	return desired
 }
 
-// unseen says why it is not known what is there of a cluster; nil if it is. One of which nothing is
-// seen may be another of the same source under a new name, unless all of them are.
+// unseen returns why the live state of a cluster is not known, or nil. An empty cluster may be a renamed cluster of the
+// same source, unless all of the source's namespaces were listed.
 func (l listing) unseen(t targets.Target, desired reconcile.Desired) error {
 	namespace := t.Cluster.Namespace
 	if err := l.unknown[t.Key()]; err != nil {
@@ -193,7 +191,7 @@ func (l listing) unseen(t targets.Target, desired reconcile.Desired) error {
 	return nil
 }
 
-// nodes returns a function that lists the nodes as who looks at a namespace may, once in a pass.
+// nodes returns a function that lists the nodes with a namespace's client, once in a pass.
 func (l *Live) nodes(ctx context.Context) func(namespace string) func() ([]corev1.Node, error) {
 	lists := map[*kube.Client]func() ([]corev1.Node, error){}
 	return func(namespace string) func() ([]corev1.Node, error) {

@@ -17,15 +17,16 @@ import (
 )
 
 const (
-	// clustersAtOnce bounds how many clusters are listed by themselves at once, each with a request per kind.
+	// clustersAtOnce is the maximum number of clusters listed by themselves at the same time, each with a request per
+	// kind.
 	clustersAtOnce = 4
-	// listedAlone is how many clusters are listed by themselves where one in so many is wanted, or more of them
-	// are: beyond that, one list of all takes fewer requests and less time.
+	// listedAlone limits how many clusters are listed by themselves: this number, or one in this number of all clusters
+	// if that is more. Above the limit, one list of all takes fewer requests and less time.
 	listedAlone = 8
 )
 
-// listWanted lists what there is of the clusters that are wanted, and takes the others as they were last
-// listed. Nothing is ever taken from a watch, which may be late.
+// listWanted lists the live state of the wanted clusters and reuses the last listing for the others. It never uses data
+// from a watch, which may be late.
 func (l *Live) listWanted(
 	ctx context.Context, desired reconcile.Desired, wanted func(cluster string) bool,
 ) (listing, error) {
@@ -50,8 +51,8 @@ func (l *Live) listWanted(
 			return nil
 		})
 	}
-	_ = group.Wait() // each has an error of its own
-	if !current {    // somebody has given or taken a right meanwhile
+	_ = group.Wait() // each has its own error
+	if !current {    // rights have been granted or revoked
 		return l.listAll(ctx, desired, wanted)
 	}
 	l.last.Store(&next)
@@ -62,7 +63,7 @@ func (l *Live) listAll(
 	ctx context.Context, desired reconcile.Desired, wanted func(cluster string) bool,
 ) (listing, error) {
 	l.mu.Lock()
-	clear(l.met) // what watches tell from here on
+	clear(l.met) // watches fill it from here on
 	l.mu.Unlock()
 	listed, err := l.list(ctx, desired.Sources, wanted)
 	if err != nil {
@@ -72,7 +73,7 @@ func (l *Live) listAll(
 	return listed, nil
 }
 
-// wantedOf are those of the clusters that are declared or there that are wanted, and how many there are.
+// wantedOf returns the wanted clusters among the declared and live clusters, and the number of all of them.
 func (l *Live) wantedOf(desired reconcile.Desired, wanted func(cluster string) bool) (keys []inventory.Key, all int) {
 	last := l.last.Load()
 	l.mu.Lock()
@@ -92,7 +93,7 @@ func (l *Live) wantedOf(desired reconcile.Desired, wanted func(cluster string) b
 	return keys, len(known)
 }
 
-// listCluster lists what there is of one cluster, which is nil if nothing is, and what of that is hidden.
+// listCluster lists one cluster, nil if it does not have objects, and which of its kinds are hidden.
 func (l *Live) listCluster(ctx context.Context, key inventory.Key) (own *inventory.Listed, h kube.Hidden, err error) {
 	err = l.advised(key.Namespace, panics.Catch(func() (err error) {
 		sorter := inventory.NewSorter(l.owns)
@@ -103,11 +104,10 @@ func (l *Live) listCluster(ctx context.Context, key inventory.Key) (own *invento
 	return own, h, err
 }
 
-// isNoLabel reports whether a cluster has a name by which no object can be labelled: somebody else has given
-// it to a custom resource.
+// isNoLabel reports whether a cluster's name is not a valid label value; Quorate did not create such a custom resource.
 func isNoLabel(key inventory.Key) bool { return len(validation.IsValidLabelValue(key.Name)) > 0 }
 
-// clone is a listing that can be changed.
+// clone returns a copy of the listing that can be changed.
 func (l listing) clone() listing {
 	l.inventory, l.unknown = maps.Clone(l.inventory), maps.Clone(l.unknown)
 	if l.unknown == nil {
@@ -116,7 +116,7 @@ func (l listing) clone() listing {
 	return l
 }
 
-// put takes in what is there of one cluster, which may be nothing, or why that is not known.
+// put stores what was listed of one cluster, which may be nothing, or why it is not known.
 func (l listing) put(key inventory.Key, own *inventory.Listed, err error) {
 	delete(l.unknown, key)
 	switch {

@@ -19,42 +19,40 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// GCPercent is what GOGC should be for passes over very many clusters. Most of what they hold is packed, so that
-// looking through it costs the garbage collector little.
+// GCPercent is the recommended GOGC for passes over very many clusters. Most of their memory is packed, so the garbage
+// collector scans it cheaply.
 const GCPercent = 50
 
-// Options of the live side.
+// Options configures the live side.
 type Options struct {
-	// Namespaces that are looked at; all if there are none.
+	// Namespaces to observe; empty means all.
 	Namespaces []string
-	// Tenants are the clients by which everything in some of these namespaces is read and written;
-	// that of New is for the others.
+	// Tenants are the clients that read and write everything in some of these namespaces; the client passed to New is
+	// for the others.
 	Tenants map[string]*kube.Client
-	// PortForward: etcd is reached through the API server, not by the pod network.
+	// PortForward reaches etcd through the API server instead of the pod network.
 	PortForward bool
-	// LeaseDuration after which a lease that nobody renews is free.
+	// LeaseDuration after which a lease that is not renewed is free.
 	LeaseDuration time.Duration
-	// Timeout of one question to one member of etcd.
+	// Timeout of one request to one etcd member.
 	Timeout time.Duration
-	// Reading: nothing is written, and what may not be read of Secrets is left out, and said.
+	// Reading forbids all writes. Secrets that may not be read are left out and reported.
 	Reading bool
-	// BackupImage is the image of the pods that back up, a reference with a tag or a digest; empty if
-	// nobody has said which.
+	// BackupImage is the image of backup pods, with a tag or a digest; empty if not configured.
 	BackupImage string
-	// Part is the name of the part of this process that this is, where it has several. Each has leases of its own:
-	// should two of them be about one Kubernetes cluster all the same, each leaves alone what the other one acts on.
+	// Part names this part of the process, if it has several. Each part has its own leases: if two of them work on the
+	// same Kubernetes cluster, each leaves alone the clusters that the other acts on.
 	Part string
-	// AllowRecovery: a new cluster may be made of what is left of one that has lost its majority, where git
-	// orders it.
+	// AllowRecovery allows spec.recovery to create a new cluster from what is left of one that has lost its majority.
 	AllowRecovery bool
-	// Shard is the part of the clusters that is looked at and acted on. What counts over all clusters, as what may be
-	// deleted, is judged over all of them.
+	// Shard is the part of the clusters that is observed and acted on. Decisions about all clusters, such as which ones
+	// may be deleted, still consider all of them.
 	Shard shard.Shard
-	// MaxDeletions limits how many clusters of each source may newly be deleted with their data, or of each namespace if
-	// the custom resources are the source; nil means no limit.
+	// MaxDeletions limits how many clusters may newly be deleted with their data, per source, or per namespace if the
+	// custom resources are the source; nil means no limit.
 	MaxDeletions *int
-	// Round is for a process that goes on forever: MaxDeletions counts again after that time, and that is how
-	// long a status may name an older revision if nothing else in it is news. Zero stands for no such process.
+	// Round is for a process that runs forever: after this time, MaxDeletions counts again, and a status is updated
+	// even if only its revision has changed. Zero means a process that ends.
 	Round time.Duration
 }
 
@@ -63,20 +61,20 @@ type Live struct {
 	kube    *kube.Client
 	etcd    etcd.Clients
 	options Options
-	// deletions counts the clusters whose deletion begins.
+	// deletions counts the clusters whose deletion starts.
 	deletions targets.Deletions
 	holder    holder
 
-	// last is what was listed last of every cluster; nil before that.
+	// last is the last listing of all clusters; nil before the first.
 	last atomic.Pointer[listing]
 
 	mu   sync.Mutex
 	held map[inventory.Key]*coordinationv1.Lease
-	// met are the clusters of which a watch has told since, and a list has not.
+	// met are the clusters that a watch has reported and that have not been listed since.
 	met map[inventory.Key]bool
 }
 
-// New returns the live side behind a client.
+// New returns the live side of a client's API server.
 func New(client *kube.Client, options Options) *Live {
 	l := &Live{kube: client, options: options, holder: thisHolder(options.Part),
 		held: map[inventory.Key]*coordinationv1.Lease{}, met: map[inventory.Key]bool{}}
@@ -85,8 +83,8 @@ func New(client *kube.Client, options Options) *Live {
 	return l
 }
 
-// Observe implements reconcile.Live. It lists what there is; each cluster is looked at, and etcd
-// asked, when its state is asked for.
+// Observe implements reconcile.Live. It lists the live state. A cluster is observed, and etcd asked, when its state is
+// requested.
 func (l *Live) Observe(
 	ctx context.Context, desired reconcile.Desired, wanted func(cluster string) bool,
 ) (reconcile.Observed, error) {
@@ -118,7 +116,7 @@ func (l *Live) Observe(
 		Unlisted: listed.failure(desired.Sources), UnlistedIn: slices.Sorted(maps.Keys(listed.unlisted))}, nil
 }
 
-// Close gives up all leases and connections.
+// Close releases all leases and closes all connections.
 func (l *Live) Close(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -28,35 +28,34 @@ type cluster struct {
 	live   *Live
 	target targets.Target
 	names  objects.Names
-	// listed is what was listed of it, and own what there is once it is looked at; only the custom resource before.
+	// listed is the packed listing. own is its content once the cluster is observed; before that, only the custom
+	// resource.
 	listed *inventory.Listed
 	own    *inventory.Cluster
-	// once: it is looked at once.
+	// once ensures that the cluster is observed once.
 	once  sync.Once
 	state decide.State
 	err   error
 	// nodes lists the nodes, once in a pass.
 	nodes func() ([]corev1.Node, error)
-	// buildable is the declaration as objects can be built from it now.
+	// buildable is the declaration in the form that objects can be built from now.
 	buildable *v1alpha1.EtcdCluster
-	// certificates that the objects are to hold: those that are there, and new ones for what is
-	// missing or worn out.
+	// certificates for the objects: existing ones, and new ones to replace missing or worn ones.
 	certificates objects.Certificates
-	// drifted are the objects, as kind/name, that are missing or not as they should be.
+	// drifted are the objects, as kind/name, that are missing or differ from the desired state.
 	drifted map[string]bool
-	// rewritten are the fields that admission sets to other values than were applied, in this pass or before.
+	// rewritten are the fields that admission has changed from the applied values, in this pass or before.
 	rewritten []decide.RewrittenField
 	// tenure is the hold on the lease while an action is carried out.
 	tenure *tenure
-	// unseen says why it is not known what is there of it; nil if it is.
+	// unseen is why the live state is not known, or nil.
 	unseen error
-	// hidden says why its Secrets could not be listed, and ownHidden why that of passes could not
-	// be read either; nil if they could.
+	// hidden is why the Secrets could not be listed, ownHidden why Quorate's own Secret could not be read either; nil
+	// if they could.
 	hidden, ownHidden error
-	// hiddenBackups says why CronJobs and Jobs could not be listed; nil if they were.
+	// hiddenBackups is why CronJobs and Jobs could not be listed, or nil.
 	hiddenBackups error
-	// forbidden is what the error says with which the API server refuses to let anybody here reach
-	// the pods, if it does.
+	// forbidden is the API server's error if it denies access to the pods.
 	forbidden atomic.Value
 }
 
@@ -68,7 +67,7 @@ func (c *cluster) Identity() (namespace, name string) {
 // State implements reconcile.Cluster.
 func (c *cluster) State(ctx context.Context) (decide.State, error) {
 	c.once.Do(func() {
-		// Half a state must not be taken for one by who asks again.
+		// Later calls must not return a partial state.
 		if err := panics.Catch(func() error { c.observe(ctx); return nil }); err != nil {
 			c.err = fmt.Errorf("observe %s: %w", c.target.Key(), err)
 		}
@@ -105,13 +104,13 @@ func (c *cluster) Leave(soon bool) {
 	}
 }
 
-// newCluster is a cluster that has been listed and not yet looked at.
+// newCluster returns a cluster that has been listed and not yet observed.
 func (l *Live) newCluster(t targets.Target, listed *inventory.Listed, nodes func() ([]corev1.Node, error)) *cluster {
 	return &cluster{live: l, target: t, names: objects.NamesOf(t.Cluster.Name), listed: listed,
 		own: &inventory.Cluster{Custom: listed.Custom}, nodes: nodes, drifted: map[string]bool{}}
 }
 
-// open unpacks what was listed, unless that is not what there is.
+// open unpacks the listing, unless the live state is not known.
 func (c *cluster) open() error {
 	if c.unseen != nil {
 		return c.unseen
@@ -121,12 +120,12 @@ func (c *cluster) open() error {
 		return err
 	}
 	c.own = own
-	// All else of the target stays: a pass asks the clusters that it does not wait for who they are.
+	// Nothing else in the target changes, because a pass reads the identity of clusters that it does not wait for.
 	c.target.Cluster.Spec.Etcd.Quota = c.target.WithQuota(own).Cluster.Spec.Etcd.Quota
 	return nil
 }
 
-// declared is what git asks for, and what this run cannot do of it.
+// declared returns what the spec requests, and which part of it this run cannot do.
 func (c *cluster) declared() decide.Declared {
 	d := c.target.Declared()
 	options := c.live.options
@@ -142,13 +141,12 @@ func (c *cluster) declared() decide.Declared {
 	return d
 }
 
-// observe gathers the state of one cluster from what was listed and from what etcd says.
+// observe gathers the state of one cluster from the listing and from etcd.
 func (c *cluster) observe(ctx context.Context) {
 	digest := c.target.Digest(c.live.options.BackupImage) // before open fills in the quota
 	opened := c.open()
 	own, t := c.own, c.target
-	// Ages are told by the clock that has stamped what they are of: the API server's, which nodes keep to, too. This
-	// machine's may be wrong.
+	// Ages use the API server's clock, because it set the timestamps, and nodes follow it. This machine's may be wrong.
 	now, clockless := c.kube().Now()
 	c.state = decide.State{
 		Name:       t.Cluster.Name,
@@ -171,14 +169,14 @@ func (c *cluster) observe(ctx context.Context) {
 		err = c.gather(ctx)
 	}
 	if err == nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // what was not heard in time is not known
+		err = context.Cause(ctx) // unanswered requests leave the state unknown
 	}
 	if err != nil {
 		c.err = fmt.Errorf("observe %s: %w", t.Key(), c.live.advised(t.Cluster.Namespace, err))
 	}
 }
 
-// gather completes the state, each step with what the steps before have found.
+// gather completes the state; each step uses the results of the steps before it.
 func (c *cluster) gather(ctx context.Context) error {
 	if err := c.findObjects(ctx); err != nil {
 		return err
@@ -220,8 +218,7 @@ func (c *cluster) gather(ctx context.Context) error {
 	return c.compare(ctx)
 }
 
-// readRecord reads what earlier passes wrote down. A record that cannot be read must not be taken
-// for none.
+// readRecord reads the record of earlier passes. A record that cannot be read must not be treated as missing.
 func (c *cluster) readRecord() {
 	record, err := c.own.Record(c.names)
 	if err != nil {
@@ -233,7 +230,7 @@ func (c *cluster) readRecord() {
 	c.state.Record = record
 }
 
-// checkRecovery says why the recovery that git orders cannot be carried out with the etcd that has run.
+// checkRecovery sets why the requested recovery cannot be carried out with the etcd version that ran before.
 func (c *cluster) checkRecovery() {
 	order := &c.state.Declared.Recovery
 	if order.ClusterID == 0 || order.Refused != "" {
@@ -244,13 +241,13 @@ func (c *cluster) checkRecovery() {
 	}
 }
 
-// readTemplate reads what new pods and volumes are made from. The template of the volumes cannot be
-// changed, so the objects are built with the one that is there.
+// readTemplate reads what new pods and volumes are created from. The volume template cannot be changed, so the objects
+// are built with the existing template.
 func (c *cluster) readTemplate() {
 	c.buildable = c.target.Cluster.DeepCopy()
 	objects.Normalize(c.buildable)
 	if c.buildable.UID == "" {
-		c.buildable.UID = "none" // good for comparing; what is applied has that of the custom resource applied before
+		c.buildable.UID = "none" // only for comparison; applied objects have the UID of the applied custom resource
 	}
 	set := inventory.Get[*appsv1.StatefulSet](c.own, "StatefulSet", c.names.StatefulSet)
 	if set == nil {
@@ -274,8 +271,7 @@ func (c *cluster) readTemplate() {
 	c.state.Objects.RunsStorage = targets.DescribeStorage(*storage)
 }
 
-// remaining lists the objects of the cluster that are there: those that Build makes, whatever else
-// has the labels.
+// remaining lists the existing objects of the cluster by their names, whatever other objects have its labels.
 func (c *cluster) remaining() []string {
 	var list []string
 	for _, id := range c.identities() {
@@ -286,8 +282,7 @@ func (c *cluster) remaining() []string {
 	return list
 }
 
-// terminating lists what Kubernetes is deleting, and what it will collect because its owner is
-// gone.
+// terminating lists the objects that Kubernetes is deleting, or will collect because their owner is gone.
 func (c *cluster) terminating() []string {
 	var list []string
 	var uid types.UID
@@ -314,8 +309,7 @@ func (c *cluster) terminating() []string {
 	return list
 }
 
-// ownerless reports whether an object is controlled by an owner of that kind that is no longer
-// there.
+// ownerless reports whether an object is controlled by an owner of that kind that no longer exists.
 func ownerless(o metav1.Object, kind string, uid types.UID) bool {
 	owner := metav1.GetControllerOf(o)
 	return owner != nil && owner.Kind == kind && owner.UID != uid

@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// findBackups reads which Jobs have backed up, and what they have left behind; the newest backup is
-// remembered by the status as well, since Jobs do not stay.
+// findBackups reads the backup Jobs and their results. The status also remembers the newest backup, because Jobs are
+// deleted.
 func (c *cluster) findBackups() {
 	if c.own.Custom != nil {
 		c.state.Generation = c.own.Custom.Generation
@@ -59,8 +59,7 @@ func (c *cluster) findBackups() {
 	b.Due, b.Overdue = status.Overdue(&c.target.Cluster, c.own.Custom, c.state)
 }
 
-// withoutReread forgets backups that are no longer what was stored, since they were read again, and what came of that
-// where git does not want it any more.
+// withoutReread drops backups that a reread found damaged, and the result if the spec no longer requests rereads.
 func (c *cluster) withoutReread() {
 	b := &c.state.Backups
 	backups := []**decide.Backup{&b.Last, &b.BeforeDeletion}
@@ -77,7 +76,7 @@ func (c *cluster) withoutReread() {
 	}
 }
 
-// unlessOf is a backup, unless it is that of a Job.
+// unlessOf returns b, or nil if that Job created it.
 func unlessOf(job string, b *decide.Backup) *decide.Backup {
 	if b != nil && b.Job == job {
 		return nil
@@ -85,8 +84,7 @@ func unlessOf(job string, b *decide.Backup) *decide.Backup {
 	return b
 }
 
-// findDrills reads which backups were restored for practice; the newest one is remembered by the status as
-// well.
+// findDrills reads which backups were restored in drills. The status also remembers the newest drill.
 func (c *cluster) findDrills(pods map[types.UID][]*corev1.Pod) {
 	b := &c.state.Backups
 	cronJob := inventory.Get[*batchv1.CronJob](c.own, "CronJob", c.names.DrillCronJob)
@@ -114,8 +112,8 @@ func (c *cluster) findDrills(pods map[types.UID][]*corev1.Pod) {
 	}
 }
 
-// backs reports whether a Job was made by the CronJob of this cluster, or by a pass for this custom
-// resource. Anybody may give labels.
+// backs reports whether a Job was created by this cluster's CronJob, or by a pass for this custom resource. Labels do
+// not count, because anyone can set them.
 func (c *cluster) backs(job *batchv1.Job) bool {
 	owner := metav1.GetControllerOf(job)
 	if owner == nil {
@@ -128,12 +126,12 @@ func (c *cluster) backs(job *batchv1.Job) bool {
 	return owner.Kind == "CronJob" && cronJob != nil && owner.UID == cronJob.UID
 }
 
-// backupCronJob is the CronJob that backs up; nil if there is none.
+// backupCronJob returns the backup CronJob, or nil.
 func (c *cluster) backupCronJob() *batchv1.CronJob {
 	return inventory.Get[*batchv1.CronJob](c.own, "CronJob", c.names.BackupCronJob)
 }
 
-// podsByOwner are pods by the UID of what controls them.
+// podsByOwner groups pods by the UID of their controller.
 func podsByOwner(pods []*corev1.Pod) map[types.UID][]*corev1.Pod {
 	owned := map[types.UID][]*corev1.Pod{}
 	for _, pod := range pods {

@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// readCertificates reads the certificates from the Secrets that are there, and makes new ones for
-// what is missing or worn out. A CA that is gone is replaced only if no member is there to depend
-// on the old one, and nothing is issued from one that members do not trust.
+// readCertificates reads the certificates from the existing Secrets and creates new ones to replace missing or worn
+// ones. It replaces a missing CA only if members do not depend on the old one, and does not issue from a CA that
+// members do not trust.
 func (c *cluster) readCertificates(ctx context.Context) (err error) {
 	switch {
 	case !c.hasTLS():
@@ -45,10 +45,9 @@ func (c *cluster) readCertificates(ctx context.Context) (err error) {
 	return err
 }
 
-// clientStaysRoot reports whether applications keep a certificate of etcd's superuser, which they
-// had before Quorate had one of its own. Where authentication is on, or may be, they would be cut
-// off without it; where it is off, every certificate has all rights, so that another name costs
-// nothing.
+// clientStaysRoot reports whether applications keep a certificate of etcd's superuser, from before Quorate had its own.
+// If authentication is or may be on, they would lose access without it. If it is off, every certificate has all rights,
+// so a different name costs nothing.
 func (c *cluster) clientStaysRoot(ctx context.Context, present objects.Certificates) bool {
 	if !present.NamesRoot() {
 		return false
@@ -61,8 +60,7 @@ func (c *cluster) clientStaysRoot(ctx context.Context, present objects.Certifica
 	return err != nil || on
 }
 
-// hasTLS reports whether the cluster runs with TLS: a declaration that is not acted on changes
-// nothing about that.
+// hasTLS reports whether the cluster runs with TLS. A declaration that is not acted on does not change that.
 func (c *cluster) hasTLS() bool {
 	if c.own.Custom != nil && len(c.target.Problems) > 0 {
 		return c.own.Custom.Spec.TLS.Mode == v1alpha1.TLSManaged
@@ -70,13 +68,13 @@ func (c *cluster) hasTLS() bool {
 	return c.target.Cluster.Spec.TLS.Mode == v1alpha1.TLSManaged
 }
 
-// seeCA notes which CA certificates would be issued from, and which ones are trusted.
+// seeCA records which CA certificates are issued from, and which CAs are trusted.
 func (c *cluster) seeCA(present objects.Certificates, issuer string) {
 	c.state.CA = decide.CA{Secret: issuer, Mounted: present.Mounted()}
 	c.seeProof()
 }
 
-// anyAnswers reports whether any pod answers as a member of etcd.
+// anyAnswers reports whether any pod responds as an etcd member.
 func (c *cluster) anyAnswers() bool {
 	answers := lists(c.state.Membership, func(m decide.Member) bool { return m.Answers })
 	for _, r := range c.state.Replicas {
@@ -85,7 +83,7 @@ func (c *cluster) anyAnswers() bool {
 	return answers
 }
 
-// seeProof notes the CA by which members answer.
+// seeProof records the CA that verified the responding members.
 func (c *cluster) seeProof() {
 	if tls := c.clientTLS(); tls != nil && c.anyAnswers() {
 		c.state.CA.Proven = pki.Fingerprint(tls.CA)

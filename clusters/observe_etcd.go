@@ -15,11 +15,11 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// foundingPatience bounds asking etcd before the cluster has formed: a member takes connections
-// before it has found the others, and answers none of them until then.
+// foundingPatience is the timeout for asking etcd before the cluster has formed. Until a member has found the others,
+// it accepts connections but does not respond.
 const foundingPatience = 500 * time.Millisecond
 
-// askEtcd asks the members that can be reached.
+// askEtcd asks the reachable members.
 func (c *cluster) askEtcd(ctx context.Context) {
 	pods := c.reachable()
 	if len(pods) == 0 {
@@ -53,20 +53,20 @@ func (c *cluster) ask(ctx context.Context, pods []etcd.Pod, tls *etcd.TLS) etcd.
 	return c.live.etcd.Observe(ctx, c.etcd(pods, tls))
 }
 
-// askAgain asks etcd for its membership of this moment, for an action that relies on it.
+// askAgain asks etcd for its current membership, for an action that relies on it.
 func (c *cluster) askAgain(ctx context.Context) etcd.Answer {
 	return c.ask(ctx, c.reachable(), c.clientTLS())
 }
 
-// askPatiently is the same for an action that goes by the silence of a member: that a moment ago it did not answer in
-// all its time is no reason to give it less now.
+// askPatiently is askAgain for an action that relies on a member not responding: a member that did not respond in time
+// before still gets its full time.
 func (c *cluster) askPatiently(ctx context.Context) etcd.Answer {
 	in := c.etcd(c.reachable(), c.clientTLS())
 	in.Patient = true
 	return c.live.etcd.Observe(ctx, in)
 }
 
-// etcd says how to reach etcd in those pods.
+// etcd returns how to reach etcd in those pods.
 func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
 	from := 0
 	if c.state.Record.Uncompared {
@@ -80,8 +80,8 @@ func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
 	}
 }
 
-// reachable lists the pods whose etcd is worth asking: all that run. Which of them hold members
-// that are gone is what the record says.
+// reachable lists the pods whose etcd can be asked: all running pods. The record determines which of them hold removed
+// members.
 func (c *cluster) reachable() []etcd.Pod {
 	var pods []etcd.Pod
 	for _, pod := range c.own.Pods {
@@ -98,8 +98,8 @@ func (c *cluster) reachable() []etcd.Pod {
 	return pods
 }
 
-// clientTLS is what a client needs; nil where the cluster runs in the clear, or its Secret is gone.
-// As long as there is none of Quorate's own, as before it had one, that of applications does.
+// clientTLS returns a client's TLS configuration, or nil if the cluster runs without TLS or its Secret is missing.
+// Until Quorate's own Secret exists, the applications' Secret is used.
 func (c *cluster) clientTLS() *etcd.TLS {
 	secret := inventory.Get[*corev1.Secret](c.own, "Secret", c.names.OwnSecret)
 	if secret == nil {
@@ -116,8 +116,7 @@ func (c *cluster) clientTLS() *etcd.TLS {
 	}
 }
 
-// clock tells the time by which certificates are valid or not: the API server's, or this machine's while that
-// is not known.
+// clock returns the time for checking certificates: the API server's, or this machine's if that is not known.
 func (c *cluster) clock() time.Time {
 	if now, err := c.kube().Now(); err == nil {
 		return now

@@ -17,9 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// findObjects looks up by name the objects that were not listed as this cluster's: what is there
-// all the same is its own without its labels, or somebody else's. When nothing is amiss there is
-// nothing to look up.
+// findObjects looks up by name the objects that were not listed for this cluster. An existing object has lost its
+// labels or is unmanaged. Normally there is nothing to look up.
 func (c *cluster) findObjects(ctx context.Context) error {
 	var unlisted []objects.Identity
 	for _, id := range objects.Identities(&c.target.Cluster) {
@@ -43,9 +42,8 @@ func (c *cluster) findObjects(ctx context.Context) error {
 	return nil
 }
 
-// findSlots looks up by name the volume claims and the pods of members that were not listed. What
-// is there counts, whatever its labels: a list that misses a volume must not make it lost. Pods are
-// looked for only where there is to be one.
+// findSlots looks up by name the members' volume claims and pods that were not listed. They count whatever their
+// labels: a list that misses a volume must not make it lost. Pods are looked up only if they should exist.
 func (c *cluster) findSlots(ctx context.Context) error {
 	var claims, pods []objects.Identity
 	for ordinal := range max(c.state.Record.Replicas(), c.state.Declared.Replicas) {
@@ -71,8 +69,7 @@ func (c *cluster) findSlots(ctx context.Context) error {
 	return nil
 }
 
-// foundByName keeps a claim or a pod that was not listed. One that has the labels was made since
-// the others were listed.
+// foundByName keeps a claim or a pod that was not listed. If it has the labels, it was created after the listing.
 func (c *cluster) foundByName(id objects.Identity, object metav1.Object) {
 	switch o := object.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -92,8 +89,7 @@ func (c *cluster) foundByName(id objects.Identity, object metav1.Object) {
 	}
 }
 
-// lostLabels says which of the labels that are listed by, or that sort what is listed, are not
-// there; empty if all are.
+// lostLabels returns the missing labels among those used to list and sort objects, or "".
 func lostLabels(labels map[string]string, cluster string) string {
 	var lost []string
 	if labels[objects.LabelManagedBy] != objects.ManagedBy {
@@ -105,8 +101,8 @@ func lostLabels(labels map[string]string, cluster string) string {
 	return strings.Join(lost, " ")
 }
 
-// madeForUs reports whether a claim or a pod was made for this cluster, whatever its labels say
-// now: a claim that is on record or has a token, a pod of its StatefulSet.
+// madeForUs reports whether a claim or a pod was created for this cluster, whatever its current labels: a claim that is
+// recorded or has a token, or a pod of its StatefulSet or with a recorded version.
 func (c *cluster) madeForUs(object metav1.Object) bool {
 	if _, is := object.(*corev1.Pod); is {
 		made := objects.ReadMetadata(object.GetAnnotations())
@@ -123,8 +119,8 @@ func (c *cluster) relabelled(id objects.Identity, lost string) {
 	c.state.Objects.Relabelled = append(c.state.Objects.Relabelled, fmt.Sprintf("%s has lost %s", id, lost))
 }
 
-// findLease looks for a lease of the cluster's name if none was listed: one that is somebody else's
-// will never be ours to take.
+// findLease looks up a lease with the cluster's name if it was not listed, because an unmanaged lease can never be
+// taken.
 func (c *cluster) findLease(ctx context.Context) error {
 	if c.own.Lease != nil {
 		return nil
@@ -138,7 +134,7 @@ func (c *cluster) findLease(ctx context.Context) error {
 	owner := metav1.GetControllerOf(lease)
 	switch {
 	case lost == "":
-		// Another pass has made it since the leases were listed: taking it fails.
+		// Another pass created it after the leases were listed, so taking it fails.
 	case owner != nil && owner.Kind == v1alpha1.Kind && owner.Name == c.target.Cluster.Name:
 		c.relabelled(id, lost)
 	default:
@@ -147,8 +143,7 @@ func (c *cluster) findLease(ctx context.Context) error {
 	return nil
 }
 
-// foreign notes that an object is somebody else's. What backs up is not what members need: for that,
-// no backups are taken, and all else goes on.
+// foreign records that an object is unmanaged. Members do not need the backup objects: without them, only backups stop.
 func (c *cluster) foreign(id objects.Identity) {
 	message := fmt.Sprintf("%s is there and was not made by Quorate for this cluster", id)
 	switch id {
@@ -162,7 +157,7 @@ func (c *cluster) foreign(id objects.Identity) {
 	c.state.Objects.Foreign = append(c.state.Objects.Foreign, message)
 }
 
-// look reads objects by name, nil for those that are not there.
+// look reads objects by name; an element is nil if the object does not exist.
 func (c *cluster) look(ctx context.Context, ids []objects.Identity) ([]metav1.Object, error) {
 	found := make([]metav1.Object, len(ids))
 	group, ctx := errgroup.WithContext(ctx)
@@ -177,7 +172,7 @@ func (c *cluster) look(ctx context.Context, ids []objects.Identity) ([]metav1.Ob
 	return found, group.Wait()
 }
 
-// made reports whether an object was made by Quorate for this cluster, whatever its labels say now.
+// made reports whether Quorate created an object for this cluster, even if it has lost its labels.
 func (c *cluster) made(object metav1.Object) bool {
 	if label := objects.ClusterOf(object.GetLabels()); label != "" && label != c.target.Cluster.Name {
 		return false

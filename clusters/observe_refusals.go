@@ -17,13 +17,12 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// recent is how old the last attempt at a pod may be: the StatefulSet controller waits for up to
-// seventeen minutes between two.
+// recent is the maximum age of the last attempt to create a pod: the StatefulSet controller waits up to seventeen
+// minutes between two attempts.
 const recent = 20 * time.Minute
 
-// findRefused looks for why the StatefulSet does not make the pods that it wants. Its events are
-// read only while such a pod is missing. Where they cannot be read, that is said, and nothing is
-// concluded.
+// findRefused finds out why the StatefulSet does not create a pod. It reads events only while a pod is missing. If they
+// cannot be read, it reports that and does not conclude anything.
 func (c *cluster) findRefused(ctx context.Context) {
 	missing := c.missing()
 	if len(missing) == 0 || c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
@@ -42,11 +41,10 @@ func (c *cluster) findRefused(ctx context.Context) {
 	}
 }
 
-// missing are the ordinals that the StatefulSet wants a pod in, and has none, although no claim has
-// to go first.
+// missing returns the ordinals that lack a pod of the StatefulSet, unless a claim must be deleted first.
 func (c *cluster) missing() []int {
 	var ordinals []int
-	for ordinal := range min(c.state.Objects.RunsReplicas, objects.MaxOrdinal+1) { // anybody may have scaled it
+	for ordinal := range min(c.state.Objects.RunsReplicas, objects.MaxOrdinal+1) { // it may have been scaled manually
 		if r := c.state.Replica(ordinal); r.Pod == decide.PodAbsent && !r.VolumeTerminating {
 			ordinals = append(ordinals, ordinal)
 		}
@@ -54,7 +52,7 @@ func (c *cluster) missing() []int {
 	return ordinals
 }
 
-// slot returns the replica of an ordinal, made if it is not there.
+// slot returns the replica of an ordinal, and creates it if necessary.
 func (c *cluster) slot(ordinal int) *decide.Replica {
 	i := slices.IndexFunc(c.state.Replicas, func(r decide.Replica) bool { return r.Ordinal == ordinal })
 	if i < 0 {
@@ -64,12 +62,11 @@ func (c *cluster) slot(ordinal int) *decide.Replica {
 	return &c.state.Replicas[i]
 }
 
-// refusal is why a pod, or its claim, could not be made when that was last tried; empty if nothing
-// says so.
+// refusal returns why the last attempt to create a pod, or its claim, failed, or "".
 func refusal(events []eventsv1.Event, pod string, now time.Time) string {
 	var last eventsv1.Event
 	for _, e := range events {
-		note := strings.ToLower(e.Note) // Kubernetes has changed its mind about the first letter
+		note := strings.ToLower(e.Note) // the first letter differs between Kubernetes versions
 		about := strings.HasPrefix(note, "create pod "+pod+" in ") ||
 			strings.HasPrefix(note, fmt.Sprintf("create claim %s%s for ", objects.VolumeClaimPrefix, pod))
 		if about && now.Sub(lastSeen(e)) < recent && !lastSeen(e).Before(lastSeen(last)) {

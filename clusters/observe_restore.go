@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// findRestore reads, while the cluster is being made from a backup, or has no record that says whether it
-// is, what has become of the Job that does it.
+// findRestore reads the state of the restore Job, if the cluster is being created from a backup or does not have a
+// record.
 func (c *cluster) findRestore(ctx context.Context) error {
 	if lost := len(c.state.Record.Members) == 0; !lost && !c.state.Record.Restoring() {
 		return nil
@@ -34,8 +34,8 @@ func (c *cluster) findRestore(ctx context.Context) error {
 	return err
 }
 
-// findRecovery reads, while a new cluster is made of a lost one, or git orders it, or a record may be lost
-// that says so, what has become of the Job that does it.
+// findRecovery reads the state of the recovery Job, if a recovery is recorded or requested, or if its record may be
+// lost.
 func (c *cluster) findRecovery(ctx context.Context) error {
 	looks := c.state.Record.Recovering() || c.state.Declared.Recovery.ClusterID != 0 ||
 		c.own.Objects["Job/"+c.names.RecoveryJob] != nil || slices.ContainsFunc(c.own.VolumePods, c.recovers)
@@ -58,7 +58,7 @@ func (c *cluster) recovers(pod *corev1.Pod) bool {
 	return pod.Labels[batchv1.JobNameLabel] == c.names.RecoveryJob
 }
 
-// findVolumeJob looks for a Job that works on a volume, and for its pods.
+// findVolumeJob looks up a Job that works on a volume, and its pods.
 func (c *cluster) findVolumeJob(
 	ctx context.Context, id objects.Identity, seen *decide.JobSight,
 ) (job *batchv1.Job, pods []*corev1.Pod, err error) {
@@ -85,13 +85,13 @@ func (c *cluster) findVolumeJob(
 	return job, pods, nil
 }
 
-// mayWrite reports whether a pod that has not ended has the volume of a member.
+// mayWrite reports whether a pod that has not ended has a member's volume.
 func (c *cluster) mayWrite(pod *corev1.Pod) bool {
 	return c.hasVolume(pod) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// hasVolume reports whether a pod has the volume of a member: one that only has the labels of those that
-// work on one writes to nothing.
+// hasVolume reports whether a pod has a member's volume. A pod that only has the labels of such a Job does not write to
+// anything.
 func (c *cluster) hasVolume(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		if v.PersistentVolumeClaim == nil {
@@ -103,7 +103,7 @@ func (c *cluster) hasVolume(pod *corev1.Pod) bool {
 	})
 }
 
-// jobsHidden says why Jobs could not be listed; empty if they were.
+// jobsHidden returns why Jobs could not be listed, or "".
 func (c *cluster) jobsHidden() string {
 	if c.hiddenBackups == nil {
 		return ""
@@ -111,12 +111,12 @@ func (c *cluster) jobsHidden() string {
 	return c.hiddenBackups.Error()
 }
 
-// madeForThis reports whether a Job was made by a pass for this custom resource.
+// madeForThis reports whether a pass created a Job for this custom resource.
 func (c *cluster) madeForThis(job *batchv1.Job) bool {
 	return c.own.Custom != nil && metav1.IsControlledBy(job, c.own.Custom) && kube.Applied(job)
 }
 
-// volumeJob is the Job of this cluster by that name that was seen; nil if there was none.
+// volumeJob returns the observed Job of this cluster with that name, or nil.
 func (c *cluster) volumeJob(id objects.Identity) *batchv1.Job {
 	if job := inventory.Get[*batchv1.Job](c.own, id.Kind, id.Name); job != nil && c.madeForThis(job) {
 		return job

@@ -9,13 +9,12 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// hides reports whether the Secrets of the cluster could not be listed, for lack of the right to.
-// Who only reads may lack it: nothing is concluded about them then, and none is asked for by name
-// but the one that etcd is asked with.
+// hides reports whether kind is Secret and the cluster's Secrets could not be listed. A read-only run may lack that
+// right. It then does not conclude anything about them, and reads by name only the Secret needed to ask etcd.
 func (c *cluster) hides(kind string) bool { return kind == "Secret" && c.hidden != nil }
 
-// findOwnSecret reads the Secret of passes by its name, where Secrets cannot be listed. A right to
-// this one alone is enough to ask etcd.
+// findOwnSecret reads Quorate's own Secret by name if Secrets cannot be listed. The right to this Secret is enough to
+// ask etcd.
 func (c *cluster) findOwnSecret(ctx context.Context) error {
 	if c.hidden == nil || !c.hasTLS() {
 		return nil
@@ -37,7 +36,7 @@ func (c *cluster) findOwnSecret(ctx context.Context) error {
 	return nil
 }
 
-// unseenSecrets says which Secrets were not looked at, and what is not known for that.
+// unseenSecrets describes which Secrets were not read, and what is therefore not known.
 func (c *cluster) unseenSecrets() string {
 	const unknown = "so it is not known whether they are there and certificates are valid"
 	if c.ownHidden != nil {
@@ -46,7 +45,7 @@ func (c *cluster) unseenSecrets() string {
 	return fmt.Sprintf("of its Secrets only %s was looked at (%v), %s", c.names.OwnSecret, c.hidden, unknown)
 }
 
-// whyNoClient is why etcd cannot be asked without the Secret of passes.
+// whyNoClient returns why etcd cannot be asked: Quorate's own Secret may not be read or is missing.
 func (c *cluster) whyNoClient() string {
 	if c.ownHidden != nil {
 		return fmt.Sprintf("etcd was not asked, since Secret %s may not be read here", c.names.OwnSecret)
@@ -54,5 +53,5 @@ func (c *cluster) whyNoClient() string {
 	return fmt.Sprintf("Secret %s is missing, so etcd cannot be asked", c.names.OwnSecret)
 }
 
-// errReading is what an action meets that must not be: who only reads does not act.
+// errReading is returned for an action in a read-only run.
 var errReading = errors.New("nothing is written by what only reads")

@@ -16,9 +16,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// findStranded looks for recorded members whose volume no pod can ever use again (hard case H46).
-// Volumes and nodes are read only for a pod that has no node although its volume has been made.
-// Where they cannot be read, that is said, and nothing is concluded.
+// findStranded finds recorded members whose volume pods can never use again (hard case H46). It reads volumes and nodes
+// only for a pod without a node whose volume exists. If they cannot be read, it reports that and does not conclude
+// anything.
 func (c *cluster) findStranded(ctx context.Context) {
 	if c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
 		return // its pods are absent on purpose
@@ -40,14 +40,13 @@ func (c *cluster) findStranded(ctx context.Context) {
 	}
 }
 
-// homeless reports whether the replica's pod is not there, or waits for a node.
+// homeless reports whether the replica's pod does not exist or waits for a node.
 func (c *cluster) homeless(r decide.Replica) bool {
 	pod := c.own.Pod(objects.PodName(c.state.Name, r.Ordinal))
 	return pod == nil || r.Pod == decide.PodPending && pod.Spec.NodeName == ""
 }
 
-// strands says why the volume of a claim cannot be used any more; empty if it can, or there is none
-// yet.
+// strands returns why a claim's volume can no longer be used, or "" if it can be used or does not exist yet.
 func (c *cluster) strands(
 	ctx context.Context, claim *corev1.PersistentVolumeClaim, list func() ([]corev1.Node, error),
 ) (string, error) {
@@ -71,8 +70,7 @@ func (c *cluster) strands(
 	return outOfReach(volume, nodes)
 }
 
-// volumeGone says that the volume of a claim is gone, unless the claim has gone with it since it
-// was listed.
+// volumeGone reports that a claim's volume is gone, unless the claim has been deleted or replaced since it was listed.
 func (c *cluster) volumeGone(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	now, err := c.kube().Look(ctx, "PersistentVolumeClaim", claim.Namespace, claim.Name)
 	claimGoes := now == nil || now.GetUID() != claim.UID || now.GetDeletionTimestamp() != nil
@@ -82,9 +80,8 @@ func (c *cluster) volumeGone(ctx context.Context, claim *corev1.PersistentVolume
 	return fmt.Sprintf("its volume %s is gone", claim.Spec.VolumeName), nil
 }
 
-// outOfReach says which node a volume belongs to if that node is none of nodes. It is empty for a
-// volume that any node of some kind can use, such as those of a zone: there may be such a node
-// again.
+// outOfReach returns which node a volume belongs to, if that node does not exist. It returns "" for a volume that any
+// node of a kind can use, such as the nodes of a zone, because such a node may appear again.
 func outOfReach(volume *corev1.PersistentVolume, nodes []corev1.Node) (string, error) {
 	required := volume.Spec.NodeAffinity.Required
 	var homes []string
@@ -108,12 +105,11 @@ func outOfReach(volume *corev1.PersistentVolume, nodes []corev1.Node) (string, e
 	return fmt.Sprintf("its volume %s belongs to nodes %s, which are gone", volume.Name, strings.Join(homes, ", ")), nil
 }
 
-// nodeKeys are what the part after the slash is called in labels that tell one node from another,
-// such as kubernetes.io/hostname, topology.topolvm.io/node and openebs.io/nodename.
+// nodeKeys are the names, after the slash, of labels that distinguish nodes, such as kubernetes.io/hostname,
+// topology.topolvm.io/node and openebs.io/nodename.
 var nodeKeys = []string{"hostname", "node", "nodename", "node-name", "nodeid", "node-id"}
 
-// homeOf lists the nodes that a term is limited to by name; none if nodes of other names may match
-// it.
+// homeOf lists the nodes that a term is limited to by name, or nil if nodes with other names may match.
 func homeOf(term corev1.NodeSelectorTerm) []string {
 	for _, field := range term.MatchFields {
 		if field.Key == "metadata.name" && field.Operator == corev1.NodeSelectorOpIn {
@@ -129,9 +125,9 @@ func homeOf(term corev1.NodeSelectorTerm) []string {
 	return nil
 }
 
-// findReplaced finds claims that were created under running pods, after the claims that these pods use had been deleted.
-// Such a claim says nothing about the volume with the member's data, so the replica is left without one, unless the record
-// says that the member runs on it. The claim counts once the pod is gone.
+// findReplaced finds claims that were created under running pods after the claims that these pods use had been deleted.
+// Such a claim is not the volume with the member's data, so the replica is left without a volume, unless the claim is
+// the recorded volume of the member. The claim counts once the pod is gone.
 func (c *cluster) findReplaced(ctx context.Context) error {
 	for i := range c.state.Replicas {
 		r := &c.state.Replicas[i]
@@ -156,11 +152,10 @@ func (c *cluster) findReplaced(ctx context.Context) error {
 	return nil
 }
 
-// findUnbound looks for pods that wait forever: they were given a node, which the scheduler does
-// only once their claims are bound, and then the claim went and was recreated. The scheduler never
-// looks at such a pod again, so a claim that waits for its first consumer never gets a volume. It
-// happens when a claim is deleted just as its pod is being scheduled: what protects claims in use
-// does not count a pod without a node.
+// findUnbound finds pods that wait forever: they have a node, which the scheduler assigns only once their claims are
+// bound, but then the claim was deleted and recreated. The scheduler does not process such a pod again, so a claim that
+// waits for its first consumer never gets a volume. This happens if a claim is deleted while its pod is being
+// scheduled: the protection of claims in use ignores pods without a node.
 func (c *cluster) findUnbound(ctx context.Context) error {
 	for i := range c.state.Replicas {
 		r := &c.state.Replicas[i]

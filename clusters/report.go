@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Report implements reconcile.Cluster: status if it is news, an event for what was done, and one
-// when the cluster gets stuck.
+// Report implements reconcile.Cluster. It writes the status if it has changed, an event for each change made, and an
+// event when the cluster gets stuck.
 func (c *cluster) Report(
 	ctx context.Context, entry report.Cluster, source reconcile.SourceState,
 ) ([]report.News, error) {
@@ -22,33 +22,33 @@ func (c *cluster) Report(
 	}
 	custom := c.own.Custom
 	if custom == nil {
-		return nil, nil // nothing to write into: no custom resource has been applied yet
+		return nil, nil // the custom resource has not been applied yet
 	}
 	if !c.listed.Readable() {
-		return nil, nil // what is not known may not be written over
+		return nil, nil // unknown content must not be overwritten
 	}
 	now, err := c.kube().Now()
 	if err != nil {
-		return nil, err // what was observed has no time either
+		return nil, err // the observation does not have a time either
 	}
 	if entry.Decision.Verdict == "" {
 		return nil, c.reportUnobserved(ctx, entry.Error, now)
 	}
-	entry.State.Objects.Rewritten = c.rewritten // as they are after what this pass has applied
+	entry.State.Objects.Rewritten = c.rewritten // including what this pass has applied
 	next := status.New(custom, c.target, entry, source)
 	events := status.Events(custom, next, c.target, entry, c.live.holder.Host, now)
 	failures := []error{c.annotateClaims(ctx)}
 	written, round := true, c.live.options.Round
 	if status.WorthWriting(custom.Status, next) &&
 		!(status.MovesRevision(custom.Status, next) && now.Sub(kube.Told(custom)) < round) {
-		// What another pass has told since this one looked is newer.
+		// On a conflict, another pass has written a newer status.
 		err := c.kube().ApplyStatus(ctx, custom, next)
 		if written = err == nil; !kube.IsConflict(err) {
 			failures = append(failures, err)
 		}
 	}
 	if acted := entry.Outcome != nil && entry.Outcome.Changed; !written && !acted {
-		return nil, c.live.advised(custom.Namespace, errors.Join(failures...)) // it is news to the next pass
+		return nil, c.live.advised(custom.Namespace, errors.Join(failures...)) // the next pass reports it
 	}
 	for _, event := range events {
 		failures = append(failures, c.kube().CreateEvent(ctx, custom, event))
@@ -56,7 +56,7 @@ func (c *cluster) Report(
 	return status.News(custom, next, events), c.live.advised(custom.Namespace, errors.Join(failures...))
 }
 
-// reportUnobserved has the condition Ready say that it is not known, and why; all else stays as it was last seen.
+// reportUnobserved sets the condition Ready to Unknown with the reason; the rest of the status is kept.
 func (c *cluster) reportUnobserved(ctx context.Context, why string, now time.Time) error {
 	custom := c.own.Custom
 	next, isNews := status.Unobserved(custom, why, now)
@@ -66,5 +66,5 @@ func (c *cluster) reportUnobserved(ctx context.Context, why string, now time.Tim
 	if err := c.kube().ApplyStatus(ctx, custom, next); !kube.IsConflict(err) {
 		return c.live.advised(custom.Namespace, err)
 	}
-	return nil // what another pass has told since this one looked is newer
+	return nil // another pass has written a newer status
 }

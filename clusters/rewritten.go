@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// noteRewritten notes the fields of an object that came back from the API server with other values than were applied:
-// an admission policy or webhook has set them.
+// noteRewritten records the fields of an object that the API server returned with different values: an admission policy
+// or webhook has set them.
 func (c *cluster) noteRewritten(applied objects.Object, live metav1.Object) error {
 	different, err := differences(applied, live)
 	if err != nil {
@@ -27,14 +27,14 @@ func (c *cluster) noteRewritten(applied objects.Object, live metav1.Object) erro
 	c.forgetRewritten(id)
 	for _, d := range different {
 		if d.Path == "metadata.uid" || d.Path == "metadata.resourceVersion" {
-			continue // they only say which version it was applied over
+			continue // they only identify the version it was applied over
 		}
 		c.rewritten = append(c.rewritten, rewrittenField(id, d, live))
 	}
 	return nil
 }
 
-// noteRewrittenCluster does the same for the custom resource, in which it names the first such field.
+// noteRewrittenCluster does the same for the custom resource, for which it names only the first such field.
 func (c *cluster) noteRewrittenCluster(live *v1alpha1.EtcdCluster) {
 	id := v1alpha1.Kind + " " + live.Name
 	c.forgetRewritten(id)
@@ -52,7 +52,8 @@ func (c *cluster) forgetRewritten(object string) {
 	c.rewritten = slices.DeleteFunc(c.rewritten, func(f decide.RewrittenField) bool { return f.Object == object })
 }
 
-// differences returns the fields of a live object that Quorate owns, or is to own, and that differ from what is wanted.
+// differences returns the fields of a live object that Quorate owns or will own, and that differ from the wanted
+// values.
 func differences(wanted objects.Object, live metav1.Object) ([]objects.Difference, error) {
 	owned, err := kube.Owned(live)
 	if err != nil {
@@ -65,8 +66,8 @@ func differences(wanted objects.Object, live metav1.Object) ([]objects.Differenc
 	return different, nil
 }
 
-// rewrittenField describes a field that has another value than is wanted. It keeps the values as a digest: they may be
-// secret.
+// rewrittenField describes a field that differs from the wanted value. It keeps the values as a digest, because they
+// may be secret.
 func rewrittenField(object string, d objects.Difference, live metav1.Object) decide.RewrittenField {
 	values, _ := json.Marshal([]any{d.To, d.From}) // they come from JSON
 	sum := sha256.Sum256(values)
@@ -75,8 +76,8 @@ func rewrittenField(object string, d objects.Difference, live metav1.Object) dec
 		Accepted: objects.MayBeRewritten(kind, d.Path), Digest: hex.EncodeToString(sum[:8])}
 }
 
-// isRewritten reports whether a difference is the one that an earlier pass found right after it had applied the object.
-// If either value has changed since, it is another one.
+// isRewritten reports whether an earlier pass found this difference right after applying the object. If either value
+// has changed since, it is a new difference.
 func (c *cluster) isRewritten(f decide.RewrittenField) bool {
 	if c.own.Custom == nil {
 		return false
@@ -86,7 +87,7 @@ func (c *cluster) isRewritten(f decide.RewrittenField) bool {
 	})
 }
 
-// sortOut notes rewritten fields, and returns those differences that are to be corrected.
+// sortOut records rewritten fields and returns the differences to correct.
 func (c *cluster) sortOut(fields []decide.RewrittenField) (drift []decide.RewrittenField) {
 	for _, f := range fields {
 		known := c.isRewritten(f)

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// rightMissingError is an error for want of a right, with what can be done about it.
+// rightMissingError is an error due to a missing right, with advice.
 type rightMissingError struct {
 	err    error
 	advice string
@@ -25,8 +25,7 @@ func (e *rightMissingError) Error() string {
 
 func (e *rightMissingError) Unwrap() error { return e.err }
 
-// brief is an error without what can be done about it, where the run says that for all clusters of
-// a namespace.
+// brief removes the advice from an error, because the run gives it once for all clusters of a namespace.
 func brief(err error) error {
 	var lack *rightMissingError
 	if errors.As(err, &lack) {
@@ -35,8 +34,8 @@ func brief(err error) error {
 	return err
 }
 
-// advised adds what can be done to an error that says that a right is missing in a namespace, or in
-// all if that is empty. Any other stays as it is.
+// advised adds advice to an error due to a missing right in a namespace, or in all namespaces if it is "". Other errors
+// are unchanged.
 func (l *Live) advised(namespace string, err error) error {
 	var already *rightMissingError
 	lack := kube.RightMissing(err)
@@ -68,7 +67,7 @@ func (l *Live) advice(namespace string, lack kube.Lack) string {
 	return "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user " + where + " (docs/reference/rights.md)"
 }
 
-// lookedAt says what was being looked at, and for which sources, when an error came.
+// lookedAt adds to an error the namespace that was being observed, and for which sources.
 func lookedAt(namespace string, sources []reconcile.Place, err error) error {
 	var of []string
 	for _, p := range sources {

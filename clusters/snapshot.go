@@ -12,10 +12,10 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// ErrNoCluster is a cluster that has no custom resource.
+// ErrNoCluster is returned for a cluster without a custom resource.
 var ErrNoCluster = errors.New("there is no such EtcdCluster")
 
-// Source finds a cluster, and how to reach its members. Nothing is written.
+// Source finds a cluster and returns how to reach its members. It does not write anything.
 func (l *Live) Source(ctx context.Context, namespace, name string) (etcd.Source, error) {
 	observed, err := l.Observe(ctx, reconcile.Desired{Live: true, Unread: reconcile.ErrNotAsked}, nil)
 	if err != nil {
@@ -29,7 +29,7 @@ func (l *Live) Source(ctx context.Context, namespace, name string) (etcd.Source,
 	return etcd.Source{}, errors.Join(fmt.Errorf("%s/%s: %w", namespace, name, ErrNoCluster), observed.Unlisted)
 }
 
-// Clock asks the API server what time it is where a cluster is.
+// Clock requests the time from the API server of a namespace.
 func (l *Live) Clock(ctx context.Context, namespace string) (time.Time, error) {
 	return l.at(namespace).Clock(ctx)
 }
