@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A member is gone once etcd lists neither it nor one of which it is not known yet where it starts.
+// A member is gone if etcd does not list it or a member whose slot is not known yet.
 func TestMemberGone(t *testing.T) {
 	for name, test := range map[string]struct {
 		also *listedMember
@@ -41,8 +41,8 @@ func TestMemberGone(t *testing.T) {
 	}
 }
 
-// What is left of a lost cluster may be the better copy, as long as not all is well with the one that was made of it,
-// although git has given it up: it stays where a member is silent by now, or where its claim is being deleted or gone.
+// The volume left by a lost cluster may hold better data while the new cluster is not healthy, even if git requests its
+// deletion. It is kept while a member is not responding, or while a claim is being deleted or has been replaced.
 func TestKeptVolumeStaysWhileMembersAreUnwell(t *testing.T) {
 	going := metav1.Time{Time: noon}
 	for name, test := range map[string]struct {
@@ -85,8 +85,8 @@ func TestKeptVolumeStaysWhileMembersAreUnwell(t *testing.T) {
 	}
 }
 
-// Where the custom resources themselves are what is declared, a list of many is seconds old when a cluster has its turn.
-// Whoever takes the deletion back meanwhile keeps what is left.
+// If the custom resources are the source, a list of many can be seconds old when a cluster has its turn. If the
+// deletion has been cancelled since, everything left is kept.
 func TestDeletionTakenBack(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)

@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// What etcd is to do is not done twice.
+// Changes that etcd has already made are not requested again.
 func TestAlreadySo(t *testing.T) {
 	now := decide.Membership{
 		Known: true, Downgrade: "3.6", StaleAlarms: []decide.Alarm{{ID: 9, Kind: "CORRUPT"}},
@@ -32,7 +32,7 @@ func TestAlreadySo(t *testing.T) {
 		"not listed":           {addition(decide.AddLearner{Ordinal: 2, PeerURL: "http://a-2"}), false},
 		"votes":                {promotion(decide.PromoteLearner{ID: 1}), true},
 		"learns":               {promotion(decide.PromoteLearner{ID: 2}), false},
-		"is none":              {promotion(decide.PromoteLearner{ID: 3}), false}, // for etcd to say
+		"is none":              {promotion(decide.PromoteLearner{ID: 3}), false}, // etcd decides
 		"is gone":              {removal(decide.RemoveMember{ID: 3}), true},
 		"is there":             {removal(decide.RemoveMember{ID: 2}), false},
 		"leads":                {moveLeader(decide.MoveLeader{From: 2, To: 1}), true},
@@ -54,8 +54,7 @@ func TestAlreadySo(t *testing.T) {
 	}
 }
 
-// A member that has not started goes by the name of its pod; one of another name is counted all the
-// same.
+// A member that has not started gets the name of its pod; a member with a different name is still counted.
 func TestPeers(t *testing.T) {
 	c := &cluster{state: decide.State{Name: "a"}}
 	members := []decide.Member{
@@ -75,7 +74,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// Only a claim that is known to be another than the removed member's is without data.
+// Only a claim known not to be the removed member's is without data.
 func TestMadeAfterRemoval(t *testing.T) {
 	c := &cluster{}
 	c.state.Record.Removed = []decide.RemovedMember{{Ordinal: 1, VolumeUID: "old"}, {Ordinal: 2}}
@@ -89,8 +88,8 @@ func TestMadeAfterRemoval(t *testing.T) {
 	}
 }
 
-// A learner becomes a voter while it answers, and a majority of the voters does with it: one that has died since would
-// count as a voter, and the only other one would be no majority.
+// A learner is promoted only while it and a majority of the voters respond. If it has died, it would count as a voter,
+// and the only other voter would not be a majority.
 func TestPromotionNeedsQuorum(t *testing.T) {
 	for _, test := range []struct {
 		size  int
@@ -113,8 +112,8 @@ func TestPromotionNeedsQuorum(t *testing.T) {
 	}
 }
 
-// A learner that was copied from a leader whose data are in doubt by now gets no vote: with its own, that leader would
-// have a majority, and whoever holds the right data would be removed.
+// A learner copied from a leader whose data is now in doubt is not promoted: with its vote, the leader would have a
+// majority, and the members with the right data would be removed.
 func TestPromotionNeedsTrust(t *testing.T) {
 	for _, alarm := range []string{"", "alarm:CORRUPT"} {
 		l := newLife(t)
@@ -132,7 +131,8 @@ func TestPromotionNeedsTrust(t *testing.T) {
 	}
 }
 
-// A learner gets no vote while its volume goes with its pod: of two voters, the other one is no majority without it.
+// A learner is not promoted while its volume is being deleted with its pod: of two voters, the other would not be a
+// majority without it.
 func TestPromotionNeedsVolume(t *testing.T) {
 	for _, going := range []string{"data-a-0", "data-a-2"} {
 		l := newLife(t)
@@ -146,7 +146,7 @@ func TestPromotionNeedsVolume(t *testing.T) {
 	}
 }
 
-// onVolumes has each replica on the volume on record, all of which stay but one by now, or none.
+// onVolumes puts each replica on its recorded volume. The claim named going, if any, is being deleted.
 func (l *life) onVolumes(c *cluster, going string) {
 	for i := range c.state.Replicas {
 		c.state.Replicas[i].VolumeUID = fmt.Sprint("volume-", i)
@@ -163,8 +163,8 @@ func (l *life) onVolumes(c *cluster, going string) {
 	}))
 }
 
-// No learner is added beside a member that has not started, be it a voter that somebody has added just now: it would
-// start with a list that is no longer etcd's. Nor is one added in a slot that has a member by now, at whatever address.
+// A learner is not added while another member has not started, even a voter added a moment ago, because that member
+// would start with an outdated list. Nor is a learner added to a slot that already has a member, at any address.
 func TestAdditionBesideAVoterThatHasNotStarted(t *testing.T) {
 	for _, url := range []string{"", "http://a-2.a:2380", peerOf(3), "http://10.0.0.9:2380"} {
 		l := newLife(t)

@@ -13,7 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// slow is a cluster in which a-1 did not answer when it was looked at, and answers by now, slowly. Its pod is not ready.
+// slow returns a cluster in which a-1 did not respond when it was observed, and now responds slowly. Its pod is not
+// ready.
 func slow(t *testing.T) (*life, *cluster) {
 	l := newLife(t)
 	l.old.etcd.Timeout = 4 * time.Second
@@ -28,7 +29,7 @@ func slow(t *testing.T) (*life, *cluster) {
 	return l, c
 }
 
-// A member that was silent a moment ago has all its time again before it is removed for that.
+// A member that did not respond a moment ago gets its full time again before it is removed for that.
 func TestRemovalWaitsForSlowMember(t *testing.T) {
 	l, c := slow(t)
 	c.live.kube = clientOf(t, &storageServer{})
@@ -41,7 +42,7 @@ func TestRemovalWaitsForSlowMember(t *testing.T) {
 	}
 }
 
-// Nor is its pod deleted for that.
+// Its pod is not deleted for that either.
 func TestRestartWaitsForSlowMember(t *testing.T) {
 	l, c := slow(t)
 	deleted := false

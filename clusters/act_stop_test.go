@@ -9,9 +9,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Pods are not stopped once a volume is being deleted that only a pod keeps, be it one that was on its way when the
-// cluster was observed. What was going without a pod then, or with one on its way out, goes anyway: where its node is
-// dead, for as long as that is there.
+// Pods are not stopped if a volume that only a pod keeps is now being deleted, even if the pod was terminating when the
+// cluster was observed. A volume that was already being deleted then, without a pod or with a terminating pod, is
+// deleted anyway.
 func TestStopsOnGoingVolume(t *testing.T) {
 	for _, test := range []struct {
 		name      string

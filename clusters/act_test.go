@@ -26,7 +26,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// stage is a cluster on a real API server, on which nobody makes pods: the test does.
+// stage is a cluster on a real API server without controllers: the test creates the pods.
 type stage struct {
 	*testing.T
 	server *kubetest.Server
@@ -81,7 +81,7 @@ func (s *stage) observe() *cluster {
 	return c
 }
 
-// set is the StatefulSet as it is now.
+// set returns the current StatefulSet.
 func (s *stage) set() *appsv1.StatefulSet {
 	s.Helper()
 	set, err := s.server.Client.AppsV1().StatefulSets("default").Get(s.Context(), "a", metav1.GetOptions{})
@@ -91,7 +91,7 @@ func (s *stage) set() *appsv1.StatefulSet {
 	return set
 }
 
-// do carries an action out, which changes something or does not.
+// do carries out an action and checks whether it changes anything.
 func (s *stage) do(c *cluster, a decide.Action, changes bool) {
 	s.Helper()
 	outcome, err := c.Do(s.Context(), a)
@@ -100,7 +100,7 @@ func (s *stage) do(c *cluster, a decide.Action, changes bool) {
 	}
 }
 
-// refuse expects an error that says why the action is not carried out.
+// refuse expects the action to fail with an error that contains why.
 func (s *stage) refuse(c *cluster, a decide.Action, why string) {
 	s.Helper()
 	if outcome, err := c.Do(s.Context(), a); err == nil || !strings.Contains(err.Error(), why) {
@@ -138,8 +138,8 @@ func (s *stage) form() {
 	}
 }
 
-// makePods makes the pods and the claims as Kubernetes would. They seem to run somewhere, so that
-// they end in their own time.
+// makePods creates the pods and the claims as Kubernetes would. The pods have a node, so that they are not deleted
+// immediately.
 func (s *stage) makePods() {
 	s.Helper()
 	set := inventory.Get[*appsv1.StatefulSet](s.observe().own, "StatefulSet", "a")
@@ -161,7 +161,7 @@ func (s *stage) makePods() {
 	}
 }
 
-// endPods ends all pods, as the kubelet does in the end.
+// endPods ends all pods, as the kubelet eventually does.
 func (s *stage) endPods() {
 	s.Helper()
 	now := int64(0)
@@ -171,7 +171,7 @@ func (s *stage) endPods() {
 	}
 }
 
-// settled expects that nothing but the named objects drifts.
+// settled expects drift only in the named objects.
 func (s *stage) settled(c *cluster, but ...string) {
 	s.Helper()
 	for _, fact := range c.state.Objects.Drift {
@@ -184,8 +184,8 @@ func (s *stage) settled(c *cluster, but ...string) {
 	}
 }
 
-// TestActions carries out what needs no etcd, from the founding of a cluster to its end, on a real
-// API server.
+// TestActions carries out the actions that do not need etcd on a real API server, from bootstrapping a cluster to
+// deleting it.
 func TestActions(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
@@ -201,8 +201,8 @@ func TestActions(t *testing.T) {
 	s.end()
 }
 
-// rollOut: until the rollout starts nothing drifts; then pods of both templates have files; it
-// starts once.
+// rollOut: nothing drifts until the rollout starts, pods of both templates then have files, and the rollout starts only
+// once.
 func (s *stage) rollOut() {
 	s.spec = "version: 3.7.3, etcd: {quota: 1Gi}"
 	asked := s.observe()
@@ -229,16 +229,16 @@ func (s *stage) rollOut() {
 	s.do(late, start, false)
 }
 
-// restart: a pod goes if it is the one that was seen, once, and in its own time.
+// restart: only the observed pod is deleted, once, and with its grace period.
 func (s *stage) restart() {
 	c := s.observe()
 	r := c.state.Replica(1)
 	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: "another"}, false)
 	s.do(c, decide.RestartReplica{Ordinal: 7, PodUID: r.PodUID}, false)
 	s.say("a-1", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}})
-	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false) // it has come up by itself
+	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false) // it has recovered by itself
 	s.say("a-1", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: objects.Container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}})
-	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false) // it is about to
+	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false) // it is about to recover
 	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	s.say("a-1", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: objects.Container, State: waiting}}})
 	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, true)
@@ -249,7 +249,7 @@ func (s *stage) restart() {
 	}
 }
 
-// say has the kubelet report the status of a pod.
+// say sets the status of a pod, as the kubelet would.
 func (s *stage) say(name string, status corev1.PodStatus) {
 	s.Helper()
 	pods := s.server.Client.CoreV1().Pods("default")
@@ -263,7 +263,7 @@ func (s *stage) say(name string, status corev1.PodStatus) {
 	}
 }
 
-// remove: nothing is removed or added in the dark.
+// remove: nothing is removed or added while etcd's membership is not known.
 func (s *stage) remove() {
 	c := s.observe()
 	s.refuse(c, decide.DeleteVolume{Ordinal: 2, VolumeUID: c.state.Replica(2).VolumeUID}, "etcd does not say who its members are")
@@ -273,9 +273,9 @@ func (s *stage) remove() {
 		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 2), Name: "a-2", Started: true}: true, // it is sealed
 		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 2)}:                             false,
 		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 3)}:                             false,
-		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 3), Name: "a-3", Started: true}: false, // it is on no record
+		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 3), Name: "a-3", Started: true}: false, // it is not recorded
 		{Learner: true, PeerURL: "https://elsewhere:2380", Started: true}:                           false,
-		{PeerURL: objects.PeerURL(&c.target.Cluster, 2), Started: true}:                             true, // no learner
+		{PeerURL: objects.PeerURL(&c.target.Cluster, 2), Started: true}:                             true, // not a learner
 	} {
 		why, err := c.besideJoining(s.Context(), decide.Membership{Known: true, Members: []decide.Member{*learner}})
 		if err != nil || (why == "") != may {
@@ -286,8 +286,8 @@ func (s *stage) remove() {
 	s.refuse(c, decide.DeleteObjects{}, "StatefulSet a makes pods")
 }
 
-// loseClaim: somebody deletes a claim, whose volume stays for as long as a pod has it. Objects of a cluster that runs
-// are put right all the same, since members are replaced that way; but no pod is stopped for it.
+// loseClaim deletes a claim whose volume is kept as long as a pod has it. Objects of a running cluster are still
+// corrected, because members are replaced that way, but pods are not stopped.
 func (s *stage) loseClaim() {
 	claims, core := s.server.Client.CoreV1().PersistentVolumeClaims("default"), s.server.Client
 	claim, err := claims.Get(s.Context(), "data-a-0", metav1.GetOptions{})
@@ -322,7 +322,7 @@ func (s *stage) loseClaim() {
 	}
 }
 
-// stop: the number of pods is 0, and that alone changes.
+// stop: only the number of pods changes, to 0.
 func (s *stage) stop() {
 	s.spec += ", lifecycle: Stopped"
 	c := s.observe()
@@ -335,8 +335,8 @@ func (s *stage) stop() {
 	}
 }
 
-// end: while there is a pod nothing goes; then everything does but the custom resource and the
-// volumes, and then those.
+// end: nothing is deleted while a pod exists; then everything except the custom resource and the volumes is, and then
+// the volumes.
 func (s *stage) end() {
 	s.spec = strings.Replace(s.spec, "Stopped", "Deleted, storage: {retention: Delete}", 1)
 	s.do(s.observe(), decide.Declare{}, true)
@@ -354,7 +354,7 @@ func (s *stage) end() {
 	}
 	s.do(c, decide.DeleteVolume{Ordinal: 2, VolumeUID: "another"}, false)
 	s.do(c, volume, true)
-	s.do(c, volume, false) // its finalizer waits for nobody here
+	s.do(c, volume, false) // it is already being deleted
 	if r := s.observe().state.Replica(2); !r.VolumeTerminating {
 		s.Errorf("the volume stays: %+v", r)
 	}

@@ -16,7 +16,7 @@ import (
 
 const declaredBackups = `, backup: {schedule: "@daily", to: {volume: {claimName: backups}}, before: [Upgrade]}`
 
-// backedUp is a cluster that runs, and is to be backed up to a volume.
+// backedUp returns a stage with a running cluster that declares backups to a volume.
 func backedUp(t *testing.T) *stage {
 	s := running(t)
 	s.live.options.BackupImage = "quorate:v1"
@@ -24,12 +24,12 @@ func backedUp(t *testing.T) *stage {
 	return s
 }
 
-// simplePod is a template that Kubernetes takes.
+// simplePod returns a pod template that Kubernetes accepts.
 func simplePod() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 }
 
-// backups observes the cluster, whose CronJob has to differ that way, or not at all.
+// backups observes the cluster and requires differs to be the drift of its CronJobs.
 func (s *stage) backups(differs string) *cluster {
 	s.Helper()
 	c := s.observe()
@@ -40,9 +40,9 @@ func (s *stage) backups(differs string) *cluster {
 	return c
 }
 
-// TestBackupObjects turns the backups of a cluster on and off, on a real API server: the CronJob is
-// made, put right, left alone by a run that knows no image, deleted once git declares no backups, and
-// never taken from somebody else.
+// TestBackupObjects turns the backups of a cluster on and off on a real API server: the CronJob is created, corrected,
+// left alone by a run without an image, and deleted once git no longer declares backups. An unmanaged CronJob is never
+// changed.
 func TestBackupObjects(t *testing.T) {
 	s := backedUp(t)
 	cronJobs := s.server.Client.BatchV1().CronJobs("default")
@@ -86,8 +86,8 @@ func TestBackupObjects(t *testing.T) {
 	}
 }
 
-// TestDrillObjects turns drills on and off, on a real API server: somebody else's CronJob of that name keeps no backup
-// from being taken, and what a Job of ours says is seen.
+// TestDrillObjects turns drills on and off on a real API server: an unmanaged CronJob with that name does not prevent
+// backups, and the result of Quorate's own Job is observed.
 func TestDrillObjects(t *testing.T) {
 	s := backedUp(t)
 	const drill = `, drill: {schedule: "@weekly"}}`
@@ -135,8 +135,8 @@ func TestDrillObjects(t *testing.T) {
 	}
 }
 
-// TestStartBackup: a pass starts a Job once for each generation of the custom resource, and takes no
-// other Job for one that it or its CronJob has started, whatever labels it has.
+// TestStartBackup: a pass starts one Job for each generation of the custom resource. Jobs that neither Quorate nor its
+// CronJob started do not count, whatever their labels.
 func TestStartBackup(t *testing.T) {
 	s := backedUp(t)
 	s.do(s.observe(), decide.ApplyObjects{}, true)
@@ -171,8 +171,8 @@ func TestStartBackup(t *testing.T) {
 	}
 }
 
-// TestLastBackup: the pass that is to delete a cluster starts a backup, for the declaration that says so, and
-// the StatefulSet stays as it is. The Job that was seen, and no other, can be discarded, and another one started.
+// TestLastBackup: the pass that deletes a cluster starts a backup for the declaration that requests it and leaves the
+// StatefulSet unchanged. Only the observed Job can be discarded, and a new Job can then be started.
 func TestLastBackup(t *testing.T) {
 	s := backedUp(t)
 	s.do(s.observe(), decide.ApplyObjects{}, true)

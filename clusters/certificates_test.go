@@ -19,7 +19,7 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// running is a cluster that has formed and has pods.
+// running returns a stage with a cluster that has formed and has pods.
 func running(t *testing.T) *stage {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
@@ -28,7 +28,7 @@ func running(t *testing.T) *stage {
 	return s
 }
 
-// caMade makes a CA as it was made then.
+// caMade creates a CA as of that time.
 func caMade(t *testing.T, at time.Time) *pki.CA {
 	t.Helper()
 	a, err := pki.NewCA("a", "default", at)
@@ -38,7 +38,7 @@ func caMade(t *testing.T, at time.Time) *pki.CA {
 	return a
 }
 
-// put writes the data of a Secret over, as a person does.
+// put overwrites the data of a Secret, as a user would.
 func (s *stage) put(name string, data map[string][]byte) {
 	s.Helper()
 	secrets := s.server.Client.CoreV1().Secrets("default")
@@ -57,7 +57,7 @@ func (s *stage) putCA(a *pki.CA) {
 	s.put("a-ca", map[string][]byte{"ca.crt": a.Pair().Certificate, "ca.key": a.Pair().Key})
 }
 
-// scale changes the number of pods that the StatefulSet keeps.
+// scale changes the number of replicas of the StatefulSet.
 func (s *stage) scale(replicas string) {
 	s.Helper()
 	s.patchSet(`{"spec":{"replicas":` + replicas + `}}`)
@@ -70,7 +70,7 @@ func (s *stage) patchSet(patch string) {
 	}
 }
 
-// decided expects a decision of that rule that says so.
+// decided expects a decision of that rule with that message.
 func (s *stage) decided(rule, message string) *cluster {
 	s.Helper()
 	c := s.observe()
@@ -87,7 +87,7 @@ func secretOf(c *cluster, name string) map[string][]byte {
 	return nil
 }
 
-// versions are the resource versions of all objects.
+// versions returns the resource versions of all objects.
 func versions(c *cluster) map[string]string {
 	all := map[string]string{}
 	for id, o := range c.own.Objects {
@@ -96,8 +96,8 @@ func versions(c *cluster) map[string]string {
 	return all
 }
 
-// TestAnotherCA: another valid CA in the Secret is told, and nothing is issued from it until nobody
-// trusts the old one.
+// TestAnotherCA: a different valid CA in the Secret is reported, and nothing is issued from it until the old CA is no
+// longer trusted.
 func TestAnotherCA(t *testing.T) {
 	s := running(t)
 	before := s.observe()
@@ -117,17 +117,17 @@ func TestAnotherCA(t *testing.T) {
 		t.Errorf("written: before %v, after %v", late, now)
 	}
 
-	// Put back without its key, and then with it.
+	// Restore the CA without its key, and then with it.
 	s.put("a-ca", map[string][]byte{"ca.crt": ca["ca.crt"]})
 	s.decided("CALost", "the key is missing")
 	s.put("a-ca", ca)
-	s.do(s.decided("ApplyObjects", "Secret a-ca"), decide.ApplyObjects{}, true) // whose fields are its own again
+	s.do(s.decided("ApplyObjects", "Secret a-ca"), decide.ApplyObjects{}, true) // Quorate owns its fields again
 	s.settled(s.observe())
 	if now := secretOf(s.observe(), "a-ca"); !maps.EqualFunc(now, ca, bytes.Equal) {
 		t.Error("the CA that was put back is another one now")
 	}
 
-	// A leaf that says to trust another CA is put right from the one on record.
+	// A leaf that trusts a different CA is corrected from the recorded CA.
 	server := secretOf(before, "a-server-tls")
 	server["ca.crt"] = caMade(t, time.Now()).Pair().Certificate
 	s.put("a-server-tls", server)
@@ -135,8 +135,8 @@ func TestAnotherCA(t *testing.T) {
 	s.settled(s.observe())
 }
 
-// TestCAIsAdopted: a record from before CAs were recorded gets one only from all who know it, and
-// is held against them.
+// TestCAIsAdopted: a record from before CAs were recorded gets a CA only if Secret, pods and members agree on it, and a
+// CA that differs from theirs is rejected.
 func TestCAIsAdopted(t *testing.T) {
 	s := running(t)
 	c := s.observe()
@@ -167,8 +167,8 @@ func TestCAIsAdopted(t *testing.T) {
 	s.decided("CAChanged", "pods are given")
 }
 
-// TestExpiredCA: the way out of a CA that has expired is to stop all pods. Then a new one is made,
-// all certificates are issued from it, and the members start on their data.
+// TestExpiredCA: an expired CA is replaced by stopping all pods. Then a new CA is created, all certificates are issued
+// from it, and the members start on their data.
 func TestExpiredCA(t *testing.T) {
 	s := running(t)
 	expired := caMade(t, time.Now().Add(-11*year))
@@ -195,13 +195,13 @@ func TestExpiredCA(t *testing.T) {
 	}
 }
 
-// TestStopForCA: the pods of a cluster that git declares Stopped are stopped although there is
-// another CA than they trust, and nothing else is written but the declaration.
+// TestStopForCA: the pods of a cluster with lifecycle Stopped are stopped although the CA is not the one that they
+// trust. Only the StatefulSet and the declaration are written.
 func TestStopForCA(t *testing.T) {
 	for _, stripped := range []bool{false, true} {
 		s := running(t)
 		s.putCA(caMade(t, time.Now()))
-		if stripped { // as by a restore: nothing says what Quorate owns of it
+		if stripped { // as after a restore: the managed fields are lost
 			s.patchSet(`{"metadata":{"managedFields":[{}]}}`)
 		}
 		before := versions(s.decided("CAChanged", "by lifecycle: Stopped in git"))
@@ -227,8 +227,7 @@ func TestStopForCA(t *testing.T) {
 	}
 }
 
-// TestRenewalBehindGuards: certificates that wear out are reissued on a broken declaration, and
-// nothing else is written.
+// TestRenewalBehindGuards: worn certificates are reissued even if the spec is invalid, and nothing else is written.
 func TestRenewalBehindGuards(t *testing.T) {
 	s := running(t)
 	c := s.observe()
@@ -253,7 +252,7 @@ func TestRenewalBehindGuards(t *testing.T) {
 	s.settled(s.observe())
 }
 
-// wear puts a server certificate into its Secret that was issued so long ago.
+// wear replaces the server certificate in its Secret with a certificate issued that long ago.
 func (s *stage) wear(c *cluster, ago time.Duration) {
 	s.Helper()
 	ca, err := pki.ReadCA(c.certificates.CA, time.Now())

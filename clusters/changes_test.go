@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// A change says whether the declaration may be another one; one of a cluster that no list has shown has it listed.
+// A change reports whether the declaration may have changed. A cluster that was never listed is listed after a change.
 func TestChangesTellOfDeclarations(t *testing.T) {
 	l := New(nil, Options{})
 	known := &v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u1", Generation: 2}}

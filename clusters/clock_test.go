@@ -22,8 +22,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestPassWithWrongClock: a pass goes by the API server's clock, however wrong its own is. It forgets no backup, reaches
-// the members, finds no certificate worn out, and asks for nothing more than one whose clock is right.
+// TestPassWithWrongClock: a pass uses the API server's clock, however wrong its own is. It remembers backups, reaches
+// the members, does not treat certificates as worn, and makes as many requests as with a correct clock.
 func TestPassWithWrongClock(t *testing.T) {
 	asked := int64(0)
 	for _, ahead := range []time.Duration{0, -24 * time.Hour, -time.Hour, time.Hour, 24 * time.Hour} {
@@ -68,7 +68,7 @@ func TestPassWithWrongClock(t *testing.T) {
 	}
 }
 
-// TestPassThatIsToldNoTime: where no answer says what time it is, nothing is known of ages, and so of no cluster.
+// TestPassThatIsToldNoTime: if responses do not contain the time, ages are not known, and neither are clusters.
 func TestPassThatIsToldNoTime(t *testing.T) {
 	server := &listServer{t: t, clusters: []string{"a"}}
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {

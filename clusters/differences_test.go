@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// differ fails unless that is all that differs from what is declared, in words; each in an order of its own.
+// differ fails unless exactly these changes, as report lines, are found.
 func (s *stage) differ(next decide.Action, want ...string) {
 	s.Helper()
 	c := s.observe()
@@ -32,7 +32,7 @@ func (s *stage) differ(next decide.Action, want ...string) {
 	}
 }
 
-// tellsNoSecret fails if anything that a Secret holds is told of.
+// tellsNoSecret fails if the changes contain a value from a Secret.
 func (s *stage) tellsNoSecret(changes []report.Change) {
 	s.Helper()
 	told, err := json.Marshal(changes)
@@ -56,7 +56,7 @@ func (s *stage) tellsNoSecret(changes []report.Change) {
 	}
 }
 
-// edit changes an object as somebody else does.
+// edit changes an object as a different field manager.
 func (s *stage) edit(kind, name, patch string) {
 	s.Helper()
 	var err error
@@ -78,11 +78,11 @@ func (s *stage) edit(kind, name, patch string) {
 	}
 }
 
-// TestChanges: a plan shows what the API server would be asked to change, and nothing else: of what is declared, of
-// objects that somebody has changed, that are gone, and that are declared no more; and of Secrets only that they change.
+// TestChanges: a plan shows exactly what the API server would be asked to change: the declaration, and objects that
+// were changed, deleted or are no longer declared. For Secrets it shows only that they change.
 func TestChanges(t *testing.T) {
 	s := newStage(t)
-	s.differ(nil) // it is yet to be founded
+	s.differ(nil) // not bootstrapped yet
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
 	s.form()
 	s.makePods()
@@ -106,7 +106,7 @@ func TestChanges(t *testing.T) {
 	s.showRollout()
 }
 
-// tamper changes what is Quorate's and what is not.
+// tamper changes fields that Quorate owns and fields that it does not own.
 func (s *stage) tamper() {
 	s.edit("PodDisruptionBudget", "a", `{"spec":{"minAvailable":1}}`)
 	s.edit("Service", "a", `{"metadata":{"annotations":{"theirs":"stays"}},"spec":{"publishNotReadyAddresses":null}}`)
@@ -125,7 +125,7 @@ func (s *stage) tamper() {
 	)
 }
 
-// showRollout: where a rollout is next, it is shown what new pods are made of.
+// showRollout: if a rollout is next, the changes of new pods are shown.
 func (s *stage) showRollout() {
 	s.spec = "version: 3.7.3"
 	s.do(s.observe(), decide.Declare{}, true)
@@ -142,7 +142,7 @@ func (s *stage) showRollout() {
 	}
 }
 
-// asInTutorial has what docs/tutorial.md shows of a cluster that is to grow, and to be deleted.
+// asInTutorial checks the changes that docs/tutorial.md shows for a cluster that is scaled up, and for its deletion.
 func (s *stage) asInTutorial() {
 	plain := s.spec
 	s.spec = plain + ", replicas: 5"

@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// fakeEtcd is a cluster of etcd as far as a pass can see it: servers on loopback addresses, one for
-// each pod, that agree on one list.
+// fakeEtcd is an etcd cluster as a pass sees it: servers on loopback addresses, one for each pod, that share one member
+// list.
 type fakeEtcd struct {
 	t      testing.TB
 	subnet string
@@ -26,13 +26,13 @@ type fakeEtcd struct {
 	mu      sync.Mutex
 	members []*etcdserverpb.Member
 	running map[int]*fakeMember // by ordinal
-	// alarm is one that all members tell of, as etcd does; nil or empty: there is none.
+	// alarm is an alarm that all members report, as in etcd; nil or empty means that there is no alarm.
 	alarm atomic.Pointer[string]
-	// auth says whether authentication is on; nil: it does not answer that.
+	// auth is whether authentication is on; nil means that members do not answer that.
 	auth *bool
 }
 
-// listedMember is a member as etcd lists it.
+// listedMember is a member in etcd's list.
 type listedMember = etcdserverpb.Member
 
 const fakeClusterID = 0xc1
@@ -48,7 +48,7 @@ func newFakeEtcd(t testing.TB, size int) *fakeEtcd {
 
 func peerOf(ordinal int) string { return fmt.Sprintf("http://a-%d.a.default.svc:2380", ordinal) }
 
-// address is that of the pod with that ordinal.
+// address returns the address of the pod with that ordinal.
 func (f *fakeEtcd) address(ordinal int) string { return fmt.Sprintf("%s.%d", f.subnet, ordinal+1) }
 
 // serve starts the member of a pod at an address.
@@ -68,12 +68,12 @@ func (f *fakeEtcd) serve(ordinal int, id uint64, address string) {
 	f.running[ordinal] = member
 }
 
-// add has etcd list a voter at an address, which has not started.
+// add adds a voter that has not started to etcd's list.
 func (f *fakeEtcd) add(url string) {
 	f.members = append(f.members, &etcdserverpb.Member{ID: 9, PeerURLs: []string{url}})
 }
 
-// join starts the learner that etcd lists in a slot, in place of what runs in its pod.
+// join starts the learner that etcd lists in a slot, instead of the member that runs in its pod.
 func (f *fakeEtcd) join(ordinal int) {
 	f.running[ordinal].stop()
 	f.mu.Lock()
@@ -130,9 +130,9 @@ type fakeMember struct {
 	etcd *fakeEtcd
 	id   uint64
 	stop func()
-	// hangs: it takes connections and answers nobody.
+	// hangs makes Status block.
 	hangs atomic.Bool
-	// takes is how many nanoseconds it takes to say how it is.
+	// takes is how long Status takes, in nanoseconds.
 	takes atomic.Int64
 }
 

@@ -20,9 +20,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// FuzzReadBack has whoever writes to one namespace put any custom resource and any ConfigMap there.
-// Whatever they say, a pass over that cluster ends without a panic, and what is decided and told of
-// a cluster in another namespace is the same.
+// FuzzReadBack puts any custom resource and any ConfigMap into one namespace, as a user with write access could.
+// Whatever they contain, a pass over that cluster ends without a panic, and the decision and warnings for a cluster in
+// a different namespace stay the same.
 func FuzzReadBack(f *testing.F) {
 	const record = `{"metadata": {"name": "x-members", "labels": {"app.kubernetes.io/managed-by": "quorate", "etcd.quorate.dev/cluster": "x"}}, "data": {"record.yaml": %q}}`
 	for _, custom := range []string{
@@ -79,8 +79,7 @@ func FuzzReadBack(f *testing.F) {
 	})
 }
 
-// lookAtBoth looks at a cluster of a tenant, and at one of another, and returns what is decided and
-// warned of the second.
+// lookAtBoth observes the clusters of two tenants and returns the decision and warnings for the second.
 func lookAtBoth(t *testing.T, l *Live) (good string) {
 	desired := reconcile.Desired{Sources: []reconcile.Place{
 		{Name: "evil", Revision: "main@sha1:1", Namespaces: reconcile.Namespaces{"evil"}}, {Name: "good", Revision: "main@sha1:2", Namespaces: reconcile.Namespaces{"good"}},
@@ -101,7 +100,7 @@ func lookAtBoth(t *testing.T, l *Live) (good string) {
 		if err == nil {
 			entry.Decision = decide.Decide(state)
 		}
-		_, _ = c.Report(t.Context(), entry, reconcile.SourceState{Source: namespace, Revision: "main@sha1:2"}) // nobody takes it
+		_, _ = c.Report(t.Context(), entry, reconcile.SourceState{Source: namespace, Revision: "main@sha1:2"}) // the server rejects it
 		if namespace == "good" {
 			good += fmt.Sprintf("%s: %s %q %v %v\n", name, entry.Decision, entry.Warnings, err, seen.Removals)
 		}
@@ -112,7 +111,7 @@ func lookAtBoth(t *testing.T, l *Live) (good string) {
 	return good
 }
 
-// declaredInFull is a cluster of one member as a source declares it, with all defaults.
+// declaredInFull returns a cluster as a source declares it, with all defaults.
 func declaredInFull(t *testing.T, cluster string) (d reconcile.Declaration) {
 	namespace, name, _ := strings.Cut(cluster, "/")
 	text := fmt.Sprintf(`{"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster", "metadata": {"name": %q, "namespace": %q}, "spec": {"version": "3.6.16"}}`, name, namespace)

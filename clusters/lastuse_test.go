@@ -15,7 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// The claims of members that respond say which etcd uses them. What the API server does not keep is reported.
+// The claims of members that respond are annotated with the etcd that uses them. Annotations that the API server does
+// not keep are reported.
 func TestClaimsSayWhichEtcdUsesThem(t *testing.T) {
 	for what, c := range map[string]struct {
 		code  int
@@ -61,7 +62,7 @@ func TestClaimsSayWhichEtcdUsesThem(t *testing.T) {
 	}
 }
 
-// What the annotations of a claim say is read as it was written; what cannot be read is not known.
+// The annotations of a claim are read as written; unreadable values are not known.
 func TestLastUseIsReadAsWritten(t *testing.T) {
 	for _, use := range []decide.LastUse{{}, {ClusterID: 0xc1, Version: "3.6.16", StorageVersion: "3.6"}, {ClusterID: 1, Version: "3.5.35"}} {
 		if got := objects.LastUse(objects.LastUseAnnotations(use)); got != use {

@@ -26,8 +26,8 @@ func TestHolderIdentityRoundTrip(t *testing.T) {
 	}
 }
 
-// Two parts of one process that are about one Kubernetes cluster, which nobody could tell, do not act on one cluster at
-// once.
+// Two parts of one process that unknowingly work on the same Kubernetes cluster do not act on one cluster at the same
+// time.
 func TestPartsHaveLeasesOfTheirOwn(t *testing.T) {
 	eu, again := New(nil, Options{Part: "eu"}), New(nil, Options{Part: "eu-again"})
 	identity, seconds, now := eu.holder.String(), int32(15), metav1.NowMicro()
@@ -50,7 +50,7 @@ func TestHolderGone(t *testing.T) {
 	if h.Process, err = proc.process(h.PID); err != nil {
 		t.Skip("this system does not tell processes of one number apart")
 	}
-	hidden := procfs(t.TempDir()) // which tells about no process but this one
+	hidden := procfs(t.TempDir()) // which shows only this process
 	if err := errors.Join(os.MkdirAll(hidden.path("sys/kernel/random"), 0o700), os.MkdirAll(hidden.path("self/ns"), 0o700),
 		os.WriteFile(hidden.path("sys/kernel/random/boot_id"), []byte("boot"), 0o600), os.Symlink("pid:[1]", hidden.path("self/ns/pid"))); err != nil {
 		t.Fatal(err)

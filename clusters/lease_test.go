@@ -17,11 +17,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestLateWrites: what was decided on an older look at the objects is refused by the API server,
-// whatever the lease says.
+// TestLateWrites: the API server rejects writes based on an older observation of the objects, whatever the lease says.
 func TestLateWrites(t *testing.T) {
 	s := newStage(t)
-	early := s.observe() // nothing is there
+	early := s.observe() // nothing exists yet
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
 	s.form()
 	s.late(early, decide.Bootstrap{Replicas: 3}, "the cluster has formed meanwhile")
@@ -39,8 +38,8 @@ func TestLateWrites(t *testing.T) {
 	s.lateDelete()
 }
 
-// late carries an action out as a pass would that was stopped after it had taken the lease, and does not know that
-// another has it now.
+// late carries out an action like a pass that was paused after taking the lease, and does not know that another pass
+// has taken it since.
 func (s *stage) late(c *cluster, a decide.Action, why string) {
 	s.Helper()
 	c.tenure = &tenure{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
@@ -50,7 +49,7 @@ func (s *stage) late(c *cluster, a decide.Action, why string) {
 	}
 }
 
-// lateObjects: what was not there when it was looked for is made, never written over.
+// lateObjects: objects that did not exist when observed are only created, never overwritten.
 func (s *stage) lateObjects(early *cluster) {
 	s.Helper()
 	in, err := s.observe().input(s.observe().state.Record)
@@ -69,7 +68,7 @@ func (s *stage) lateObjects(early *cluster) {
 	}
 }
 
-// lateDelete: a pod that has changed since it was looked at stays.
+// lateDelete: a pod that has changed since it was observed is kept.
 func (s *stage) lateDelete() {
 	s.Helper()
 	pods := s.server.Client.CoreV1().Pods("default")
@@ -87,7 +86,7 @@ func (s *stage) lateDelete() {
 	}
 }
 
-// TestLease: nothing is written without it.
+// TestLease: nothing is written without the lease.
 func TestLease(t *testing.T) {
 	s := newStage(t)
 	s.foreignLease()
@@ -97,8 +96,7 @@ func TestLease(t *testing.T) {
 	s.withoutLabels()
 }
 
-// foreignLease: a lease that somebody else has made under the cluster's name, as for an election of
-// a leader, is never taken.
+// foreignLease: an unmanaged lease with the cluster's name, such as a leader election lease, is never taken.
 func (s *stage) foreignLease() {
 	s.Helper()
 	leases := s.server.Client.CoordinationV1().Leases("default")
@@ -115,7 +113,7 @@ func (s *stage) foreignLease() {
 	}
 }
 
-// renewed: whoever acts for longer than the lease lasts keeps it.
+// renewed: a process that acts for longer than the lease lasts keeps the lease.
 func (s *stage) renewed() {
 	s.Helper()
 	s.live.options.LeaseDuration = 300 * time.Millisecond
@@ -135,10 +133,10 @@ func (s *stage) renewed() {
 	}
 }
 
-// lost: once another has taken the lease, the action ends, and nothing more is written.
+// lost: once another process has taken the lease, the action ends and nothing more is written.
 func (s *stage) lost() {
 	s.Helper()
-	s.live.options.LeaseDuration = 6 * time.Second // renewed every two, so that another can take it in between
+	s.live.options.LeaseDuration = 6 * time.Second // renewed every two seconds, so that another process can take it in between
 	c := s.observe()
 	ctx, release, err := c.hold(s.Context())
 	if err != nil {
@@ -152,7 +150,7 @@ func (s *stage) lost() {
 	if err := context.Cause(ctx); !errors.Is(err, reconcile.ErrLocked) {
 		s.Errorf("it ends because of %v", err)
 	}
-	// It may be that only a write finds out, as of a process that was stopped.
+	// A process that was paused may notice this only when it writes.
 	if err := c.stillOurs(s.Context()); !errors.Is(err, reconcile.ErrLocked) {
 		s.Errorf("it may write: %v", err)
 	}
@@ -169,7 +167,7 @@ func (s *stage) lost() {
 	})
 }
 
-// renewedAhead: a lease that was renewed later than now, since a clock was set back meanwhile, is asked for before
+// renewedAhead: a lease with a renewal time in the future, because a clock was set back, is requested again before
 // anything is written.
 func (s *stage) renewedAhead() {
 	s.Helper()
@@ -194,7 +192,7 @@ func (s *stage) renewedAhead() {
 	})
 }
 
-// withoutLabels: our own lease without its labels is not taken for somebody else's.
+// withoutLabels: the cluster's own lease without its labels is not treated as unmanaged.
 func (s *stage) withoutLabels() {
 	s.Helper()
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
@@ -217,7 +215,7 @@ func (s *stage) lease() *coordinationv1.Lease {
 	return lease
 }
 
-// change changes the lease, whoever renews it meanwhile.
+// change changes the lease, even while it is being renewed.
 func (s *stage) change(how func(*coordinationv1.Lease)) {
 	s.Helper()
 	for {

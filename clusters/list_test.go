@@ -20,8 +20,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// A source that is split by path is one source where a cluster may have got another name: what is
-// there of one part keeps the other from founding while it is not known.
+// A source that is split by path is one source in which a cluster may have been renamed: nothing is bootstrapped in one
+// part while the other cannot be listed.
 func TestNothingIsFoundedBesideTheUnlisted(t *testing.T) {
 	l := listing{inventory: inventory.ByCluster{}, unlisted: map[string]error{"ns1": errors.New("forbidden")}}
 	d := reconcile.Declaration{Source: "https://g/repo,path=y"}
@@ -39,8 +39,8 @@ func TestNothingIsFoundedBesideTheUnlisted(t *testing.T) {
 	}
 }
 
-// Without the right to list NetworkPolicies, only clusters that declare one are not looked at; without
-// that to list CronJobs, a cluster goes on without its backups, and says so.
+// Without the right to list NetworkPolicies, only clusters that declare one are not observed. Without the right to list
+// CronJobs, a cluster continues without its backups and reports that.
 func TestSomeMayBeHidden(t *testing.T) {
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -77,7 +77,7 @@ func TestSomeMayBeHidden(t *testing.T) {
 	}
 }
 
-// TestNamesWhatItCouldNotLookAt: what may be in a namespace that cannot be listed is not taken to be gone.
+// TestNamesWhatItCouldNotLookAt: clusters in a namespace that cannot be listed are not treated as gone.
 func TestNamesWhatItCouldNotLookAt(t *testing.T) {
 	forbidding, lists := &listServer{t: t, forbids: "pods"}, &listServer{t: t, clusters: []string{"a"}}
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
@@ -96,7 +96,7 @@ func TestNamesWhatItCouldNotLookAt(t *testing.T) {
 	}
 }
 
-// nowhere is a source where the custom resources themselves are what is declared.
+// nowhere is a source that leaves the declarations to the custom resources.
 type nowhere struct{ reconcile.Source }
 
 func (nowhere) Fetch(context.Context, func(reconcile.Desired)) reconcile.Desired {

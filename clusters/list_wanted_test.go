@@ -32,7 +32,7 @@ type listServer struct {
 
 	mu       sync.Mutex
 	clusters []string
-	// forbids is the resource that may not be listed, and fails that of which it is not known what there is.
+	// forbids is the resource that may not be listed, and fails is the resource whose listing fails.
 	forbids, fails string
 	asked          []string // resource?selectors
 }
@@ -66,7 +66,7 @@ func (l *listServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "List", "apiVersion": "v1", "metadata": map[string]any{}, "items": items})
 }
 
-// observed are the clusters of a pass over those that are wanted, and what was asked for that.
+// observed returns the clusters of a pass over the wanted clusters, and the requests that it made.
 func (l *listServer) observed(live *Live, wanted ...string) (names, asked []string) {
 	l.t.Helper()
 	l.asked = nil
@@ -98,7 +98,7 @@ func servedLists(t *testing.T, clusters ...string) (*listServer, *Live) {
 	return l, New(client, Options{})
 }
 
-// A pass over some clusters asks for what is theirs alone, and knows of the others what it knew.
+// A pass over some clusters requests only their objects, and reuses the last listing of the others.
 func TestListWanted(t *testing.T) {
 	l, live := servedLists(t, "a", "b")
 	if names, asked := l.observed(live); !slices.Equal(names, []string{"a", "b"}) || !slices.Contains(asked, "etcdclusters?") {
@@ -125,8 +125,7 @@ func TestListWanted(t *testing.T) {
 	}
 }
 
-// However many pods of others a namespace has: none of them is listed, and neither is anything else that is not
-// Quorate's, but for its custom resources and the nodes.
+// Unmanaged objects are not listed, however many exist, except custom resources and nodes.
 func TestWhatIsForeignIsNotListed(t *testing.T) {
 	l, live := servedLists(t, "a")
 	_, asked := l.observed(live)
@@ -146,7 +145,7 @@ func TestWhatIsForeignIsNotListed(t *testing.T) {
 	}
 }
 
-// What could not be listed of one cluster is not known: it is not gone, and the others go on.
+// If a cluster's objects cannot be listed, its state is not known: it is not treated as gone, and the others continue.
 func TestListWantedFails(t *testing.T) {
 	l, live := servedLists(t, "a", "b")
 	l.observed(live)
@@ -167,7 +166,7 @@ func TestListWantedFails(t *testing.T) {
 	}
 }
 
-// A right that was taken meanwhile is no lack of objects: all is listed again, and says what is hidden.
+// A revoked right is not mistaken for missing objects: all is listed again, and the hidden kinds are reported.
 func TestListWantedRights(t *testing.T) {
 	l, live := servedLists(t, "a", "b")
 	l.observed(live)
@@ -177,7 +176,7 @@ func TestListWantedRights(t *testing.T) {
 	}
 }
 
-// Where many are wanted, one list of all is less than a list of each.
+// If many clusters are wanted, one list of all is cheaper than a list of each.
 func TestListWantedMany(t *testing.T) {
 	var clusters, wanted []string
 	for _, letter := range "abcdefghijklmnopqrst" {
@@ -190,7 +189,7 @@ func TestListWantedMany(t *testing.T) {
 	}
 }
 
-// Where one list of all is less than a list of each, what is not wanted of it is not kept; it is told of as before.
+// If one list of all is cheaper, the objects of other clusters are not kept, but these clusters are reported as before.
 func TestListWantedManyKeepsNoOthers(t *testing.T) {
 	f := newQuietFleet(t, 2)
 	live := New(f.client, Options{Timeout: time.Minute})
@@ -208,8 +207,8 @@ func TestListWantedManyKeepsNoOthers(t *testing.T) {
 	}
 }
 
-// A cluster that is still being looked at has what was listed of it to itself: later passes read what was listed
-// while it adds what it finds.
+// A cluster that is still being observed has its own copy of its listing: later passes read the listing while the
+// cluster adds what it finds.
 func TestStragglerHasItsListing(t *testing.T) {
 	f := newQuietFleet(t, 2)
 	live := New(f.client, Options{Timeout: time.Minute})
@@ -233,8 +232,8 @@ func TestStragglerHasItsListing(t *testing.T) {
 	}
 }
 
-// What was listed of a cluster goes to whoever looks at it. A pass that it is not wanted in is told of it as before, and
-// cannot look at it: it is not taken for gone.
+// Observing a cluster takes its listed objects. A later pass that does not want the cluster reports it as before but
+// cannot observe it; it is not treated as gone.
 func TestLookedAtOnce(t *testing.T) {
 	f := newQuietFleet(t, 1)
 	live := New(f.client, Options{Timeout: time.Minute})
@@ -259,8 +258,8 @@ func TestLookedAtOnce(t *testing.T) {
 	}
 }
 
-// A pass that goes on without a cluster asks it who it is while it is looked at: what that is, is not written then. The
-// race detector would tell.
+// A pass that continues without a cluster reads its identity while it is being observed, so observing must not write
+// it. The race detector would report that.
 func TestIdentityOfStraggler(t *testing.T) {
 	f := newQuietFleet(t, 1)
 	live := New(f.client, Options{Timeout: time.Minute})
@@ -283,15 +282,15 @@ func TestIdentityOfStraggler(t *testing.T) {
 	}
 }
 
-// unpackable is a ConfigMap that cannot be read again.
+// unpackable is a ConfigMap that cannot be unpacked.
 type unpackable struct{ corev1.ConfigMap }
 
 func (u *unpackable) Unmarshal([]byte) error { return errors.New("no") }
 
-// A cluster of which something cannot be unpacked is one of which nothing is known.
+// If an object of a cluster cannot be unpacked, the state of the cluster is not known.
 func TestUnpackable(t *testing.T) {
 	_, live := servedLists(t, "a")
-	if _, err := live.list(t.Context(), nil, nil); err != nil { // tells the time
+	if _, err := live.list(t.Context(), nil, nil); err != nil { // learns the server's time
 		t.Fatal(err)
 	}
 	sorter := inventory.NewSorter(inventory.AnyCluster)
@@ -306,7 +305,7 @@ func TestUnpackable(t *testing.T) {
 	}
 }
 
-// A connection that is kept for the next pass may dial again once its cluster was left.
+// A connection that is kept for the next pass may dial again after Leave.
 func TestDialAfterLeave(t *testing.T) {
 	_, live := servedLists(t, "a")
 	seen, err := live.Observe(t.Context(), reconcile.Desired{Live: true}, nil)

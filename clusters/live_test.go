@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestNew: what a run is limited to reaches those who keep to it.
+// TestNew: the limits of a run reach the code that enforces them.
 func TestNew(t *testing.T) {
 	one := 1
 	l := New(nil, Options{MaxDeletions: &one, Timeout: 3 * time.Second})
@@ -21,8 +21,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestQuotaOfObserved: a quota that is not declared is known before anything is decided: pods are made
-// with it.
+// TestQuotaOfObserved: an undeclared quota is known before anything is decided, because pods are created with it.
 func TestQuotaOfObserved(t *testing.T) {
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestNetworkPolicy turns the NetworkPolicy of a cluster on and off, on a real API server: it is
-// made, put right, deleted once git declares none, and never taken from somebody else.
+// TestNetworkPolicy turns the NetworkPolicy of a cluster on and off on a real API server: it is created, corrected, and
+// deleted once git no longer declares it. An unmanaged NetworkPolicy is never changed.
 func TestNetworkPolicy(t *testing.T) {
 	s := running(t)
 	policies := s.server.Client.NetworkingV1().NetworkPolicies("default")
@@ -20,7 +20,7 @@ func TestNetworkPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain, with := s.spec, s.spec+", networkPolicy: {clients: [{pods: {app: web}}], metrics: [{cidr: 192.0.2.0/24}]}"
-	s.settled(s.observe()) // one of that name is nobody's business while none is declared
+	s.settled(s.observe()) // an unmanaged policy does not matter while git does not declare a policy
 	s.spec = with
 	s.do(s.observe(), decide.Declare{}, true)
 	s.decided("ForeignObjects", "NetworkPolicy a")
@@ -31,7 +31,7 @@ func TestNetworkPolicy(t *testing.T) {
 	c := s.decided("ApplyObjects", "NetworkPolicy a: missing")
 	s.do(c, decide.ApplyObjects{}, true)
 	s.settled(s.observe())
-	patch := []byte(`{"spec":{"ingress":[{}]}}`) // everybody
+	patch := []byte(`{"spec":{"ingress":[{}]}}`) // allows everyone
 	if _, err := policies.Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}

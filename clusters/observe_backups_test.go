@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestDamagedBackupHidesNoGoodOne: the newest backup by the status, which a pass saw before it was read
-// back, is damaged; the good one of an hour before is known from its pod, and is the newest that counts.
+// TestDamagedBackupHidesNoGoodOne: the newest backup in the status, recorded before it was read back, is damaged. The
+// good backup of an hour earlier is known from its pod and counts as the newest.
 func TestDamagedBackupHidesNoGoodOne(t *testing.T) {
 	hour := time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC)
 	job := func(n int) *batchv1.Job {
@@ -60,8 +60,7 @@ func TestDamagedBackupHidesNoGoodOne(t *testing.T) {
 	}
 }
 
-// TestOverdueBackupIsSeen: whether a backup is overdue is part of what is observed, and follows from the schedule that
-// git declares.
+// TestOverdueBackupIsSeen: observing a cluster determines from the declared schedule whether a backup is overdue.
 func TestOverdueBackupIsSeen(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	c := &cluster{names: objects.NamesOf("a"), target: targets.Target{}}
@@ -80,8 +79,8 @@ func TestOverdueBackupIsSeen(t *testing.T) {
 	}
 }
 
-// TestRereadBackupCountsNoMore: a backup that was read again and found damaged is neither the newest one nor the one that
-// a deletion goes by, whether its Job or the status tells of it, and though the Job that read it is gone.
+// TestRereadBackupCountsNoMore: a backup that a reread found damaged counts neither as the newest backup nor as the
+// backup before a deletion, whether its Job or the status reports it, even if the reread Job is gone.
 func TestRereadBackupCountsNoMore(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	at := metav1.NewTime(now.Add(-time.Hour))
@@ -92,10 +91,10 @@ func TestRereadBackupCountsNoMore(t *testing.T) {
 	}{
 		{"20261122t110000z", at, false},
 		{"20261122t110000z of 15082e1bb141d752", at, false},
-		{"20261122t110000z of 15082e1bb141d753", at, true}, // that of another cluster that shares the store
+		{"20261122t110000z of 15082e1bb141d753", at, true}, // the backup of a different cluster in the same store
 		{"20261121t110000z of 15082e1bb141d752", at, true},
 		{"20261121t110000z", at, true},
-		{"20261122t110000z", metav1.NewTime(now.Add(time.Hour)), true}, // nobody can have found that by now
+		{"20261122t110000z", metav1.NewTime(now.Add(time.Hour)), true}, // a result from the future
 	} {
 		c := &cluster{names: objects.NamesOf("a"), target: targets.Target{}}
 		c.target.Cluster.Name = "a"

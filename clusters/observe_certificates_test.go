@@ -12,8 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestClientStaysRoot: applications lose the name of etcd's superuser only where that certainly
-// costs them nothing.
+// TestClientStaysRoot: applications lose the name of etcd's superuser only if they certainly do not need it.
 func TestClientStaysRoot(t *testing.T) {
 	client := func(name string) (k objects.Certificates) {
 		pair, err := caMade(t, time.Now()).Issue(pki.Leaf{CommonName: name}, time.Now())
@@ -59,8 +58,8 @@ func TestClientStaysRoot(t *testing.T) {
 	}
 }
 
-// TestOneOfOurOwn: a cluster from before Quorate had a certificate of its own gets one, and etcd is
-// asked with that of applications until then.
+// TestOneOfOurOwn: a cluster from before Quorate had its own certificate gets one, and etcd is asked with the
+// applications' certificate until then.
 func TestOneOfOurOwn(t *testing.T) {
 	s := running(t)
 	c := s.observe()
@@ -86,7 +85,7 @@ func TestOneOfOurOwn(t *testing.T) {
 	if tls := c.clientTLS(); string(tls.Cert) != string(secretOf(c, "a-quorate-tls")["tls.crt"]) || string(tls.Cert) == string(root.Certificate) {
 		t.Error("etcd would not be asked with a certificate of our own")
 	}
-	if !c.certificates.NamesRoot() { // nobody answers whether authentication is on
+	if !c.certificates.NamesRoot() { // whether authentication is on is not known
 		t.Error("applications are cut off")
 	}
 }

@@ -52,7 +52,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// eventServer lists events, or refuses to, and counts how often it is asked.
+// eventServer lists events, or refuses to, and records the requests.
 type eventServer struct {
 	events []eventsv1.Event
 	refuse bool
@@ -68,8 +68,7 @@ func (s *eventServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(eventsv1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "events.k8s.io/v1", Kind: "EventList"}, Items: s.events})
 }
 
-// TestFindRefused: events are read only while a wanted pod is missing, and nothing is concluded
-// where they cannot be.
+// TestFindRefused: events are read only while a wanted pod is missing. If they cannot be read, nothing is concluded.
 func TestFindRefused(t *testing.T) {
 	stranger := failedCreate(strings.ReplaceAll(quotaExceeded, "a-2", "a-1"), 0)
 	stranger.Regarding.UID = "s0"
@@ -124,7 +123,7 @@ func TestFindRefused(t *testing.T) {
 	}
 }
 
-// TestRightMissing: that the API server lets nobody here reach the pods is told in its own words.
+// TestRightMissing: if the API server denies access to the pods, its own message is reported.
 func TestRightMissing(t *testing.T) {
 	c := &cluster{live: &Live{}}
 	if words := c.rightMissing(); words != "" {

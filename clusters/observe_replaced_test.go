@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// runningPod is the pod of a-1, which got its node at noon.
+// runningPod returns the pod of a-1, which was scheduled at noon.
 func runningPod() *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a-1", UID: "p1", CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))}}
 	pod.Status.Conditions = []corev1.PodCondition{
@@ -25,7 +25,7 @@ func runningPod() *corev1.Pod {
 	return pod
 }
 
-// claimMade is the claim of a-1 with that UID, created so long after its pod got its node.
+// claimMade returns the claim of a-1 with that UID, created that long after its pod was scheduled.
 func claimMade(uid string, after time.Duration, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 	claim := claimed("")
 	claim.UID, claim.CreationTimestamp, claim.Status.Phase = types.UID(uid), metav1.NewTime(noon.Add(after)), phase
@@ -84,7 +84,7 @@ func TestClaimCreatedUnderRunningPodIsNotItsVolume(t *testing.T) {
 	}
 }
 
-// Pods are not stopped once the claim of one is another one: its volume goes with the pod.
+// Pods are not stopped if a pod's claim has been replaced, because its volume would be deleted with the pod.
 func TestClaimCreatedUnderRunningPodIsNotStopped(t *testing.T) {
 	const want = "not yet: PersistentVolumeClaim data-a-1 is another one than the pod uses, whose volume goes with the pod"
 	for _, seen := range []string{"", "v1"} {

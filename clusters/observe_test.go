@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Whatever has the labels, only what Quorate makes is the cluster's.
+// Only objects that Quorate creates belong to the cluster, whatever other objects have its labels.
 func TestRemaining(t *testing.T) {
 	three := int32(3)
 	own := &inventory.Cluster{Objects: map[string]metav1.Object{
@@ -34,7 +34,7 @@ func TestRemaining(t *testing.T) {
 	}
 }
 
-// A claim that has the labels and not the name of one of a member is in no slot, whichever is listed last.
+// A claim with the labels but not the name of a member's claim is not in a slot, in either listing order.
 func TestReplicasByClaims(t *testing.T) {
 	claim := func(name, uid string) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
@@ -46,7 +46,7 @@ func TestReplicasByClaims(t *testing.T) {
 	}
 }
 
-// TestQuotasOfOlderPods: the quota of a pod that was made from another declaration is read from the file of that pod.
+// TestQuotasOfOlderPods: the quota of a pod built from a different declaration is read from that pod's file.
 func TestQuotasOfOlderPods(t *testing.T) {
 	files := map[string]string{
 		"z-0-3.6.16-h1.yaml": "data-dir: d\nquota-backend-bytes: 2147483648\n",

@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// lame is a cluster whose client for Kubernetes knows what time it is, and panics if asked for anything.
+// lame returns a cluster whose Kubernetes client knows the time and panics on every request.
 func lame(t *testing.T) *cluster {
 	live := New(clientThatPanics(t), Options{LeaseDuration: 300 * time.Millisecond})
 	c := &cluster{live: live, names: objects.NamesOf("a"), listed: &inventory.Listed{}, own: &inventory.Cluster{Lease: leaseOf(live.holder.String(), time.Now())}}
@@ -23,7 +23,7 @@ func lame(t *testing.T) *cluster {
 	return c
 }
 
-// clientThatPanics has been told what time it is, and panics from its second request on.
+// clientThatPanics returns a client that knows the time and panics from its second request on.
 func clientThatPanics(t *testing.T) *kube.Client {
 	var asked atomic.Bool
 	config := kubetest.Answering(t, func(http.ResponseWriter, *http.Request) {})
@@ -45,13 +45,13 @@ func clientThatPanics(t *testing.T) *kube.Client {
 	return client
 }
 
-// transport is a function that carries requests.
+// transport is a function as an http.RoundTripper.
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestPanicWhileObserving: half a state is none, however often one asks, and a panic in a goroutine
-// of the cluster's is its own too.
+// TestPanicWhileObserving: after a panic, even in one of the cluster's goroutines, every call returns the error instead
+// of a partial state.
 func TestPanicWhileObserving(t *testing.T) {
 	c := lame(t)
 	for range 2 {
@@ -62,7 +62,7 @@ func TestPanicWhileObserving(t *testing.T) {
 	}
 }
 
-// TestPanicWhileRenewing: without anybody who renews the lease nothing more is written.
+// TestPanicWhileRenewing: once the lease is no longer renewed, nothing more is written.
 func TestPanicWhileRenewing(t *testing.T) {
 	c := lame(t)
 	ctx, release, err := c.hold(t.Context())

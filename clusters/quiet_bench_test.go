@@ -61,29 +61,29 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// BenchmarkQuietPass looks at very many clusters of three that are as declared. An API server and members of etcd in
-// another process answer, so that what is measured and profiled is the pass alone. QUORATE_FLEET says how many clusters
-// instead of 100.
+// BenchmarkQuietPass observes very many up-to-date clusters of three members. The API server and the etcd members are
+// in a different process, so that only the pass is measured and profiled. QUORATE_FLEET sets the number of clusters
+// (default 100).
 func BenchmarkQuietPass(b *testing.B) {
 	f := fleetApart(b, fleetSize(b, 100))
 	measured(b, func() { f.pass(shard.Shard{}) })
 }
 
-// BenchmarkQuietFloor does what no pass can do without, and nothing else: the LISTs, and a connection to each member for
-// its status and one list of members.
+// BenchmarkQuietFloor does only what every pass has to do: the LISTs, and a connection to each member for its status
+// and one member list.
 func BenchmarkQuietFloor(b *testing.B) {
 	f := fleetApart(b, fleetSize(b, 100))
 	measured(b, f.floor)
 }
 
-// BenchmarkQuietFigures prints the figures of both, and of a pass of one of four shards. QUORATE_FLEET says how many
-// clusters instead of 1,000.
+// BenchmarkQuietFigures prints the figures of both, and of a pass of one of four shards. QUORATE_FLEET sets the number
+// of clusters (default 1,000).
 func BenchmarkQuietFigures(b *testing.B) {
 	const usual = 1000
 	n := fleetSize(b, usual)
 	whole := ""
 	if n == usual {
-		whole = "_pass" // the figure without it is that of a real API server, of another benchmark
+		whole = "_pass" // the figure without it is for a real API server, from a different benchmark
 	}
 	f := fleetApart(b, n)
 	for b.Loop() {
@@ -104,7 +104,7 @@ func BenchmarkQuietFigures(b *testing.B) {
 	}
 }
 
-// measured runs what is measured as often as the benchmark wants, and reports what it costs beside the time.
+// measured runs run as often as the benchmark requires, and reports its processor time and memory too.
 func measured(b *testing.B, run func()) {
 	b.ReportAllocs()
 	var all cost
@@ -116,10 +116,10 @@ func measured(b *testing.B, run func()) {
 	b.ReportMetric(all.mebibytes(), "peak-MiB")
 }
 
-// cost is what something took of this process.
+// cost is what a run takes of this process.
 type cost struct {
 	took, cpu time.Duration
-	// peak is of the resident set, in bytes; 0 where the system does not tell.
+	// peak is the peak resident set in bytes; 0 if the system does not report it.
 	peak int64
 }
 
@@ -131,7 +131,7 @@ func costOf(b *testing.B, run func()) (c cost) {
 		defer debug.SetGCPercent(debug.SetGCPercent(GCPercent))
 	}
 	debug.FreeOSMemory()
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // the peak is from here on; where there is none, it is 0
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // resets the peak, if the system reports it
 	used, began := processorTime(b), time.Now()
 	run()
 	c.took, c.cpu = time.Since(began), processorTime(b)-used
@@ -158,8 +158,8 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// pass looks at all clusters, or those of a shard, and expects nothing to do, and no request but LISTs, one for each kind
-// and page.
+// pass observes all clusters, or those of a shard, and expects that nothing has to be done and that every request is a
+// LIST, one for each kind and page.
 func (f *quietFleet) pass(part shard.Shard) {
 	f.Helper()
 	f.asked.Store(0)
@@ -171,7 +171,7 @@ func (f *quietFleet) pass(part shard.Shard) {
 		}
 	}
 	f.check(live.Close(context.Background()))
-	const kinds, each = 12, 18 // and so many objects of each cluster
+	const kinds, each = 12, 18 // kinds, and objects of each cluster
 	asked, most := int(f.asked.Load()), kinds+each*len(f.desired.Clusters)/500
 	if len(rep.Clusters) == 0 || asked > most || f.otherwise.Load() > 0 {
 		f.Fatalf("%d clusters took %d requests, want %d at most; %d of them are no LIST", len(rep.Clusters), asked, most, f.otherwise.Load())
@@ -198,10 +198,10 @@ func (f *quietFleet) floor() {
 	f.check(group.Wait())
 }
 
-// asksFor is the variable that has the test binary answer for a fleet of so many clusters.
+// asksFor is the variable that makes the test binary answer for a fleet of this many clusters.
 const asksFor = "QUORATE_TEST_FLEET"
 
-// fleetApart is a fleet for which another process answers. This one knows what is declared.
+// fleetApart returns a fleet that a different process answers for. This process knows the declarations.
 func fleetApart(b *testing.B, clusters int) *quietFleet {
 	b.Helper()
 	f := declaredFleet(b, clusters)
@@ -228,7 +228,7 @@ func fleetApart(b *testing.B, clusters int) *quietFleet {
 	return nil
 }
 
-// TestAnswers answers for a fleet, as long as a benchmark in another process asks.
+// TestAnswers answers for a fleet as long as a benchmark in a different process needs it.
 func TestAnswers(t *testing.T) {
 	clusters, err := strconv.Atoi(os.Getenv(asksFor))
 	if err != nil {
@@ -240,7 +240,7 @@ func TestAnswers(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// encode encodes all pages, which takes longer than to send them, and keeps nothing else.
+// encode encodes all pages in advance, because encoding takes longer than sending, and keeps nothing else.
 func (f *quietFleet) encode() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -283,7 +283,7 @@ func (f *quietFleet) floorOf(ctx context.Context, key inventory.Key, own *invent
 	return members.Wait()
 }
 
-// BenchmarkListed tells how much memory a listing keeps.
+// BenchmarkListed reports how much memory a listing keeps.
 func BenchmarkListed(b *testing.B) {
 	f := fleetApart(b, fleetSize(b, 100))
 	b.ReportAllocs()
@@ -310,7 +310,7 @@ func fleetSize(b *testing.B, otherwise int) int {
 	return n
 }
 
-// heap is how much of it is in use, in bytes.
+// heap returns the heap memory in use, in bytes.
 func heap() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats
@@ -318,25 +318,25 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// quietFleet is an API server that has the objects of very many clusters, and the etcd of them.
+// quietFleet is an API server with the objects of very many clusters, and their etcd members.
 type quietFleet struct {
 	testing.TB
-	// host is where the API server answers, and client asks it.
+	// host is the address of the API server, and client is its client.
 	host   string
 	client *kube.Client
-	// asked is how many requests that took, and otherwise how many of them were no LIST.
+	// asked counts the requests, and otherwise the requests that are not LISTs.
 	asked, otherwise atomic.Int64
 	desired          reconcile.Desired
-	// lists are the objects of each resource.
+	// lists are the objects by resource.
 	lists   map[string][]k8sruntime.Object
 	address string
 	// ahead is how far the clocks of the API server and of all members are ahead of this machine's.
 	ahead time.Duration
 
 	mu sync.Mutex
-	// pages are those that were asked for, as they were sent.
+	// pages are the pages that were requested, as they were sent.
 	pages map[string][]byte
-	// hosts are the members, by the name that clients ask for.
+	// hosts are the members, by the name that clients connect to.
 	hosts map[string]*tls.Config
 }
 
@@ -364,7 +364,7 @@ func newFleetAhead(b testing.TB, clusters int, ahead time.Duration) *quietFleet 
 	return f
 }
 
-// declaredFleet is a fleet of which nothing is there, and that nobody answers for.
+// declaredFleet returns a fleet of declarations only, without objects or servers.
 func declaredFleet(b testing.TB, clusters int) *quietFleet {
 	f := &quietFleet{TB: b}
 	f.desired.Sources = []reconcile.Place{{Name: "git", Revision: "main@sha1:1"}}
@@ -374,7 +374,7 @@ func declaredFleet(b testing.TB, clusters int) *quietFleet {
 	return f
 }
 
-// reach asks who answers there.
+// reach creates a client that counts its requests.
 func (f *quietFleet) reach(config *rest.Config) {
 	client, err := kube.New(kube.Counted(config, func(verb string, _ int) {
 		f.asked.Add(1)
@@ -386,7 +386,7 @@ func (f *quietFleet) reach(config *rest.Config) {
 	f.host, f.client = config.Host, client
 }
 
-// add adds a cluster that is as declared.
+// add adds an up-to-date cluster.
 func (f *quietFleet) add(declared *reconcile.Declaration) {
 	c := declared.Cluster.DeepCopy()
 	namespace, name := c.Namespace, c.Name
@@ -422,7 +422,7 @@ func (f *quietFleet) add(declared *reconcile.Declaration) {
 	f.addPods(c, record, certificates)
 }
 
-// declare declares a cluster that says no more than it must.
+// declare declares a minimal cluster.
 func (f *quietFleet) declare(namespace, name string) {
 	text := fmt.Sprintf("apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: %s, namespace: %s}\n"+
 		"spec: {version: 3.6.16, replicas: 3}\n", name, namespace)
@@ -451,16 +451,16 @@ func (f *quietFleet) member(namespace, name string, ordinal int) string {
 	return fmt.Sprintf("%s.%s.%s.svc", objects.PodName(name, ordinal), name, namespace)
 }
 
-// now is the time by the clocks of the API server and of all members.
+// now returns the time on the clocks of the API server and of all members.
 func (f *quietFleet) now() time.Time { return time.Now().Add(f.ahead) }
 
-// put files a live object under its resource.
+// put stores a live object under its resource.
 func (f *quietFleet) put(object k8sruntime.Object) {
 	resource, _ := meta.UnsafeGuessKindToResource(object.GetObjectKind().GroupVersionKind())
 	f.lists[resource.Resource] = append(f.lists[resource.Resource], object)
 }
 
-// live is an object as the API server has it once it was applied, with what two managers own of it.
+// live returns an object as the API server has it once it was applied, with the fields that two managers own.
 func (f *quietFleet) live(o objects.Object, version string) k8sruntime.Object {
 	body, err := json.Marshal(o.Apply)
 	f.check(err)
@@ -497,7 +497,7 @@ func (f *quietFleet) addCustom(c *v1alpha1.EtcdCluster, applied map[string]any) 
 	f.put(&unstructured.Unstructured{Object: object})
 }
 
-// addPods adds the pods of a cluster that is there otherwise, and their volumes, and has etcd answer in them.
+// addPods adds the pods and volumes of a cluster whose other objects exist, and makes etcd respond in the pods.
 func (f *quietFleet) addPods(c *v1alpha1.EtcdCluster, record decide.Record, certificates objects.Certificates) {
 	all := f.lists["statefulsets"]
 	set := all[len(all)-1].(*appsv1.StatefulSet)
@@ -531,7 +531,7 @@ func serving(k objects.Certificates) (*tls.Config, error) {
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}}, err
 }
 
-// list answers a LIST as the API server does, page by page.
+// list responds to a LIST as the API server does, page by page.
 func (f *quietFleet) list(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Date", f.now().UTC().Format(http.TimeFormat))
 	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
@@ -586,7 +586,7 @@ func (f *quietFleet) page(resource string, from, size int) []byte {
 	return body
 }
 
-// serveEtcd answers as all members.
+// serveEtcd responds for all members.
 func (f *quietFleet) serveEtcd() {
 	listener, err := net.Listen("tcp", net.JoinHostPort(f.address, strconv.Itoa(objects.ClientPort)))
 	if err != nil {
@@ -602,7 +602,7 @@ func (f *quietFleet) serveEtcd() {
 	f.Cleanup(server.Stop)
 }
 
-// quietMember answers as the member that TLS was set up for.
+// quietMember responds as the member that the TLS connection is for.
 type quietMember struct {
 	etcdserverpb.UnimplementedClusterServer
 	etcdserverpb.UnimplementedMaintenanceServer

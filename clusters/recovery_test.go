@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRecovery makes a new cluster of what a lost one has left on a real API server, as far as Kubernetes'
-// objects go.
+// TestRecovery creates a new cluster from what a lost cluster has left, on a real API server, as far as Kubernetes
+// objects are concerned.
 func TestRecovery(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
@@ -56,25 +56,25 @@ func TestRecovery(t *testing.T) {
 		t.Errorf("%+v, %+v", job, c.state.Record)
 	}
 
-	// The record is lost: the Job says what is at work.
+	// The record is lost, but the Job shows the recovery.
 	s.loseRecord()
 	s.do(s.decided("ApplyObjects", "the record is lost"), decide.ApplyObjects{}, true)
 	if set := s.set(); *set.Spec.Replicas != 0 {
 		t.Errorf("%d replicas", *set.Spec.Replicas)
 	}
 
-	// It fails, and is tried again.
+	// The Job fails and is retried.
 	s.endJob("a-recovery", objects.RecoverContainer, batchv1.JobFailed, "quorate: recover: it is a learner", 1)
 	c = s.decided("Recover", "Job a-recovery has failed: recover: it is a learner")
 	s.refuse(c, decide.StopRecovery{JobUID: "another"}, "another one was seen")
 	s.do(c, decide.StopRecovery{JobUID: c.state.Recovery.Job.UID}, true)
-	s.decided("Recover", "of an earlier Job, a pod is still there: a-recovery-x") // nothing collects it here
+	s.decided("Recover", "of an earlier Job, a pod is still there: a-recovery-x") // not garbage-collected here
 	c = s.withoutPod("a-recovery-x")
-	s.do(c, start, false) // it was there after all
+	s.do(c, start, false) // the pod exists after all
 	s.deletePod("a-recovery-x")
 	s.do(s.observe(), start, true)
 
-	// It ends well: the member starts on the new data, or not at all; what others have left is kept.
+	// The Job succeeds: the member starts only on the new data, and the other members' data is kept.
 	done := time.Now().UTC().Truncate(time.Second)
 	word, err := result.Recovered{
 		LostClusterID: "00000000000000c1", LostMemberID: "00000000000000a1", Term: 2, Index: 308, Revision: 301, NewRevision: 1000000301,
@@ -100,9 +100,9 @@ func TestRecovery(t *testing.T) {
 	if set, files := s.set(), s.observe().own.Objects["ConfigMap/a-members"]; *set.Spec.Replicas != 2 || files == nil {
 		t.Errorf("%d replicas", *set.Spec.Replicas)
 	}
-	s.refuse(c, start, "StatefulSet a makes pods") // a pass that comes late
+	s.refuse(c, start, "StatefulSet a makes pods") // a late pass
 
-	// The record is lost as well, and nobody is heard: no member starts on what is left of the lost cluster.
+	// The record is lost too, and etcd does not respond: members do not start on what is left of the lost cluster.
 	s.loseRecord()
 	r = decide.StandingRecord(s.observe().state, "")
 	if m, _ := r.Member(1); len(r.Members) != 1 || m.Mode != decide.Sealed || len(r.Removed) != 2 || r.Removed[0].LostCluster != 0xc1 {
@@ -110,8 +110,8 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// TestRecoveryFromBackup makes a new cluster of a backup on a real API server, as far as Kubernetes' objects go, in the
-// place of a member whose claim is gone.
+// TestRecoveryFromBackup creates a new cluster from a backup on a real API server, as far as Kubernetes objects are
+// concerned, in place of a member whose claim is gone.
 func TestRecoveryFromBackup(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
@@ -129,7 +129,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 	s.do(before, start, true)
 	s.do(before, start, false) // a late pass
 	c := s.decided("Recover", "making a new cluster of 20261121t180000z of default/a")
-	s.requireMarks("c1", "", "c1") // before there is anything that the record alone would tell apart
+	s.requireMarks("c1", "", "c1") // before only the record could distinguish the claims
 	job := c.state.Recovery.Job
 	if claim := s.claim(1); job.From == "" || job.VolumeUID != string(claim.UID) || c.state.Record.Recovery.VolumeUID != string(claim.UID) ||
 		claim.Annotations[objects.AnnotationToken] != c.state.Record.Token || !c.state.Record.Recovery.FromBackup {
@@ -146,7 +146,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 
-	// A pass that comes late makes no volume that the member has lost since.
+	// A late pass does not create a volume that the member has lost since.
 	s.deleteClaim(1)
 	s.do(before, start, false)
 	claims, err := s.server.Client.CoreV1().PersistentVolumeClaims("default").List(t.Context(), metav1.ListOptions{})
@@ -155,7 +155,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 	}
 }
 
-// TestWrongMarks: marks are taken off claims whose members etcd lists.
+// TestWrongMarks: marks are removed from claims whose members etcd lists.
 func TestWrongMarks(t *testing.T) {
 	s := running(t)
 	c := s.observe()
@@ -168,7 +168,7 @@ func TestWrongMarks(t *testing.T) {
 	}
 	release()
 	s.requireMarks("c7", "", "c7")
-	c = s.observe() // another member is to be recovered after all
+	c = s.observe() // a different member is recovered after all
 	if ctx, release, err = c.hold(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestWrongMarks(t *testing.T) {
 	s.requireMarks("", "", "")
 }
 
-// requireMarks wants the claims to be marked as left of these clusters, by ordinal.
+// requireMarks requires the claims, by ordinal, to be marked as left by these clusters.
 func (s *stage) requireMarks(want ...string) {
 	s.Helper()
 	for ordinal, id := range want {
@@ -203,7 +203,7 @@ func (s *stage) requireMarks(want ...string) {
 	}
 }
 
-// proveVolumes writes down which volumes the members have.
+// proveVolumes records the members' volumes.
 func (s *stage) proveVolumes() {
 	s.Helper()
 	c := s.observe()
@@ -226,7 +226,7 @@ func (s *stage) proveVolumes() {
 	}
 }
 
-// withoutPod is what is seen just before a pod is made.
+// withoutPod returns the cluster as observed just before a pod is created.
 func (s *stage) withoutPod(name string) *cluster {
 	s.Helper()
 	pods := s.server.Client.CoreV1().Pods("default")

@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestNewsThatCannotBeWritten: where the status cannot be written, each pass would find the same news. It tells of
-// nothing but what it has done.
+// TestNewsThatCannotBeWritten: if the status cannot be written, each pass would find the same news, so it reports only
+// what it has done.
 func TestNewsThatCannotBeWritten(t *testing.T) {
 	for reason, code := range map[metav1.StatusReason]int{metav1.StatusReasonForbidden: 403, metav1.StatusReasonConflict: 409} {
 		for _, acted := range []bool{false, true} {
@@ -62,7 +62,7 @@ func TestNewsThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestUnobservedIsTold: a cluster that cannot be observed says so itself, in the condition Ready.
+// TestUnobservedIsTold: a cluster that cannot be observed reports that in its condition Ready.
 func TestUnobservedIsTold(t *testing.T) {
 	var told []string
 	server := &listServer{t: t, clusters: []string{"a"}}

@@ -17,8 +17,8 @@ import (
 
 const declaredRestore = `, replicas: 1, restore: {from: {volume: {claimName: backups}}, cluster: b/a, backup: 20261121t180000z}`
 
-// TestRestore makes a cluster from a backup on a real API server, as far as Kubernetes' objects go: no
-// member can start before its volume is filled, and no client finds one.
+// TestRestore creates a cluster from a backup on a real API server, as far as Kubernetes objects are concerned: the
+// member cannot start before its volume is filled, and clients cannot reach it.
 func TestRestore(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
@@ -41,7 +41,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("%+v for %+v", job, claim)
 	}
 
-	// It fails; git declares another backup.
+	// The Job fails; git declares a different backup.
 	s.endJob("a-restore", objects.RestoreContainer, batchv1.JobFailed, `quorate: restore: the store has no backup 20261121t180000z`, 1)
 	s.decided("Restore", "the store has no backup 20261121t180000z; cure that")
 	s.spec = strings.Replace(s.spec, "20261121t180000z", "20261120t180000z", 1)
@@ -49,8 +49,8 @@ func TestRestore(t *testing.T) {
 	changed := s.decided("Restore", "start again")
 	s.refuse(changed, decide.StopRestore{JobUID: "another"}, "another one was seen")
 	s.do(changed, decide.StopRestore{JobUID: job.UID}, true)
-	s.decided("Restore", "of an earlier Job, a pod is still there: a-restore-x")                                 // nothing collects it here
-	s.do(s.withoutPod("a-restore-x"), decide.StartRestore{Digest: changed.state.Declared.Restore.Digest}, false) // it was there after all
+	s.decided("Restore", "of an earlier Job, a pod is still there: a-restore-x")                                 // not garbage-collected here
+	s.do(s.withoutPod("a-restore-x"), decide.StartRestore{Digest: changed.state.Declared.Restore.Digest}, false) // the pod exists after all
 	s.deletePod("a-restore-x")
 	c = s.decided("Restore", "restore 20261120t180000z")
 	s.do(c, decide.StartRestore{Digest: c.state.Declared.Restore.Digest}, true)
@@ -58,7 +58,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 
-	// It ends well: the member starts on the volume, or not at all.
+	// The Job succeeds: the member starts only on that volume.
 	s.endJob("a-restore", objects.RestoreContainer, batchv1.JobComplete, s.restoredWord(), 0)
 	c = s.decided("Restore", "of cluster 00000000000000c1 at revision 18204 is restored")
 	finish := decide.Decide(c.state).Action
@@ -74,7 +74,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("%d replicas, clients are led by %v", *set.Spec.Replicas, service.Spec.Selector)
 	}
 	s.refuse(c, start, "not being made from a backup")
-	s.do(changed, start, false) // a pass that comes late
+	s.do(changed, start, false) // a late pass
 	if c = s.observe(); c.state.Restore.Job != nil || len(c.state.Objects.Drift) > 0 {
 		t.Errorf("%+v, %q", c.state.Restore, c.state.Objects.Drift)
 	}
@@ -82,7 +82,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("the member is to show %+v", c.state.Record.Restored)
 	}
 
-	// Once its first member has shown what it runs on, clients are led to it, and not away again.
+	// Once the first member has proved its data, the client Service is opened and stays open.
 	s.form()
 	if service := s.clients(); len(service.Spec.Selector) == 0 {
 		t.Error("clients are led nowhere")
@@ -94,8 +94,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestRestoreBesideOthers: what somebody else has made under the names of the Job and of the claim is
-// left alone, and nothing is restored.
+// TestRestoreBesideOthers: unmanaged objects with the names of the Job and of the claim are left alone, and nothing is
+// restored.
 func TestRestoreBesideOthers(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
@@ -134,8 +134,9 @@ func TestRestoreBesideOthers(t *testing.T) {
 	s.refuse(early, start, "is not to be filled")
 }
 
-// TestFormedIsNotRestored: nobody's policy is asked what a cluster may be restored from that has formed, as its status
-// says. So nothing is restored into one whatever its record says, such as that it was made of that very cluster.
+// TestFormedIsNotRestored: policies do not check the restore source of a cluster that has formed according to its
+// status. So nothing is restored into such a cluster, whatever its record says, even that it was created from that
+// source.
 func TestFormedIsNotRestored(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
@@ -180,7 +181,7 @@ func (s *stage) claim(ordinal int) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// restoredWord is what a pod leaves in its status that has restored a backup of cluster c1 into cluster c2.
+// restoredWord returns the termination message of a pod that has restored a backup of cluster c1 into cluster c2.
 func (s *stage) restoredWord() string {
 	s.Helper()
 	done := time.Now().UTC().Truncate(time.Second)
@@ -195,7 +196,7 @@ func (s *stage) restoredWord() string {
 	return string(word)
 }
 
-// deleteClaim deletes a claim that no pod uses, as Kubernetes does.
+// deleteClaim deletes an unused claim, as Kubernetes does.
 func (s *stage) deleteClaim(ordinal int) {
 	s.Helper()
 	claims, claim := s.server.Client.CoreV1().PersistentVolumeClaims("default"), s.claim(ordinal)
@@ -209,7 +210,7 @@ func (s *stage) deleteClaim(ordinal int) {
 	}
 }
 
-// endJob makes the pod of a Job, as Kubernetes does, and has both end so.
+// endJob creates the pod of a Job, as Kubernetes does, and ends both with that result.
 func (s *stage) endJob(name, container string, how batchv1.JobConditionType, words string, code int32) {
 	s.Helper()
 	jobs := s.server.Client.BatchV1().Jobs("default")

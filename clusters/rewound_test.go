@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// A revision that does not follow what was applied of its source is as good as unread, with all
-// that it declares. Others are not held up.
+// A revision that does not descend from the applied revision of its source is treated as unread, with everything that
+// it declares. Other sources are not affected.
 func TestRewound(t *testing.T) {
 	follows := func(yes bool, err error) func(context.Context, string) (bool, error) {
 		return func(_ context.Context, before string) (bool, error) {
@@ -33,11 +33,11 @@ func TestRewound(t *testing.T) {
 		name    string
 		follows func(context.Context, string) (bool, error)
 		signed  bool
-		// namespaces are those that fleet may declare clusters in.
+		// namespaces are the namespaces in which fleet may declare clusters.
 		namespaces []string
-		// with changes what is there: ns/a, which fleet declared at main@sha1:1.
+		// with changes the existing cluster ns/a, which fleet declared at main@sha1:1.
 		with func(*v1alpha1.EtcdCluster)
-		// declares is what fleet declares; ns/a by default.
+		// declares is the list of clusters that fleet declares; ns/a by default.
 		declares string
 		want     string
 	}{
@@ -101,7 +101,7 @@ func TestRewound(t *testing.T) {
 	}
 }
 
-// inWordsOf says what is declared, what could not be read, and what is worth a word.
+// inWordsOf describes the declared clusters, the sources that could not be read, and the warnings.
 func inWordsOf(desired reconcile.Desired) string {
 	var words []string
 	for _, d := range desired.Clusters {

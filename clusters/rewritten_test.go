@@ -17,7 +17,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// pass is a pass over the cluster: it decides, acts and reports.
+// pass runs a pass over the cluster: it decides, acts and reports.
 func (s *stage) pass() report.Cluster {
 	s.Helper()
 	c := s.observe()
@@ -38,7 +38,8 @@ func (s *stage) pass() report.Cluster {
 	return entry
 }
 
-// rewrites has an admission policy apply a JSON patch to every StatefulSet that is written, and returns once it does.
+// rewrites creates an admission policy that applies a JSON patch to every written StatefulSet, and waits for its
+// effect.
 func (s *stage) rewrites(name, path, value string, isRewritten func(corev1.Container) bool) {
 	s.Helper()
 	always, reinvocation := admissionv1.FailurePolicyType("Fail"), admissionv1.NeverReinvocationPolicy
@@ -83,8 +84,8 @@ func (s *stage) deleteSet() {
 	}
 }
 
-// TestFieldsThatAdmissionRewrites: on a real API server, a field that an admission policy sets to another value is
-// reported once and left as it is; one that security depends on blocks. Neither is applied again and again.
+// TestFieldsThatAdmissionRewrites: on a real API server, a field that an admission policy changes is reported once and
+// left alone, but a field that security depends on blocks. Neither is applied repeatedly.
 func TestFieldsThatAdmissionRewrites(t *testing.T) {
 	s := newStage(t)
 	s.spec = "version: 3.6.16, pod: {resources: {limits: {cpu: 1, memory: 1Gi}}}"
@@ -121,7 +122,7 @@ func TestFieldsThatAdmissionRewrites(t *testing.T) {
 
 	s.rewrites("root", "/spec/template/spec/containers/0/securityContext", `Object.spec.template.spec.containers.securityContext{runAsNonRoot: false}`, func(c corev1.Container) bool { return c.SecurityContext != nil })
 	s.deleteSet()
-	for range 4 { // it is missing; then it is rewritten three times
+	for range 4 { // missing once, then rewritten three times
 		s.pass()
 	}
 	blocked := s.pass()

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// A right that is missing is told with what gives it, once, and nothing else is taken for one.
+// A missing right is reported with advice, once, and other errors are not treated as missing rights.
 func TestAdviceOnRights(t *testing.T) {
 	forbidden := func(words string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a-ca", errors.New(words))

@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// planned is what a run over a part of the fleet would do.
+// planned returns the plan of a run over a part of the fleet.
 func (f *quietFleet) planned(part shard.Shard) report.Report {
 	f.Helper()
 	one := 1
@@ -26,7 +26,7 @@ func (f *quietFleet) planned(part shard.Shard) report.Report {
 	return rep
 }
 
-// told is all that a report says but for the time.
+// told returns everything in a report except the time.
 func told(t *testing.T, clusters []report.Cluster) (lines []string) {
 	t.Helper()
 	for _, c := range clusters {
@@ -41,8 +41,8 @@ func told(t *testing.T, clusters []report.Cluster) (lines []string) {
 	return lines
 }
 
-// Two shards together decide what one run does, each for its own clusters; what counts over all clusters is the same
-// in each of them: of the clusters to be deleted one may begin, and what the source drops is held.
+// Two shards together decide what one run decides, each for its own clusters. Limits over all clusters are the same in
+// each shard: one of the deletions may start, and clusters that the source drops are held.
 func TestShardsTogether(t *testing.T) {
 	f := newQuietFleet(t, 16)
 	for i := range 4 {

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// restartsNothing fails if a declaration asks for other pods than there are.
+// restartsNothing fails if a declaration requires different pods.
 func (s *stage) restartsNothing(spec string) {
 	s.Helper()
 	s.spec = spec
@@ -31,8 +31,8 @@ func (s *stage) restartsNothing(spec string) {
 	s.settled(s.observe())
 }
 
-// TestSpellingRestartsNothing: a declaration that is spelled differently restarts no pod, whether the pods were made
-// before spelling was normalised or since. One that means something else does.
+// TestSpellingRestartsNothing: a declaration that is only spelled differently does not restart pods, whether they were
+// created before or after spelling was normalized. A declaration with a different meaning does.
 func TestSpellingRestartsNothing(t *testing.T) {
 	s := newStage(t)
 	spellings := []string{
@@ -45,7 +45,7 @@ func TestSpellingRestartsNothing(t *testing.T) {
 	}
 	s.spec = spellings[0]
 	before := s.observe()
-	// Objects as they were made before: as they are spelled, with a hash of that.
+	// Objects as created before normalization: in their original spelling, with a hash of it.
 	before.buildable = before.target.Cluster.DeepCopy()
 	before.buildable.UID, before.state.Declared.SpecHash = "none", "before"
 	s.do(before, decide.Bootstrap{Replicas: 3}, true)

@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestUnreadable: a custom resource that the API server lets through and Go cannot read is an error
-// of that cluster, which is not taken for absent, and of no other.
+// TestUnreadable: a custom resource that the API server accepts and Go cannot read is an error of that cluster only,
+// which is not treated as absent.
 func TestUnreadable(t *testing.T) {
 	s := newStage(t)
 	for name, size := range map[string]string{"a": "8Gi", "bad": "1e1.5"} {
@@ -60,8 +60,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestNoDeclarationKeepsTheAPIServerBusy: whatever is declared, the API server has evaluated the rules of the definition
-// within a second: others wait for it meanwhile.
+// TestNoDeclarationKeepsTheAPIServerBusy: whatever is declared, the API server evaluates the CRD's rules within
+// seconds, because other requests wait for it.
 func TestNoDeclarationKeepsTheAPIServerBusy(t *testing.T) {
 	s := newStage(t)
 	declare := func(spec string) (time.Duration, error) {
