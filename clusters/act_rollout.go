@@ -137,7 +137,7 @@ func (c *cluster) stillBroken(ctx context.Context, name, uid string) (string, er
 	}
 	pod, there := found.(*corev1.Pod)
 	if !there || string(pod.UID) != uid {
-		return "", nil // there is nothing left to delete
+		return "", nil // nothing left to delete
 	}
 	ordinal, _ := c.state.Ordinal(name)
 	seen := c.state.Replica(ordinal)

@@ -26,7 +26,7 @@ type fakeEtcd struct {
 	mu      sync.Mutex
 	members []*etcdserverpb.Member
 	running map[int]*fakeMember // by ordinal
-	// alarm is an alarm that all members report, as in etcd; nil or empty means that there is no alarm.
+	// alarm is an alarm that all members report, as in etcd, unless it is nil or empty.
 	alarm atomic.Pointer[string]
 	// auth is whether authentication is on; nil means that members do not answer that.
 	auth *bool

@@ -1,5 +1,5 @@
-// Command mutate changes a package in one place at a time, each change being a mutant, and reports the changes that no
-// test detects.
+// Command mutate changes a package in one place at a time, each change being a mutant, and reports the changes that the
+// tests do not detect.
 //
 //	go run ./.ci/mutate [-only REGEXP] [-stages N] [-list] DIRECTORY
 //

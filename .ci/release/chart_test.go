@@ -129,7 +129,7 @@ func TestChartIsWhatIsInstalled(t *testing.T) {
 	}
 }
 
-// In a different namespace, the objects are the same, and none mentions the default namespace.
+// In a different namespace, the objects are the same and do not mention the default namespace.
 func TestChartInAnotherNamespace(t *testing.T) {
 	o := deploy.Options{Mode: deploy.Loop, Image: "quorate", Source: "https://git.example.com/fleet.git", NetworkPolicy: true}
 	texts, err := deploy.Render(o)
@@ -158,7 +158,7 @@ var hostile = []string{
 	"a\nb", "a\n---\nkind: Secret", "\ta", "a\rb", "\x00", "\x1b[1m", "\x7f", "\u0085", "\u2028", "\u2029", "\ufeff", "\ufffe",
 }
 
-// refused are characters that no value may contain: they end a line in YAML or are not allowed in it.
+// refused are characters that values must not contain: they end a line in YAML or are not allowed in it.
 const refused = "\n\t\r\x00\x1b\x7f\u0085\u2028\u2029\ufeff\ufffe"
 
 // Each value is unchanged in the objects, or the schema rejects it.

@@ -69,7 +69,7 @@ func parse(document string) (object, error) {
 	return o, json.Unmarshal(text, &o)
 }
 
-// keeps removes the annotation that makes Helm keep the definition, and reports whether it was there.
+// keeps removes the annotation that makes Helm keep the definition, and reports whether it existed.
 func keeps(all map[string]object) bool {
 	for _, o := range all {
 		if o["kind"] == "CustomResourceDefinition" {
