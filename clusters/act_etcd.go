@@ -57,8 +57,8 @@ func (c *cluster) promoteLearner(ctx context.Context, a decide.PromoteLearner) (
 	return c.changeEtcd(ctx, a, wanted)
 }
 
-// besideJoining names a member that may be about to start, or returns "". It would start with an outdated member list if
-// another member were added now (hard case H18). A learner that has started and is sealed does not count.
+// besideJoining names a member that may be about to start, or returns "". It would start with an outdated member list
+// if another member were added now (hard case H18). A learner that has started and is sealed does not count.
 func (c *cluster) besideJoining(ctx context.Context, now decide.Membership) (string, error) {
 	for _, m := range now.Members {
 		if !m.Learner && m.Started {

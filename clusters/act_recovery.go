@@ -72,8 +72,7 @@ func (c *cluster) volumeToRecover(ctx context.Context, order decide.RecoveryOrde
 	return string(claim.UID), nil
 }
 
-// markLost marks the claims of a lost cluster, so that members do not start on them even if the record is lost or
-// restored.
+// markLost marks a lost cluster's claims, so that members do not start on them even if the record is lost or restored.
 func (c *cluster) markLost(ctx context.Context, begun decide.RecordedRecovery) error {
 	for _, m := range c.state.RecoveryMarks(begun) {
 		if err := c.stillOurs(ctx); err != nil {

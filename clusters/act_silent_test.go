@@ -13,8 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// slow returns a cluster in which a-1 did not respond when it was observed, and now responds slowly. Its pod is not
-// ready.
+// slow returns a cluster in which a-1, whose pod is not ready, did not respond when observed and now responds slowly.
 func slow(t *testing.T) (*life, *cluster) {
 	l := newLife(t)
 	l.old.etcd.Timeout = 4 * time.Second

@@ -31,7 +31,7 @@ type stage struct {
 	*testing.T
 	server *kubetest.Server
 	live   *Live
-	spec   string // as git declares it
+	spec   string // as declared in git
 }
 
 func newStage(t *testing.T) *stage {
@@ -201,8 +201,7 @@ func TestActions(t *testing.T) {
 	s.end()
 }
 
-// rollOut: nothing drifts until the rollout starts, pods of both templates then have files, and the rollout starts only
-// once.
+// rollOut: nothing drifts until the rollout starts, pods of both templates then have files, and it starts only once.
 func (s *stage) rollOut() {
 	s.spec = "version: 3.7.3, etcd: {quota: 1Gi}"
 	asked := s.observe()

@@ -48,8 +48,7 @@ func (c *changes) note(live *Live, object metav1.Object) {
 	}
 }
 
-// clusterOf returns the cluster that an object belongs to. An object without the cluster's label is its custom
-// resource.
+// clusterOf returns the cluster that an object belongs to. An object without a cluster label is the custom resource.
 func clusterOf(object metav1.Object) (key inventory.Key, custom bool) {
 	name := objects.ClusterOf(object.GetLabels())
 	if custom = name == ""; custom {

@@ -17,8 +17,7 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// fakeEtcd is an etcd cluster as a pass sees it: servers on loopback addresses, one for each pod, that share one member
-// list.
+// fakeEtcd is an etcd cluster as a pass sees it: servers on loopback addresses, one per pod, that share a member list.
 type fakeEtcd struct {
 	t      testing.TB
 	subnet string

@@ -19,8 +19,7 @@ import (
 type holder struct {
 	Host string
 	PID  int
-	// Process is the boot, the PID namespace and the start time of the process, or "" if the system does not report
-	// them.
+	// Process is the boot, PID namespace and start time of the process, or "" if the system does not report them.
 	Process string
 	// Part distinguishes the parts of a process that each work on a Kubernetes cluster; "" if it does not have parts.
 	Part string

@@ -47,8 +47,7 @@ type listing struct {
 	unlisted  map[string]error
 	// unknown holds why clusters that had to be listed by themselves could not be.
 	unknown map[inventory.Key]error
-	// hidden holds the kinds that could not be listed although everything else could, by namespace, or under "" for all
-	// namespaces.
+	// hidden holds the kinds that alone could not be listed, by namespace, or under "" for all namespaces.
 	hidden map[string]kube.Hidden
 }
 

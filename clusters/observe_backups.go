@@ -48,7 +48,7 @@ func (c *cluster) findBackups() {
 	}
 	c.findDrills(pods)
 	for _, j := range b.Jobs {
-		if j.Damaged { // it was in the status before it was read back
+		if j.Damaged { // recorded in the status before it was read back
 			b.Last, b.BeforeDeletion = unlessOf(j.Name, b.Last), unlessOf(j.Name, b.BeforeDeletion)
 		}
 	}

@@ -80,8 +80,7 @@ func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
 	}
 }
 
-// reachable lists the pods whose etcd can be asked: all running pods. The record determines which of them hold removed
-// members.
+// reachable lists the pods whose etcd can be asked: all running pods, marked as gone if the record lists their removal.
 func (c *cluster) reachable() []etcd.Pod {
 	var pods []etcd.Pod
 	for _, pod := range c.own.Pods {

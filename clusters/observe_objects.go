@@ -119,8 +119,7 @@ func (c *cluster) relabelled(id objects.Identity, lost string) {
 	c.state.Objects.Relabelled = append(c.state.Objects.Relabelled, fmt.Sprintf("%s has lost %s", id, lost))
 }
 
-// findLease looks up a lease with the cluster's name if it was not listed, because an unmanaged lease can never be
-// taken.
+// findLease looks up a lease with the cluster's name if it was not listed: an unmanaged lease can never be taken.
 func (c *cluster) findLease(ctx context.Context) error {
 	if c.own.Lease != nil {
 		return nil

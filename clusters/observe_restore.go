@@ -90,8 +90,7 @@ func (c *cluster) mayWrite(pod *corev1.Pod) bool {
 	return c.hasVolume(pod) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// hasVolume reports whether a pod has a member's volume. A pod that only has the labels of such a Job does not write to
-// anything.
+// hasVolume reports whether a pod has a member's volume. A pod that only has the labels does not write to anything.
 func (c *cluster) hasVolume(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		if v.PersistentVolumeClaim == nil {

@@ -94,8 +94,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestRestoreBesideOthers: unmanaged objects with the names of the Job and of the claim are left alone, and nothing is
-// restored.
+// TestRestoreBesideOthers: unmanaged objects with the names of Job and claim are left alone, and nothing is restored.
 func TestRestoreBesideOthers(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore

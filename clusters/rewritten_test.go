@@ -38,8 +38,7 @@ func (s *stage) pass() report.Cluster {
 	return entry
 }
 
-// rewrites creates an admission policy that applies a JSON patch to every written StatefulSet, and waits for its
-// effect.
+// rewrites creates an admission policy that applies a JSON patch to written StatefulSets, and waits for its effect.
 func (s *stage) rewrites(name, path, value string, isRewritten func(corev1.Container) bool) {
 	s.Helper()
 	always, reinvocation := admissionv1.FailurePolicyType("Fail"), admissionv1.NeverReinvocationPolicy
