@@ -7,24 +7,24 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// rewrite says what an admission policy does to a field of an object that is applied.
+// rewrite describes what an admission policy does to a field of an applied object.
 type rewrite int
 
 const (
 	asApplied rewrite = iota
-	// acceptable: members run well with the value of the policy.
+	// acceptable: members run well with the policy's value.
 	acceptable
-	// unsafe: the value of the policy weakens the cluster.
+	// unsafe: the policy's value weakens the cluster.
 	unsafe
 )
 
 // rewrittenField is the path of the field that policies rewrite.
 const rewrittenField = "spec.field"
 
-// rewriting are the admission policies of the world.
+// rewriting holds the admission policies of the world.
 type rewriting struct {
 	policies map[string]rewrite // by object
-	// seen are the objects that the present pass has applied, and whose answer it has read.
+	// seen contains the objects that the current pass has applied and whose response it has read.
 	seen map[string]bool
 }
 
@@ -32,13 +32,13 @@ func (r rewriting) clone() rewriting {
 	return rewriting{maps.Clone(r.policies), maps.Clone(r.seen)}
 }
 
-// Rewrite has an admission policy rewrite a field of an object each time that it is applied.
+// Rewrite makes an admission policy rewrite a field of an object whenever it is applied.
 func (w *World) Rewrite(name string) { w.setPolicy(name, acceptable) }
 
-// RewriteUnsafely is Rewrite of a field that security depends on.
+// RewriteUnsafely is like Rewrite, for a field that security depends on.
 func (w *World) RewriteUnsafely(name string) { w.setPolicy(name, unsafe) }
 
-// StopRewriting removes all admission policies. What they have rewritten stays until it is applied again.
+// StopRewriting removes all admission policies. Rewritten fields stay until the object is applied again.
 func (w *World) StopRewriting() { w.rewriting.policies = nil }
 
 func (w *World) setPolicy(name string, r rewrite) {
@@ -47,7 +47,7 @@ func (w *World) setPolicy(name string, r rewrite) {
 	w.rewriting.policies = policies
 }
 
-// admit has policies rewrite an object that was applied.
+// admit lets policies rewrite an applied object.
 func (w *World) admit(name string) {
 	o := w.objects[name]
 	o.rewritten = w.rewriting.policies[name]
@@ -57,8 +57,8 @@ func (w *World) admit(name string) {
 	w.rewriting.seen = seen
 }
 
-// rewrittenObjects are those that passes know to be rewritten, sorted: by the answer to what this pass has applied, or
-// by the status.
+// rewrittenObjects returns the sorted names of the objects that passes know to be rewritten, from the response to an
+// object applied in this pass or from the status.
 func (w *World) rewrittenObjects() []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(w.objects)) {
@@ -70,7 +70,7 @@ func (w *World) rewrittenObjects() []string {
 	return list
 }
 
-// seenRewritten is the field of an object that a pass knows to be rewritten; nil if it knows none.
+// seenRewritten returns the rewritten field of an object, or nil if passes do not know of one.
 func (w *World) seenRewritten(name string) *decide.RewrittenField {
 	o := w.objects[name]
 	if o.rewritten == asApplied || o.changed || !slices.Contains(w.status.rewritten, name) {
@@ -80,13 +80,13 @@ func (w *World) seenRewritten(name string) *decide.RewrittenField {
 	return &decide.RewrittenField{Object: name, Field: rewrittenField, Accepted: accepted, Digest: "d"}
 }
 
-// isAccepted reports whether a pass leaves the rewritten field of an object as it is.
+// isAccepted reports whether a pass leaves the rewritten field of an object unchanged.
 func (w *World) isAccepted(name string) bool {
 	field := w.seenRewritten(name)
 	return field != nil && field.Accepted
 }
 
-// fromRewritten takes the policies to be there that have rewritten fields.
+// fromRewritten assumes the policies that have rewritten the fields.
 func (w *World) fromRewritten(fields []decide.RewrittenField) {
 	for _, f := range fields {
 		o, there := w.objects[f.Object]
@@ -105,8 +105,8 @@ func (w *World) fromRewritten(fields []decide.RewrittenField) {
 	slices.Sort(w.status.rewritten)
 }
 
-// Undo undoes what was done since the world was as before, as a person or a controller does that goes by another
-// source. Time, and what passes have written into the status, stay.
+// Undo reverts the world to before, like a person or a controller that uses another source. Time, and what passes have
+// written into the status, stay.
 func (w *World) Undo(before *World) {
 	now, told, serial, violations := w.now, w.status, w.serial, w.violations
 	*w = *before.Clone()

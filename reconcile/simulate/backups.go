@@ -8,17 +8,17 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// backups are the Jobs that back up, and what has come of them.
+// backups holds the backup Jobs and their results.
 type backups struct {
 	jobs []backupJob
-	// refused: the store takes nothing.
+	// refused: the store rejects all backups.
 	refused bool
-	// generation of the custom resource, and since when it has declared its version of etcd.
+	// generation of the custom resource; declaredAt is when it declared its current etcd version.
 	generation int64
 	declaredAt time.Time
-	// newest is that which a Job took last.
+	// newest is the last backup that a Job took.
 	newest *decide.Backup
-	// deletedAt is since when it has declared that the cluster is to be deleted.
+	// deletedAt is when its lifecycle last changed, read as when it became Deleted.
 	deletedAt time.Time
 }
 
@@ -29,16 +29,16 @@ type backupJob struct {
 	wait  int // ticks
 }
 
-// attemptsOfJob is for how many ticks Kubernetes tries before it gives a Job up.
+// attemptsOfJob is the number of ticks after which Kubernetes fails a Job.
 const attemptsOfJob = 6
 
-// RefuseBackups has the store take nothing, or take everything again.
+// RefuseBackups makes the store reject all backups, or accept them again.
 func (w *World) RefuseBackups(refused bool) { w.backups.refused = refused }
 
-// ForgetBackups takes away all Jobs, as Kubernetes does with those that have ended long ago.
+// ForgetBackups deletes all Jobs, as Kubernetes deletes Jobs that ended long ago.
 func (w *World) ForgetBackups() { w.backups.jobs = nil }
 
-// ScheduleBackup has Kubernetes start a Job by the schedule, as it does without any pass.
+// ScheduleBackup starts a scheduled Job, as Kubernetes does without a pass.
 func (w *World) ScheduleBackup() {
 	if w.Declared.BacksUp && w.exists(w.customResource()) {
 		w.startJob(decide.BackupJob{Name: w.name + "-backup-" + w.next("j")})
@@ -70,7 +70,7 @@ func (w *World) discardBackup(a decide.DiscardBackup) []write {
 	}}}
 }
 
-// fromBackups takes the Jobs to go on that a state shows, and the newest backup to be on record.
+// fromBackups takes over the Jobs and the newest recorded backup from a state.
 func (w *World) fromBackups(s decide.State) {
 	w.backups.generation, w.status.backup, w.status.lastBackup = s.Generation, s.Backups.Last, s.Backups.BeforeDeletion
 	w.backups.newest = decide.NewerBackup(s.Backups.BeforeDeletion, s.Backups.Last)
@@ -81,8 +81,8 @@ func (w *World) fromBackups(s decide.State) {
 	}
 }
 
-// declare notes that the custom resource is written, which somebody else may have changed: Kubernetes counts
-// what it has declared.
+// declare updates the generation as Kubernetes does when the custom resource is written. changed: it had been changed
+// manually.
 func (w *World) declare(isNew, changed bool) {
 	if isNew {
 		w.backups.generation = 0
@@ -99,7 +99,7 @@ func (w *World) declare(isNew, changed bool) {
 	w.applied = w.Declared
 }
 
-// runBackups lets Jobs go on: one ends well once a quorum answers and the store takes it.
+// runBackups advances Jobs. A Job succeeds once a quorum responds and the store accepts the backup.
 func (w *World) runBackups() {
 	r, id := w.reachable()
 	for i := range w.backups.jobs {
@@ -122,7 +122,7 @@ func (w *World) runBackups() {
 	}
 }
 
-// seenBackups is what a pass sees of them.
+// seenBackups returns the backups as a pass sees them.
 func (w *World) seenBackups() decide.Backups {
 	var seen decide.Backups
 	if w.exists(w.customResource()) {
@@ -135,13 +135,13 @@ func (w *World) seenBackups() decide.Backups {
 	return seen
 }
 
-// collectJobs deletes those whose owner is gone.
+// collectJobs deletes Jobs whose owner is gone.
 func (w *World) collectJobs(owner string) {
 	w.backups.jobs = slices.DeleteFunc(slices.Clone(w.backups.jobs), func(j backupJob) bool { return j.owner != owner })
 }
 
-// judgeUpgrade: no upgrade begins without a backup that was begun since it was declared, where git
-// wants one and it could be taken.
+// judgeUpgrade checks that an upgrade begins only after a backup started since the upgrade was declared, if the spec
+// requires one and it could be taken.
 func (w *World) judgeUpgrade(version string) {
 	r, _ := w.reachable()
 	if !w.Declared.BacksUpBeforeUpgrade || version == w.set.version || r == nil {
@@ -149,7 +149,7 @@ func (w *World) judgeUpgrade(version string) {
 	}
 	for _, p := range w.pods {
 		if p.version == version {
-			return // it is taken back
+			return // the upgrade is being reverted
 		}
 	}
 	if !w.backedUpSince(w.backups.declaredAt) {
@@ -157,8 +157,8 @@ func (w *World) judgeUpgrade(version string) {
 	}
 }
 
-// judgeLastBackup: nothing of a cluster that has formed is stopped or deleted for good without a backup that
-// was begun since that was declared, where git wants one; and stopped not long after it.
+// judgeLastBackup checks that a formed cluster is stopped for deletion or deleted only after a backup started since the
+// deletion was declared, if the spec requires one, and that it is stopped soon after it.
 func (w *World) judgeLastBackup(formed, stops bool) {
 	if w.Declared.Lifecycle != decide.Deleted || !w.Declared.BacksUpBeforeDeletion || !formed {
 		return
@@ -175,7 +175,7 @@ func (w *World) judgeLastBackup(formed, stops bool) {
 	}
 }
 
-// backedUpSince reports whether a backup was begun since then, and stored.
+// backedUpSince reports whether a backup started since then has been stored.
 func (w *World) backedUpSince(then time.Time) bool {
 	for _, j := range w.backups.jobs {
 		if j.Phase == decide.JobSucceeded && !j.CreatedAt.Before(then) {

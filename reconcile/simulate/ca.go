@@ -10,27 +10,27 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// cas are the CA in its Secret and what has been issued; zero for a cluster without TLS.
+// cas holds the CA in its Secret and the issued certificates. It is zero for a cluster without TLS.
 type cas struct {
 	tls bool
-	// made is how many CAs there have been.
+	// made is the number of CAs created so far.
 	made int
-	// secret is the one in the Secret, if that is there.
+	// secret is the CA in the Secret, if the Secret exists.
 	secret string
-	// issuers of what is in the other Secrets, by their names.
+	// issuers maps the other Secrets to the CA that issued their certificates.
 	issuers map[string]string
-	// worn are the Secrets whose certificates are about to expire.
+	// worn contains the Secrets whose certificates are about to expire.
 	worn map[string]bool
 }
 
-// fresh is the CA that is made next.
+// fresh returns the next CA to create.
 func (a cas) fresh() string { return fmt.Sprintf("CA%d", a.made+1) }
 
 func (w *World) isLeaf(name string) bool {
 	return strings.HasPrefix(name, "Secret ") && name != w.ca()
 }
 
-// PutCA puts another CA into the Secret, as somebody does who restores the wrong backup.
+// PutCA puts a different CA into the Secret, as restoring the wrong backup does.
 func (w *World) PutCA() {
 	if w.exists(w.ca()) && w.certificates.tls {
 		w.certificates.secret = w.certificates.fresh()
@@ -38,8 +38,7 @@ func (w *World) PutCA() {
 	}
 }
 
-// WearCertificates lets time pass for all certificates but that of the CA, until they are about to
-// expire.
+// WearCertificates brings all certificates except the CA's close to their expiry.
 func (w *World) WearCertificates() {
 	for _, name := range w.Objects() {
 		if w.certificates.tls && w.isLeaf(name) && w.exists(name) {
@@ -48,7 +47,7 @@ func (w *World) WearCertificates() {
 	}
 }
 
-// wornSecrets are those that exist with certificates that are about to expire.
+// wornSecrets returns the existing Secrets with certificates that are about to expire.
 func (w *World) wornSecrets() []string {
 	return slices.DeleteFunc(w.Objects(), func(name string) bool {
 		return !w.exists(name) ||
@@ -56,7 +55,7 @@ func (w *World) wornSecrets() []string {
 	})
 }
 
-// seenCertificates are those that are about to expire: the others need no seeing.
+// seenCertificates returns only the certificates that are about to expire, because passes do not need the others.
 func (w *World) seenCertificates() []decide.Certificate {
 	var list []decide.Certificate
 	for _, name := range w.wornSecrets() {
@@ -67,8 +66,8 @@ func (w *World) seenCertificates() []decide.Certificate {
 	return list
 }
 
-// PutBackCA puts the CA that pods trust into the Secret again or, if none runs, the one that
-// certificates were issued from.
+// PutBackCA puts the CA that pods trust back into the Secret or, if no pod trusts a CA, the CA that issued the
+// certificates.
 func (w *World) PutBackCA() {
 	if issuer := w.trust(); issuer != "" && w.exists(w.ca()) {
 		w.certificates.secret = issuer
@@ -81,7 +80,7 @@ func (w *World) PutBackCA() {
 	}
 }
 
-// seenCA is what a pass sees of the CAs, given the rest that it sees.
+// seenCA returns the CAs as a pass sees them, given the rest of the state.
 func (w *World) seenCA(s decide.State) decide.CA {
 	c := w.certificates
 	if !c.tls {
@@ -107,8 +106,8 @@ func (w *World) seenCA(s decide.State) decide.CA {
 	return seen
 }
 
-// shown is the Secret with the certificate that passes show to members: that of applications while
-// there is none of their own.
+// shown returns the Secret with the certificate that passes present to members: Quorate's own or, if it does not exist,
+// the applications' certificate.
 func (w *World) shown() string {
 	if own := "Secret " + w.name + "-quorate-tls"; w.exists(own) {
 		return own
@@ -116,7 +115,7 @@ func (w *World) shown() string {
 	return "Secret " + w.name + "-client-tls"
 }
 
-// issued says whether what a Secret holds is of another CA than the one at hand.
+// issued returns a message if a Secret's certificate was not issued by the current CA.
 func (w *World) issued(name string) string {
 	if c := w.certificates; c.tls && w.isLeaf(name) && w.exists(w.ca()) && c.issuers[name] != c.secret {
 		return "issued by another CA"
@@ -124,8 +123,7 @@ func (w *World) issued(name string) string {
 	return ""
 }
 
-// issue writes a Secret. Pods trust the CA that they started with: what is issued from another one
-// cuts them off.
+// issue writes a Secret. Pods trust the CA that they started with, so a certificate from a different CA cuts them off.
 func (w *World) issue(name string, there bool) {
 	c := &w.certificates
 	switch {
@@ -144,11 +142,10 @@ func (w *World) issue(name string, there bool) {
 	}
 }
 
-// trust is what a pod that starts trusts to its end.
+// trust returns the CA that a pod started now trusts until it ends.
 func (w *World) trust() string { return w.certificates.issuers["Secret "+w.name+"-peer-tls"] }
 
-// fromCA takes all Secrets to be issued from what pods are given, and pods to trust what members
-// answer by.
+// fromCA assumes that all Secrets were issued by the CA that pods mount, and that pods trust the CA that members prove.
 func (w *World) fromCA(s decide.State) {
 	seen := s.CA
 	w.certificates = cas{tls: seen.Secret != "" || s.Record.CA != "", issuers: map[string]string{},

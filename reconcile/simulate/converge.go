@@ -5,21 +5,19 @@ import "quorate.dev/quorate/reconcile/decide"
 // Step is one pass of a path.
 type Step struct {
 	Decision decide.Decision
-	// Writes by their names; those of the action first, then the status.
+	// Writes contains the names of the writes: the action's first, then the status.
 	Writes []string
-	// Died: the pass did not get to its end.
+	// Died: the pass was interrupted.
 	Died bool
 }
 
-// Converge repeats passes, a tick after each, until one says Done or Block, at most that many.
+// Converge repeats passes, with a tick after each, until one returns Done or Block, for at most most passes.
 func (w *World) Converge(most int) []Step { return w.converge(most, NoCrash, w.Pass) }
 
-// ConvergeDying is Converge in which the pass that does the n-th write dies right after it. The
-// next one goes on.
+// ConvergeDying is like Converge, but the pass that does the n-th write dies right after it. The next pass continues.
 func (w *World) ConvergeDying(most, n int) []Step { return w.converge(most, n, w.Pass) }
 
-// ConvergeFailing is Converge in which the write after the n-th fails without having changed
-// anything, and its pass ends.
+// ConvergeFailing is like Converge, but the write after the n-th fails without changing anything, which ends its pass.
 func (w *World) ConvergeFailing(most, n int) []Step { return w.converge(most, n, w.PassFailing) }
 
 func (w *World) converge(most, n int, pass func(int) (decide.Decision, []string)) []Step {

@@ -7,11 +7,11 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// differing is what etcd ends with when it finds, before it serves anybody, that a peer's data
-// differ from its own.
+// differing is the error with which etcd exits if it finds, before it serves clients, that a peer's data differs from
+// its own.
 const differing = "found data inconsistency with peers"
 
-// Differ changes the data of an ordinal so that etcd serves on, with other data than the others.
+// Differ changes the data of an ordinal so that it differs from the other members' data while etcd continues to serve.
 func (w *World) Differ(n int) {
 	if v := w.volumes[n]; v.data.member != 0 {
 		v.data.variant = n + 1
@@ -19,7 +19,7 @@ func (w *World) Differ(n int) {
 	}
 }
 
-// RaiseNameless lets etcd raise CORRUPT without naming anybody.
+// RaiseNameless makes etcd raise CORRUPT without naming a member.
 func (w *World) RaiseNameless() {
 	for _, r := range w.rafts {
 		if r.serves() {
@@ -34,8 +34,8 @@ func (r *raft) raise(id decide.ID) {
 	r.alarms = append(r.alarms, alarm)
 }
 
-// checkData is the leader's check: it takes itself for right, and blames the first member that
-// differs. Before 3.6 it names nobody.
+// checkData is the leader's check. The leader assumes that its own data is right and blames the first member that
+// differs. Before 3.6 the alarm does not name a member.
 func (w *World) checkData(r *raft) {
 	if !w.ChecksData || !r.serves() {
 		return
@@ -54,10 +54,10 @@ func (w *World) checkData(r *raft) {
 	}
 }
 
-// variantOf tells apart the data of members: those with the same hold the same.
+// variantOf identifies the data of a member: members with the same variant hold the same data.
 func (w *World) variantOf(m member) int { return w.volumes[m.ordinal].data.variant }
 
-// findsOthers reports whether a member that starts on its data finds a peer that serves others.
+// findsOthers reports whether a member that starts on its data finds a peer that serves different data.
 func (w *World) findsOthers(d data) bool {
 	r := w.rafts[d.cluster]
 	for _, m := range r.members {
@@ -70,7 +70,7 @@ func (w *World) findsOthers(d data) bool {
 
 func (p pod) stoppedByCheck() bool { return !p.ready && strings.HasSuffix(p.message, differing) }
 
-// doubted reports whether anybody can know that members may hold different data.
+// doubted reports whether it is observable that members may hold different data.
 func (w *World) doubted(r *raft) bool {
 	for _, alarm := range r.alarms {
 		if alarm.Kind == decide.AlarmCorrupt {
@@ -85,13 +85,13 @@ func (w *World) doubted(r *raft) bool {
 	return false
 }
 
-// compares reports whether a pass has the members compared that were made from one backup.
+// compares reports whether a pass compares the members created from one backup.
 func (w *World) compares(r *raft) bool {
 	voters := len(r.voters())
 	return w.exists(w.configMap()) && w.record.Uncompared && voters >= w.Declared.Replicas && voters == len(r.members)
 }
 
-// hashOf is the hash that a member gives, at the revision that all of them have.
+// hashOf returns the hash that a member reports at the revision that all members have.
 func (w *World) hashOf(r *raft, m member) decide.Hash {
 	oldest := uint64(0)
 	for _, other := range r.voters() {
@@ -102,13 +102,13 @@ func (w *World) hashOf(r *raft, m member) decide.Hash {
 	return decide.Hash{Revision: int64(cmp.Or(oldest, 1)), Sum: uint32(w.variantOf(m))}
 }
 
-// usable reports whether the data of a member are there, and etcd could start on them.
+// usable reports whether the data of a member exists and etcd could start on it.
 func (w *World) usable(m member) bool {
 	v := w.volumes[m.ordinal]
 	return v.data.member == m.id && !v.data.corrupt && v.stranded == "" && !v.hung && !v.terminating
 }
 
-// outvoted reports whether most voters hold other data than that one.
+// outvoted reports whether most voters hold data that differs from this member's.
 func (w *World) outvoted(r *raft, m member) bool {
 	votes := map[int]int{}
 	for _, voter := range r.voters() {
@@ -124,9 +124,9 @@ func (w *World) outvoted(r *raft, m member) bool {
 	return false
 }
 
-// watchCopies notes when a copy is given up that could be good, while it is known that members may
-// hold different data and one that does stays. Nothing hangs on one that is down, for a reason of
-// its own, while a majority is up and holds the same.
+// watchCopies records a violation if a copy that may be good is discarded while it is known that members may hold
+// different data, and a copy that differs is kept. A copy whose member is down for an unrelated reason does not matter
+// while a majority is up and holds the same data.
 func (w *World) watchCopies(r *raft, m member) {
 	needless := !r.isUp(m.id) && !w.pods[m.ordinal].stoppedByCheck() && w.judged(r)
 	if m.learner || !w.doubted(r) || !w.usable(m) || w.outvoted(r, m) || needless {
@@ -141,8 +141,8 @@ func (w *World) watchCopies(r *raft, m member) {
 	}
 }
 
-// judged reports whether it can be known without a person whose data are right: all hold the same,
-// or a majority that is up does.
+// judged reports whether it can be known without manual action which data is right: all hold the same, or a majority
+// that is up does.
 func (w *World) judged(r *raft) bool {
 	variants, up := map[int]bool{}, map[int]int{}
 	voters := r.voters()

@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// NoCrash lets an action be carried out to its end.
+// NoCrash lets an action complete.
 const NoCrash = -1
 
 // write is one request that changes something.
@@ -15,10 +15,9 @@ type write struct {
 	do   func()
 }
 
-// Do carries out an action, write by write, and returns the names of the writes. It dies after that
-// many writes; NoCrash: it does not. Like whoever carries out actions, it reads again what it
-// relies on, takes "already so" for success, and leaves alone what is no longer as it was. A write
-// whose answer is lost is the same as death after it.
+// Do carries out an action, write by write, and returns the names of the writes. It dies after crashAfter writes,
+// unless that is NoCrash. Like the real executor, it rereads what it relies on, treats "already so" as success, and
+// does not touch what has changed. A write whose response is lost is the same as a crash after it.
 func (w *World) Do(a decide.Action, crashAfter int) []string {
 	var done []string
 	for _, write := range w.writes(w.Observe(), a) {
@@ -81,8 +80,7 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 	return w.changeEtcd(s, action)
 }
 
-// seal writes the record, and then leads clients to the members if none of them may found the
-// cluster any more.
+// seal writes the record, and then opens the client Service if no member may still bootstrap the cluster.
 func (w *World) seal(record decide.Record) []write {
 	if r := w.rafts[record.ClusterID]; r != nil && r.old {
 		w.violate("cluster %s is sealed, whose data was on the volumes before", record.ClusterID)
@@ -94,8 +92,8 @@ func (w *World) seal(record decide.Record) []write {
 	return writes
 }
 
-// applyAll writes every object that is not as it should be. Once the custom resource has been
-// recreated, all that it owns has to be its own.
+// applyAll writes every object that is not up to date. If the custom resource is missing, all objects are written,
+// because the new one must own them.
 func (w *World) applyAll(s decide.State, freshToken string) []write {
 	var writes []write
 	standing := decide.StandingRecord(s, freshToken)
@@ -108,7 +106,7 @@ func (w *World) applyAll(s decide.State, freshToken string) []write {
 	return writes
 }
 
-// renewCertificates writes the Secrets whose certificates are about to expire, and no others.
+// renewCertificates writes only the Secrets whose certificates are about to expire.
 func (w *World) renewCertificates() []write {
 	var writes []write
 	for _, name := range w.wornSecrets() {
@@ -121,7 +119,7 @@ func (w *World) apply(name string, standing decide.Record) write {
 	return write{name, func() { w.write(name, standing) }}
 }
 
-// goesWithData reports whether git asks for the cluster to be deleted with its volumes.
+// goesWithData reports whether the spec requests deletion of the cluster with its volumes.
 func (w *World) goesWithData() bool {
 	return w.Declared.Lifecycle == decide.Deleted && w.Declared.Retention == decide.Delete
 }
@@ -140,7 +138,7 @@ func (w *World) stopPods() []write {
 	return []write{{w.statefulSet(), func() { w.setStatefulSet(next) }}}
 }
 
-// stopReplicas writes the record, and deletes the pods that were seen.
+// stopReplicas writes the record, and deletes the observed pods.
 func (w *World) stopReplicas(s decide.State, a decide.StopReplicas) []write {
 	for _, n := range a.Ordinals.List() {
 		if r := s.Replica(n); w.volumes[n].uid != r.VolumeUID || w.volumes[n].lostCluster != a.LostCluster {
@@ -164,7 +162,7 @@ func (w *World) stopReplicas(s decide.State, a decide.StopReplicas) []write {
 	return writes
 }
 
-// startRollout changes what new pods are made from, and nothing else.
+// startRollout changes only the template for new pods.
 func (w *World) startRollout(a decide.StartRollout) []write {
 	next := w.set
 	next.version, next.hash, next.quota = a.Version, a.SpecHash, w.Declared.Quota
@@ -177,7 +175,7 @@ func (w *World) startRollout(a decide.StartRollout) []write {
 	}}}
 }
 
-// deleteObjects deletes what is left of a cluster, its Jobs first and the record last, and keeps the custom resource.
+// deleteObjects deletes the rest of a cluster, its Jobs first and the record last, and keeps the custom resource.
 func (w *World) deleteObjects() []write {
 	if w.Declared.Lifecycle != decide.Deleted || len(w.pods) > 0 {
 		w.violate("the objects of a cluster are deleted that runs, or shall run")
@@ -196,8 +194,8 @@ func (w *World) deleteObjects() []write {
 	return writes
 }
 
-// restart deletes a pod. The others must hold quorum meanwhile; of fewer than three voters none can
-// be restarted otherwise, so there all must be well, and there must be a reason.
+// restart deletes a pod. The others must hold quorum. With fewer than three voters that is impossible, so all members
+// must be up and the pod must be outdated.
 func (w *World) restart(a decide.RestartReplica) []write {
 	p, there := w.pods[a.Ordinal]
 	if !there || p.uid != a.PodUID || p.terminating {

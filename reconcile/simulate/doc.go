@@ -1,12 +1,11 @@
-// Package simulate is a world in which one cluster lives: the objects in Kubernetes, pods and
-// volumes, etcd's membership, and what can happen to them. It is pure and deterministic: it does no
-// I/O and reads no clock, and the same seed and the same calls give the same world.
+// Package simulate simulates a world with one cluster: the Kubernetes objects, pods and volumes, etcd's membership, and
+// the faults that can occur. It is pure and deterministic: it does no I/O and reads no clock, and the same seed and the
+// same calls give the same world.
 //
-// A [World] is observed as a [decide.State], acted on by a [decide.Action], and moves on by itself
-// with every Tick: Kubernetes makes pods and volumes and collects garbage, etcd starts, forms
-// quorum, elects and settles its version, clients write. Faults are methods too, and so is what
-// people do behind our back. An action is a sequence of named writes, and a pass can die after any
-// of them.
+// A [World] is observed as a [decide.State] and acted on by a [decide.Action], and advances by itself with every Tick:
+// Kubernetes creates pods and volumes and collects garbage, etcd starts, forms quorum, elects and settles its version,
+// clients write. Faults and manual actions are methods too. An action is a sequence of named writes, and a pass can die
+// after any of them.
 //
-// The world watches for what must never happen, whoever decides: see [World.Violations].
+// The world records what must never happen, regardless of who decides: see [World.Violations].
 package simulate

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// momentsOfDowngrade are the worlds before each pass of a downgrade from 3.6 to 3.5.
+// momentsOfDowngrade returns the worlds before each pass of a downgrade from 3.6 to 3.5.
 func momentsOfDowngrade(t *testing.T) []*simulate.World {
 	w := formed(t, 3)
 	w.Declared.Version = "3.5.35"
@@ -22,8 +22,8 @@ func momentsOfDowngrade(t *testing.T) []*simulate.World {
 	return worlds
 }
 
-// TestMemberLostDuringDowngrade: whichever member is lost, and at whatever moment of a downgrade, the member is replaced,
-// and the downgrade ends as declared. If it was the only one of the older version, a Block says what to declare first.
+// TestMemberLostDuringDowngrade: a member lost at any moment of a downgrade is replaced, and the downgrade completes.
+// If it was the only member of the older version, a Block names the version to declare first.
 func TestMemberLostDuringDowngrade(t *testing.T) {
 	for n, start := range momentsOfDowngrade(t) {
 		for member := range 3 {
@@ -47,8 +47,8 @@ func TestMemberLostDuringDowngrade(t *testing.T) {
 	}
 }
 
-// TestRevertAlwaysCancelsDowngrade: git turns back after a member was lost, at whatever moment of a downgrade. The
-// downgrade is canceled, and the cluster ends as declared.
+// TestRevertAlwaysCancelsDowngrade: git reverts the version after a member was lost, at any moment of a downgrade. The
+// downgrade is canceled, and the cluster ends up matching the spec.
 func TestRevertAlwaysCancelsDowngrade(t *testing.T) {
 	for n, start := range momentsOfDowngrade(t) {
 		for member := range 3 {

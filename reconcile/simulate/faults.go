@@ -14,8 +14,8 @@ func (w *World) KillPod(n int) {
 	}
 }
 
-// ForceDelete takes a pod away whose node does not say that it has ended, as somebody does who knows that
-// the machine is off.
+// ForceDelete deletes a pod whose node does not confirm that it has ended, as you do if you know that the machine is
+// off.
 func (w *World) ForceDelete(n int) {
 	if w.down[n] {
 		delete(w.pods, n)
@@ -23,7 +23,7 @@ func (w *World) ForceDelete(n int) {
 	}
 }
 
-// Crash ends etcd in the pod of an ordinal once; it is started again with the next tick.
+// Crash makes etcd in the pod of an ordinal exit once; it restarts with the next tick.
 func (w *World) Crash(n int) {
 	if p, there := w.pods[n]; there && p.up {
 		w.pods[n] = p.crashed("panic: assertion failed")
@@ -32,7 +32,7 @@ func (w *World) Crash(n int) {
 	}
 }
 
-// LoseVolume takes away the volume of an ordinal, with the data on it, and its pod.
+// LoseVolume deletes the volume of an ordinal, with its data, and its pod.
 func (w *World) LoseVolume(n int) {
 	w.forgive(n)
 	delete(w.volumes, n)
@@ -40,9 +40,9 @@ func (w *World) LoseVolume(n int) {
 	w.runEtcd()
 }
 
-// ReplaceClaim takes away the claim of an ordinal, with its volume, just when a new pod has been
-// given its node: the claim is recreated, and pod and claim wait for each other forever. Without
-// its StatefulSet nobody recreates it.
+// ReplaceClaim deletes the claim of an ordinal, with its volume, just when a new pod has been assigned to its node: the
+// claim is recreated, and pod and claim wait for each other forever. Without the StatefulSet the claim is not
+// recreated.
 func (w *World) ReplaceClaim(n int) {
 	if _, there := w.pods[n]; !there {
 		return
@@ -58,8 +58,8 @@ func (w *World) ReplaceClaim(n int) {
 	}
 }
 
-// RecreateClaim takes away the claim of an ordinal, and another one is created under its name, while etcd runs on the
-// volume of the first one. That volume goes with the pod.
+// RecreateClaim deletes the claim of an ordinal and creates another under its name, while etcd runs on the first
+// claim's volume. That volume is deleted with the pod.
 func (w *World) RecreateClaim(n int) {
 	if p, v := w.pods[n], w.volumes[n]; p.up && v.uid != "" {
 		v.detached, v.terminating = true, true
@@ -67,7 +67,7 @@ func (w *World) RecreateClaim(n int) {
 	}
 }
 
-// DeleteVolume deletes the claim of an ordinal. It stays until no pod uses it.
+// DeleteVolume deletes the claim of an ordinal. It is kept until no pod uses it.
 func (w *World) DeleteVolume(n int) {
 	if v, there := w.volumes[n]; there {
 		v.terminating = true
@@ -76,7 +76,7 @@ func (w *World) DeleteVolume(n int) {
 	}
 }
 
-// Strand takes away the node of an ordinal for good. No other node can use its volume.
+// Strand removes the node of an ordinal permanently. No other node can use its volume.
 func (w *World) Strand(n int) {
 	if v, there := w.volumes[n]; there && v.stranded == "" {
 		v.stranded, v.strandedAt = "its node is gone", w.now
@@ -87,7 +87,7 @@ func (w *World) Strand(n int) {
 	}
 }
 
-// Corrupt spoils the data of an ordinal: etcd ends, and does not start on it again.
+// Corrupt damages the data of an ordinal: etcd exits, and does not start on it again.
 func (w *World) Corrupt(n int) {
 	v := w.volumes[n]
 	if v.data.member == 0 {
@@ -102,8 +102,7 @@ func (w *World) Corrupt(n int) {
 	w.judgePods()
 }
 
-// Hang makes whoever uses the volume of an ordinal hang: its pod runs and nothing answers. Or it
-// mends that.
+// Hang makes I/O on the volume of an ordinal hang, so that its pod runs but does not respond, or ends that.
 func (w *World) Hang(n int, hung bool) {
 	if v, there := w.volumes[n]; there {
 		v.hung = hung
@@ -113,8 +112,8 @@ func (w *World) Hang(n int, hung bool) {
 	}
 }
 
-// forgive notes that a volume was lost before anybody could seal its member: what follows is
-// nobody's decision.
+// forgive notes that a volume was lost before its member could be sealed, so that the consequences do not count as a
+// violation.
 func (w *World) forgive(n int) {
 	file, _ := w.record.Member(n)
 	r := w.rafts[w.volumes[n].data.cluster]
@@ -126,8 +125,8 @@ func (w *World) forgive(n int) {
 	}
 }
 
-// LeaveOldData has the next volume of an ordinal hold data of another cluster of that name, as a volume of NFS or of
-// local-path does that is handed out again.
+// LeaveOldData makes the next volume of an ordinal hold data of another cluster with the same name, as a reused NFS or
+// local-path volume does.
 func (w *World) LeaveOldData(n int) {
 	id := hash("old", 0)
 	if w.rafts[id] == nil {
@@ -139,7 +138,7 @@ func (w *World) LeaveOldData(n int) {
 	}
 }
 
-// dataBefore is what a new volume of an ordinal holds.
+// dataBefore returns what a new volume of an ordinal holds.
 func (w *World) dataBefore(n int) data {
 	if !w.oldData[n] {
 		return data{}
@@ -150,7 +149,7 @@ func (w *World) dataBefore(n int) data {
 		wrote: minor}
 }
 
-// Delete deletes an object. What the custom resource owns goes with the next tick.
+// Delete deletes an object. Objects owned by the custom resource are deleted with the next tick.
 func (w *World) Delete(name string) {
 	delete(w.objects, name)
 	switch name {
@@ -163,7 +162,7 @@ func (w *World) Delete(name string) {
 	}
 }
 
-// Change changes an object by hand.
+// Change changes an object manually.
 func (w *World) Change(name string) {
 	if o, there := w.objects[name]; there {
 		o.changed = true
@@ -171,31 +170,30 @@ func (w *World) Change(name string) {
 	}
 }
 
-// Occupy puts an object of somebody else in the place of one of ours.
+// Occupy replaces an object with an unmanaged object of the same name.
 func (w *World) Occupy(name string) { w.objects[name] = object{uid: w.next("u"), foreign: true} }
 
 // DeleteStatus empties the status of the custom resource.
 func (w *World) DeleteStatus() { w.status = status{silent: map[decide.ID]time.Time{}} }
 
-// PutBackRecord makes the record what it was before the cluster formed, as a backup of the
-// ConfigMap would.
+// PutBackRecord reverts the record to its state before the cluster formed, as restoring a backup of the ConfigMap does.
 func (w *World) PutBackRecord() {
 	if w.exists(w.configMap()) {
 		w.record = decide.FoundingRecord(w.record.Token, w.foundedWith)
-		if w.foundedWith == 0 { // it was made from a backup
+		if w.foundedWith == 0 { // it was created from a backup
 			w.record = decide.RestoringRecord(w.record.Token)
 		}
 		w.putBack = true
 	}
 }
 
-// CutNetwork cuts etcd off from whoever observes it, or mends that.
+// CutNetwork cuts etcd off from Quorate, or ends that.
 func (w *World) CutNetwork(cut bool) { w.cut = cut }
 
-// Mute cuts one member off from whoever observes it, and from nobody else, or mends that.
+// Mute cuts one member off from Quorate only, or ends that.
 func (w *World) Mute(n int, mute bool) { w.mute[n] = mute }
 
-// Slow lets a member fall behind, or catch up again.
+// Slow makes a member fall behind, or lets it catch up again.
 func (w *World) Slow(n int, slow bool) { w.slow[n] = slow }
 
 // NodeDown takes down the node that runs the pod of an ordinal, or brings it back.
@@ -206,14 +204,14 @@ func (w *World) NodeDown(n int, down bool) {
 	w.judgePods()
 }
 
-// Apart cuts one member off from all others and from nobody else, or mends that.
+// Apart cuts one member off from the other members only, or ends that.
 func (w *World) Apart(n int, apart bool) {
 	w.apart[n] = apart
 	w.runEtcd()
 	w.judgePods()
 }
 
-// Unready has a node find a pod unwell whose etcd serves, or mends that.
+// Unready makes a pod not ready although its etcd serves, or ends that.
 func (w *World) Unready(n int, unready bool) {
 	w.unready[n] = unready
 	w.judgePods()

@@ -7,13 +7,13 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// From returns the world that a state shows, to see where passes lead from there. What a state does
-// not show is taken to be well: pods that fail may start, nodes are up. Etcd that is silent behind
-// ready pods is taken to be out of reach.
+// From returns the world that a state shows, to see where passes lead from there. What a state does not show is assumed
+// to be healthy: failing pods may start, nodes are up. If pods are ready but etcd does not respond, it is assumed to be
+// unreachable.
 func From(s decide.State, seed uint64) *World {
 	w := New(s.Name, s.Declared, seed)
 	w.now = s.Now
-	w.serial = 1 << 20 // nothing that is yet to come has the UID of something that was seen
+	w.serial = 1 << 20 // new UIDs differ from observed UIDs
 	w.LockHolder = s.LockHolder
 	w.status.clusterID, w.status.version, w.status.waited = s.ReportedClusterID, s.ReportedVersion, s.Waited
 	w.status.repeated, w.status.void = s.Repeated, s.ReportedVoidRecovery
@@ -43,8 +43,8 @@ func From(s decide.State, seed uint64) *World {
 	return w
 }
 
-// fromServing takes what depends on members to suit them, unless it is said to differ: whether clients are led to
-// them, and how many pods may be evicted.
+// fromServing makes the objects that depend on members match them, unless they are reported to differ: whether the
+// client Service is open, and how many pods may be evicted.
 func (w *World) fromServing(s decide.State) {
 	service, budget := w.objects[w.clientService()], w.objects[w.budget()]
 	service.leads = !s.Record.Closed() && !w.objects[w.clientService()].changed
@@ -65,7 +65,7 @@ func anyReady(s decide.State) bool {
 	return false
 }
 
-// fromObjects takes every object to be there but those that are said to be missing.
+// fromObjects assumes that every object exists unless it is reported missing.
 func (w *World) fromObjects(o decide.Objects) {
 	for _, name := range w.Objects() {
 		w.objects[name] = object{uid: w.next("u")}
@@ -88,8 +88,8 @@ func (w *World) fromObjects(o decide.Objects) {
 	}
 }
 
-// fromMembership takes etcd to be what its list says; where there is none, what the record says of
-// members; and where there is no record either, a member with data for each volume.
+// fromMembership builds etcd's members from its list. Without a list it uses the record; without a record as well, it
+// assumes a member with data for each volume.
 func (w *World) fromMembership(s decide.State) {
 	r := &raft{downgrade: minorOf(s.Membership.Downgrade), alarms: s.Membership.StaleAlarms}
 	for _, m := range s.Membership.Members {
@@ -140,7 +140,7 @@ func (w *World) fromMember(s decide.State, r *raft, m decide.Member) {
 	}
 }
 
-// idOf is the ID of the cluster, made up where it is not known.
+// idOf returns the cluster ID, made up if it is not known.
 func idOf(s decide.State) decide.ID {
 	return cmp.Or(s.Membership.ClusterID, s.Record.ClusterID, s.ReportedClusterID, hash(s.Name, 0))
 }
@@ -177,8 +177,8 @@ func claimGone(s decide.State, r decide.Replica) bool {
 	return r.VolumeUID == "" && (r.Pod == decide.PodFailing || sealed && runs)
 }
 
-// fromData is what the volume of a replica seems to hold: the data of the member in its slot, or of
-// one that is gone.
+// fromData returns what the volume of a replica seems to hold: the data of the member in its slot, or of a removed
+// member.
 func (w *World) fromData(s decide.State, r decide.Replica) data {
 	id := cmp.Or(r.ClusterID, idOf(s))
 	cluster := w.rafts[id]
@@ -202,10 +202,10 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 	d := data{cluster: id, member: m.id, index: nothingKnown, version: minorOf(s.ReportedVersion),
 		wrote: minorOf(s.Record.LogVersion)}
 	if s.Record.Token == "" {
-		d.wrote = d.version // nobody knows, so it is well
+		d.wrote = d.version // unknown, so assumed to be fine
 	}
 	if cluster.downgrade != 0 {
-		d.version = min(d.version, cluster.downgrade) // or it would not start, and nobody could tell
+		d.version = min(d.version, cluster.downgrade) // otherwise it would not start, for no observable reason
 	}
 	for _, seen := range s.Membership.Members {
 		if seen.ID == m.id && seen.Answers {
@@ -220,10 +220,10 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 	return d
 }
 
-// nothingKnown is the length of a log that is not known.
+// nothingKnown is the assumed length of an unknown log.
 const nothingKnown = 1
 
-// quotaOf is the quota of pods made from that version and SpecHash; zero if it is not known.
+// quotaOf returns the quota of pods with that version and SpecHash, or zero if it is not known.
 func quotaOf(s decide.State, version, specHash string) int64 {
 	if version == s.Declared.Version && specHash == s.Declared.SpecHash {
 		return s.Declared.Quota

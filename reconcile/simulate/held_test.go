@@ -11,10 +11,10 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// anHour is how many passes there are in an hour of a simulated world.
+// anHour is the number of passes in an hour of a simulated world.
 const anHour = int(time.Hour / simulate.TickLength)
 
-// heldFaults are faults that no pass can end, and that nothing ends here.
+// heldFaults returns faults that passes cannot end and that last for the whole test.
 func heldFaults(replicas int) []incident {
 	list := append(incidents(replicas),
 		incident{name: "no pods", do: func(w *simulate.World) { w.RefusePods(true) }},
@@ -39,10 +39,9 @@ func heldFaults(replicas int) []incident {
 	return list
 }
 
-// TestNothingWaitsForever: from every small world, and with every single fault held the whole time,
-// passes do not wait for an hour, nor try for an hour what changes nothing: they change something,
-// are done, or say what a person has to do. With QUORATE_SOAK_STEPS it begins in all worlds,
-// otherwise in some.
+// TestNothingWaitsForever: from every small world, with every single fault held the whole time, passes do not wait or
+// retry without effect for an hour. They change something, are done, or report the required manual action. With
+// QUORATE_SOAK_STEPS the test starts in all worlds, otherwise in some.
 func TestNothingWaitsForever(t *testing.T) {
 	for _, replicas := range []int{1, 3} {
 		worlds := map[string]*simulate.World{"formed": formed(t, replicas)}
@@ -55,7 +54,7 @@ func TestNothingWaitsForever(t *testing.T) {
 		for name, beginning := range worlds {
 			for _, b := range heldFaults(replicas) {
 				if b.name == "lock" && strings.HasPrefix(name, "found, 0 writes") {
-					continue // without a custom resource there is nothing to keep in mind what is waited for
+					continue // without a custom resource, waits cannot be recorded
 				}
 				w := beginning.Clone()
 				b.do(w)
@@ -67,9 +66,8 @@ func TestNothingWaitsForever(t *testing.T) {
 	}
 }
 
-// longestWait runs passes until they are done or blocked for five of them, at most that many, and
-// returns what was said at the end of the longest time in which nothing was changed, and how many
-// passes that took.
+// longestWait runs up to most passes, until five in a row are done or blocked. It returns the decision at the end of
+// the longest run of passes without a change, and the length of that run.
 func longestWait(w *simulate.World, most int) (decide.Decision, int) {
 	var worst decide.Decision
 	longest, waited, ended := 0, 0, 0

@@ -6,18 +6,17 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// AddMember adds a voter to etcd's list behind everybody's back, as somebody with etcdctl can, if
-// etcd lets them.
+// AddMember adds a voter to etcd's list manually, as with etcdctl, if etcd allows it.
 func (w *World) AddMember(n int) { w.addBehind(n, false) }
 
-// AddLearner is AddMember without a vote.
+// AddLearner is like AddMember, without a vote.
 func (w *World) AddLearner(n int) { w.addBehind(n, true) }
 
-// AddStranger adds a learner that is none of the cluster's replicas and never starts.
+// AddStranger adds a learner that is not one of the cluster's replicas and never starts.
 func (w *World) AddStranger() { w.addBehind(-1, true) }
 
-// addBehind adds a member unless etcd refuses: it wants all voters up, and here also a quorum with
-// the new one.
+// addBehind adds a member unless etcd refuses: etcd requires all members to be running voters, and here also a quorum
+// with the new member.
 func (w *World) addBehind(n int, learner bool) {
 	for _, id := range w.clusters() {
 		r := w.rafts[id]
@@ -31,7 +30,7 @@ func (w *World) addBehind(n int, learner bool) {
 	}
 }
 
-// RemoveMember removes a member from etcd's list behind everybody's back, if etcd lets them.
+// RemoveMember removes a member from etcd's list manually, if etcd allows it.
 func (w *World) RemoveMember(n int) {
 	for _, id := range w.clusters() {
 		r := w.rafts[id]
@@ -40,12 +39,12 @@ func (w *World) RemoveMember(n int) {
 			if w.mayRemove(r, *m) {
 				w.removeMember(r, m.id)
 			}
-			w.violations = w.violations[:before] // it is nobody's decision
+			w.violations = w.violations[:before] // a manual removal is not a violation
 		}
 	}
 }
 
-// RaiseAlarm lets the member of an ordinal raise an alarm.
+// RaiseAlarm makes the member of an ordinal raise an alarm.
 func (w *World) RaiseAlarm(n int, kind decide.AlarmKind) {
 	for _, r := range w.rafts {
 		if m := r.byOrdinal(n); m != nil && r.serves() && r.isUp(m.id) &&
@@ -55,11 +54,11 @@ func (w *World) RaiseAlarm(n int, kind decide.AlarmKind) {
 	}
 }
 
-// FillDatabase lets the database of every member grow to 2Gi. From then on, each voter that runs with that quota, or
+// FillDatabase makes the database of every member grow to 2Gi. From then on, each voter that runs with that quota, or
 // with a smaller or unknown one, raises NOSPACE once clients write.
 func (w *World) FillDatabase() { w.dbSize = fullSize }
 
-// raiseNoSpace lets the voters raise NOSPACE whose database has reached its quota.
+// raiseNoSpace makes voters whose database has reached its quota raise NOSPACE.
 func (w *World) raiseNoSpace(r *raft) {
 	if w.dbSize < fullSize || !r.serves() || !r.open {
 		return
@@ -72,15 +71,15 @@ func (w *World) raiseNoSpace(r *raft) {
 	}
 }
 
-// ClearAlarms takes back every alarm of that kind.
+// ClearAlarms disarms every alarm of a kind.
 func (w *World) ClearAlarms(kind decide.AlarmKind) {
 	for _, r := range w.rafts {
 		r.alarms = slices.DeleteFunc(r.alarms, func(a decide.Alarm) bool { return a.Kind == kind })
 	}
 }
 
-// Heal ends all that can end by itself or by what people do about it: nodes and networks come back,
-// foreign objects and strangers go, room is made. What is lost stays lost.
+// Heal ends everything that can end by itself or by manual action: nodes and networks come back, foreign objects and
+// unknown members are removed, space is freed. Lost data stays lost.
 func (w *World) Heal() {
 	clear(w.mute)
 	clear(w.slow)
@@ -104,9 +103,8 @@ func (w *World) Heal() {
 	w.RemoveMember(-1)
 }
 
-// Whole reports whether most voters of the cluster have their data on a volume that can be used:
-// whether it can come up again without a person. One that has never formed can as long as its
-// volumes can be used.
+// Whole reports whether the cluster can come up again without manual action: most voters have their data on a usable
+// volume. A cluster that has never formed only needs usable volumes.
 func (w *World) Whole() bool {
 	formed, whole := 0, 0
 	for id, r := range w.rafts {
@@ -142,8 +140,7 @@ func (w *World) anyVolume(is func(volume) bool) bool {
 	return false
 }
 
-// CommonVersion is the minor version of the cluster as etcd has settled it, such as 3.6; empty if
-// it has not.
+// CommonVersion returns the minor version that etcd has settled on for the cluster, such as 3.6, or an empty string.
 func (w *World) CommonVersion() string {
 	for id, r := range w.rafts {
 		if r.formed && w.hasData(id) {
