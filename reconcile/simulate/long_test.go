@@ -19,15 +19,13 @@ const (
 	stepsToSettle = 25  // steps between two halts at which all must end well
 	// passesToSettle is the number of passes in which every healed world must come to an end.
 	passesToSettle = 300
-	// passesToLast is the number of passes for which a Block must hold: longer than the tests'
-	// replaceAfter.
+	// passesToLast is the number of passes for which a Block must last: longer than the tests' replaceAfter.
 	passesToLast = 40
 )
 
-// TestLongPaths wanders at random: git changes, faults, passes that die and passes whose writes
-// fail. The invariants hold at every step, nothing happens that must never happen, and from time to
-// time, once all is healed that can be, the cluster ends as declared. With QUORATE_SOAK_STEPS it
-// takes that many steps, with QUORATE_SOAK_SEED other ones.
+// TestLongPaths takes random paths of git changes, faults, dying passes and failing writes. The invariants hold and
+// there are no violations at any step. From time to time, everything that can be healed is, and the cluster must end up
+// matching the spec. QUORATE_SOAK_STEPS sets the number of steps, QUORATE_SOAK_SEED the seed.
 func TestLongPaths(t *testing.T) {
 	steps := 10_000
 	if testing.Short() {
@@ -60,8 +58,7 @@ func fromEnvironment(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// wander takes a long path in one world. It returns the script of it, and what was wrong with its
-// last line; empty if all was well.
+// wander takes a long path in one world. It returns its script and the fault of the last line, or an empty string.
 func wander(seed, world uint64) (script []string, fault string) {
 	dice := rand.New(rand.NewPCG(seed, world))
 	j := &journey{}
@@ -84,14 +81,14 @@ func wander(seed, world uint64) (script []string, fault string) {
 	return script, ""
 }
 
-// journey is a path that is taken line by line.
+// journey is a path taken line by line.
 type journey struct {
 	path path
-	// over: most of the data is lost, and the path has come to its end.
+	// over: most of the data is lost, which ends the path.
 	over bool
 }
 
-// take does what one line says, and returns what is wrong then; empty if all is well.
+// take executes one line and returns the resulting fault, or an empty string.
 func (j *journey) take(line string) string {
 	if line == "settle" {
 		return j.settle()
@@ -115,7 +112,7 @@ func first(list []string) string {
 	return list[0]
 }
 
-// next thinks of the next line.
+// next returns a random next line.
 func (j *journey) next(dice *rand.Rand) string {
 	switch n := dice.IntN(100); {
 	case n < 8:
@@ -139,9 +136,9 @@ func (j *journey) next(dice *rand.Rand) string {
 	}
 }
 
-// unknowable reports whether a fault leaves nobody who could know which version ran, or whether
-// anything did: only volumes outlive the custom resource, and they do not say. Nor is it known of a
-// member that hangs before it first started whether it ever will.
+// unknowable reports whether after a fault it cannot be known which version ran, or whether any did: only volumes
+// outlive the custom resource, and they do not record it. Nor can it be known whether a member that hangs before its
+// first start will ever start.
 func (j *journey) unknowable(fault string) bool {
 	if name, hangs := strings.CutPrefix(fault, "hang="); hangs {
 		members := j.path.Observe().Membership.Members
@@ -161,8 +158,8 @@ func (r *path) formed() bool { return r.CommonVersion() != "" }
 
 func pick(dice *rand.Rand, list ...string) string { return list[dice.IntN(len(list))] }
 
-// change is something that git says from now on. It says no other version while nobody can know
-// which one ran, or while founding members start with one after the other.
+// change returns a random change of the spec. It does not change the version while the running version is unknown, as
+// while the initial members start.
 func (j *journey) change(dice *rand.Rand) string {
 	known := j.path.Observe().ReportedVersion != ""
 	switch n := dice.IntN(6); {
@@ -180,7 +177,7 @@ func (j *journey) change(dice *rand.Rand) string {
 		"lock holder=(a pass)", "lock holder=none")
 }
 
-// happening is a misfortune, something that a person does, or a pass that sees less than there is.
+// happening returns a random fault, manual action, or pass with an incomplete view.
 func happening(dice *rand.Rand) string {
 	switch n := dice.IntN(10); {
 	case n < 2:
@@ -191,7 +188,7 @@ func happening(dice *rand.Rand) string {
 	return "fault " + misfortune(dice)
 }
 
-// personal is something that only a person does.
+// personal returns a random manual action.
 func personal(dice *rand.Rand) string {
 	n := dice.IntN(5)
 	switch dice.IntN(3) {
@@ -204,7 +201,7 @@ func personal(dice *rand.Rand) string {
 	return fmt.Sprintf("%s=a-%d", pick(dice, "unlist-claim", "relist-claim", "disown-claim", "own-claim", "unlist-pod", "relist-pod"), n)
 }
 
-// misfortune is something that happens to the world.
+// misfortune returns a random fault.
 func misfortune(dice *rand.Rand) string {
 	n := dice.IntN(5)
 	switch dice.IntN(4) {
@@ -222,16 +219,16 @@ func misfortune(dice *rand.Rand) string {
 		"put-ca", "put-back-ca", "check-data", "nameless-alarm", "fill-database")
 }
 
-// numbers are what differs between two faults of one kind.
+// numbers matches the parts that differ between two faults of the same kind.
 var numbers = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
 
-// kindOf is what a fault is about: its beginning, without numbers.
+// kindOf returns the kind of a fault: its beginning, without numbers.
 func kindOf(fault string) string {
 	fault = numbers.ReplaceAllString(fault, "")
 	return fault[:min(len(fault), 60)]
 }
 
-// shortened is the script without the lines that its fault does not need.
+// shortened returns the script without the lines that the fault does not need.
 func shortened(script []string, fault string) []string {
 	kind := kindOf(fault)
 	for size := len(script) / 2; size > 0; size /= 2 {
@@ -247,8 +244,7 @@ func shortened(script []string, fault string) []string {
 	return script
 }
 
-// replay takes a path again, and reports whether it comes to a fault of that kind; if so, it
-// returns the script as far as that.
+// replay takes a path again and reports whether it ends in a fault of that kind. If so, it returns the script up to it.
 func replay(script []string, kind string) ([]string, bool) {
 	j := &journey{}
 	for i, line := range script {

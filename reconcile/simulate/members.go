@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// changeEtcd are the writes of the actions that etcd itself carries out. Without a leader nothing
-// can be changed. What etcd refuses is no write.
+// changeEtcd returns the writes of actions that etcd carries out. Without a leader etcd cannot be changed. A request
+// that etcd refuses is not a write.
 func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
 	r, id := w.reachable()
 	if r == nil || w.announced(id) != s.Membership.ClusterID {
@@ -45,8 +45,7 @@ func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
 	return nil
 }
 
-// changeDowngrade are the writes that begin a downgrade, one minor version at a time, or take it
-// back.
+// changeDowngrade returns the writes that begin a downgrade by one minor version, or cancel it.
 func changeDowngrade(r *raft, action decide.Action) []write {
 	switch a := action.(type) {
 	case decide.EnableDowngrade:
@@ -61,7 +60,7 @@ func changeDowngrade(r *raft, action decide.Action) []write {
 	return nil
 }
 
-// announce puts a removal on record where no majority would be left to tell that it was meant.
+// announce records a removal in advance if no majority would remain to show that it was intended.
 func (w *World) announce(s decide.State, a decide.RemoveMember) []write {
 	announced, err := decide.AnnouncedRecord(s, a.ID)
 	if err != nil || !decide.NeedsAnnouncement(s, a.ID) {
@@ -70,9 +69,9 @@ func (w *World) announce(s decide.State, a decide.RemoveMember) []write {
 	return []write{w.apply(w.configMap(), announced)}
 }
 
-// addLearner tells etcd of a new member. With strict reconfiguration etcd takes none while a voter
-// is away; and one learner at a time, unless all have always allowed two. Beside one that may be about
-// to start, nobody asks for another.
+// addLearner adds a learner to etcd. With strict reconfiguration etcd refuses while a voter is down, and allows one
+// learner at a time unless all members have always allowed two. A second learner is not requested while the first may
+// be about to start.
 func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 	p, running := w.pods[a.Ordinal]
 	if keepsVolume := running && !p.terminating && w.volumes[a.Ordinal].terminating; r.byOrdinal(a.Ordinal) != nil ||
@@ -103,10 +102,10 @@ func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 		func() { w.enlist(r, member{ordinal: a.Ordinal, learner: true}) }}}
 }
 
-// togetherToken ends the token of a cluster whose members have always allowed two learners.
+// togetherToken is the token suffix of a cluster whose members have always allowed two learners.
 const togetherToken = "-l2"
 
-// foundingToken is the token that a cluster is founded with now.
+// foundingToken returns a token to bootstrap a cluster with.
 func (w *World) foundingToken() string {
 	token := w.next("t")
 	if w.Together {
@@ -115,7 +114,7 @@ func (w *World) foundingToken() string {
 	return token
 }
 
-// allowedLearners is how many learners every member is sure to take.
+// allowedLearners returns how many learners every member is certain to allow.
 func (w *World) allowedLearners(r *raft) int {
 	for _, m := range r.voters() {
 		if minorOf(w.pods[m.ordinal].version) < takesTwoLearners || r.downgrade != 0 {
@@ -136,7 +135,7 @@ func (w *World) enlist(r *raft, m member) {
 	r.members = append(r.members, m)
 }
 
-// promote gives a learner a vote. It counts for quorum at once.
+// promote gives a learner a vote, which counts for quorum immediately.
 func (w *World) promote(r *raft, m *member) {
 	m.learner = false
 	w.commit(r)
@@ -146,8 +145,7 @@ func (w *World) promote(r *raft, m *member) {
 	}
 }
 
-// mayRemove reports whether etcd lets go of a member: not of the last voter, and of one that runs
-// only if the others hold quorum.
+// mayRemove reports whether etcd allows removing a member: a voter only if the others hold quorum without it.
 func (w *World) mayRemove(r *raft, m member) bool {
 	if m.learner {
 		return true
@@ -172,7 +170,7 @@ func (w *World) mayRemove(r *raft, m member) bool {
 	return true
 }
 
-// removeMember takes a member out of the list; where it runs, it ends. Its alarms stay.
+// removeMember removes a member from the list. If it runs, it exits. Its alarms stay.
 func (w *World) removeMember(r *raft, id decide.ID) {
 	r.members = slices.DeleteFunc(r.members, func(m member) bool { return m.id == id })
 	r.removed = append(r.removed, id)
@@ -181,8 +179,7 @@ func (w *World) removeMember(r *raft, id decide.ID) {
 	w.judgePods()
 }
 
-// commit has a majority of the voters hold all there is, as they do once a change of the list has
-// been agreed on, however slow they are.
+// commit gives a majority of the voters the whole log, as agreeing on a change of the list does, however slow they are.
 func (w *World) commit(r *raft) {
 	last, have := uint64(0), 0
 	for _, m := range r.voters() {
@@ -198,7 +195,7 @@ func (w *World) commit(r *raft) {
 	}
 }
 
-// moveLeader hands over to a voter once it has everything.
+// moveLeader gives a voter the whole log and transfers leadership to it.
 func (w *World) moveLeader(r *raft, to member) {
 	w.extend(to, w.lastIndex(r))
 	r.leader = to.id

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// moment is what Kubernetes held at the end of a tick, and what etcd said. It is never changed.
+// moment is the state of Kubernetes at the end of a tick, and etcd's membership. It is never changed.
 type moment struct {
 	objects map[string]object
 	applied decide.Declared
@@ -22,7 +22,7 @@ type moment struct {
 	says    decide.Membership
 }
 
-// Remember keeps the last moments, one for each tick, so that they can be seen or brought back.
+// Remember keeps the last moments, one per tick, so that they can be observed or restored.
 func (w *World) Remember(moments int) { w.memory = moments }
 
 func (w *World) remember() {
@@ -41,7 +41,7 @@ func (w *World) remember() {
 	})
 }
 
-// ago is the moment so many ticks ago; the oldest that is kept if that is not.
+// ago returns the moment ticks ago, or the oldest that is kept.
 func (w *World) ago(ticks int) (moment, bool) {
 	if len(w.past) == 0 {
 		return moment{}, false
@@ -49,9 +49,9 @@ func (w *World) ago(ticks int) (moment, bool) {
 	return w.past[max(0, len(w.past)-max(1, ticks))], true
 }
 
-// Restore brings the API server back as it was so many ticks ago, from a backup. What nodes and
-// disks and etcd hold goes on: pods that the backup does not know are stopped, others started; the
-// data of a claim that it does not know is out of reach, and that of a claim deleted since is gone.
+// Restore reverts the API server to its state ticks earlier, from a backup. Nodes, disks and etcd do not change: pods
+// missing from the backup are stopped, others started. The data of claims missing from it is unreachable, and the data
+// of claims deleted since is gone.
 func (w *World) Restore(ticks int) {
 	then, kept := w.ago(ticks)
 	if !kept {
@@ -80,8 +80,8 @@ func (w *World) Restore(ticks int) {
 	w.judgePods()
 }
 
-// restorePods has kubelets run what the API server says: a pod that still runs goes on, one that it
-// knows again is started.
+// restorePods makes kubelets run the API server's pods: a pod that still runs continues, a pod that reappears is
+// started.
 func (w *World) restorePods(then map[int]pod) {
 	now := w.pods
 	w.pods = map[int]pod{}
@@ -96,7 +96,7 @@ func (w *World) restorePods(then map[int]pod) {
 	}
 }
 
-// RestoreObject brings one object back as it was so many ticks ago.
+// RestoreObject reverts one object to its state ticks earlier.
 func (w *World) RestoreObject(name string, ticks int) {
 	then, kept := w.ago(ticks)
 	o, there := then.objects[name]

@@ -6,24 +6,24 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// object is a Kubernetes object that is there.
+// object is an existing Kubernetes object.
 type object struct {
 	uid string
-	// owner is the UID of the custom resource that owns it; empty if none does.
+	// owner is the UID of the owning custom resource, or empty.
 	owner string
-	// changed by hand.
+	// changed manually.
 	changed bool
-	// foreign: it has the name and is somebody else's.
+	// foreign: it has the name but is not managed by Quorate.
 	foreign bool
-	// rewritten: a policy has set a field to another value than was applied.
+	// rewritten: a policy has set a field to a value other than the applied one.
 	rewritten rewrite
-	// leads: the Service of the clients leads to members.
+	// leads: the client Service routes to members.
 	leads bool
 	// minAvailable of the PodDisruptionBudget.
 	minAvailable int
 }
 
-// statefulSet is what the StatefulSet says.
+// statefulSet is the content of the StatefulSet.
 type statefulSet struct {
 	replicas             int
 	version, hash, token string
@@ -53,7 +53,7 @@ func (w *World) exists(name string) bool {
 	return there && !o.foreign
 }
 
-// remaining are the objects that are there, the custom resource left aside.
+// remaining returns the existing objects except the custom resource.
 func (w *World) remaining() []string {
 	return slices.DeleteFunc(w.Objects(), func(name string) bool {
 		return name == w.customResource() ||
@@ -61,8 +61,7 @@ func (w *World) remaining() []string {
 	})
 }
 
-// differs says what is the matter with an object, given the record that it must carry; empty if
-// nothing is.
+// differs returns how an object differs from the desired state, given the desired record, or an empty string.
 func (w *World) differs(name string, standing decide.Record) string {
 	o, there := w.objects[name]
 	switch {
@@ -94,7 +93,7 @@ func (w *World) differs(name string, standing decide.Record) string {
 	return ""
 }
 
-// minAvailable is what the PodDisruptionBudget must say. What is not known lowers nothing.
+// minAvailable returns the PodDisruptionBudget's required value. It is not lowered while membership is unknown.
 func (w *World) minAvailable(standing decide.Record) int {
 	voters, learners, atLeast := len(standing.Members), 0, w.objects[w.budget()].minAvailable
 	if m := w.membership(); m.Known {
@@ -104,8 +103,8 @@ func (w *World) minAvailable(standing decide.Record) int {
 	return max(decide.MinAvailable(voters, learners, len(standing.Members), w.Declared.Replicas), atLeast)
 }
 
-// joiningIsStale reports whether a joining file lists other members than there are. While nobody
-// can be asked, it stays as it is.
+// joiningIsStale reports whether a joining file does not list the current members. While etcd cannot be reached, the
+// file is kept.
 func (w *World) joiningIsStale(standing decide.Record) bool {
 	list, known := w.listedIDs()
 	return known && joins(standing) && !slices.Equal(list, w.initial)
@@ -115,8 +114,8 @@ func joins(record decide.Record) bool {
 	return slices.ContainsFunc(record.Members, func(m decide.RecordedMember) bool { return m.Mode == decide.Joining })
 }
 
-// template is what the StatefulSet must say. What pods are made from is its own once the cluster is
-// beyond founding: only a rollout changes it. The token is for its life: volumes are made for it.
+// template returns the desired StatefulSet. After bootstrap, only a rollout changes the pod template. The token never
+// changes, because volumes are created for it.
 func (w *World) template(standing decide.Record) statefulSet {
 	t := statefulSet{replicas: standing.Replicas(), version: w.Declared.Version, hash: w.Declared.SpecHash,
 		token: standing.Token, quota: w.Declared.Quota}
@@ -139,7 +138,7 @@ func (w *World) beingFounded(record decide.Record) bool {
 		!slices.ContainsFunc(record.Members, func(m decide.RecordedMember) bool { return m.Mode != decide.Founding })
 }
 
-// write makes an object what it must be, given the record that it must carry.
+// write sets an object to its desired state, given the desired record.
 func (w *World) write(name string, standing decide.Record) {
 	o, there := w.objects[name]
 	if !there {
@@ -175,8 +174,8 @@ func (w *World) write(name string, standing decide.Record) {
 	w.admit(name)
 }
 
-// setStatefulSet writes the StatefulSet. The pod of a member that is listed must not go with it,
-// unless nothing is to run.
+// setStatefulSet writes the StatefulSet. It must not remove the pod of a listed member unless the cluster should not
+// run.
 func (w *World) setStatefulSet(next statefulSet) {
 	for id, r := range w.rafts {
 		for _, m := range r.members {
@@ -197,7 +196,7 @@ func (w *World) setStatefulSet(next statefulSet) {
 	w.set = next
 }
 
-// adopt makes an object the custom resource's own.
+// adopt makes the custom resource own an object.
 func (w *World) adopt(name string) {
 	o, owner := w.objects[name], w.objects[w.customResource()].uid
 	if name != w.customResource() && owner != "" {
@@ -206,7 +205,7 @@ func (w *World) adopt(name string) {
 	w.objects[name] = o
 }
 
-// collectGarbage deletes what the custom resource owned once it is gone; volumes have no owner.
+// collectGarbage deletes the objects of a custom resource that is gone. Volumes have no owner.
 func (w *World) collectGarbage() {
 	owner := w.objects[w.customResource()].uid
 	for _, name := range w.Objects() {

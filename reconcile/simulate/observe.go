@@ -11,7 +11,7 @@ import (
 // Observe returns the state as one pass sees it.
 func (w *World) Observe() decide.State { return w.observe(w.membership()) }
 
-// observe is Observe with what etcd says.
+// observe is Observe with the given membership.
 func (w *World) observe(says decide.Membership) decide.State {
 	s := decide.State{
 		Name:       w.name,
@@ -46,7 +46,7 @@ func (w *World) observe(says decide.Membership) decide.State {
 	return s
 }
 
-// seenFounding is the ID that a cluster of that record is founded with; zero if it is not one of founding.
+// seenFounding returns the ID that a cluster with this record bootstraps with, or zero if it does not bootstrap.
 func (w *World) seenFounding(r decide.Record) decide.ID {
 	if len(r.Members) == 0 || slices.ContainsFunc(r.Members,
 		func(m decide.RecordedMember) bool { return m.Mode != decide.Founding }) {
@@ -58,7 +58,7 @@ func (w *World) seenFounding(r decide.Record) decide.ID {
 	return w.foundingID()
 }
 
-// reported is the cluster ID in the status, unless the record supersedes it.
+// reported returns the cluster ID in the status, unless the record supersedes it.
 func (w *World) reported() decide.ID {
 	if w.exists(w.configMap()) && w.record.Supersedes(w.status.clusterID) {
 		return 0
@@ -107,7 +107,7 @@ func (w *World) replica(n int) decide.Replica {
 	return r
 }
 
-// lookedUp reports whether the claim of an ordinal is looked up by its name if it is not listed.
+// lookedUp reports whether the claim of an ordinal is looked up by name if it is not listed.
 func (w *World) lookedUp(n int) bool { return n < max(w.record.Replicas(), w.Declared.Replicas) }
 
 func (w *World) compare(s decide.State) decide.Objects {
@@ -143,8 +143,7 @@ func (w *World) compare(s decide.State) decide.Objects {
 	return o
 }
 
-// reachable is the cluster that has a leader and a member that whoever observes it reaches, and its
-// ID; nil if there is none.
+// reachable returns the cluster that has a leader and a reachable member, and its ID, or nil.
 func (w *World) reachable() (*raft, decide.ID) {
 	for _, id := range w.clusters() {
 		if r := w.rafts[id]; r.serves() && slices.ContainsFunc(r.members,
@@ -159,7 +158,7 @@ func (w *World) answers(r *raft, m member) bool {
 	return r.serves() && r.isUp(m.id) && w.isOpen(r, m.id) && !w.cut && !w.mute[m.ordinal]
 }
 
-// membership is what etcd says: the list of a cluster that has a leader, or what a member believes.
+// membership returns what etcd reports: the list of a cluster with a leader, or a single member's list.
 func (w *World) membership() decide.Membership {
 	if r, id := w.reachable(); r != nil {
 		return w.linearizable(id, r)
@@ -228,13 +227,13 @@ func (w *World) list(r *raft) []decide.Member {
 	return list
 }
 
-// usualSize is the size of the database of every member, in bytes; fullSize is that of a full one.
+// usualSize is the database size of every member, in bytes; fullSize is the size of a full database.
 const (
 	usualSize = 20 << 20
 	fullSize  = 2 << 30
 )
 
-// sayOfItself is what a member that answers says of itself.
+// sayOfItself sets what a responding member reports about itself.
 func (w *World) sayOfItself(entry *decide.Member, n int) {
 	d := w.volumes[n].data
 	entry.Version = w.pods[n].version
@@ -248,7 +247,7 @@ func (w *World) sayOfItself(entry *decide.Member, n int) {
 	}
 }
 
-// peerURL is where a member listens; one of no ordinal of the cluster's listens elsewhere.
+// peerURL returns a member's peer URL. A member that is not one of the cluster's replicas listens elsewhere.
 func (w *World) peerURL(n int) string {
 	if n < 0 {
 		return fmt.Sprintf("https://elsewhere%d:2380", n)

@@ -17,8 +17,7 @@ import (
 
 const paths = "../../testdata/converge"
 
-// TestPaths walks the paths. If one fails, run "go test ./reconcile/simulate -rewrite" and read the
-// diff.
+// TestPaths walks the paths. If one fails, run "go test ./reconcile/simulate -rewrite" and read the diff.
 func TestPaths(t *testing.T) {
 	datadriven.Walk(t, paths, tellPath)
 }
@@ -34,17 +33,17 @@ func tellPath(t *testing.T, file string) {
 	})
 }
 
-// path is the world that a story leads through.
+// path is the world of a path test.
 type path struct {
 	*simulate.World
-	// late is what was decided and not carried out yet, and by what.
+	// late is an action that was decided but not carried out yet, and the state it was decided from.
 	late struct {
 		seen   decide.State
 		action decide.Action
 	}
 }
 
-// tell carries out one directive; package decidetest has an account of them.
+// tell carries out one directive. Package decidetest describes them.
 func (r *path) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 	switch cmd {
 	case "cluster":
@@ -230,7 +229,7 @@ func (r *path) converge(args []datadriven.CmdArg) (string, error) {
 	return out, nil
 }
 
-// print prints a line for each pass; equal ones are one line.
+// print prints a line for each pass and merges equal lines.
 func print(steps []simulate.Step) string {
 	var out strings.Builder
 	for first := 0; first < len(steps); {

@@ -14,20 +14,19 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// act is what somebody does, or what happens to a world, in lines of a path, and the lines that end
-// it.
+// act is a manual action or an incident, in lines of a path, and the lines that end it.
 type act struct{ do, end string }
 
-// place is a world and the path that leads there.
+// place is a world and the path that leads to it.
 type place struct {
 	script []string
 	path   path
 }
 
-// begin is the place after the first line of a path.
+// begin returns the place after the first line of a path.
 func begin(line string) place { return place{}.after(line) }
 
-// after is the place after more lines. Empty ones do nothing.
+// after returns the place after more lines. Empty lines are ignored.
 func (p place) after(lines ...string) place {
 	next := place{script: slices.Clone(p.script)}
 	if p.path.World != nil {
@@ -45,7 +44,7 @@ func (p place) after(lines ...string) place {
 	return next
 }
 
-// deeds are all that a person can do to a cluster of that many replicas.
+// deeds returns all manual actions on a cluster with that many replicas.
 func deeds(replicas int) []act {
 	list := []act{
 		{do: "person delete-claims"},
@@ -76,7 +75,7 @@ func deeds(replicas int) []act {
 	return list
 }
 
-// deedsTo are those that are about one member, its pod, its claim or its node.
+// deedsTo returns the actions that affect one member, its pod, claim or node.
 func deedsTo(n int) []act {
 	list := []act{
 		{do: "person kill-pod=a-%d"}, {do: "person delete-claim=a-%d"}, {do: "person delete-claim=a-%d kill-pod=a-%d"},
@@ -94,7 +93,7 @@ func deedsTo(n int) []act {
 	return list
 }
 
-// faultsTo are those that nobody does.
+// faultsTo returns the faults of one member that are not manual actions.
 func faultsTo(n int) []act {
 	list := []act{
 		{"fault mute=a-%d", "fault unmute=a-%d"}, {"fault slow=a-%d", "fault fast=a-%d"}, {"fault apart=a-%d", "fault together=a-%d"},
@@ -107,7 +106,7 @@ func faultsTo(n int) []act {
 	return list
 }
 
-// glimpses are passes that see less than there is.
+// glimpses returns passes with an incomplete or outdated view.
 func glimpses(replicas int) []act {
 	list := []act{{do: "pass 1 old-kubernetes=1"}, {do: "pass 1 old-kubernetes=2"}, {do: "pass 1 old-etcd=1"}, {do: "pass 1 old-etcd=2"}, {do: "tick 2"}}
 	for n := range replicas {
@@ -116,8 +115,7 @@ func glimpses(replicas int) []act {
 	return list
 }
 
-// beginningsOf are the places on the way from nothing to a cluster that has formed, and to one that
-// has run for a while.
+// beginningsOf returns the places on the way to a formed cluster, and a cluster that has run for a while.
 func beginningsOf(replicas int, seed uint64) []place {
 	start := begin(fmt.Sprintf("cluster a replicas=%d seed=%d phase=nothing", replicas, seed))
 	places := []place{start}
@@ -130,13 +128,13 @@ func beginningsOf(replicas int, seed uint64) []place {
 	return append(places, begin(fmt.Sprintf("cluster a replicas=%d seed=%d", replicas, seed)).after("pass 3"))
 }
 
-// changesOf are the changes of a running cluster of three.
+// changesOf lists changes of a running cluster of three.
 var changesOf = []string{
 	"set spec replicas=5", "set spec replicas=2", "set spec replicas=1", "fault lose-volume=a-1", "person delete-claim=a-0", "set spec hash=h2", "set spec version=3.7.3", "set spec version=3.5.35",
 	"set spec lifecycle=Stopped", "fault corrupt=a-2",
 }
 
-// momentsOf are the places on the way of a change, one for each pass.
+// momentsOf returns the places during a change, one for each pass.
 func momentsOf(change string, seed uint64) []place {
 	here := begin(fmt.Sprintf("cluster a together=true seed=%d", seed)).after("pass 2", change)
 	var places []place
@@ -147,8 +145,7 @@ func momentsOf(change string, seed uint64) []place {
 	return append(places, here)
 }
 
-// table counts what is wrong by its kind, and by the deed before if there was one, and keeps the
-// shortest path to each.
+// table counts faults by kind, and by the preceding action if any, and keeps the shortest path to each.
 type table struct {
 	mu     sync.Mutex
 	worlds int
@@ -197,8 +194,8 @@ func (b *table) report(t *testing.T) {
 	}
 }
 
-// goesOn lets passes go on from a place after acts, a few before what has an end ends, and adds
-// what is wrong to the table.
+// goesOn continues passes from a place after acts, runs three passes before the acts end, and adds the faults to the
+// table.
 func (b *table) goesOn(p place, acts ...act) {
 	ends := []string{"pass 3"}
 	for _, a := range acts {
@@ -209,11 +206,10 @@ func (b *table) goesOn(p place, acts ...act) {
 	b.add(faultsOf(p), append(p.script, "converge"), acts...)
 }
 
-// patienceOfPeople is the number of passes in which all must come to an end: longer than anything
-// is waited for.
+// patienceOfPeople is the number of passes in which every path must come to an end: longer than any wait.
 const patienceOfPeople = 250
 
-// faultsOf is what was wrong on the path to a place, or is on the way from there.
+// faultsOf returns the faults on the path to a place and on the way from there.
 func faultsOf(p place) []string {
 	w := p.path.World
 	steps := w.Converge(patienceOfPeople)
@@ -224,15 +220,14 @@ func faultsOf(p place) []string {
 	return faults
 }
 
-// thorough reports whether the larger runs are wanted: QUORATE_SOAK_PEOPLE.
+// thorough reports whether QUORATE_SOAK_PEOPLE requests the larger runs.
 func thorough() bool { return os.Getenv("QUORATE_SOAK_PEOPLE") != "" }
 
-// taken reports whether the nth combination of many is tried: each, or of three the first where
-// time is short.
+// taken reports whether the nth combination of many is tried: all of them in thorough runs, otherwise every third.
 func taken(n int) bool { return thorough() || n%3 == 0 }
 
-// TestEveryDeed: whatever one person does to a cluster, at every beginning, no write of ours costs
-// what could be had before.
+// TestEveryDeed: after any manual action on a cluster, at every beginning, Quorate's writes do not lose recoverable
+// data.
 func TestEveryDeed(t *testing.T) {
 	sizes, seeds := []int{1, 2, 3, 5}, uint64(1)
 	if thorough() {
@@ -290,7 +285,7 @@ func TestEveryDeedAtEveryMoment(t *testing.T) {
 	found.report(t)
 }
 
-// TestEveryTwoDeeds: two deeds, at once or some passes apart, in the smallest clusters.
+// TestEveryTwoDeeds: two actions, together or some passes apart, in the smallest clusters.
 func TestEveryTwoDeeds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pairs take long")

@@ -7,9 +7,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// What a person does with kubectl and etcdctl, beside what faults.go and interventions.go have.
+// Manual actions with kubectl and etcdctl, in addition to those in faults.go and interventions.go.
 
-// DeleteOrphaning deletes an object and leaves what it owns: kubectl delete --cascade=orphan.
+// DeleteOrphaning deletes an object and keeps what it owns: kubectl delete --cascade=orphan.
 func (w *World) DeleteOrphaning(name string) {
 	switch name {
 	case w.customResource():
@@ -23,26 +23,24 @@ func (w *World) DeleteOrphaning(name string) {
 	w.Delete(name)
 }
 
-// Scale scales the StatefulSet by hand.
+// Scale scales the StatefulSet manually.
 func (w *World) Scale(replicas int) {
 	if w.exists(w.statefulSet()) {
 		w.set.replicas = replicas
 	}
 }
 
-// DisownClaim takes the label off the claim of an ordinal that says which cluster it belongs to, or
-// puts it back.
+// DisownClaim removes the label that assigns the claim of an ordinal to its cluster, or restores it.
 func (w *World) DisownClaim(n int, disowned bool) {
 	w.changeVolume(n, func(v *volume) { v.disowned = disowned })
 }
 
-// UnlistClaim changes the label of the claim of an ordinal by which all that is managed is listed,
-// or puts it back.
+// UnlistClaim changes the label by which the claim of an ordinal is listed as managed, or restores it.
 func (w *World) UnlistClaim(n int, unlisted bool) {
 	w.changeVolume(n, func(v *volume) { v.unlisted = unlisted })
 }
 
-// UnlistPod does so with a pod.
+// UnlistPod is like UnlistClaim, for a pod.
 func (w *World) UnlistPod(n int, unlisted bool) {
 	if p, there := w.pods[n]; there {
 		p.unlisted = unlisted
@@ -57,27 +55,25 @@ func (w *World) changeVolume(n int, change func(*volume)) {
 	}
 }
 
-// RegisterNode brings back a node that was deleted, with the volume of an ordinal on it, if that is
-// still there.
+// RegisterNode brings back a deleted node, with the volume of an ordinal on it, if that still exists.
 func (w *World) RegisterNode(n int) {
 	w.changeVolume(n, func(v *volume) { v.stranded = "" })
 }
 
-// PromoteMember gives the learner of an ordinal a vote, as etcdctl does, if etcd lets it.
+// PromoteMember promotes the learner of an ordinal, as etcdctl does, if etcd allows it.
 func (w *World) PromoteMember(n int) {
 	for _, id := range w.clusters() {
 		r := w.rafts[id]
 		if m := r.byOrdinal(n); m != nil && m.learner && r.serves() && w.indexOf(*m)*10 >= w.lastIndex(r)*9 {
 			before := len(w.violations)
 			w.promote(r, m)
-			w.violations = w.violations[:before] // it is nobody's decision
+			w.violations = w.violations[:before] // a manual promotion is not a violation
 		}
 	}
 }
 
-// ForceNewCluster starts the member of an ordinal once with --force-new-cluster: a cluster of one
-// with the same ID and the same data. The others end as soon as they meet it; their data stay, with
-// the list that they had.
+// ForceNewCluster starts the member of an ordinal once with --force-new-cluster, as a cluster of one with the same ID
+// and data. The others exit as soon as they meet it; their data stays, with their old member list.
 func (w *World) ForceNewCluster(n int) {
 	v := w.volumes[n]
 	old := w.rafts[v.data.cluster]
@@ -99,8 +95,7 @@ func (w *World) ForceNewCluster(n int) {
 	w.judgePods()
 }
 
-// announced is the ID that a cluster says it has. One that was split off says that of the cluster
-// it was.
+// announced returns the ID that a cluster reports. A cluster that was split off reports its former cluster's ID.
 func (w *World) announced(id decide.ID) decide.ID {
 	if r := w.rafts[id]; r != nil && r.announced != 0 {
 		return r.announced
@@ -108,13 +103,12 @@ func (w *World) announced(id decide.ID) decide.ID {
 	return id
 }
 
-// meetsForced reports whether a member of that cluster meets one that was forced out of it, and
-// that has removed all others.
+// meetsForced reports whether members of a cluster meet a member that was forced out of it and has removed all others.
 func (w *World) meetsForced(id decide.ID) bool {
 	for _, other := range w.clusters() {
 		r := w.rafts[other]
 		if r.splitFrom != id || r.recoveredFrom != 0 || w.rafts[id].byID(r.forcedOn) == nil {
-			continue // it has another ID, or it was removed: nobody goes to it
+			continue // it has a different ID or was removed: members do not contact it
 		}
 		for n, v := range w.volumes {
 			if v.data.cluster == other && w.pods[n].up && !v.hung {
@@ -125,7 +119,7 @@ func (w *World) meetsForced(id decide.ID) bool {
 	return false
 }
 
-// anyForced reports whether a cluster was split off and others' data are still there.
+// anyForced reports whether a cluster was split off and data of the others still exists.
 func (w *World) anyForced() bool {
 	for _, r := range w.rafts {
 		if r.splitFrom != 0 && w.hasData(r.splitFrom) {
@@ -135,10 +129,10 @@ func (w *World) anyForced() bool {
 	return false
 }
 
-// clusters are the keys of all clusters of etcd, in a stable order.
+// clusters returns the keys of all etcd clusters in a stable order.
 func (w *World) clusters() []decide.ID { return slices.Sorted(maps.Keys(w.rafts)) }
 
-// healLabels puts back the labels that somebody has changed.
+// healLabels restores manually changed labels.
 func (w *World) healLabels() {
 	for n := range w.volumes {
 		w.UnlistClaim(n, false)
@@ -149,8 +143,7 @@ func (w *World) healLabels() {
 	}
 }
 
-// wasSplit reports whether a cluster was forced out of that one, so that its list is nobody's any
-// more.
+// wasSplit reports whether a cluster was forced out of this one, which makes its list obsolete.
 func (w *World) wasSplit(id decide.ID) bool {
 	for _, r := range w.rafts {
 		if r.splitFrom == id {
@@ -160,8 +153,8 @@ func (w *World) wasSplit(id decide.ID) bool {
 	return false
 }
 
-// isNobodys reports whether a cluster was forced out of one that has removed its member since:
-// whoever did both wants one of them.
+// isNobodys reports whether a cluster was forced out of one that has since removed its member: only one of the two is
+// still wanted.
 func (w *World) isNobodys(r *raft) bool {
 	from := w.rafts[r.splitFrom]
 	return from != nil && from.byID(r.forcedOn) == nil

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// sight is a way in which a pass sees less than there is, by its name in paths.
+// sight returns a limited view of a pass by its name in paths.
 func (r *path) sight(key, value string) (see simulate.Sight, err error) {
 	var n int
 	switch key {
@@ -28,7 +28,7 @@ func (r *path) sight(key, value string) (see simulate.Sight, err error) {
 	return sights[key](n), err
 }
 
-// person lets somebody do something with kubectl or etcdctl.
+// person carries out a manual action with kubectl or etcdctl.
 func (r *path) person(key, value string) error {
 	byOrdinal := map[string]func(int){
 		"mark-claim":        func(n int) { r.MarkClaim(n, 0xc7) },
@@ -70,12 +70,12 @@ func (r *path) person(key, value string) error {
 		}
 		r.RestoreObject(name, n)
 	default:
-		return r.fault(key, value) // a fault that may be a person's deed
+		return r.fault(key, value) // a fault that may also be a manual action
 	}
 	return nil
 }
 
-// act does what was decided, however long ago.
+// act carries out the decided action, however old.
 func (r *path) act() (string, error) {
 	if r.late.action == nil {
 		return "", fmt.Errorf("nothing was decided that is to be done")

@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// pod is a pod and the etcd in it.
+// pod is a pod and its etcd.
 type pod struct {
 	uid           string
 	version, hash string
@@ -14,15 +14,15 @@ type pod struct {
 	wait          int // ticks until the container starts
 	terminating   bool
 	up            bool   // etcd runs
-	message       string // why it does not, or is not ready
+	message       string // why it does not run, or is not ready
 	failing       bool
 	crashes       int
 	ready         bool
 	since         time.Time // since when it is not ready
-	trusts        string    // the CA that etcd in it has started with
-	started       time.Time // when etcd in it last started
-	going         time.Time // when it was to be gone at the latest
-	unbound       bool      // it was given a node before its claim was made
+	trusts        string    // the CA that its etcd started with
+	started       time.Time // when its etcd last started
+	going         time.Time // deadline for its termination
+	unbound       bool      // assigned to a node before its claim was created
 	unlisted      bool      // a label by which pods are listed was changed
 }
 
@@ -33,37 +33,37 @@ type volume struct {
 	terminating bool
 	stranded    string // why no pod can use it
 	strandedAt  time.Time
-	hung        bool      // whoever uses it hangs
+	hung        bool      // I/O on it hangs
 	givenUp     bool      // a pass has deleted it
 	unlisted    bool      // a label by which claims are listed was changed
-	disowned    bool      // the label that says whose it is was taken off
-	lostCluster decide.ID // that it is marked to be left of
+	disowned    bool      // the label that names its cluster was removed
+	lostCluster decide.ID // the lost cluster that it is marked as left over from
 	lastUse     decide.LastUse
-	detached    bool // its claim is gone, or is another one by now; it goes with its pod
+	detached    bool // its claim is gone or was replaced; it is deleted with its pod
 	data        data
 }
 
-// data is what etcd keeps on a volume; zero on an empty one.
+// data is what etcd keeps on a volume. It is zero on an empty volume.
 type data struct {
 	cluster decide.ID
 	member  decide.ID
-	index   uint64 // of the last entry of the log
+	index   uint64 // of the last log entry
 	version int    // of the cluster, as a minor number
 	ran     string // the version of etcd that last served on it
-	storage int    // the version that it is written for
-	wrote   int    // the oldest version that wrote what is in the log; zero for an empty log
+	storage int    // the version it is written for
+	wrote   int    // the oldest version that wrote entries in the log; zero for an empty log
 	corrupt bool
-	variant int // of the data; etcd serves any
+	variant int // of the data; etcd serves any variant
 }
 
-// crashed is the pod after etcd in it has ended by itself.
+// crashed returns the pod after its etcd has exited by itself.
 func (p pod) crashed(words string) pod {
 	p.up, p.failing, p.message = false, true, words
 	p.crashes++
 	return p
 }
 
-// stopping is the pod after it has been told to end.
+// stopping returns the pod after its deletion was requested.
 func (p pod) stopping(now time.Time) pod {
 	if !p.terminating {
 		p.going = now.Add(30 * time.Second) // its grace period
@@ -72,8 +72,8 @@ func (p pod) stopping(now time.Time) pod {
 	return p
 }
 
-// runStatefulSet makes and deletes pods and volumes as the StatefulSet says. A pod takes a tick to
-// go, and goes only once its node says so; a claim goes once no pod uses it.
+// runStatefulSet creates and deletes pods and volumes as the StatefulSet specifies. A pod takes a tick to terminate,
+// and is deleted only once its node confirms it; a claim is deleted once no pod uses it.
 func (w *World) runStatefulSet() {
 	wanted := 0
 	if w.exists(w.statefulSet()) {
@@ -94,8 +94,7 @@ func (w *World) runStatefulSet() {
 	}
 }
 
-// releaseVolume lets a claim go that is being deleted, once no pod uses it. A pod that has no node
-// does not use it yet.
+// releaseVolume deletes a claim being deleted once no pod uses it. A pod without a node does not use it yet.
 func (w *World) releaseVolume(n int) {
 	v := w.volumes[n]
 	_, used := w.pods[n]
@@ -118,7 +117,7 @@ func (w *World) makeReplica(n int) {
 	}
 }
 
-// runPods starts the containers that can start; one that fails is started again with the next tick.
+// runPods starts the containers that can start. A failed container is restarted with the next tick.
 func (w *World) runPods() {
 	for _, n := range w.ordinals() {
 		p, there := w.pods[n]
@@ -159,7 +158,7 @@ func (w *World) startContainer(n int, p pod) pod {
 	return p
 }
 
-// judgePods says which pods are ready: those whose etcd answers and has a leader.
+// judgePods updates which pods are ready: those whose etcd responds and has a leader.
 func (w *World) judgePods() {
 	for n, p := range w.pods {
 		wasReady, v := p.ready, w.volumes[n]

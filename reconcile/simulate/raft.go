@@ -8,62 +8,61 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// raft is one cluster of etcd: its member list as a quorum of it has committed it.
+// raft is an etcd cluster: its member list as committed by a quorum.
 type raft struct {
 	members []member
 	// removed members never come back.
 	removed []decide.ID
-	// up are the members that run and reach each other.
+	// up contains the members that run and reach each other.
 	up     []decide.ID
 	leader decide.ID
 	// formed: it has once had a leader, so it may hold data.
 	formed bool
-	// alarms hold until they are disarmed, also those of members that are gone.
+	// alarms stay active until disarmed, including alarms of removed members.
 	alarms []decide.Alarm
-	// version of the cluster, and the one that a downgrade goes to, as minor numbers; zero if there
-	// is none.
+	// version of the cluster, and the target of a downgrade, as minor numbers, or zero.
 	version, downgrade int
-	// acknowledged is the last index of the log that clients have been told of.
+	// acknowledged is the last log index that clients know of.
 	acknowledged uint64
-	// announced is the ID that it says it has, if that is another one's: it was split off from
-	// splitFrom, when that log was so long, by forcing a new cluster on a member of it.
+	// announced is the ID that it reports if that is another cluster's: it was split off from splitFrom, at log length
+	// splitAt, by forcing a new cluster on the member forcedOn.
 	announced, splitFrom, forcedOn decide.ID
 	splitAt                        uint64
-	// recoveredFrom is the lost cluster that it was made of.
+	// recoveredFrom is the lost cluster that it was created from.
 	recoveredFrom decide.ID
-	// old: its data was on the volumes before the cluster was founded.
+	// old: its data was on the volumes before the cluster was bootstrapped.
 	old bool
-	// joinedTogether: two learners have been listed at once.
+	// joinedTogether: two learners have been listed at the same time.
 	joinedTogether bool
-	// open: clients have been led to it.
+	// open: the client Service has routed to it.
 	open bool
-	// excused: since then somebody has put the record back, and a member that had lost its volume
-	// has founded the cluster again.
+	// excused: the record has since been reverted manually, and a member that had lost its volume has bootstrapped
+	// again.
 	excused bool
 }
 
 type member struct {
 	id decide.ID
-	// ordinal is negative for a member that is none of the cluster's replicas.
+	// ordinal is negative for a member that is not one of the cluster's replicas.
 	ordinal int
-	// named: its name is known. One that was added has none before it starts.
+	// named: its name is known. An added member has no name before it starts.
 	named bool
 	// ran: it has been up, so it may have voted.
 	ran     bool
 	started bool
 	learner bool
-	// opens is when it first lets clients in: a new member does so once it has seen its own name in the log, which may
-	// be seconds after the others have.
+	// opens is when it first accepts clients: a new member does so once it has seen its own name in the log, possibly
+	// seconds after the others.
 	opens time.Time
 	// inSync: it has been up long enough to follow the leader entry by entry.
 	inSync bool
-	// byHand: somebody has added it behind our back.
+	// byHand: it was added manually.
 	byHand bool
 	// heldBack: its volume was lost before it could be sealed.
 	heldBack bool
-	// forced: its data are those of another cluster by now, that was split off.
+	// forced: its data now belongs to another cluster that was split off.
 	forced bool
-	// downSince it does not run.
+	// downSince is when it stopped running.
 	downSince time.Time
 }
 
@@ -107,7 +106,7 @@ func (r *raft) disarm(alarm decide.Alarm) {
 	r.alarms = slices.DeleteFunc(r.alarms, func(a decide.Alarm) bool { return a == alarm })
 }
 
-// runEtcd lets the members that are up find each other, elect and publish what they are.
+// runEtcd lets the running members find each other, elect a leader and publish their attributes.
 func (w *World) runEtcd() {
 	for _, id := range w.clusters() {
 		r := w.rafts[id]
@@ -133,7 +132,7 @@ func (w *World) runEtcd() {
 	}
 }
 
-// sayName has a member say its name. Some learners let clients in two ticks later only: which ones, their IDs say, so
+// sayName publishes a member's name. Some learners accept clients only two ticks later. Their IDs determine which, so
 // that nothing else depends on it.
 func (w *World) sayName(m *member) {
 	if late := m.learner && m.id&4 != 0; !m.started && late && !w.hurried {
@@ -142,7 +141,7 @@ func (w *World) sayName(m *member) {
 	m.started, m.named = true, true
 }
 
-// isOpen reports whether a member lets clients in once it runs.
+// isOpen reports whether a member accepts clients once it runs.
 func (w *World) isOpen(r *raft, id decide.ID) bool {
 	if r == nil {
 		return true
@@ -151,7 +150,7 @@ func (w *World) isOpen(r *raft, id decide.ID) bool {
 	return m == nil || !w.now.Before(m.opens)
 }
 
-// gather finds out which members run. One that is no longer listed ends.
+// gather determines which members run. A member that is no longer listed exits.
 func (w *World) gather(id decide.ID, r *raft) {
 	r.up = nil
 	for _, n := range w.ordinals() {
@@ -169,9 +168,8 @@ func (w *World) gather(id decide.ID, r *raft) {
 	}
 }
 
-// elect keeps the leader as long as it is up, and elects another voter if it is not: one that has
-// the longest log of those that vote. Members find each other by the names that the Service gives
-// them.
+// elect keeps the leader while it is up, and otherwise elects the running voter with the longest log. Members find each
+// other by the Service's DNS names.
 func (w *World) elect(r *raft) {
 	var candidates []member
 	for _, m := range r.voters() {
@@ -199,10 +197,10 @@ func (w *World) elect(r *raft) {
 	r.formed = r.formed || r.leader != 0
 }
 
-// writesPerTick is how many entries clients add to the log in one tick.
+// writesPerTick is the number of entries that clients add to the log per tick.
 const writesPerTick = 500
 
-// indexOf is how long a member's log is.
+// indexOf returns the length of a member's log.
 func (w *World) indexOf(m member) uint64 {
 	if d := w.volumes[m.ordinal].data; d.member == m.id && !m.forced {
 		return d.index
@@ -217,7 +215,7 @@ func (w *World) lastIndex(r *raft) uint64 {
 	return 0
 }
 
-// extend makes the log of a member that long.
+// extend extends the log of a member to index.
 func (w *World) extend(m member, index uint64) {
 	if v := w.volumes[m.ordinal]; v.data.member == m.id && !m.forced {
 		v.data.index = max(v.data.index, index)
@@ -225,9 +223,9 @@ func (w *World) extend(m member, index uint64) {
 	}
 }
 
-// replicate lets clients write and members follow: one that has just come up gets half of what it
-// lacks in its first tick. What a majority of the voters has is acknowledged. While an alarm holds,
-// nobody writes.
+// replicate lets clients write and members follow. A member that has just come up gets half of its missing entries in
+// its first tick. Entries that a majority of the voters has are acknowledged. While an alarm is active, clients cannot
+// write.
 func (w *World) replicate(r *raft) {
 	if !r.serves() {
 		return
@@ -257,7 +255,7 @@ func (w *World) replicate(r *raft) {
 	r.acknowledged = max(r.acknowledged, logs[len(logs)-decide.Quorum(len(logs))])
 }
 
-// hash makes an ID out of a token and a number, as etcd makes them out of its initial cluster.
+// hash derives an ID from a token and a number, as etcd derives them from its initial cluster.
 func hash(token string, n int) decide.ID {
 	h := fnv.New32a()
 	h.Write([]byte(token))

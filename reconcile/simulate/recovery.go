@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// recovery is the Job that makes a new cluster of what a member of a lost one has left.
+// recovery is the Job that creates a new cluster from the data of a lost cluster's member.
 type recovery struct {
 	decide.RecoveryJob
 	owner string // the UID of the custom resource
@@ -14,14 +14,14 @@ type recovery struct {
 	wait  int // ticks
 }
 
-// recoveredIn and restoredInto tell the clusters that are made of a lost one, and of a backup of it, from others of the
-// same token.
+// recoveredIn and restoredInto distinguish clusters created from a lost cluster, or from its backup, from others with
+// the same token.
 const (
 	recoveredIn  = 600
 	restoredInto = 1700
 )
 
-// into is the cluster that the Job makes in a volume.
+// into returns the ID of the cluster that the Job creates in a volume.
 func (j *recovery) into(v volume) decide.ID {
 	kind := recoveredIn
 	if j.From != "" {
@@ -30,15 +30,15 @@ func (j *recovery) into(v volume) decide.ID {
 	return hash(v.token, kind+int(j.ClusterID%1000))
 }
 
-// RefuseRecoveries has the Jobs fail that recover, or go on again.
+// RefuseRecoveries makes the recovery Jobs fail, or lets them continue again.
 func (w *World) RefuseRecoveries(refused bool) { w.recoveriesFail = refused }
 
-// DeleteRecovery deletes the Job, as somebody does, or Kubernetes long after it has ended.
+// DeleteRecovery deletes the Job, manually or as Kubernetes does long after it has ended.
 func (w *World) DeleteRecovery() { w.recovers = nil }
 
 func (w *World) recoveryName() string { return "Job " + w.name + "-recovery" }
 
-// saidLost reports whether git says that the data of the member in that slot are lost.
+// saidLost reports whether the spec declares the data of the slot's member lost.
 func (w *World) saidLost(n int) bool { return w.Declared.Recovery.Lost.Has(n) }
 
 // startRecovery writes the record, and then the Job.
@@ -89,7 +89,7 @@ func (w *World) finishRecovery(s decide.State, a decide.FinishRecovery) []write 
 	return append(w.markLost(s, s.Record.Recovery), w.apply(w.configMap(), decide.RecoveredRecord(s, a)))
 }
 
-// markLost marks the claims that were seen as left of a lost cluster.
+// markLost marks the observed claims as left over from a lost cluster.
 func (w *World) markLost(s decide.State, begun decide.RecordedRecovery) (writes []write) {
 	for _, m := range s.RecoveryMarks(begun) {
 		writes = append(writes, w.mark(m.Replica, m.Lost))
@@ -97,7 +97,7 @@ func (w *World) markLost(s decide.State, begun decide.RecordedRecovery) (writes 
 	return writes
 }
 
-// unmark takes wrong marks off.
+// unmark removes wrong marks.
 func (w *World) unmark(s decide.State) (writes []write) {
 	for _, r := range s.WrongMarks() {
 		writes = append(writes, w.mark(r, 0))
@@ -113,12 +113,12 @@ func (w *World) mark(r decide.Replica, lost decide.ID) write {
 	}}
 }
 
-// MarkClaim marks a claim as left of a lost cluster, as passes do, and as people can.
+// MarkClaim marks a claim as left over from a lost cluster, as passes and manual actions do.
 func (w *World) MarkClaim(n int, lost decide.ID) {
 	w.changeVolume(n, func(v *volume) { v.lostCluster = lost })
 }
 
-// runRecovery lets the Job go on: it makes a new cluster of what the member has, or of a backup, unless that was done.
+// runRecovery advances the Job, which creates a new cluster from the member's data or a backup, unless it already has.
 func (w *World) runRecovery() {
 	j := w.recovers
 	if j == nil || j.Phase != decide.JobRuns {
@@ -158,7 +158,7 @@ func (w *World) runRecovery() {
 	}
 }
 
-// endRecovery has the Job say which cluster it has made.
+// endRecovery makes the Job report the cluster that it created.
 func (w *World) endRecovery(into decide.ID) {
 	j := w.recovers
 	j.Phase, j.Into = decide.JobSucceeded, into
@@ -167,8 +167,8 @@ func (w *World) endRecovery(into decide.ID) {
 	}
 }
 
-// restoreInPlace makes a new cluster of a backup, once the store gives it. What is in the volume is kept there; it
-// is to be of the lost cluster, or nothing.
+// restoreInPlace creates a new cluster from a backup once the store provides it. The volume must be empty or hold data
+// of the lost cluster, which is kept.
 func (w *World) restoreInPlace(into decide.ID) {
 	j := w.recovers
 	v := w.volumes[j.Ordinal]
@@ -188,7 +188,7 @@ func (w *World) restoreInPlace(into decide.ID) {
 	}
 }
 
-// lostKey is the key of a cluster with that ID of which no other one was made; zero if there is none.
+// lostKey returns the key of a formed cluster with that ID that was not replaced by recovery, or zero.
 func (w *World) lostKey(id decide.ID) decide.ID {
 	for _, key := range w.clusters() {
 		if r := w.rafts[key]; w.announced(key) == id && r.formed && !w.isLost(key) {
@@ -198,7 +198,7 @@ func (w *World) lostKey(id decide.ID) decide.ID {
 	return 0
 }
 
-// restoreCluster makes a new cluster of a backup of a lost one in a slot.
+// restoreCluster creates a new cluster in a slot from a backup of a lost one.
 func (w *World) restoreCluster(into, lost decide.ID, n int) {
 	v := w.volumes[n]
 	m := member{id: hash(v.uid, int(into%1000)), ordinal: n, named: true, ran: true}
@@ -211,7 +211,7 @@ func (w *World) restoreCluster(into, lost decide.ID, n int) {
 	w.volumes[n] = v
 }
 
-// makeCluster makes a new cluster of the data in a slot.
+// makeCluster creates a new cluster from the data in a slot.
 func (w *World) makeCluster(into decide.ID, n int) {
 	v := w.volumes[n]
 	lost := w.rafts[v.data.cluster]
@@ -224,8 +224,8 @@ func (w *World) makeCluster(into decide.ID, n int) {
 	w.volumes[n] = v
 }
 
-// judgeRecovery notes that a new cluster is made of the data of one member, or of a backup if survivor is negative,
-// beside those of others that nobody has said to be lost.
+// judgeRecovery records a violation if a new cluster is created from one member's data, or from a backup if survivor is
+// negative, while other members have data that was not declared lost.
 func (w *World) judgeRecovery(id decide.ID, lost *raft, survivor int) {
 	for _, m := range lost.voters() {
 		left := w.volumes[m.ordinal].data
@@ -236,7 +236,7 @@ func (w *World) judgeRecovery(id decide.ID, lost *raft, survivor int) {
 	}
 }
 
-// judgeVoid remembers the order that a pass has found beside a quorum. Git takes it back by removing it.
+// judgeVoid remembers a recovery request found while the cluster had quorum. Git cancels the request by removing it.
 func (w *World) judgeVoid(s decide.State) {
 	switch order := s.Declared.Recovery; {
 	case order.ClusterID == 0:
@@ -246,7 +246,7 @@ func (w *World) judgeVoid(s decide.State) {
 	}
 }
 
-// isLost reports whether a new cluster was made of that one.
+// isLost reports whether a new cluster was created from this one.
 func (w *World) isLost(id decide.ID) bool {
 	for _, r := range w.rafts {
 		if r.recoveredFrom == id && id != 0 {
@@ -256,7 +256,7 @@ func (w *World) isLost(id decide.ID) bool {
 	return false
 }
 
-// seenRecovery is what a pass sees of it.
+// seenRecovery returns the recovery Job as a pass sees it.
 func (w *World) seenRecovery() (seen decide.Recovery) {
 	if w.recovers != nil {
 		job := w.recovers.RecoveryJob
@@ -265,7 +265,7 @@ func (w *World) seenRecovery() (seen decide.Recovery) {
 	return seen
 }
 
-// fromRecovery takes the Job to be as it was seen.
+// fromRecovery assumes the observed Job.
 func (w *World) fromRecovery(s decide.State) {
 	j := s.Recovery.Job
 	if j == nil {

@@ -10,10 +10,10 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// memoryOfTests is how many ticks a world of a test remembers.
+// memoryOfTests is the number of ticks that a test world remembers.
 const memoryOfTests = 100
 
-// restoredVersions returns copies of a world in which an object was restored to an earlier version, each state once.
+// restoredVersions returns copies of a world, each with an object restored to an earlier version, without equal states.
 func restoredVersions(t *testing.T, w *simulate.World) map[string]*simulate.World {
 	t.Helper()
 	versions, known := map[string]*simulate.World{}, map[string]bool{}
@@ -34,8 +34,8 @@ func restoredVersions(t *testing.T, w *simulate.World) map[string]*simulate.Worl
 	return versions
 }
 
-// TestObjectRestoredDuringRecovery: whichever object is restored to whichever earlier version, in any phase of a
-// recovery, the lost cluster does not run beside the new one, no void order is carried out, and passes come to an end.
+// TestObjectRestoredDuringRecovery: if any object is restored to any earlier version in any phase of a recovery, the
+// lost cluster does not run alongside the new one, void requests are not carried out, and passes come to an end.
 func TestObjectRestoredDuringRecovery(t *testing.T) {
 	orders := map[string]decide.RecoveryOrder{
 		"of a member": {Ordinal: 2, Lost: 0b011, Digest: "d", Word: "w"},

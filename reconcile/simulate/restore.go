@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// restore is the Job that fills the volume of the first member, and what comes of it.
+// restore is the Job that fills the volume of the first member, and its result.
 type restore struct {
 	decide.RestoreJob
 	owner string // the UID of the custom resource
@@ -14,25 +14,25 @@ type restore struct {
 	wait  int // ticks
 }
 
-// restoredIn tells the cluster that a restore makes from one that is founded for the same token.
+// restoredIn distinguishes a restored cluster from one bootstrapped with the same token.
 const restoredIn = 500
 
-// restoredRevision is where etcd starts on what was restored.
+// restoredRevision is the revision at which etcd starts on restored data.
 const restoredRevision = 1000
 
-// StartElsewhere has etcd run on older data than a restore has made, as it does where a storage driver hands
-// out a stale copy of the volume.
+// StartElsewhere makes etcd run on data older than the restored data, as when a storage driver returns a stale copy of
+// the volume.
 func (w *World) StartElsewhere() { w.startsElsewhere = true }
 
-// RefuseRestores has the store give nothing, or everything again.
+// RefuseRestores makes the store refuse all reads, or allow them again.
 func (w *World) RefuseRestores(refused bool) { w.storeGivesNothing = refused }
 
-// DeleteRestore deletes the Job, as somebody does, or Kubernetes long after it has ended.
+// DeleteRestore deletes the Job, manually or as Kubernetes does long after it has ended.
 func (w *World) DeleteRestore() { w.restores = nil }
 
 func (w *World) restoreName() string { return "Job " + w.name + "-restore" }
 
-// startRestore makes the volume, and then the Job, each unless it is there.
+// startRestore creates the volume and then the Job, unless they exist.
 func (w *World) startRestore(a decide.StartRestore) []write {
 	if w.restores != nil || a.Digest != w.Declared.Restore.Digest || !w.record.Restoring() {
 		return nil
@@ -67,9 +67,8 @@ func (w *World) finishRestore(s decide.State, a decide.FinishRestore) []write {
 	return []write{w.apply(w.configMap(), decide.RestoredRecord(s, a))}
 }
 
-// runRestore lets the Job go on: it fills an empty volume, once the store gives what it is to be filled
-// with. On one that holds a member it has nothing to do if that is the one that was restored, and fails
-// otherwise.
+// runRestore advances the Job, which fills an empty volume once the store provides the backup. On a volume that holds a
+// member, it succeeds if that is the restored member, and fails otherwise.
 func (w *World) runRestore() {
 	j := w.restores
 	if j == nil || j.Phase != decide.JobRuns {
@@ -101,7 +100,7 @@ func (w *World) runRestore() {
 	}
 }
 
-// seenRestore is what a pass sees of it.
+// seenRestore returns the restore Job as a pass sees it.
 func (w *World) seenRestore() (seen decide.Restore) {
 	if w.restores != nil && (w.record.Restoring() || !w.exists(w.configMap())) {
 		job := w.restores.RestoreJob
@@ -110,7 +109,7 @@ func (w *World) seenRestore() (seen decide.Restore) {
 	return seen
 }
 
-// fromRestore takes the Job to be as it was seen.
+// fromRestore assumes the observed Job.
 func (w *World) fromRestore(s decide.State) {
 	if s.Restore.Job != nil {
 		owner := w.objects[w.customResource()].uid
