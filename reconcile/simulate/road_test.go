@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestRoad: the road that is foretold from what can be observed is the one that passes take: from every beginning,
-// at every moment of every change, and after whatever happens that a state shows.
+// TestRoad: the road predicted from an observed state is the one that passes take, from every beginning, at every
+// moment of every change, and after every incident that a state shows.
 func TestRoad(t *testing.T) {
 	for name, w := range beginnings(3, 0) {
 		t.Run(name, func(t *testing.T) { isTaken(t, w) })
@@ -41,7 +41,7 @@ func TestRoad(t *testing.T) {
 	}
 }
 
-// TestRoadOfSilentLearner: one that has joined and lets no clients in yet is no reason not to know where passes lead.
+// TestRoadOfSilentLearner: a learner that has joined but does not accept clients yet does not make the road unknown.
 func TestRoadOfSilentLearner(t *testing.T) {
 	w := formedTogether(t, 3)
 	w.Declared.Replicas = 5
@@ -83,7 +83,7 @@ func isTaken(t *testing.T, w *simulate.World) {
 	}
 }
 
-// TestRoadHasAnEnd: whatever is observed, the road ends, names no ID that is made up, and breaks no law.
+// TestRoadHasAnEnd: the road from any observed state has an end.
 func TestRoadHasAnEnd(t *testing.T) {
 	for _, replicas := range []int{1, 3} {
 		for i, p := range beginningsOf(replicas, 0) {

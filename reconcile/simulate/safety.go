@@ -10,21 +10,21 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// standing is what the data of one cluster of etcd rests on at a moment.
+// standing describes the data of one etcd cluster at a moment.
 type standing struct {
-	// whole: all that was ever acknowledged could still be had from one volume.
+	// whole: one volume still holds everything that was ever acknowledged.
 	whole bool
-	// copies are the voters whose data is on a volume that stays as long as nobody does anything:
-	// also on one that is being deleted while a pod holds it.
+	// copies is the number of voters whose data is on a volume that stays without intervention, including a volume
+	// being deleted that a pod still holds.
 	copies int
-	// safe are those of them whose volume nobody is deleting.
+	// safe is the number of those voters whose volume is not being deleted.
 	safe int
 }
 
-// footing is what all clusters rest on, by the key of each.
+// footing maps the key of each cluster to its standing.
 type footing map[decide.ID]standing
 
-// footing looks at the volumes themselves: it knows no record and no rule.
+// footing inspects the volumes themselves, independently of records and rules.
 func (w *World) footing() footing {
 	f := footing{}
 	for id, r := range w.rafts {
@@ -45,8 +45,8 @@ func (w *World) footing() footing {
 	return f
 }
 
-// stays reports whether the volume of an ordinal stays as long as nobody does anything: no pass has
-// deleted it, and if somebody else has, a pod holds it that stays.
+// stays reports whether the volume of an ordinal stays without intervention: it was not deleted by a pass, and if it is
+// being deleted otherwise, a pod that stays holds it.
 func (w *World) stays(n int) bool {
 	v, there := w.volumes[n]
 	return there && !v.givenUp && (!v.terminating || w.podStays(n))
@@ -58,7 +58,7 @@ func (w *World) podStays(n int) bool {
 	return there && !p.terminating && kept
 }
 
-// couldBeHad reports whether a volume that stays holds all that the cluster has acknowledged.
+// couldBeHad reports whether a volume that stays holds everything that the cluster has acknowledged.
 func (w *World) couldBeHad(id decide.ID, r *raft) bool {
 	for n, v := range w.volumes {
 		if v.data.member != 0 && w.stays(n) && !w.strandedForLong(v) && w.isSound(n) &&
@@ -69,7 +69,7 @@ func (w *World) couldBeHad(id decide.ID, r *raft) bool {
 	return false
 }
 
-// isSound reports whether what is on a volume can be trusted.
+// isSound reports whether the data on a volume can be trusted.
 func (w *World) isSound(n int) bool {
 	d := w.volumes[n].data
 	r := w.rafts[d.cluster]
@@ -80,8 +80,8 @@ func (w *World) isSound(n int) bool {
 	return m == nil || !w.outvoted(r, *m)
 }
 
-// lengthFor is how much of a cluster's log some data holds: all of its own, and of that of a
-// cluster that it was split off from, what there was by then.
+// lengthFor returns how much of a cluster's log some data holds: all of its own, or what existed at the split if it was
+// split off from that cluster.
 func (w *World) lengthFor(cluster decide.ID, d data) uint64 {
 	length := d.index
 	for id := d.cluster; id != cluster; {
@@ -94,20 +94,20 @@ func (w *World) lengthFor(cluster decide.ID, d data) uint64 {
 	return length
 }
 
-// isCopy reports whether a voter's data is a copy that counts: there, sound, of that cluster, and
-// not of one that git has declared to be given up by now.
+// isCopy reports whether a voter's data counts as a copy: present, sound, of this cluster, and its member not due for
+// replacement under the spec.
 func (w *World) isCopy(id decide.ID, r *raft, m member) bool {
 	v := w.volumes[m.ordinal]
 	mine := v.data.cluster == id && v.data.member == m.id
 	late := w.Declared.ReplaceAfter > 0 && !r.isUp(m.id) && !m.downSince.IsZero() &&
 		w.now.Sub(m.downSince) >= w.Declared.ReplaceAfter
-	// Nobody knows of data that differ before something says so.
+	// Differing data is unknown until something reports it.
 	wrong := v.data.corrupt || w.doubted(r) && w.outvoted(r, m)
 	goes := v.terminating && w.idleForLong(m.ordinal) && !w.doubted(r)
 	return mine && w.stays(m.ordinal) && !wrong && !late && !goes && !w.strandedForLong(v)
 }
 
-// idleForLong reports whether a pod has not come up for so long that nobody counts on it any more.
+// idleForLong reports whether a pod has been down for so long that it does not count any more.
 func (w *World) idleForLong(n int) bool {
 	p := w.pods[n]
 	idle, patience := w.now.Sub(p.since), 30*time.Second
@@ -117,22 +117,22 @@ func (w *World) idleForLong(n int) bool {
 	return !p.up && (idle >= patience || p.crashes >= 4 && idle >= time.Minute)
 }
 
-// graceOfNode is how long a node may be gone until its volume counts as lost: whoever replaces a
-// node registers it again within minutes.
+// graceOfNode is how long a node may be gone before its volume counts as lost. A replaced node registers within
+// minutes.
 const graceOfNode = 10 * time.Minute
 
 func (w *World) strandedForLong(v volume) bool {
 	return v.stranded != "" && w.now.Sub(v.strandedAt) >= cmp.Or(w.Declared.ReplaceAfter, graceOfNode)
 }
 
-// watched carries out a write of ours and notes what it has cost: no write of ours may cost the
-// last good copy, nor copies that are needed.
+// watched carries out one of Quorate's writes and records a violation if it costs the last good copy or copies that are
+// needed.
 func (w *World) watched(name string, do func()) {
 	before := w.footing()
 	surplus := w.surplus()
 	do()
 	if w.goesWithData() {
-		return // it is what git asks for
+		return // the spec requests it
 	}
 	after := w.footing()
 	for _, id := range slices.Sorted(maps.Keys(before)) {
@@ -143,8 +143,7 @@ func (w *World) watched(name string, do func()) {
 	}
 }
 
-// IsLastCopy reports whether acknowledged data could no longer be had without the volume of an
-// ordinal.
+// IsLastCopy reports whether acknowledged data would be lost without the volume of an ordinal.
 func (w *World) IsLastCopy(n int) bool {
 	without := w.Clone()
 	delete(without.volumes, n)
@@ -157,15 +156,15 @@ func (w *World) IsLastCopy(n int) bool {
 	return false
 }
 
-// surplus reports whether there are more members than declared, so that one of them is to go.
+// surplus reports whether there are more members than declared, so that one of them must be removed.
 func (w *World) surplus() bool {
 	r, _ := w.reachable()
 	return r != nil && len(r.members) > w.Declared.Replicas
 }
 
-// lostTo says what is less afterwards than it may be. A member on a volume that somebody deletes
-// may be given up while all others are there, one at a time; of one or two there is none to spare.
-// Where there are more than declared, one goes.
+// lostTo returns what has fallen below the allowed minimum. Members on volumes being deleted may be removed one at a
+// time while all others are there, but not with one or two declared. If there are more members than declared, one may
+// go.
 func (s standing) lostTo(after standing, declared int, surplus bool) string {
 	spare := 0
 	if declared > 2 {
@@ -182,7 +181,7 @@ func (s standing) lostTo(after standing, declared int, surplus bool) string {
 	return ""
 }
 
-// judgeDone notes a Done that is said of a cluster with a member on a volume that goes.
+// judgeDone records a violation if a Done is decided while a member is on a volume being deleted or stranded.
 func (w *World) judgeDone(d decide.Decision) {
 	if d.Verdict != decide.Done || w.Declared.Lifecycle != decide.Running || w.Declared.Suspended ||
 		w.Declared.Orphaned != "" {
@@ -199,8 +198,8 @@ func (w *World) judgeDone(d decide.Decision) {
 	}
 }
 
-// judgeDeletion notes that a volume is deleted whose data nobody has let go of: it is no member's
-// that the members it voted with have removed.
+// judgeDeletion records a violation if a volume is deleted before the members that its member voted with have removed
+// it.
 func (w *World) judgeDeletion(n int) {
 	d := w.volumes[n].data
 	r := w.rafts[d.cluster]

@@ -14,9 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// settle heals what can be healed, has git ask for something good, and lets passes come to an end.
-// A Block ends the path, unless most of the data is there: then what time does not heal, nor git if
-// it declares what runs, is no good end.
+// settle heals what can be healed, sets a reachable spec, and runs passes to an end. A Block ends the path. If most of
+// the data exists, a Block that remains after time and after declaring the running version is a fault.
 func (j *journey) settle() string {
 	j.path.makeGood()
 	w, blocked := j.path.World, 0
@@ -55,20 +54,19 @@ func (j *journey) settle() string {
 	return fmt.Sprintf("no end after %d passes: %s", passesToSettle, decide.Decide(w.Observe()))
 }
 
-// isForAPerson reports whether a Block names a way out that takes a person's judgement.
+// isForAPerson reports whether a Block requires manual judgement.
 func isForAPerson(d decide.Decision) bool {
 	stopsItself := d.Rule == "QuorumLost" && strings.Contains(d.Message, "whose data differ from theirs: kubectl cordon its node")
 	return slices.Contains([]string{"MembersMissing", "DataInDoubt"}, d.Rule) || replacedTooOften(d) || stopsItself
 }
 
-// replacedTooOften reports whether a slot has had as many members as it gets in a day: what is
-// wrong there is for a person to find out.
+// replacedTooOften reports whether a slot has reached its daily limit of new members; the cause requires manual
+// investigation.
 func replacedTooOften(d decide.Decision) bool {
 	return d.Rule == "ReplaceMember" && strings.Contains(d.Message, "a new member fares no better")
 }
 
-// takesWayOut has a person do what a Block says, and reports whether it says anything that is done
-// once.
+// takesWayOut carries out the manual action that a Block names, and reports whether it names one that is done once.
 func (j *journey) takesWayOut(d decide.Decision) bool {
 	switch says := func(words string) bool { return strings.Contains(d.Message, words) }; {
 	case d.Rule == "CALost" && says("kubectl delete pod"):
@@ -100,25 +98,24 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 	return true
 }
 
-// versionToReturnWith is the version that brings back a cluster whose StatefulSet is gone.
+// versionToReturnWith matches the version that brings back a cluster whose StatefulSet is gone.
 var versionToReturnWith = regexp.MustCompile(`to bring it back, declare etcd (\S+), `)
 
-// volumeInTheWay names the ordinal of a claim that a person may delete.
+// volumeInTheWay matches the ordinal of a claim that may be deleted manually.
 var volumeInTheWay = regexp.MustCompile(`kubectl delete pvc data-a-(\d+)`)
 
-// isNeeded reports whether a Block asks for a volume to be deleted that holds what no other does.
+// isNeeded reports whether a Block suggests deleting the last copy of data.
 func (j *journey) isNeeded(d decide.Decision) bool {
 	return volumeInTheWay.MatchString(d.Message) && j.path.IsLastCopy(inTheWay(d))
 }
 
-// inTheWay is the ordinal of the volume that is in the way.
+// inTheWay returns the ordinal of the volume that is in the way.
 func inTheWay(d decide.Decision) int {
 	n, _ := strconv.Atoi(volumeInTheWay.FindStringSubmatch(d.Message)[1])
 	return n
 }
 
-// whatRuns is the version and the options of a pod that serves or, where none does, the version
-// that was last known to.
+// whatRuns returns the version and options of a ready pod or, without one, the last known version.
 func whatRuns(s decide.State) (version, hash string) {
 	for _, r := range s.Replicas {
 		if r.Pod == decide.PodReady {
@@ -128,7 +125,7 @@ func whatRuns(s decide.State) (version, hash string) {
 	return cmp.Or(s.ReportedVersion, s.Declared.Version), s.Declared.SpecHash
 }
 
-// makeGood heals what can be healed, and has git ask for something that can be reached.
+// makeGood heals what can be healed, and sets a reachable spec.
 func (r *path) makeGood() {
 	r.Heal()
 	r.ScheduleBackup() // as Kubernetes does sooner or later

@@ -2,15 +2,15 @@ package simulate
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// mostToSettle is how many passes a founding may take, and each change after it.
+// mostToSettle is the maximum number of passes for a bootstrap, and for each change after it.
 const mostToSettle = 500
 
-// Settled returns a world in which passes have made of nothing what is declared, and all has gone well: it was
-// founded, and then stopped, suspended or deleted if that is declared. It returns what the last of them has decided,
-// too: Done, unless what is declared cannot be had. The same declaration always gives the same world.
+// Settled returns a world in which passes have created the declared cluster without faults: they bootstrapped it, and
+// then stopped, suspended or deleted it if declared. It also returns the last decision: Done, unless the declared state
+// is unreachable. The same declaration always gives the same world.
 func Settled(name string, declared decide.Declared) (*World, decide.Decision) {
 	founded := declared
-	// Git may declare today what it could not be founded from: nobody knows how it began.
+	// The declared state may be one that cannot be bootstrapped directly.
 	founded.Lifecycle, founded.Suspended, founded.Problems = decide.Running, false, nil
 	founded.Restore, founded.Recovery = decide.RestoreSource{}, decide.RecoveryOrder{}
 	founded.Orphaned, founded.RenamedFrom, founded.ConfirmedMembers = "", "", nil
@@ -22,7 +22,7 @@ func Settled(name string, declared decide.Declared) (*World, decide.Decision) {
 	return w, w.settle()
 }
 
-// settle repeats passes until one finds nothing left to do, or stops for a person.
+// settle repeats passes until nothing is left to do, or one blocks.
 func (w *World) settle() (d decide.Decision) {
 	for _, step := range w.Converge(mostToSettle) {
 		d = step.Decision

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// smallDeclarations are those of few members in each lifecycle, at versions that lead to each other and ones that do not,
-// with backups and without.
+// smallDeclarations returns small declarations in each lifecycle, at versions with and without a direct path between
+// them, with and without backups.
 func smallDeclarations() []decide.Declared {
 	var list []decide.Declared
 	for _, replicas := range []int{1, 3} {
@@ -33,8 +33,7 @@ func smallDeclarations() []decide.Declared {
 	return append(list, suspended)
 }
 
-// TestSettled: whatever is declared, there is a world that has come to it, in which nothing is left to do and nothing
-// happened that must never happen.
+// TestSettled: every declaration has a settled world in which nothing is left to do and which has no violations.
 func TestSettled(t *testing.T) {
 	for _, d := range smallDeclarations() {
 		w, end := simulate.Settled("a", d)
@@ -56,15 +55,15 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestSettledCannotBe: what cannot be founded is not taken to be there.
+// TestSettledCannotBe: a cluster that cannot be bootstrapped is not assumed to exist.
 func TestSettledCannotBe(t *testing.T) {
 	if _, end := simulate.Settled("a", decide.Declared{Version: "3.6.16", Lifecycle: decide.Running}); end.Verdict == decide.Done {
 		t.Errorf("a cluster without members: %s", end)
 	}
 }
 
-// TestRoadBetween: from one small declaration to another the road ends, or says why it does not, and is the one that
-// passes take.
+// TestRoadBetween: the road from one small declaration to another ends, or reports why not, and is the one that passes
+// take.
 func TestRoadBetween(t *testing.T) {
 	all := smallDeclarations()
 	for i, from := range all {

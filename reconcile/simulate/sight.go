@@ -6,11 +6,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Sight is how one pass sees the world: not all of it, or not as it is.
+// Sight is how one pass sees the world, possibly incomplete or outdated.
 type Sight func(*World) decide.State
 
-// MissingClaim is the sight of a pass that does not find the claim of an ordinal, neither in the
-// list nor by its name.
+// MissingClaim is the view of a pass that does not find the claim of an ordinal, neither in the list nor by name.
 func MissingClaim(n int) Sight {
 	return func(w *World) decide.State {
 		seen := w.Clone()
@@ -19,8 +18,7 @@ func MissingClaim(n int) Sight {
 	}
 }
 
-// MissingPod is the sight of a pass that does not find the pod of an ordinal: etcd in it is not
-// asked.
+// MissingPod is the view of a pass that does not find the pod of an ordinal and does not contact its etcd.
 func MissingPod(n int) Sight {
 	return func(w *World) decide.State {
 		seen := w.Clone()
@@ -31,8 +29,7 @@ func MissingPod(n int) Sight {
 	}
 }
 
-// OldKubernetes is the sight of a pass that sees Kubernetes as it was so many ticks ago, and etcd
-// as it is.
+// OldKubernetes is the view of a pass that sees Kubernetes as of ticks ago, and the current etcd.
 func OldKubernetes(ticks int) Sight {
 	return func(w *World) decide.State {
 		then, kept := w.ago(ticks)
@@ -48,8 +45,7 @@ func OldKubernetes(ticks int) Sight {
 	}
 }
 
-// OldEtcd is the sight of a pass that sees Kubernetes as it is, and etcd as it was so many ticks
-// ago.
+// OldEtcd is the view of a pass that sees the current Kubernetes, and etcd as of ticks ago.
 func OldEtcd(ticks int) Sight {
 	return func(w *World) decide.State {
 		then, kept := w.ago(ticks)
@@ -60,8 +56,7 @@ func OldEtcd(ticks int) Sight {
 	}
 }
 
-// PassSeeing is a pass that sees the world that way, decides, acts on the world as it is, and
-// reports.
+// PassSeeing runs a pass that observes the world through see, decides, acts on the actual world, and reports.
 func (w *World) PassSeeing(see Sight) (decide.Decision, []string) {
 	s := see(w)
 	d := decide.Decide(s)
@@ -81,13 +76,13 @@ func (w *World) PassSeeing(see Sight) (decide.Decision, []string) {
 	return d, writes
 }
 
-// DoSeen carries out what was decided by what was seen, which may have been long ago. It reads
-// again what whoever carries it out reads again, and relies on what was seen in all else.
+// DoSeen carries out an action decided from seen, which may be outdated. It rereads what the real executor rereads, and
+// relies on seen for everything else.
 func (w *World) DoSeen(seen decide.State, action decide.Action, crashAfter int) []string {
 	w.runEtcd()
 	before := len(w.violations)
 	writes := w.lateWrites(seen, action)
-	w.violations = w.violations[:before] // what etcd refuses was not refused yet when it was decided
+	w.violations = w.violations[:before] // etcd did not refuse it yet when it was decided
 	var done []string
 	for _, write := range writes {
 		if len(done) == crashAfter {
@@ -104,8 +99,7 @@ func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
 	switch a := action.(type) {
 	case decide.ApplyObjects, decide.Bootstrap, decide.Seal, decide.StartRollout, decide.Declare,
 		decide.FinishRestore:
-		// The record is never written over another than the one that was seen, and so is what it
-		// leads to.
+		// The record is only written over the observed record, and so are the objects that follow from it.
 		if !seen.Record.Equal(now.Record) || seen.Objects.RunsReplicas != now.Objects.RunsReplicas {
 			return nil
 		}
@@ -135,8 +129,7 @@ func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
 	return w.writes(now, action)
 }
 
-// writesOf are the writes of objects for a state that was seen. etcd is asked again before anything
-// is sealed.
+// writesOf returns the object writes for a previously observed state. Sealing queries etcd again first.
 func (w *World) writesOf(seen, now decide.State, action decide.Action) []write {
 	switch action.(type) {
 	case decide.Seal:
@@ -153,8 +146,8 @@ func (w *World) writesOf(seen, now decide.State, action decide.Action) []write {
 	return w.writes(seen, action)
 }
 
-// untilConflict ends writes before the first object that was seen to be missing and is there by
-// now: the API server refuses to create it once more.
+// untilConflict stops writes before the first object that was missing and now exists: the API server refuses to create
+// it.
 func (w *World) untilConflict(seen decide.State, writes []write) []write {
 	order := w.Objects()
 	conflict := slices.IndexFunc(order, func(name string) bool {
@@ -166,8 +159,8 @@ func (w *World) untilConflict(seen decide.State, writes []write) []write {
 	return slices.DeleteFunc(writes, func(write write) bool { return slices.Index(order, write.name) >= conflict })
 }
 
-// mayRestart: a pod that served stays while another member has fallen silent meanwhile, or its pod is not ready, or
-// data are in doubt; and any while its volume would go with it since.
+// mayRestart keeps a pod that served if another member has since stopped responding, its pod is not ready, or data is
+// in doubt. It keeps any pod whose volume would now be deleted with it.
 func (w *World) mayRestart(seen, now decide.State, a decide.RestartReplica) bool {
 	name := seen.ReplicaName(a.Ordinal)
 	served := slices.ContainsFunc(seen.Membership.Members,
@@ -179,7 +172,7 @@ func (w *World) mayRestart(seen, now decide.State, a decide.RestartReplica) bool
 	return !goes && (!served || now.Membership.Known && !silent && !now.InDoubt())
 }
 
-// othersUnready reports whether the pod of a member beside that one is not ready.
+// othersUnready reports whether the pod of a member other than name is not ready.
 func othersUnready(now decide.State, name string) bool {
 	return slices.ContainsFunc(now.Membership.Members, func(m decide.Member) bool {
 		ordinal, _ := now.OrdinalOf(m)
@@ -187,7 +180,7 @@ func othersUnready(now decide.State, name string) bool {
 	})
 }
 
-// mayDelete: etcd's word of this moment is that the member of the slot is gone, and what it has left is not kept.
+// mayDelete reports whether etcd currently does not list the slot's member, and its data is not kept.
 func (w *World) mayDelete(seen, now decide.State, a decide.DeleteVolume) bool {
 	if w.Declared.Lifecycle == decide.Deleted {
 		return len(w.pods) == 0
@@ -202,8 +195,7 @@ func (w *World) mayDelete(seen, now decide.State, a decide.DeleteVolume) bool {
 		!again.Keeps(a.Ordinal)
 }
 
-// slotTaken reports whether a volume stands in the slot of a member that is to be added, read by
-// its name, that may hold data.
+// slotTaken reports whether the slot of a member to add has a volume, read by name, that may hold data.
 func (w *World) slotTaken(seen decide.State, action decide.Action) bool {
 	a, adds := action.(decide.AddLearner)
 	v, there := w.volumes[a.Ordinal]
@@ -215,8 +207,8 @@ func (w *World) slotTaken(seen decide.State, action decide.Action) bool {
 	})
 }
 
-// disproved reports whether a learner may not be promoted any more, or what seemed to prove that a member is lost does
-// not hold any more: it answers, or its volume, read by its name, is there and can be used.
+// disproved reports whether a learner may no longer be promoted, or the evidence that a member is lost no longer holds:
+// it responds, or its volume, read by name, exists and is usable.
 func disproved(seen, now decide.State, action decide.Action) bool {
 	if a, promotes := action.(decide.PromoteLearner); promotes {
 		again := seen

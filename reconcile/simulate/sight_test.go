@@ -8,8 +8,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// inTheMiddle are the places at every moment of the changes of a running cluster, and of what
-// people and misfortune do to one.
+// inTheMiddle returns the places at every moment of changes, manual actions and faults of a running cluster.
 func inTheMiddle(t *testing.T) map[string][]place {
 	t.Helper()
 	changes := slices.Clone(changesOf)
@@ -24,8 +23,8 @@ func inTheMiddle(t *testing.T) map[string][]place {
 	return places
 }
 
-// TestEverySight: at every moment one pass sees less than there is, or old things; in a thorough
-// run two do, and none is left out. No write of ours costs what could be had before.
+// TestEverySight: at every moment, one pass has an incomplete or outdated view; in a thorough run two do, in all
+// combinations. Quorate's writes do not lose recoverable data.
 func TestEverySight(t *testing.T) {
 	var found table
 	t.Run("all", func(t *testing.T) {
@@ -50,8 +49,7 @@ func TestEverySight(t *testing.T) {
 	found.report(t)
 }
 
-// TestEverySightAfterADeed: a pass that sees less than there is, right after what somebody did,
-// what befell a member, or both at once.
+// TestEverySightAfterADeed: a pass has an incomplete view right after a manual action or a fault of a member.
 func TestEverySightAfterADeed(t *testing.T) {
 	var found table
 	t.Run("all", func(t *testing.T) {
@@ -79,8 +77,8 @@ func TestEverySightAfterADeed(t *testing.T) {
 	found.report(t)
 }
 
-// TestEveryLateDeed: whatever happens between a decision and its being carried out, the writes are
-// safe: it reads again what it relies on.
+// TestEveryLateDeed: whatever happens between a decision and its execution, the writes are safe, because what they rely
+// on is reread.
 func TestEveryLateDeed(t *testing.T) {
 	var found table
 	t.Run("all", func(t *testing.T) {
@@ -104,10 +102,9 @@ func TestEveryLateDeed(t *testing.T) {
 	found.report(t)
 }
 
-// between are what may happen between a decision and its being carried out: deeds, faults, time,
-// and passes of others.
+// between returns what may happen between a decision and its execution: manual actions, faults, time, and other passes.
 func between(replicas int) []act {
-	list := slices.DeleteFunc(deeds(replicas), func(a act) bool { return a.do == "person put-back-record" }) // nobody could know better
+	list := slices.DeleteFunc(deeds(replicas), func(a act) bool { return a.do == "person put-back-record" }) // this cannot be detected
 	list = append(list, act{do: "tick 2"}, act{do: "pass 1"}, act{do: "pass 2"}, act{do: "pass 5"})
 	for n := range replicas {
 		list = append(list, faultsTo(n)...)

@@ -13,14 +13,14 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// incident is something that happens to a world, and whatever ends it.
+// incident is something that happens to a world, and what ends it.
 type incident struct {
 	name string
 	do   func(*simulate.World)
 	end  func(*simulate.World) // nil if it does not end
 }
 
-// incidents are all that can happen to a cluster of that many replicas.
+// incidents returns all incidents of a cluster with that many replicas.
 func incidents(replicas int) []incident {
 	list := append(changesOfGit(), faultsOfObjects()...)
 	list = append(list,
@@ -112,8 +112,7 @@ func faultsOfReplica(n int) []incident {
 	return list
 }
 
-// beginnings are the worlds on the way from nothing to a formed cluster: after a crash after each
-// write, and after each tick.
+// beginnings returns the worlds on the way to a formed cluster: after a crash at each write, and after each tick.
 func beginnings(replicas int, seed uint64) map[string]*simulate.World {
 	worlds := map[string]*simulate.World{}
 	for n := range 13 {
@@ -135,8 +134,8 @@ func beginnings(replicas int, seed uint64) map[string]*simulate.World {
 	return worlds
 }
 
-// TestEveryIncident: from every beginning, whatever happens to it, passes come to an end that
-// lasts, and nothing happens that must never happen. What has an end ends after three more passes.
+// TestEveryIncident: from every beginning and after every incident, passes come to an end that lasts, without
+// violations. Incidents with an end last for three more passes.
 func TestEveryIncident(t *testing.T) {
 	sizes := []int{1, 2, 3, 5}
 	if testing.Short() {
@@ -162,7 +161,7 @@ func TestEveryIncident(t *testing.T) {
 	}
 }
 
-// TestEveryTwoIncidents: the same with a second misfortune, at once or after a pass.
+// TestEveryTwoIncidents: the same with a second incident, immediately or after a pass.
 func TestEveryTwoIncidents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pairs take long")
@@ -195,7 +194,7 @@ func TestEveryTwoIncidents(t *testing.T) {
 	}
 }
 
-// TestEveryMoment: the same at every moment of what changes a running cluster.
+// TestEveryMoment: the same at every moment of changes of a running cluster.
 func TestEveryMoment(t *testing.T) {
 	for name, begin := range map[string]func(*simulate.World){
 		"scale up":      func(w *simulate.World) { w.Declared.Replicas = 4 },
@@ -235,7 +234,7 @@ func (b incident) finish(w *simulate.World) {
 	}
 }
 
-// endsWell lets misfortunes happen to a world and walks its path to the end.
+// endsWell applies incidents to a world and walks its path to the end.
 func endsWell(t *testing.T, check func(*simulate.World, int) []string, w *simulate.World, name string, misfortunes ...incident) {
 	t.Helper()
 	for _, b := range misfortunes {

@@ -12,20 +12,19 @@ import (
 type status struct {
 	clusterID decide.ID
 	version   string                  // the oldest that a member ran
-	silent    map[decide.ID]time.Time // members that were found silent, and since when
-	stranded  map[int]time.Time       // ordinals whose volume was found out of reach, and since when
+	silent    map[decide.ID]time.Time // members that were not responding, and since when
+	stranded  map[int]time.Time       // ordinals whose volume was unreachable, and since when
 	waited    []decide.Waited         // never changed, only replaced
 	repeated  []decide.Repeated       // never changed, only replaced
-	rewritten []string                // objects with fields that came back rewritten, sorted
+	rewritten []string                // objects with rewritten fields, sorted
 	backup    *decide.Backup          // the newest
-	// lastBackup is the one that the deletion goes by.
+	// lastBackup is the backup that the deletion relies on.
 	lastBackup *decide.Backup
-	// void is the Word of an order to recover that came to nothing.
+	// void is the Word of a recovery request that was void.
 	void string
 }
 
-// report writes what a pass has seen into the status of the custom resource, and says whether that
-// was news.
+// report writes the observations of a pass into the status of the custom resource, and reports whether that changed it.
 func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	if !w.exists(w.customResource()) {
 		return false
@@ -44,7 +43,7 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	return isNews
 }
 
-// annotateClaims has the claims say which etcd uses their volumes, as far as the pass has seen it.
+// annotateClaims annotates the claims with the etcd that uses their volumes, as far as the pass has seen it.
 func (w *World) annotateClaims(s decide.State) {
 	for _, r := range s.OutdatedUses() {
 		if v := w.volumes[r.Ordinal]; v.uid == r.VolumeUID && !w.stuck.annotations {
@@ -53,7 +52,7 @@ func (w *World) annotateClaims(s decide.State) {
 	}
 }
 
-// equal compares all but the actions in a row: a pass that acts has other news as well.
+// equal compares everything except consecutive actions: a pass that acts also changes something else.
 func (t status) equal(other status) bool {
 	return t.clusterID == other.clusterID && t.version == other.version && maps.Equal(t.silent, other.silent) &&
 		maps.Equal(t.stranded, other.stranded) && slices.Equal(t.waited, other.waited) &&
@@ -63,7 +62,7 @@ func (t status) equal(other status) bool {
 
 func sameBackup(a, b *decide.Backup) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// after is the status after a pass that has seen s.
+// after returns the status after a pass that has seen s.
 func (t status) after(s decide.State) status {
 	agreed := s.Membership.Known && s.Membership.ClusterID == s.Record.ClusterID
 	if s.Record.ClusterID != 0 && (s.ReportedClusterID == 0 || agreed) {
@@ -91,8 +90,8 @@ func (t status) after(s decide.State) status {
 	return t
 }
 
-// strandedSince are the ordinals whose volume is out of reach, and since when passes have found
-// that, this one included.
+// strandedSince returns the ordinals whose volume is unreachable, and since when passes, including this one, have seen
+// that.
 func strandedSince(s decide.State) map[int]time.Time {
 	stranded := map[int]time.Time{}
 	for _, r := range s.Replicas {

@@ -16,7 +16,7 @@ func isWhole(w *simulate.World) bool {
 	return s.Membership.Known && len(voters) == s.Declared.Replicas && decide.Answering(voters) == len(voters)
 }
 
-// worldsWithLoss are worlds in which a member has lost its volume, besides another incident.
+// worldsWithLoss returns worlds in which a member has lost its volume, combined with each other incident.
 func worldsWithLoss(t *testing.T) map[string]*simulate.World {
 	worlds := map[string]*simulate.World{}
 	for _, b := range append(incidents(3), incident{name: "nothing else", do: func(*simulate.World) {}}) {
@@ -29,7 +29,7 @@ func worldsWithLoss(t *testing.T) map[string]*simulate.World {
 	return worlds
 }
 
-// healingActions returns the kinds of actions that a world takes until a lost member is replaced; none if it is not,
+// healingActions returns the kinds of actions that a world takes until a lost member is replaced, or nil if it is not,
 // because the spec forbids it or other members are lost as well.
 func healingActions(start *simulate.World) map[string]bool {
 	w, kinds := start.Clone(), map[string]bool{}
@@ -45,9 +45,9 @@ func healingActions(start *simulate.World) map[string]bool {
 	return nil
 }
 
-// TestUndoneActionDoesNotStarveHealing: from every small world that heals a lost member, and with one kind of action
-// undone after every pass, the member is replaced within an hour, or a Block names the action. Without a custom
-// resource there is nothing to record in what is undone.
+// TestUndoneActionDoesNotStarveHealing: in every small world that heals a lost member, with one kind of action undone
+// after every pass, the member is replaced within an hour, or a Block names the action. Without a custom resource,
+// undone actions cannot be recorded.
 func TestUndoneActionDoesNotStarveHealing(t *testing.T) {
 	for name, start := range worldsWithLoss(t) {
 		if testing.Short() && name != "nothing else" || strings.HasPrefix(name, "delete EtcdCluster") {
@@ -67,7 +67,7 @@ func TestUndoneActionDoesNotStarveHealing(t *testing.T) {
 }
 
 // TestObjectChangedByOthersDoesNotStarveHealing: another controller changes one object after every pass, and the lost
-// member is replaced all the same.
+// member is still replaced.
 func TestObjectChangedByOthersDoesNotStarveHealing(t *testing.T) {
 	for name, start := range worldsWithLoss(t) {
 		if testing.Short() && name != "nothing else" || len(healingActions(start)) == 0 {
@@ -82,8 +82,8 @@ func TestObjectChangedByOthersDoesNotStarveHealing(t *testing.T) {
 	}
 }
 
-// healsWhile runs passes for an hour, each followed by what others do, and returns what is wrong: neither is the lost
-// member replaced, nor does the last decision name what is undone.
+// healsWhile runs passes for an hour, each followed by others, and returns a fault if the lost member is not replaced
+// and the last decision does not name the undone action.
 func healsWhile(w *simulate.World, names string, others func(w, before *simulate.World, d decide.Decision)) string {
 	var d decide.Decision
 	for range anHour {
@@ -104,9 +104,9 @@ func healsWhile(w *simulate.World, names string, others func(w, before *simulate
 	return fmt.Sprintf("after an hour the member is lost, and it says %s", d)
 }
 
-// TestPolicyThatRewritesAField: an admission policy that rewrites a field of any object permanently neither keeps a
-// lost member from being replaced nor has the object applied again and again. If security depends on the field, a Block
-// names it, and the member is replaced once the policy is gone.
+// TestPolicyThatRewritesAField: if an admission policy permanently rewrites a field of any object, a lost member is
+// still replaced and the object is not applied repeatedly. If security depends on the field, a Block names it, and the
+// member is replaced once the policy is gone.
 func TestPolicyThatRewritesAField(t *testing.T) {
 	for _, object := range formed(t, 3).Objects() {
 		w := formed(t, 3)

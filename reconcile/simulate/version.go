@@ -8,13 +8,13 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// minorOf is the minor number of a version of etcd 3, or of a minor version; zero if it cannot be read.
+// minorOf returns the minor number of an etcd 3 version or minor version, or zero if it cannot be parsed.
 func minorOf(version string) int {
 	m, _ := etcdversion.ParseMajorMinor(version)
 	return m.Minor
 }
 
-// minorText is the minor version of a minor number; empty for none.
+// minorText returns the minor version of a minor number, or an empty string for zero.
 func minorText(minor int) string {
 	if minor == 0 {
 		return ""
@@ -22,12 +22,11 @@ func minorText(minor int) string {
 	return etcdversion.MajorMinor{Major: 3, Minor: minor}.String()
 }
 
-// saysStorage is the first minor version that says which version its data are written for.
+// saysStorage is the first minor version that reports the version its data is written for.
 const saysStorage = 6
 
-// settleVersion decides the version of the cluster as etcd does: that of its oldest member, once
-// all have said theirs; the one it is to go back to while a downgrade is under way, which ends once
-// all members run it. Members note it beside their data.
+// settleVersion sets the cluster version as etcd does: the oldest member's version, once all have reported theirs, or
+// the target of a downgrade, which ends once all members run it. Members store it with their data.
 func (w *World) settleVersion(r *raft) {
 	if !r.serves() {
 		return
@@ -61,16 +60,14 @@ func (w *World) settleVersion(r *raft) {
 	}
 }
 
-// readsNoOldLog is the first minor version that cannot read what one before saysStorage has written
-// into the log.
+// readsNoOldLog is the first minor version that cannot read log entries written by versions before saysStorage.
 const readsNoOldLog = 7
 
 // takesTwoLearners is the first minor version that can allow more than one learner.
 const takesTwoLearners = 6
 
-// settleLogs says what each member that runs has on its disk: its data written for the version of
-// the cluster, and in its log what the oldest member has written since the last snapshot. One is
-// taken when a downgrade is prepared.
+// settleLogs updates the disks of running members: the data is written for the cluster version, and the log holds what
+// the oldest member has written since the last snapshot. Preparing a downgrade takes a snapshot.
 func (w *World) settleLogs(r *raft) {
 	oldest := 0
 	for _, m := range r.members {
@@ -100,8 +97,8 @@ func (w *World) settleLogs(r *raft) {
 	}
 }
 
-// refusesVersion returns etcd's last words if it does not start on data of another version. To skip
-// a minor version is what etcd does not refuse and nobody may do.
+// refusesVersion returns etcd's last message if it does not start on data of another version. Skipping a minor version
+// is a violation although etcd does not refuse it.
 func (w *World) refusesVersion(n int, d data, p pod) string {
 	runs := minorOf(p.version)
 	if r := w.rafts[d.cluster]; r != nil && r.joinedTogether && runs < takesTwoLearners {
@@ -123,9 +120,9 @@ func (w *World) refusesVersion(n int, d data, p pod) string {
 	return ""
 }
 
-// judgeRestart notes that a pod is restarted with an older etcd than its data was written for, and was not made for that
-// before. A member that runs the older etcd shows that the cluster has taken it: that of a cluster that was still being
-// founded when git changed the version.
+// judgeRestart records a violation if a restart gives a pod an older etcd than its data was written for, unless the pod
+// already had one. A running member with the older etcd shows that the cluster accepts it, as when git changes the
+// version during bootstrap.
 func (w *World) judgeRestart(n int) {
 	d, p := w.volumes[n].data, w.pods[n]
 	if r := w.rafts[d.cluster]; r != nil && slices.ContainsFunc(r.members, func(m member) bool {
@@ -139,10 +136,10 @@ func (w *World) judgeRestart(n int) {
 	}
 }
 
-// leavesFrom are the oldest patches whose data the next minor version may read, by minor number.
+// leavesFrom maps a minor number to the oldest patch whose data the next minor version may read.
 var leavesFrom = map[int]etcdversion.Version{5: etcdversion.Must("3.5.26"), 6: etcdversion.Must("3.6.11")}
 
-// judgePatch notes that a minor version starts on data that no patch has used which it may follow.
+// judgePatch records a violation if a minor version starts on data last used by a patch that it may not follow.
 func (w *World) judgePatch(n int, d data, p pod) {
 	before, err := etcdversion.Parse(d.ran)
 	if err == nil && minorOf(p.version) == before.Minor+1 && !before.AtLeast(leavesFrom[before.Minor]) {

@@ -10,33 +10,33 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TickLength is the time that passes with one tick.
+// TickLength is the duration of a tick.
 const TickLength = 10 * time.Second
 
-// World is one cluster and all around it.
+// World is one cluster and its environment.
 type World struct {
-	// Declared is what git asks for. Change it at will.
+	// Declared is the spec. Change it freely.
 	Declared decide.Declared
-	// LockHolder is who else holds the lease of the cluster.
+	// LockHolder is the other process that holds the cluster's lease.
 	LockHolder string
-	// Unpullable is a version of etcd whose image cannot be had.
+	// Unpullable is an etcd version whose image cannot be pulled.
 	Unpullable string
-	// ChecksData: git declares that the leader compares the members' data from time to time.
+	// ChecksData: the spec makes the leader compare the members' data periodically.
 	ChecksData bool
-	// Crashing is a SpecHash with which etcd does not start; empty if there is none.
+	// Crashing is a SpecHash with which etcd does not start, or empty.
 	Crashing string
 
 	name    string
 	now     time.Time
 	dice    rand.PCG
-	hurried bool // everything happens at the first tick that allows it
+	hurried bool // everything happens at the first possible tick
 	serial  int  // of UIDs, tokens and member IDs
 
 	objects map[string]object
-	applied decide.Declared // what the custom resource says
+	applied decide.Declared // the content of the custom resource
 	status  status
-	record  decide.Record // what the ConfigMap says
-	// certificates and who has issued them
+	record  decide.Record // the content of the ConfigMap
+	// certificates and their issuers
 	certificates cas
 	initial      []decide.ID // the members that its joining files list
 	set          statefulSet
@@ -45,46 +45,46 @@ type World struct {
 	rafts        map[decide.ID]*raft
 	cut          bool
 	down         map[int]bool // nodes, by the ordinal of the pod that they run
-	mute         map[int]bool // members that whoever observes them does not reach
+	mute         map[int]bool // members that Quorate cannot reach
 	slow         map[int]bool // members that do not keep up
-	apart        map[int]bool // members that no other reaches
-	unready      map[int]bool // pods that their node finds unwell, whatever etcd in them says
+	apart        map[int]bool // members that the others cannot reach
+	unready      map[int]bool // pods that are not ready, whatever their etcd reports
 	stuck        stuck
 	backups      backups
-	restores     *restore  // the Job that restores; nil if there is none
-	recovers     *recovery // the Job that recovers; nil if there is none
-	// storeGivesNothing: no backup can be had.
+	restores     *restore  // the restore Job, or nil
+	recovers     *recovery // the recovery Job, or nil
+	// storeGivesNothing: backups cannot be read.
 	storeGivesNothing bool
 	rewriting         rewriting
-	// startsElsewhere: etcd runs on older data than a restore has made.
+	// startsElsewhere: etcd runs on data older than the restored data.
 	startsElsewhere bool
 	recoveriesFail  bool
 	dbSize          int64  // of the database of every member, in bytes
-	voided          string // the Word of an order to recover that a pass found beside a quorum
-	foundedWith     int    // members
-	// founds is the ID that the cluster on record is founded with, by the state that the world was made from.
+	voided          string // the Word of a recovery request that a pass found despite a quorum
+	foundedWith     int    // number of members
+	// founds is the ID that the recorded cluster bootstraps with, from the state that the world was built from.
 	founds struct {
 		token string
 		id    decide.ID
 	}
 	oldData map[int]bool // the next volume of an ordinal holds data of another cluster
 	letGo   bool         // the StatefulSet was deleted without its pods
-	putBack bool         // the record was put back by hand, and no pass could know better yet
+	putBack bool         // the record was reverted manually, and passes could not detect it yet
 
-	// Together: a cluster is founded so that two members may join at once.
+	// Together: a cluster is bootstrapped so that two members may join at the same time.
 	Together bool
 
-	memory int // of moments
+	memory int // number of moments to keep
 	past   []moment
 
 	violations []string
 }
 
-// Name of the cluster.
+// Name returns the name of the cluster.
 func (w *World) Name() string { return w.name }
 
-// New returns a world without anything in it but what git asks for. With seed 0 everything happens
-// as soon as it can; with another, pods take their time.
+// New returns a world that is empty except for the spec. With seed 0 everything happens as soon as it can; with another
+// seed, pods are slower.
 func New(name string, declared decide.Declared, seed uint64) *World {
 	return &World{
 		Declared:     declared,
@@ -138,9 +138,9 @@ func (w *World) Clone() *World {
 	return &c
 }
 
-// Violations are the things that happened and must never happen: a second cluster under the name of
-// the first, a voter that forgot its votes, acknowledged data lost, a volume deleted whose member
-// is listed, a quorum given away, a minor version skipped.
+// Violations returns the things that happened and must never happen: a second cluster with the name of the first, a
+// voter that forgot its votes, lost acknowledged data, a deleted volume whose member is listed, a quorum given away, a
+// skipped minor version.
 func (w *World) Violations() []string { return slices.Clone(w.violations) }
 
 func (w *World) violate(format string, args ...any) {
@@ -167,8 +167,8 @@ func (w *World) Tick() {
 	w.remember()
 }
 
-// Pass observes, decides, acts and reports once. It dies after that many writes; NoCrash: it does
-// not. It returns the decision and the writes.
+// Pass observes, decides, acts and reports once. It dies after crashAfter writes, unless that is NoCrash. It returns
+// the decision and the writes.
 func (w *World) Pass(crashAfter int) (decide.Decision, []string) {
 	s, d, writes := w.act(crashAfter)
 	died, changed := len(writes) == crashAfter, len(writes) > 0
@@ -185,8 +185,8 @@ func (w *World) Pass(crashAfter int) (decide.Decision, []string) {
 	return d, writes
 }
 
-// PassFailing is a pass in which only that many writes of the action succeed: the next one fails
-// without having changed anything. Such a pass reports all the same.
+// PassFailing is a pass in which only after writes of the action succeed: the next one fails without changing anything.
+// Such a pass still reports.
 func (w *World) PassFailing(after int) (decide.Decision, []string) {
 	s, d, writes := w.act(after)
 	if w.report(s, d, len(writes) > 0) {
@@ -195,7 +195,7 @@ func (w *World) PassFailing(after int) (decide.Decision, []string) {
 	return d, writes
 }
 
-// act observes, decides, and carries out at most that many writes.
+// act observes, decides, and carries out at most most writes.
 func (w *World) act(most int) (decide.State, decide.Decision, []string) {
 	s := w.Observe()
 	w.rewriting.seen = nil
@@ -215,7 +215,7 @@ func (w *World) next(kind string) string {
 	return fmt.Sprintf("%s%d", kind, w.serial)
 }
 
-// delay is how many more ticks something takes that takes up to most.
+// delay returns how many additional ticks, up to most, something takes.
 func (w *World) delay(most int) int {
 	if w.hurried {
 		return 0
@@ -225,7 +225,7 @@ func (w *World) delay(most int) int {
 
 func (w *World) replicaName(ordinal int) string { return fmt.Sprintf("%s-%d", w.name, ordinal) }
 
-// ordinals are those of pods and volumes, ascending.
+// ordinals returns the ordinals of pods and volumes, ascending.
 func (w *World) ordinals() []int {
 	all := slices.Concat(slices.Collect(maps.Keys(w.pods)), slices.Collect(maps.Keys(w.volumes)))
 	slices.Sort(all)

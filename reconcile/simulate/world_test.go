@@ -11,13 +11,13 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// formed is a world in which that many members have formed a cluster and are sealed.
+// formed returns a world in which replicas members have formed a cluster and are sealed.
 func formed(t *testing.T, replicas int) *simulate.World {
 	t.Helper()
 	return form(t, simulate.New("a", decidetest.Declared(replicas), 0))
 }
 
-// formedTogether is one of which two members may join at once.
+// formedTogether is like formed, for a cluster that two members may join at the same time.
 func formedTogether(t *testing.T, replicas int) *simulate.World {
 	t.Helper()
 	w := simulate.New("a", decidetest.Declared(replicas), 0)
@@ -44,8 +44,7 @@ func memberNamed(t *testing.T, w *simulate.World, name string) decide.Member {
 	return decide.Member{}
 }
 
-// TestSameSeed: the same seed and the same calls give the same world, and what is done to a copy is
-// not done to the world.
+// TestSameSeed: the same seed and the same calls give the same world, and changes to a copy do not affect the world.
 func TestSameSeed(t *testing.T) {
 	a, b := simulate.New("a", decidetest.Declared(5), 7), simulate.New("a", decidetest.Declared(5), 7)
 	copied := a.Clone()
@@ -67,8 +66,7 @@ func TestSameSeed(t *testing.T) {
 	}
 }
 
-// TestGrowAndShrink adds a member as a learner, promotes it, and takes it away again, as etcd and
-// Kubernetes would have it.
+// TestGrowAndShrink adds a member as a learner, promotes it, and removes it again, as etcd and Kubernetes would.
 func TestGrowAndShrink(t *testing.T) {
 	w := formed(t, 3)
 	add := decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}
@@ -115,7 +113,7 @@ func TestGrowAndShrink(t *testing.T) {
 	}
 }
 
-// TestJoinsBeforeItAnswers: a new member says its name before it lets clients in; the next is added meanwhile.
+// TestJoinsBeforeItAnswers: a new member publishes its name before it accepts clients, and the next is added already.
 func TestJoinsBeforeItAnswers(t *testing.T) {
 	silent := 0
 	for seed := range uint64(8) {
@@ -141,8 +139,7 @@ func TestJoinsBeforeItAnswers(t *testing.T) {
 	}
 }
 
-// TestStrictReconfiguration: etcd takes no member while a voter is away, and lets none go that the
-// others need.
+// TestStrictReconfiguration: etcd does not add a member while a voter is down, or remove one that the others need.
 func TestStrictReconfiguration(t *testing.T) {
 	w := formed(t, 3)
 	w.NodeDown(2, true)
@@ -157,8 +154,7 @@ func TestStrictReconfiguration(t *testing.T) {
 	}
 }
 
-// TestDataOfANewerVersion: etcd does not start on the data of a newer minor version, unless it has
-// been told to go back.
+// TestDataOfANewerVersion: etcd does not start on data of a newer minor version, unless a downgrade was enabled.
 func TestDataOfANewerVersion(t *testing.T) {
 	for _, prepared := range []bool{false, true} {
 		w := formed(t, 3)
@@ -177,7 +173,7 @@ func TestDataOfANewerVersion(t *testing.T) {
 	}
 }
 
-// TestTheLongestLogLeads: what a majority had is there after any other majority has elected.
+// TestTheLongestLogLeads: entries that a majority had still exist after any other majority has elected a leader.
 func TestTheLongestLogLeads(t *testing.T) {
 	w := formed(t, 3)
 	w.Slow(2, true)
@@ -190,8 +186,8 @@ func TestTheLongestLogLeads(t *testing.T) {
 	}
 }
 
-// TestAlreadyBootstrapped: before it is sealed, a member that lost its volume does not start again
-// while another runs that has seen it; alone it does.
+// TestAlreadyBootstrapped: before it is sealed, a member that lost its volume does not start again while another member
+// that has seen it runs; alone it does.
 func TestAlreadyBootstrapped(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		w := simulate.New("a", decidetest.Declared(3), 0)
@@ -209,7 +205,7 @@ func TestAlreadyBootstrapped(t *testing.T) {
 	}
 }
 
-// TestViolations: the world sees what must never happen, whoever does it.
+// TestViolations: the world detects what must never happen, regardless of who does it.
 func TestViolations(t *testing.T) {
 	restart := func(w *simulate.World, n int) {
 		w.Do(decide.RestartReplica{Ordinal: n, PodUID: w.Observe().Replica(n).PodUID}, simulate.NoCrash)
@@ -298,15 +294,15 @@ func TestViolations(t *testing.T) {
 	}
 }
 
-// TestFrom: a world made from a state leads where the world leads that the state is of: from every
-// beginning, and once it has formed, whatever happens to it that a state shows.
+// TestFrom: a world built from a state leads to the same end as the observed world, from every beginning, and from a
+// formed cluster after every incident that a state shows.
 func TestFrom(t *testing.T) {
 	for name, w := range beginnings(3, 0) {
 		t.Run(name, func(t *testing.T) { foretells(t, w) })
 	}
 	for _, b := range incidents(3) {
 		if b.end != nil || b.name == "unpullable version" || strings.HasPrefix(b.name, "differ") {
-			continue // a node, the network or a registry is down: no state shows whether it will be up again; nor what members hold
+			continue // a state does not show whether a node, network or registry comes back, or what data members hold
 		}
 		t.Run(b.name, func(t *testing.T) {
 			w := formed(t, 3)
