@@ -21,7 +21,7 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// apiServer is a real one, spoken to as its protocol is.
+// apiServer is a real API server, accessed through its HTTP API.
 type apiServer struct {
 	*testing.T
 	url, accept string
@@ -29,7 +29,7 @@ type apiServer struct {
 	decoder     runtime.Decoder
 }
 
-// apply applies an object and returns what has become of it.
+// apply applies an object and returns the result.
 func (s *apiServer) apply(path string, object any) runtime.Object {
 	s.Helper()
 	return s.call(http.MethodPatch, path+"?force=true&fieldManager="+manager, "application/apply-patch+yaml", object)
@@ -69,7 +69,7 @@ func (s *apiServer) send(method, path, contentType string, body any) ([]byte, in
 	return answer, response.StatusCode, err
 }
 
-// startAPIServer starts an API server, and returns once it is ready.
+// startAPIServer starts an API server and returns once it is ready.
 func startAPIServer(t *testing.T) *apiServer {
 	config := kubetest.Start(t).Config
 	return &apiServer{
@@ -79,7 +79,7 @@ func startAPIServer(t *testing.T) *apiServer {
 	}
 }
 
-// schemeOfKinds knows the kinds of a cluster's objects.
+// schemeOfKinds returns a scheme with the kinds of a cluster's objects.
 func schemeOfKinds() *runtime.Scheme {
 	kinds := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme} {

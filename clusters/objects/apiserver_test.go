@@ -30,9 +30,9 @@ import (
 
 const manager = kube.Manager
 
-// TestNoDriftAfterApply applies the objects of every golden file to a real API server: what it
-// gives back must not read as drift, and applying it again must change nothing.
-// QUORATE_KUBE_APISERVER names the program, QUORATE_ETCD_DIR has an etcd for it.
+// TestNoDriftAfterApply applies the objects of every golden file to a real API server. The returned objects must not
+// read as drift, and applying them again must change nothing. QUORATE_KUBE_APISERVER names the binary, QUORATE_ETCD_DIR
+// contains an etcd for it.
 func TestNoDriftAfterApply(t *testing.T) {
 	server := startAPIServer(t)
 	files, err := filepath.Glob("../../testdata/objects/*.txtar")
@@ -49,7 +49,7 @@ func TestNoDriftAfterApply(t *testing.T) {
 			}
 			s := *server
 			s.T = t
-			// What comes back differs between the encodings.
+			// The returned objects differ between the encodings.
 			s.accept = []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf}[i/len(files)]
 			s.apply("/api/v1/namespaces/"+in.Cluster.Namespace, applycorev1.Namespace(in.Cluster.Namespace).
 				WithLabels(map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}))
@@ -64,7 +64,7 @@ func TestNoDriftAfterApply(t *testing.T) {
 	}
 }
 
-// applyTwice applies all objects, and each a second time.
+// applyTwice applies every object twice.
 func (s *apiServer) applyTwice(in Input) {
 	s.Helper()
 	for i, o := range build(s.T, in) {
@@ -84,7 +84,7 @@ func (s *apiServer) applyTwice(in Input) {
 	}
 }
 
-// changeAndApply changes what may change in a live cluster, in and out of lists.
+// changeAndApply changes what may change in a live cluster, inside and outside of lists.
 func (s *apiServer) changeAndApply(in Input) {
 	s.Helper()
 	changed := in
@@ -111,8 +111,8 @@ func (s *apiServer) changeAndApply(in Input) {
 	s.applyTwice(in)
 }
 
-// keepTemplate changes the number of pods of the live StatefulSet while git asks for other pods,
-// and puts it back.
+// keepTemplate changes the number of pods of the live StatefulSet while the spec requests a different template, and
+// reverts it.
 func (s *apiServer) keepTemplate(in Input) {
 	s.Helper()
 	path := pathOf(in, Identity{"StatefulSet", in.Cluster.Name})
@@ -130,7 +130,7 @@ func (s *apiServer) keepTemplate(in Input) {
 	s.applyTwice(in)
 }
 
-// noticeStrangers lets another manager change the number of replicas, which must read as drift.
+// noticeStrangers makes another manager change the number of replicas, which must read as drift.
 func (s *apiServer) noticeStrangers(in Input) {
 	s.Helper()
 	path := pathOf(in, Identity{"StatefulSet", in.Cluster.Name})
@@ -145,7 +145,7 @@ func (s *apiServer) noticeStrangers(in Input) {
 	}
 }
 
-// createPod makes a pod as the StatefulSet would, for the API server to refuse or not.
+// createPod creates a pod as the StatefulSet would, to see whether the API server accepts it.
 func (s *apiServer) createPod(in Input) {
 	s.Helper()
 	namespace := "/api/v1/namespaces/" + in.Cluster.Namespace
@@ -159,8 +159,8 @@ func (s *apiServer) createPod(in Input) {
 	s.call(http.MethodPost, namespace+"/pods", runtime.ContentTypeJSON, pod)
 }
 
-// createBackup makes a pod as the CronJob's Jobs would, and a Job as a pass does, for the API server to
-// refuse or not.
+// createBackup creates a pod as the CronJob's Jobs would, and a Job as a pass does, to see whether the API server
+// accepts them.
 func (s *apiServer) createBackup(in Input) {
 	s.Helper()
 	if in.Cluster.Spec.Backup == nil {
@@ -177,8 +177,7 @@ func (s *apiServer) createBackup(in Input) {
 	s.apply(pathOf(in, job.Identity), job.Apply)
 }
 
-// createRestore makes the claim, the Job and a pod of it as they are made while a cluster is being made
-// from a backup.
+// createRestore creates the claim, the Job and a pod of it, as for a cluster being created from a backup.
 func (s *apiServer) createRestore(in Input) {
 	s.Helper()
 	if !in.Record.Restoring() {
@@ -193,7 +192,7 @@ func (s *apiServer) createRestore(in Input) {
 	s.call(http.MethodPost, "/api/v1/namespaces/"+in.Cluster.Namespace+"/pods", runtime.ContentTypeJSON, pod)
 }
 
-// extract returns what the manager of the test owns in a live object.
+// extract returns what the test's manager owns in a live object.
 func extract(t *testing.T, live runtime.Object) any {
 	t.Helper()
 	var owned any

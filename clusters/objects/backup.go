@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// The containers of a pod that backs up, in the order in which they run.
+// The containers of a backup pod, in the order in which they run.
 const (
 	BackupContainer = "backup"
 	VerifyContainer = "verify"
@@ -25,68 +25,67 @@ const (
 )
 
 const (
-	// componentBackup is the component of pods that back up, which no selector of members has.
+	// componentBackup is the component of backup pods. Selectors of members never match it.
 	componentBackup = "backup"
 	// ExitDoubtful is the exit code of a step that finds a backup suspect or damaged.
 	ExitDoubtful = 4
-	// AnnotationGeneration is on a Job that a pass has started: the generation of the custom resource
-	// that it was started for.
+	// AnnotationGeneration, on a Job started by a pass, is the generation of the custom resource that it was started
+	// for.
 	AnnotationGeneration = "etcd.quorate.dev/generation"
 
-	// AnnotationBackupTo is on Jobs that back up: the place where to.
+	// AnnotationBackupTo, on backup Jobs, is the destination.
 	AnnotationBackupTo = "etcd.quorate.dev/backup-to"
 
-	// backupAttempts is how often Kubernetes tries a pod again, after 10 s and then twice as long each
-	// time, as long as the deadline lets it.
+	// backupAttempts is how often Kubernetes retries a pod within the deadline, after 10 s at first and then twice as
+	// long each time.
 	backupAttempts = 5
-	// backupsKept is how many Jobs of each outcome are kept to be looked at.
+	// backupsKept is the number of Jobs of each outcome to keep for inspection.
 	backupsKept = 3
-	// startedKept is for how many seconds a Job that a pass has started is kept.
+	// startedKept is how long a Job started by a pass is kept, in seconds.
 	startedKept = 24 * 60 * 60
 )
 
-// backupLabels are those of Jobs that back up, and of their pods.
+// backupLabels returns the labels of backup Jobs and their pods.
 func backupLabels(cluster string) map[string]string {
 	labels := Labels(cluster)
 	maps.Copy(labels, BackupSelector(cluster))
 	return labels
 }
 
-// BackupSelector returns the labels that the pods of backups have and no other pod has.
+// BackupSelector returns the labels that only backup pods have.
 func BackupSelector(cluster string) map[string]string {
 	return map[string]string{LabelCluster: cluster, labelComponent: componentBackup}
 }
 
-// IsBackup reports whether an object with these labels is of a backup, or of the drill of one, not of a member.
+// IsBackup reports whether an object with these labels belongs to a backup or a drill, not to a member.
 func IsBackup(labels map[string]string) bool {
 	return labels[labelComponent] == componentBackup || labels[labelComponent] == componentDrill
 }
 
-// BackupJobName is the name of the Job that a pass starts for a generation of the custom resource.
+// BackupJobName returns the name of the Job that a pass starts for a generation of the custom resource.
 func BackupJobName(cluster string, generation int64) string {
 	return NamesOf(cluster).BackupCronJob + "-gen" + strconv.FormatInt(generation, 10)
 }
 
-// BackupSchedule is the schedule of the backups, without which there is none.
+// BackupSchedule returns the schedule of the backups. spec.backup must be set.
 func BackupSchedule(c *v1alpha1.EtcdCluster) (schedule.Schedule, error) {
 	b := c.Spec.Backup
 	return schedule.Parse(b.Schedule, b.TimeZone, c.Namespace+"/"+c.Name)
 }
 
-// BackupDeadline is how long a backup may take; zero if what is declared is no duration.
+// BackupDeadline returns how long a backup may take, or zero if the declared deadline is not a duration.
 func BackupDeadline(b *v1alpha1.BackupSpec) time.Duration {
-	deadline, _ := time.ParseDuration(string(b.Deadline)) // it is checked wherever a declaration comes in
+	deadline, _ := time.ParseDuration(string(b.Deadline)) // checked when the declaration is read
 	return deadline
 }
 
-// VerifiesBackups reports whether backups are read back: those that are encrypted need an identity.
+// VerifiesBackups reports whether backups are read back. Encrypted backups need an identity for that.
 func VerifiesBackups(b *v1alpha1.BackupSpec) bool {
 	return b.Verify != v1alpha1.VerifyNever && (len(b.Recipients) == 0 || b.IdentitySecretName != "")
 }
 
-// backupCronJob has Kubernetes back up by the schedule, whether or not a pass runs: it makes up for
-// the newest backup that it could not begin in time, and runs one at a time. It is nil where none
-// can be made from the declaration, or nobody has said with which image.
+// backupCronJob makes Kubernetes back up on schedule, without a pass: it catches up on the newest backup that could not
+// start in time, and runs one at a time. It returns nil if the declaration is unusable or the image is unknown.
 func backupCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 	c := in.Cluster
 	if c.Spec.Backup == nil || in.BackupImage == "" {
@@ -94,7 +93,7 @@ func backupCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 	}
 	when, err := BackupSchedule(c)
 	if err != nil {
-		return nil // it is a problem of the declaration, of which nothing is applied
+		return nil // the declaration is invalid, so nothing of it is applied
 	}
 	spec := backupJobSpec(in)
 	return applybatchv1.CronJob(NamesOf(c.Name).BackupCronJob, c.Namespace).
@@ -113,7 +112,7 @@ func backupCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 				WithSpec(spec)))
 }
 
-// BackupJob is the Job that a pass starts for a generation of the custom resource.
+// BackupJob returns the Job that a pass starts for a generation of the custom resource.
 func BackupJob(in Input, generation int64) (Object, error) {
 	c := in.Cluster
 	if c.Spec.Backup == nil || in.BackupImage == "" || c.UID == "" {
@@ -129,7 +128,7 @@ func BackupJob(in Input, generation int64) (Object, error) {
 		WithSpec(backupJobSpec(in).WithTTLSecondsAfterFinished(startedKept))}, nil
 }
 
-// jobDeadline bounds the Job. What a backup may take is not taken from it by reading stored ones again.
+// jobDeadline returns the deadline of the Job. Rereading stored backups does not reduce the time for the backup.
 func jobDeadline(b *v1alpha1.BackupSpec) time.Duration {
 	deadline := BackupDeadline(b)
 	if b.Reread != nil {
@@ -148,8 +147,8 @@ func backupJobSpec(in Input) *applybatchv1.JobSpecApplyConfiguration {
 			WithSpec(backupPod(in)))
 }
 
-// storeFailures says which failures of a pod are no reason to try again: a backup that may hold the
-// wrong data, or is damaged, does not become another by that. And a node that is drained is no failure.
+// storeFailures defines which pod failures are not retried: a backup that may hold the wrong data, or is damaged, stays
+// that way. A node drain does not count as a failure.
 func storeFailures() *applybatchv1.PodFailurePolicyApplyConfiguration {
 	return applybatchv1.PodFailurePolicy().WithRules(
 		applybatchv1.PodFailurePolicyRule().WithAction(batchv1.PodFailurePolicyActionIgnore).
@@ -160,8 +159,7 @@ func storeFailures() *applybatchv1.PodFailurePolicyApplyConfiguration {
 				WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(ExitDoubtful)))
 }
 
-// withStore adds to the labels of a pod what its store asks for: Azure's workload identity has one of its
-// own.
+// withStore adds the pod labels that the store requires, such as for Azure workload identity.
 func withStore(labels map[string]string, to v1alpha1.BackupDestination) map[string]string {
 	if to.Azure != nil && to.ServiceAccountName != "" {
 		labels["azure.workload.identity/use"] = "true"
@@ -169,7 +167,7 @@ func withStore(labels map[string]string, to v1alpha1.BackupDestination) map[stri
 	return labels
 }
 
-// withoutIdentity keeps the webhooks of EKS and of Azure from giving a container of a pod the identity by which its
+// withoutIdentity keeps the EKS and Azure webhooks from giving a container the identity by which the pod's
 // ServiceAccount reaches the store.
 func withoutIdentity(to v1alpha1.BackupDestination, container string) map[string]string {
 	if to.ServiceAccountName == "" {
@@ -181,9 +179,8 @@ func withoutIdentity(to v1alpha1.BackupDestination, container string) map[string
 	}
 }
 
-// backupPod runs one command after the other, each once the one before has succeeded. It satisfies
-// the restricted Pod Security Standard. The pods run where those of members may, and no ServiceAccount
-// is theirs unless the store knows it.
+// backupPod runs the commands in sequence, each after the previous one has succeeded. It satisfies the restricted Pod
+// Security Standard. The pods run where members may, and have a ServiceAccount only if the store needs it.
 func backupPod(in Input) *applycorev1.PodSpecApplyConfiguration {
 	spec := storePod(in.Cluster, in.Cluster.Spec.Backup.To).WithVolumes(backupVolumes(in)...)
 	steps := backupSteps(in)
@@ -191,7 +188,7 @@ func backupPod(in Input) *applycorev1.PodSpecApplyConfiguration {
 	return spec.WithInitContainers(steps[:last]...).WithContainers(steps[last])
 }
 
-// storePod is a pod that reaches a store, without what runs in it.
+// storePod returns a pod spec that can reach a store, without containers.
 func storePod(c *v1alpha1.EtcdCluster, to v1alpha1.BackupDestination) *applycorev1.PodSpecApplyConfiguration {
 	spec := applycorev1.PodSpec().
 		WithRestartPolicy(corev1.RestartPolicyNever).
@@ -216,13 +213,13 @@ func storePod(c *v1alpha1.EtcdCluster, to v1alpha1.BackupDestination) *applycore
 func toleration(t v1alpha1.Toleration) *applycorev1.TolerationApplyConfiguration {
 	converted, err := convert[*applycorev1.TolerationApplyConfiguration](t)
 	if err != nil {
-		panic(fmt.Sprintf("encode a toleration: %v", err)) // plain data: there is nothing that cannot be encoded
+		panic(fmt.Sprintf("encode a toleration: %v", err)) // plain data can always be encoded
 	}
 	return converted
 }
 
-// spoolLimit bounds the volume on which snapshots are checked: a database may be somewhat larger than
-// its quota.
+// spoolLimit returns the size limit of the volume on which snapshots are checked. A database may exceed its quota
+// somewhat.
 func spoolLimit(spec v1alpha1.EtcdClusterSpec) resource.Quantity {
 	quota := quotaOf(spec)
 	return *resource.NewQuantity(int64(min(2*quota.AsApproximateFloat64(), 1<<62)), resource.BinarySI)

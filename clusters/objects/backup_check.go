@@ -13,14 +13,14 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// CheckBackup returns what is wrong with spec.backup and spec.restore that the definition of EtcdCluster
-// cannot tell. The schedule may depend on the name of the cluster.
+// CheckBackup returns the problems of spec.backup and spec.restore that the EtcdCluster definition cannot detect. The
+// schedule may depend on the name of the cluster.
 func CheckBackup(spec v1alpha1.EtcdClusterSpec, namespace, name string) []string {
 	problems := checkRestore(spec.Restore)
 	if spec.Backup == nil {
 		return problems
 	}
-	// The schedule is judged by itself, so that both are told.
+	// The schedule is checked separately, so that both problems are reported.
 	if _, err := schedule.Parse(spec.Backup.Schedule, "Etc/UTC", namespace+"/"+name); err != nil {
 		problems = append(problems, fmt.Sprintf("spec.backup.schedule: %v", err))
 	}
@@ -46,7 +46,7 @@ func checkRestore(r *v1alpha1.RestoreSpec) []string {
 	return nil
 }
 
-// checkRecipients wants keys that age can encrypt to, one with the other.
+// checkRecipients checks that age can encrypt to all keys together.
 func checkRecipients(declared []v1alpha1.BackupRecipient) []string {
 	var problems []string
 	var hybrid, classic int
@@ -68,7 +68,7 @@ func checkRecipients(declared []v1alpha1.BackupRecipient) []string {
 	return problems
 }
 
-// parseRecipient reads a recipient as the flag --recipient does.
+// parseRecipient parses a recipient like the flag --recipient.
 func parseRecipient(text string) (age.Recipient, error) {
 	if strings.ContainsAny(text, "\r\n") {
 		return nil, errors.New("it has more than one line; want one public key of age, such as age1…")

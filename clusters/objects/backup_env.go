@@ -6,11 +6,11 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// storeEnv is the environment of a step: the credentials, each key by its name, so that a Secret can
-// set nothing else, and the name of the Job for the one that takes the backup.
+// storeEnv returns the environment of a step: the credentials, each key by name, so that a Secret cannot set anything
+// else, and the name of the Job for the backup step.
 func storeEnv(to v1alpha1.BackupDestination, step string) []*applycorev1.EnvVarApplyConfiguration {
 	var list []*applycorev1.EnvVarApplyConfiguration
-	switch step { // the root file system cannot be written
+	switch step { // the root file system is read-only
 	case BackupContainer, VerifyContainer:
 		list = append(list, applycorev1.EnvVar().WithName("TMPDIR").WithValue(spoolMount))
 	case RestoreContainer:
@@ -34,7 +34,7 @@ func storeEnv(to v1alpha1.BackupDestination, step string) []*applycorev1.EnvVarA
 			WithValue(credentialsMount+"/"+googleCredentials))
 	}
 	for i, key := range keys {
-		// Without what S3 cannot do without, a pod waits, and says so.
+		// If keys that S3 requires are missing, the pod waits and reports it.
 		needed := to.S3 != nil && i < 2
 		if to.SecretName != "" {
 			list = append(list, applycorev1.EnvVar().WithName(key).WithValueFrom(applycorev1.EnvVarSource().
@@ -45,9 +45,9 @@ func storeEnv(to v1alpha1.BackupDestination, step string) []*applycorev1.EnvVarA
 	return list
 }
 
-// withoutNode keeps libraries from the credentials of the node if others are declared: an account that the store does not
-// know, or a Secret without the keys, would otherwise act as the node does. Google Cloud Storage has no such setting: the
-// metadata server returns the credentials of an account as well.
+// withoutNode prevents libraries from using the node's credentials if others are declared: with an account unknown to
+// the store, or a Secret without the keys, they would otherwise act as the node. Google Cloud Storage has no such
+// setting, because the metadata server also returns an account's credentials.
 func withoutNode(to v1alpha1.BackupDestination) []*applycorev1.EnvVarApplyConfiguration {
 	if to.SecretName == "" && to.ServiceAccountName == "" {
 		return nil

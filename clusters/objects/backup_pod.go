@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Where a pod that backs up has what it needs.
+// Volumes and mount paths of a backup pod.
 const (
 	volumeSpool       = "spool"
 	volumeTLS         = "tls"
@@ -28,15 +28,15 @@ const (
 	storeCAMount     = "/store-ca"
 	identityMount    = "/identity"
 	tokenMount       = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// resultFile tells the step that verifies which backup was taken.
+	// resultFile tells the verify step which backup was taken.
 	resultFile = spoolMount + "/result.json"
 
-	// Keys of Secrets that a declaration names.
+	// Keys of the Secrets that a declaration names.
 	googleCredentials = "credentials.json"
 	ageIdentity       = "identity.txt"
 )
 
-// backupSteps are the containers of the pod, in the order in which they run.
+// backupSteps returns the containers of the pod in the order in which they run.
 func backupSteps(in Input) []*applycorev1.ContainerApplyConfiguration {
 	b := in.Cluster.Spec.Backup
 	steps := []*applycorev1.ContainerApplyConfiguration{storeStep(in, b.To, BackupContainer, backupArgs(in),
@@ -90,7 +90,7 @@ func verifyArgs(in Input) []string {
 
 func pruneArgs(in Input) []string {
 	c := in.Cluster
-	// Another Job may have stored a newer one meanwhile, and not have verified it yet.
+	// Another Job may have stored a newer backup that it has not verified yet.
 	args := []string{"backups", "prune", clusterKey(c), "--from=" + storeURL(c.Spec.Backup.To), "--by-verified"}
 	r := c.Spec.Backup.Retention
 	for _, part := range []struct {
@@ -104,10 +104,10 @@ func pruneArgs(in Input) []string {
 	return append(append(args, "--min-age="+string(r.MinAge)), storeArgs(c.Spec.Backup.To, c.Spec.Backup.Deadline)...)
 }
 
-// rereadPart is which part of the deadline may be taken for reading stored backups again.
+// rereadPart is the fraction of the deadline available for rereading stored backups.
 const rereadPart = 4
 
-// rereadArgs have stored backups read again, none of which can be larger than what a backup is checked in.
+// rereadArgs returns the arguments for rereading stored backups, up to the size that the backup volume can hold.
 func rereadArgs(in Input) []string {
 	b := in.Cluster.Spec.Backup
 	most := spoolLimit(in.Cluster.Spec)
@@ -119,7 +119,7 @@ func rereadArgs(in Input) []string {
 
 func clusterKey(c *v1alpha1.EtcdCluster) string { return c.Namespace + "/" + c.Name }
 
-// storeArgs say how to reach a store, and for how long to try.
+// storeArgs returns the arguments for reaching a store, including how long to try.
 func storeArgs(to v1alpha1.BackupDestination, deadline v1alpha1.Duration) []string {
 	var args []string
 	add := func(flag, value string) {
@@ -146,7 +146,7 @@ func storeArgs(to v1alpha1.BackupDestination, deadline v1alpha1.Duration) []stri
 	return append(args, "--timeout="+string(deadline))
 }
 
-// escaped keeps Kubernetes from expanding variables in an argument.
+// escaped prevents Kubernetes from expanding variables in an argument.
 func escaped(argument string) string {
 	var text []byte
 	for i := range len(argument) {
@@ -158,7 +158,7 @@ func escaped(argument string) string {
 	return string(text)
 }
 
-// storeURL is the store as commands take it.
+// storeURL returns the store as commands accept it.
 func storeURL(to v1alpha1.BackupDestination) string {
 	if to.Volume != nil {
 		return "file://" + storeMount
@@ -166,7 +166,7 @@ func storeURL(to v1alpha1.BackupDestination) string {
 	return to.Location()
 }
 
-// storeStep is a container that runs a command of Quorate against a store.
+// storeStep returns a container that runs a Quorate command against a store.
 func storeStep(
 	in Input, to v1alpha1.BackupDestination, name string, args []string,
 	mounts ...*applycorev1.VolumeMountApplyConfiguration,
@@ -178,7 +178,7 @@ func storeStep(
 		WithArgs(args...).
 		WithEnv(storeEnv(to, name)...).
 		WithVolumeMounts(append(mounts, storeMounts(to, name)...)...).
-		// What went wrong stands in the status of the pod.
+		// Put the error into the pod's status.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithResources(applycorev1.ResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"),
@@ -205,7 +205,7 @@ func backupVolumes(in Input) []*applycorev1.VolumeApplyConfiguration {
 	return list
 }
 
-// storeVolumes are what storeMounts mount.
+// storeVolumes returns the volumes that storeMounts mounts.
 func storeVolumes(to v1alpha1.BackupDestination) (list []*applycorev1.VolumeApplyConfiguration) {
 	if to.Volume != nil {
 		list = append(list, applycorev1.Volume().WithName(volumeStore).
@@ -221,7 +221,7 @@ func storeVolumes(to v1alpha1.BackupDestination) (list []*applycorev1.VolumeAppl
 	return list
 }
 
-// secretFiles is a volume with those keys of a Secret, or with all if none is named.
+// secretFiles returns a volume with these keys of a Secret, or all keys if keys is empty.
 func secretFiles(volume, secret string, keys ...string) *applycorev1.VolumeApplyConfiguration {
 	source := applycorev1.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(secretMode)
 	for _, key := range keys {
@@ -230,8 +230,8 @@ func secretFiles(volume, secret string, keys ...string) *applycorev1.VolumeApply
 	return applycorev1.Volume().WithName(volume).WithSecret(source)
 }
 
-// tokenFiles is the volume with the token of the pod's ServiceAccount, as Kubernetes itself gives it to all containers
-// of a pod, for those that mount it.
+// tokenFiles returns the volume with the pod's ServiceAccount token, like the volume that Kubernetes mounts into all
+// containers, for containers that mount it.
 func tokenFiles() *applycorev1.VolumeApplyConfiguration {
 	const expirationSeconds, mode = 3607, 0o644
 	return applycorev1.Volume().WithName(volumeToken).WithProjected(applycorev1.ProjectedVolumeSource().
@@ -253,7 +253,7 @@ func tokenFiles() *applycorev1.VolumeApplyConfiguration {
 						WithFieldPath("metadata.namespace"))))))
 }
 
-// clientTLSMounts are for who asks etcd.
+// clientTLSMounts returns the mounts of an etcd client.
 func clientTLSMounts(c *v1alpha1.EtcdCluster) []*applycorev1.VolumeMountApplyConfiguration {
 	if !secure(c) {
 		return nil
@@ -261,8 +261,8 @@ func clientTLSMounts(c *v1alpha1.EtcdCluster) []*applycorev1.VolumeMountApplyCon
 	return []*applycorev1.VolumeMountApplyConfiguration{mountAt(volumeTLS, tlsMount).WithReadOnly(true)}
 }
 
-// storeMounts are for a step that reaches the store. The one that restores, which reads what others have
-// written, may not write to it.
+// storeMounts returns the mounts of a step that reaches the store. The restore step, which reads untrusted data, cannot
+// write to it.
 func storeMounts(to v1alpha1.BackupDestination, step string) (list []*applycorev1.VolumeMountApplyConfiguration) {
 	switch {
 	case to.Volume != nil && step == RestoreContainer:

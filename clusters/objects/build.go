@@ -9,45 +9,41 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Input is all that the objects of a cluster are made from.
+// Input is everything that the objects of a cluster are built from.
 type Input struct {
-	// Cluster with its defaults applied and its UID set, and with one spelling of each value (see Normalize).
+	// Cluster has its defaults applied, its UID set, and normalized values (see Normalize).
 	Cluster *v1alpha1.EtcdCluster
-	// Declared is the template of the pods that git asks for; that of Cluster if it is zero.
+	// Declared is the declared pod template, or zero to derive it from Cluster.
 	Declared Template
-	// Record says which members there are and how each may start.
+	// Record lists the members and how each may start.
 	Record decide.Record
-	// Voters is the number of voters that etcd lists; zero while it is not known.
+	// Voters is the number of voters that etcd lists, or zero while it is not known.
 	Voters int
 	// Learners is the number of learners that it lists.
 	Learners int
-	// MinAvailable is what the live PodDisruptionBudget says while etcd's list is not known: there
-	// may be a learner.
+	// MinAvailable is the value in the live PodDisruptionBudget while etcd's list is not known: there may be a learner.
 	MinAvailable int
-	// Peers is etcd's member list, peer URL by name, with the joining member in it; nil while the
-	// list is not known.
+	// Peers is etcd's member list, peer URL by name, including the joining member, or nil while the list is not known.
 	Peers map[string]string
-	// Leads: the live Service of the clients leads to members.
+	// Leads: the live client Service routes to members.
 	Leads bool
-	// Kept is what Quorate owns of the live StatefulSet, an apply configuration, while new pods are
-	// to be made as before; nil: they are made as declared.
+	// Kept is what Quorate owns of the live StatefulSet, an apply configuration, while new pods keep the previous
+	// template. If nil, new pods follow the spec.
 	Kept any
-	// Runs is the template of the live StatefulSet; zero if there is none.
+	// Runs is the template of the live StatefulSet, or zero.
 	Runs Template
-	// Pods are the templates of the pods that are there.
+	// Pods are the templates of the existing pods.
 	Pods []Template
-	// Live is the data of the ConfigMap that is there: the only trace of how pods were made that
-	// are not as declared.
+	// Live is the data of the live ConfigMap: the only trace of how pods with an outdated template were created.
 	Live map[string]string
-	// WithoutSecrets: the Secrets are not to be applied, and there may be nothing to make them
-	// from.
+	// WithoutSecrets: the Secrets are not applied, and their content may be missing.
 	WithoutSecrets bool
-	// Certificates, unless TLS is disabled.
+	// Certificates are set unless TLS is disabled.
 	Certificates Certificates
-	// BackupImage is the image of the pods that back up; empty if nobody has said which. What backs up is left as it
-	// is then.
+	// BackupImage is the image of the backup pods, or empty if it is unknown. In that case the backup objects are not
+	// changed.
 	BackupImage string
-	// WithoutDrill leaves what drills as it is.
+	// WithoutDrill leaves the drill objects unchanged.
 	WithoutDrill bool
 }
 
@@ -62,8 +58,7 @@ type Object struct {
 	Apply any
 }
 
-// Build returns the objects of the cluster in the order in which to apply them: what pods need
-// comes before the pods.
+// Build returns the objects of the cluster in the order in which to apply them: what pods need comes before the pods.
 func Build(in Input) ([]Object, error) {
 	c := in.Cluster
 	if c.UID == "" {
@@ -99,7 +94,7 @@ func Build(in Input) ([]Object, error) {
 		Object{Identity{"PodDisruptionBudget", names.PodDisruptionBudget}, disruptionBudget(in)},
 	)
 	list = append(list, Object{Identity{"StatefulSet", names.StatefulSet}, statefulSet})
-	if backups := backupCronJob(in); backups != nil { // last: if it is refused, the others are there
+	if backups := backupCronJob(in); backups != nil { // last: if it is rejected, the others are applied
 		list = append(list, Object{names.Backups(), backups})
 	}
 	if drill := drillCronJob(in); drill != nil {
@@ -108,7 +103,7 @@ func Build(in Input) ([]Object, error) {
 	return list, nil
 }
 
-// owner makes the object go when the custom resource goes.
+// owner makes Kubernetes delete the object with the custom resource.
 func owner(c *v1alpha1.EtcdCluster) *applymetav1.OwnerReferenceApplyConfiguration {
 	return applymetav1.OwnerReference().
 		WithAPIVersion(v1alpha1.GroupVersion.String()).

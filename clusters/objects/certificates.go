@@ -13,8 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// The keys in the data of the Secrets. Those of the CA are its own, so that no pod mounts it by
-// mistake for a leaf.
+// The keys in the data of the Secrets. The CA has its own keys, so that pods cannot mount it as a leaf by mistake.
 const (
 	keyCA                = "ca.crt"
 	keyCAPrivate         = "ca.key"
@@ -24,29 +23,27 @@ const (
 	keyClientPrivate     = "client.key"
 )
 
-// rootName is the common name in Quorate's own client certificate: etcd's superuser, once
-// authentication is on. Changes of members take no less.
+// rootName is the common name in Quorate's own client certificate: etcd's superuser, once authentication is on.
+// Membership changes require it.
 const rootName = "root"
 
-// Certificates are all keys and certificates of one cluster. Zero where TLS is disabled.
+// Certificates holds all keys and certificates of one cluster. It is zero if TLS is disabled.
 type Certificates struct {
 	CA pki.Pair
-	// Peer is what a member shows to members that call it, PeerClient what it shows to those it
-	// calls.
+	// Peer is what a member presents to members that call it, PeerClient what it presents to members it calls.
 	Peer, PeerClient pki.Pair
-	// Server is what a member shows to clients, Client what applications show to it, and Own what
-	// Quorate does. Own is kept rather than issued by each pass, so that who only looks needs no
-	// key of the CA, and etcd can be asked when the CA is lost.
+	// Server is what a member presents to clients, Client what applications present to it, and Own what Quorate
+	// presents. Own is stored rather than issued by each pass, so that read-only use does not need the CA key, and etcd
+	// can be reached when the CA is lost.
 	Server, Client, Own pki.Pair
-	// ClientIsRoot: applications keep the name of etcd's superuser, by which they may have their
-	// rights.
+	// ClientIsRoot: applications keep the name of etcd's superuser, which may be the source of their rights.
 	ClientIsRoot bool
 
-	// trusted are the CAs that the Secret of each leaf says to trust.
+	// trusted are the CAs to trust according to each leaf's Secret.
 	trustedPeer, trustedServer, trustedClient, trustedOwn []byte
 }
 
-// NewCertificates makes a CA and all leaves.
+// NewCertificates creates a CA and all leaves.
 func NewCertificates(c *v1alpha1.EtcdCluster, now time.Time) (Certificates, error) {
 	ca, err := pki.NewCA(c.Name, c.Namespace, now)
 	if err != nil {
@@ -56,8 +53,8 @@ func NewCertificates(c *v1alpha1.EtcdCluster, now time.Time) (Certificates, erro
 	return made, err
 }
 
-// ReadCertificates collects what the Secrets of the cluster hold, given their data by name. What
-// they do not hold is missing.
+// ReadCertificates collects the certificates from the data of the cluster's Secrets, by name. It leaves out what they
+// do not contain.
 func ReadCertificates(c *v1alpha1.EtcdCluster, secrets map[string]map[string][]byte) Certificates {
 	names := NamesOf(c.Name)
 	pair := func(data map[string][]byte, certificate, key string) pki.Pair {
@@ -79,14 +76,14 @@ func ReadCertificates(c *v1alpha1.EtcdCluster, secrets map[string]map[string][]b
 	}
 }
 
-// NamesRoot reports whether the certificate of applications is for etcd's superuser, as it was
-// before Quorate had one of its own.
+// NamesRoot reports whether the applications' certificate is for etcd's superuser, as it was before Quorate had its
+// own.
 func (k Certificates) NamesRoot() bool {
 	list, err := pki.ParseCertificates(k.Client.Certificate)
 	return err == nil && list[0].Subject.CommonName == rootName
 }
 
-// Mounted are the fingerprints of the CAs that pods and applications are given to trust, each once.
+// Mounted returns the fingerprints of the CAs that pods and applications are given to trust, without duplicates.
 func (k Certificates) Mounted() []string {
 	var list []string
 	all := [][]byte{k.trustedPeer, k.trustedServer, k.trustedClient, k.trustedOwn}
@@ -97,8 +94,7 @@ func (k Certificates) Mounted() []string {
 	return slices.Compact(list)
 }
 
-// Validities are the certificates and how long they are good for; those that cannot be read are
-// left out.
+// Validities returns the validity of each certificate, skipping unreadable ones.
 func (k Certificates) Validities(c *v1alpha1.EtcdCluster) []decide.Certificate {
 	all := append(k.leaves(c), storedLeaf{secret: NamesOf(c.Name).CASecret, certificateKey: keyCA, pair: &k.CA})
 	var list []decide.Certificate
@@ -116,17 +112,17 @@ func (k Certificates) Validities(c *v1alpha1.EtcdCluster) []decide.Certificate {
 	return list
 }
 
-// Trusted returns the CAs to trust, PEM: those that clients and members are given as ca.crt.
+// Trusted returns the CAs to trust, in PEM, which clients and members receive as ca.crt.
 func (k Certificates) Trusted() []byte { return k.CA.Certificate }
 
-// CheckCA returns nil if the CA can be used, and why not otherwise. A new one is not to be made
-// while members trust the old one.
+// CheckCA returns nil if the CA can be used, and otherwise why not. Do not create a new CA while members trust the old
+// one.
 func (k Certificates) CheckCA(now time.Time) error {
 	_, err := pki.ReadCA(k.CA, now)
 	return err
 }
 
-// Renew issues every leaf again that cannot be used as it is, and returns why, an entry for each. It never makes a CA.
+// Renew reissues every leaf that cannot be used as it is, and returns a reason for each. It never creates a CA.
 func (k Certificates) Renew(
 	c *v1alpha1.EtcdCluster, now time.Time,
 ) (renewed Certificates, problems []string, err error) {
@@ -157,7 +153,7 @@ func (k Certificates) check(ca *pki.CA, l storedLeaf, now time.Time) error {
 	return ca.Check(*l.pair, l.leaf, now)
 }
 
-// storedLeaf is a leaf and where it is kept.
+// storedLeaf is a leaf and where it is stored.
 type storedLeaf struct {
 	secret, certificateKey string
 	leaf                   pki.Leaf
@@ -177,7 +173,7 @@ func (k *Certificates) leaves(c *v1alpha1.EtcdCluster) []storedLeaf {
 	}
 }
 
-// clientName is the user that applications are to etcd, once authentication is on.
+// clientName returns the etcd user of applications, once authentication is on.
 func (k *Certificates) clientName(c *v1alpha1.EtcdCluster) string {
 	if k.ClientIsRoot {
 		return rootName
@@ -185,10 +181,9 @@ func (k *Certificates) clientName(c *v1alpha1.EtcdCluster) string {
 	return c.Name + "-client"
 }
 
-// clientLeaf has an address that nobody calls from. A member compares the addresses in the
-// certificate of who calls its peer port with where the call comes from (checkCertSAN in
-// client/pkg/transport of every etcd), and lets a client in no more than a stranger; on the client
-// port nobody looks.
+// clientLeaf has an address that no client uses. A member compares the addresses in a certificate presented on its peer
+// port with the caller's address (checkCertSAN in client/pkg/transport of every etcd version), so it rejects a client
+// like an unknown caller; the client port does not check this.
 func clientLeaf(name string) pki.Leaf {
 	return pki.Leaf{CommonName: name, IPAddresses: []net.IP{net.IPv4zero}, Usages: clientOnly}
 }
@@ -196,15 +191,13 @@ func clientLeaf(name string) pki.Leaf {
 var (
 	serverOnly = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	clientOnly = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	// bothUsages: etcd's gateway calls the member that it is part of, with the certificate that
-	// this one serves (hard case H60).
+	// bothUsages: etcd's gateway calls its own member with the member's server certificate (hard case H60).
 	bothUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 )
 
 func peerName(c *v1alpha1.EtcdCluster) string { return c.Name + "-peer" }
 
-// peerLeaf names all members that there can ever be, by wildcard (hard case H58), and no address
-// (hard case H59).
+// peerLeaf names all possible members by wildcard (hard case H58), and does not name addresses (hard case H59).
 func peerLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
 	return pki.Leaf{CommonName: peerName(c), DNSNames: memberNames(c), Usages: serverOnly}
 }

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Every member that there is, or ever will be, is believed under its name by those who trust the
-// CA, and by nobody else.
+// TestMembersAreBelieved: every current or future member is trusted under its name by those who trust the CA, and only
+// by them.
 func TestMembersAreBelieved(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	k, other := certificates(t, c), certificates(t, c)
@@ -50,8 +50,7 @@ func TestMembersAreBelieved(t *testing.T) {
 	}
 }
 
-// handshake lets a client call a server under a name. Both trust k's CA alone; the server asks for
-// a certificate.
+// handshake makes a client connect to a server by name. Both trust only k's CA, and the server requires a certificate.
 func handshake(server, client pki.Pair, k Certificates, name string) error {
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(k.Trusted())
@@ -88,8 +87,8 @@ func handshake(server, client pki.Pair, k Certificates, name string) error {
 	return <-done
 }
 
-// What etcd would look up in DNS is not there: toward other members a member shows a certificate
-// without names.
+// TestPeersAreNotLookedUp: etcd does not look up peers in DNS, because a member presents a certificate without names to
+// other members.
 func TestPeersAreNotLookedUp(t *testing.T) {
 	k := certificates(t, threeMembers(t, "3.6.16"))
 	list, err := pki.ParseCertificates(k.PeerClient.Certificate)
@@ -98,7 +97,7 @@ func TestPeersAreNotLookedUp(t *testing.T) {
 	}
 }
 
-// data is what the Secrets hold once they have been applied.
+// data returns the content of the Secrets once they have been applied.
 func data(t *testing.T, c *v1alpha1.EtcdCluster, k Certificates) map[string]map[string][]byte {
 	t.Helper()
 	list, err := secrets(Input{Cluster: c, Certificates: k})
@@ -169,8 +168,8 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestCarriedOver: certificates from before Quorate had one of its own. Whoever may have rights by
-// the name of root keeps it, and nobody else.
+// TestCarriedOver: with certificates from before Quorate had its own, only applications that may have rights as root
+// keep that name.
 func TestCarriedOver(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	k := certificates(t, c)
@@ -204,7 +203,7 @@ func TestCarriedOver(t *testing.T) {
 			t.Errorf("still to be issued: %q, %v", left, err)
 		}
 	}
-	// Deleted, it is issued under its own name, whatever was before.
+	// A deleted certificate is issued under its own name, regardless of the previous name.
 	delete(stored, NamesOf("a").ClientSecret)
 	if ReadCertificates(c, stored).NamesRoot() {
 		t.Error("a certificate that is gone names root")

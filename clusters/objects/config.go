@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	dataDir       = "/var/lib/etcd/data" // below the mount point, which has a lost+found on some file systems
+	dataDir       = "/var/lib/etcd/data" // below the mount point, because some file systems have a lost+found there
 	dataMount     = "/var/lib/etcd"
 	membersMount  = "/etc/etcd/members"
 	peerTLSMount  = "/etc/etcd/tls/peer"
 	serveTLSMount = "/etc/etcd/tls/server"
 
-	// sealedCluster is the initial-cluster of a sealed member. It must be there and must not name
-	// the member: where it is left out, etcd takes the member itself for the initial cluster. The
-	// host is under a domain that never resolves (RFC 6761).
+	// sealedCluster is the initial-cluster of a sealed member. It must be set and must not name the member: if it is
+	// missing, etcd treats the member itself as the initial cluster. The host is in a domain that never resolves (RFC
+	// 6761).
 	sealedCluster = "sealed=http://sealed.invalid:2380"
 )
 
-// ownKeys are the keys in which the files of two members of one template differ.
+// ownKeys are the keys in which the files of two members with the same template differ.
 var ownKeys = []string{
 	"name", "initial-advertise-peer-urls", "advertise-client-urls",
 	"initial-cluster", "initial-cluster-state", "initial-cluster-token",
 }
 
-// memberFiles returns etcd's configuration files, by their key in the ConfigMap: for every recorded
-// member one for every template in use.
+// memberFiles returns etcd's configuration files by their key in the ConfigMap: for every recorded member, one for each
+// template in use.
 func memberFiles(in Input) (map[string]string, error) {
 	files := map[string]string{}
 	for _, t := range templates(in) {
@@ -58,9 +58,8 @@ func memberFiles(in Input) (map[string]string, error) {
 	return files, nil
 }
 
-// maxLearners is how many learners a member of that template allows; zero if its file is not to say.
-// All files of a cluster say the same for as long as it lives, or members would believe in different
-// lists.
+// maxLearners returns how many learners a member of that template allows, or zero if its file does not set it. All
+// files of a cluster must always agree, or members would have different lists.
 func maxLearners(in Input, t Template) int {
 	v, err := declaredVersion(t.Version)
 	if err != nil {
@@ -69,8 +68,8 @@ func maxLearners(in Input, t Template) int {
 	return in.Record.MaxLearners(v)
 }
 
-// memberFile is the configuration file of one recorded member, given what it has in common with
-// those of the others, and its own as it is now.
+// memberFile returns the configuration file of one recorded member, given the options common to all members and its
+// current file.
 func memberFile(in Input, m decide.RecordedMember, common form, live string) (string, error) {
 	own, comment, err := initialCluster(in, m, live)
 	if err != nil {
@@ -83,7 +82,7 @@ func memberFile(in Input, m decide.RecordedMember, common form, live string) (st
 	return comment + text, err
 }
 
-// declaredOptions is what the files of all members have in common as git declares it.
+// declaredOptions returns the declared options common to the files of all members.
 func declaredOptions(in Input) (map[string]any, error) {
 	options, problems := etcdOptions(in.Cluster.Spec)
 	if len(problems) > 0 {
@@ -92,13 +91,12 @@ func declaredOptions(in Input) (map[string]any, error) {
 	return commonKeys(in, options), nil
 }
 
-// commonKeys completes the options of etcd with what is the same in all clusters.
+// commonKeys completes etcd's options with those common to all clusters.
 func commonKeys(in Input, options map[string]any) map[string]any {
 	c := in.Cluster
 	keys := map[string]any{
 		"data-dir": dataDir,
-		// Go listens on IPv6 as well where the address is 0.0.0.0, and, unlike with [::], also runs
-		// where IPv6 is off.
+		// With 0.0.0.0, Go also listens on IPv6 and, unlike with [::], works if IPv6 is disabled.
 		"listen-peer-urls":      fmt.Sprintf("%s://0.0.0.0:%d", scheme(c), PeerPort),
 		"listen-client-urls":    fmt.Sprintf("%s://0.0.0.0:%d", scheme(c), ClientPort),
 		"listen-metrics-urls":   fmt.Sprintf("http://0.0.0.0:%d", MetricsPort),
@@ -111,7 +109,7 @@ func commonKeys(in Input, options map[string]any) map[string]any {
 	return keys
 }
 
-// initialCluster returns how the member starts, and a comment that says so.
+// initialCluster returns how the member starts, and a comment that describes it.
 func initialCluster(in Input, m decide.RecordedMember, live string) (map[string]string, string, error) {
 	keys := map[string]string{
 		"initial-cluster-token": clusterToken(in),
@@ -136,16 +134,16 @@ func initialCluster(in Input, m decide.RecordedMember, live string) (map[string]
 		m.Mode)
 }
 
-// clusterToken is what tells the cluster from others of its name.
+// clusterToken returns the token that distinguishes the cluster from others of its name.
 func clusterToken(in Input) string {
 	return fmt.Sprintf("%s-%s-%s", in.Cluster.Namespace, in.Cluster.Name, in.Record.Token)
 }
 
 const sealedComment = "# Sealed: starts on its data, or not at all.\n"
 
-// joiningPeers are the members that a joining one starts with: those that etcd lists at that
-// moment, or it refuses to start (hard case H18). While the list is not known they stay as they
-// are. It is empty if they do not include the member itself: what is not listed must not start.
+// joiningPeers returns the members that a joining member starts with: those that etcd currently lists, or etcd refuses
+// to start (hard case H18). While the list is not known they do not change. It returns an empty string if they do not
+// include the member itself, because an unlisted member must not start.
 func joiningPeers(in Input, m decide.RecordedMember, live string) string {
 	peers := joinPeers(in.Peers)
 	if in.Peers == nil {
@@ -157,9 +155,8 @@ func joiningPeers(in Input, m decide.RecordedMember, live string) string {
 	return peers
 }
 
-// foundingPeers are the members that the cluster is founded with. Those that have been sealed
-// meanwhile stay in the list: all founding members must name the same ones, or they found different
-// clusters.
+// foundingPeers returns the initial members. Members sealed since then stay in the list: all initial members must name
+// the same list, or they bootstrap different clusters.
 func foundingPeers(in Input) map[string]string {
 	peers := map[string]string{}
 	for _, m := range in.Record.Members {
@@ -178,13 +175,13 @@ func joinPeers(peers map[string]string) string {
 	return strings.Join(list, ",")
 }
 
-// withAllowedNames is the first etcdversion.Version whose configuration file takes a list as allowed-cn.
+// withAllowedNames is the first etcdversion.Version whose configuration file accepts a list as allowed-cn.
 var withAllowedNames = etcdversion.Must("3.5.15")
 
-// transportSecurity says which certificates to serve and to trust. Toward other members a member
-// shows a certificate without names: etcd looks the names of an incoming peer certificate up in
-// DNS, in reverse for wildcards, and lets a peer in only if they lead to its address (checkCertSAN
-// in client/pkg/transport); it takes one without names as it is.
+// transportSecurity returns which certificates to present and trust. Members present a certificate without names to
+// each other: etcd looks up the names of an incoming peer certificate in DNS, in reverse for wildcards, and rejects the
+// peer unless they resolve to its address (checkCertSAN in client/pkg/transport); a certificate without names is
+// accepted.
 func transportSecurity(in Input) map[string]any {
 	if !secure(in.Cluster) {
 		return nil
@@ -198,7 +195,7 @@ func transportSecurity(in Input) map[string]any {
 		"client-cert-auth": true,
 	}
 	if v, err := declaredVersion(in.Cluster.Spec.Version); err == nil && v.AtLeast(withAllowedNames) {
-		// The certificate of a client, which is of the same CA, does not make it a member.
+		// A client certificate of the same CA does not make a client a member.
 		peer["allowed-cn"] = []string{peerName(in.Cluster)}
 	}
 	return map[string]any{

@@ -4,7 +4,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// configMap holds the record, and the configuration files of the recorded members.
+// configMap holds the record and the configuration files of the recorded members.
 func configMap(in Input) (*applycorev1.ConfigMapApplyConfiguration, error) {
 	c := in.Cluster
 	record, err := EncodeRecord(in.Record)

@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// Differences compares two apply configurations of one object: the one to apply, and the one that
-// client-go extracts from the live object for our field manager. It returns the paths at which they
-// differ, such as spec.template.spec.containers[etcd].image; none if there is no drift. It never
-// returns values, which may be secret.
+// Differences compares two apply configurations of an object: the desired one, and the one that client-go extracts from
+// the live object for Quorate's field manager. It returns the paths at which they differ, such as
+// spec.template.spec.containers[etcd].image, or nil without drift. It never returns values, which may be secret.
 func Differences(want, live any) ([]string, error) {
 	differences, err := differences(want, live, nil)
 	var paths []string
@@ -23,21 +22,21 @@ func Differences(want, live any) ([]string, error) {
 	return paths, err
 }
 
-// Difference is a field of an object that is to get another value.
+// Difference is a field of an object whose value will change.
 type Difference struct {
 	Path string
-	// From is the value that it has, whoever set it, and To that which it is to have; nil for none.
+	// From is its current value, whoever set it, and To its desired value; nil if unset.
 	From, To any
 }
 
-// Values compares as Differences does, and returns the values as well, for people. Beside what
-// is ours of the live object, it takes all of it: a field that is to be ours may be somebody else's now.
-// One that has the right value already is left out.
+// Values is like Differences, but also returns the values, for display. In addition to what Quorate owns of the live
+// object, it takes the whole live object, because another manager may own a field now. It omits fields that already
+// have the desired value.
 func Values(want, ours, live any) ([]Difference, error) {
 	return differences(want, ours, live)
 }
 
-// differences leaves out what is right already only if all of the live object is given.
+// differences omits values that are already right only if it is given the whole live object.
 func differences(want, ours, live any) ([]Difference, error) {
 	var c comparison
 	wantedText, err := toJSON(want)
@@ -45,7 +44,7 @@ func differences(want, ours, live any) ([]Difference, error) {
 		return nil, err
 	}
 	foundText, err := toJSON(ours)
-	if err != nil || bytes.Equal(wantedText, foundText) { // as nearly all are
+	if err != nil || bytes.Equal(wantedText, foundText) { // as almost all are
 		return nil, err
 	}
 	wanted, err := fromJSON[any](wantedText, want)
@@ -65,9 +64,9 @@ func differences(want, ours, live any) ([]Difference, error) {
 	return c.found, nil
 }
 
-// comparison finds differences.
+// comparison collects differences.
 type comparison struct {
-	// all: what is live is compared where it is not ours.
+	// all: fields that Quorate does not own are compared with their live values.
 	all   bool
 	found []Difference
 }
@@ -76,7 +75,7 @@ func (c *comparison) compare(path string, want, ours, live any) {
 	wanted, isMap := want.(map[string]any)
 	all, isMapAsWell := live.(map[string]any)
 	if isMap && isMapAsWell && ours == nil {
-		ours = map[string]any{} // somebody else has set it: what differs is within it
+		ours = map[string]any{} // another manager has set it: compare its fields
 	}
 	found, isMapToo := ours.(map[string]any)
 	if !isMap || !isMapToo {
@@ -96,9 +95,8 @@ func (c *comparison) compare(path string, want, ours, live any) {
 	}
 }
 
-// listKeys are the fields of the objects that are lists in form and maps in meaning, with the
-// fields that tell their elements apart. The API server may return such a list in another order
-// (x-kubernetes-list-map-keys in its OpenAPI document).
+// listKeys are the object fields that are lists in form but maps in meaning, with the fields that identify their
+// elements. The API server may reorder such a list (x-kubernetes-list-map-keys in its OpenAPI document).
 var listKeys = map[string][]string{
 	"containers":                {"name"},
 	"env":                       {"name"},
@@ -135,12 +133,11 @@ func (c *comparison) compareField(path, name string, want, ours, live any) {
 	}
 }
 
-// FilledIn are names of lists, with the fields of their elements that nobody declares and that are not compared. The
-// API server fills in kind and status of a template of volume claims, and client-go reads the kind back from JSON but
-// not from protobuf.
+// FilledIn maps lists to the fields of their elements that are never declared and not compared. The API server fills in
+// kind and status of a volume claim template, and client-go reads the kind back from JSON but not from protobuf.
 var FilledIn = map[string][]string{"volumeClaimTemplates": {"apiVersion", "kind", "status"}}
 
-// without leaves fields of its elements out of a list.
+// without returns a list without these fields of its elements.
 func without(names []string, list any) any {
 	elements, isList := list.([]any)
 	if !isList {
@@ -174,8 +171,8 @@ func elements(list []any, keys []string) map[string]any {
 	return byKey
 }
 
-// convert turns a value into one of another type with the same JSON, such as v1alpha1.Affinity into
-// the apply configuration of core/v1 Affinity.
+// convert converts a value to a type with the same JSON, such as v1alpha1.Affinity to the apply configuration of
+// core/v1 Affinity.
 func convert[To any](from any) (to To, err error) {
 	text, err := toJSON(from)
 	if err != nil {
@@ -192,7 +189,7 @@ func toJSON(from any) ([]byte, error) {
 	return text, nil
 }
 
-// fromJSON reads what a value was encoded as.
+// fromJSON decodes what a value was encoded as.
 func fromJSON[To any](text []byte, from any) (to To, err error) {
 	if err := json.Unmarshal(text, &to); err != nil {
 		return to, fmt.Errorf("decode %T as %T: %w", from, to, err)

@@ -13,20 +13,20 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// DrillContainer is the last container of a pod that drills. The first one, PrepareContainer, restores the
-// backup, and an etcd runs on that meanwhile.
+// DrillContainer is the last container of a drill pod. The first one, PrepareContainer, restores the backup, and an
+// etcd runs on it.
 const DrillContainer = "drill"
 
 const (
 	componentDrill = "drill"
 
-	// volumeState is what the first container tells the last one. etcd does not have it.
+	// volumeState passes data from the first container to the last. etcd cannot access it.
 	volumeState = "state"
 	stateMount  = "/state"
 	stateLimit  = "16Mi"
 )
 
-// drills reports whether git declares drills.
+// drills reports whether drills are declared.
 func drills(c *v1alpha1.EtcdCluster) bool { return c.Spec.Backup != nil && c.Spec.Backup.Drill != nil }
 
 func drillLabels(cluster string) map[string]string {
@@ -35,14 +35,14 @@ func drillLabels(cluster string) map[string]string {
 	return labels
 }
 
-// DrillSchedule is the schedule of the drills, without which there is none.
+// DrillSchedule returns the schedule of the drills. spec.backup.drill must be set.
 func DrillSchedule(c *v1alpha1.EtcdCluster) (schedule.Schedule, error) {
 	b := c.Spec.Backup
 	return schedule.Parse(b.Drill.Schedule, b.TimeZone, c.Namespace+"/"+c.Name)
 }
 
-// drillCronJob has Kubernetes restore the newest backup for practice, by a schedule. It is nil where none can
-// be made from the declaration, or nobody has said with which image.
+// drillCronJob makes Kubernetes run drills of the newest backup on schedule. It returns nil if the declaration is
+// unusable or the image is unknown.
 func drillCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 	c := in.Cluster
 	if !drills(c) || in.BackupImage == "" || in.WithoutDrill {
@@ -50,7 +50,7 @@ func drillCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 	}
 	when, err := DrillSchedule(c)
 	if err != nil {
-		return nil // it is a problem of the declaration, of which nothing is applied
+		return nil // the declaration is invalid, so nothing of it is applied
 	}
 	b := c.Spec.Backup
 	return applybatchv1.CronJob(NamesOf(c.Name).DrillCronJob, c.Namespace).
@@ -75,8 +75,8 @@ func drillCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 						WithSpec(drillPod(in))))))
 }
 
-// drillPod restores the newest backup, and asks an etcd of the declared version that nobody else reaches what
-// it makes of it. The image of that etcd is git's word: it has what was restored, and nothing of the store's.
+// drillPod restores the newest backup and queries an isolated etcd of the declared version that runs on it. The etcd
+// image comes from git: it receives the restored data, but nothing that gives access to the store.
 func drillPod(in Input) *applycorev1.PodSpecApplyConfiguration {
 	c := in.Cluster
 	b := c.Spec.Backup
@@ -96,7 +96,7 @@ func drillPod(in Input) *applycorev1.PodSpecApplyConfiguration {
 		}
 	}
 	return storePod(c, b.To).
-		WithAutomountServiceAccountToken(false). // each container would have it
+		WithAutomountServiceAccountToken(false). // all containers would get it
 		WithVolumes(drillVolumes(c)...).
 		WithInitContainers(prepare, etcdOnCopy(c, c.Spec.Version, work)).
 		WithContainers(drill)

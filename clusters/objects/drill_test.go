@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// drillTemplate is the pod that drills a cluster whose git names the image of etcd, and a destination.
+// drillTemplate returns the pod that drills a cluster with the declared etcd image and destination.
 func drillTemplate(t *testing.T, to string) corev1.PodTemplateSpec {
 	t.Helper()
 	c := cluster(t, fmt.Sprintf(`
@@ -44,8 +44,8 @@ spec:
 	return pod
 }
 
-// TestDrillHidesFromEtcd: git names the image of etcd, so that what a drill reaches the store with is not given to it:
-// neither the token of a ServiceAccount, nor anything of a Secret.
+// TestDrillHidesFromEtcd: the etcd image comes from git, so it does not receive the store's credentials: neither the
+// ServiceAccount token nor any part of a Secret.
 func TestDrillHidesFromEtcd(t *testing.T) {
 	for _, to := range []string{
 		"{s3: {bucket: backups}, serviceAccountName: store}", "{azure: {account: acme, container: backups}, serviceAccountName: store}",
