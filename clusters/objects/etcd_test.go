@@ -14,9 +14,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRealEtcd runs real members from the configuration files that this package writes:
-// QUORATE_ETCD_DIR names a directory with etcd-VERSION/etcd in it. The members run on loopback
-// addresses of their own, in a mount namespace with an /etc/hosts of their own, which takes root.
+// TestRealEtcd runs real members with the configuration files that this package writes. QUORATE_ETCD_DIR names a
+// directory that contains etcd-VERSION/etcd. The members run on their own loopback addresses, in a mount namespace with
+// its own /etc/hosts, which requires root.
 func TestRealEtcd(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		for _, mode := range []v1alpha1.TLSMode{v1alpha1.TLSManaged, v1alpha1.TLSDisabled} {
@@ -36,8 +36,7 @@ func TestRealEtcd(t *testing.T) {
 	}
 }
 
-// TestRealEtcdOptions starts a member with every option that its version has, and looks at what it
-// says it runs with.
+// TestRealEtcdOptions starts a member with every option of its version, and checks the options that it logs.
 func TestRealEtcdOptions(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {
@@ -45,7 +44,7 @@ func TestRealEtcdOptions(t *testing.T) {
 			c.Spec.Etcd.AutoCompaction = &v1alpha1.AutoCompaction{Mode: v1alpha1.CompactionRevision, Retention: "1000"}
 			c.Spec.Etcd.HeartbeatInterval, c.Spec.Etcd.ElectionTimeout = "150ms", "2s"
 			c.Spec.Etcd.Options = optionsOf(mustParse(t, text))
-			delete(c.Spec.Etcd.Options, "enable-distributed-tracing") // it would look for a collector
+			delete(c.Spec.Etcd.Options, "enable-distributed-tracing") // it would contact a collector
 			c.Spec.Etcd.Options["log-level"], c.Spec.Etcd.Options["tls-min-version"] = "info", "TLS1.3"
 			w := newWorld(t, c, binary)
 			w.in.Record = record(1, decide.Founding)
@@ -57,15 +56,15 @@ func TestRealEtcdOptions(t *testing.T) {
 				"quota-backend-bytes":         float64(2 << 30),
 				"max-request-bytes":           float64(1536 << 10),
 				"heartbeat-interval":          "150ms",
-				"election-timeout":            "1.95s", // in whole heartbeats
+				"election-timeout":            "1.95s", // a multiple of the heartbeat interval
 				"auto-compaction-mode":        "revision",
-				"auto-compaction-retention":   "1µs", // a thousand: etcd prints it as nanoseconds
+				"auto-compaction-retention":   "1µs", // 1000, which etcd prints as nanoseconds
 				"corrupt-check-time-interval": "7s",
 				"max-wals":                    float64(10000),
 				"max-snapshots":               float64(10000),
 				"pre-vote":                    true,
 			} {
-				// Old releases say less.
+				// Old releases log fewer options.
 				if got, says := started[key]; got != want && (says || w.version().AtLeast(etcdversion.Must("3.5.35"))) {
 					t.Errorf("%s: etcd runs with %v, want %v", key, got, want)
 				}
@@ -74,7 +73,7 @@ func TestRealEtcdOptions(t *testing.T) {
 	}
 }
 
-// refuseTLS12 reports a member that takes TLS 1.2 on one of its ports.
+// refuseTLS12 reports a member that accepts TLS 1.2 on one of its ports.
 func (w *world) refuseTLS12(n int) {
 	for _, port := range []string{"2379", "2380"} {
 		address := net.JoinHostPort(w.address(n), port)
@@ -88,7 +87,7 @@ func (w *world) refuseTLS12(n int) {
 	}
 }
 
-// found starts three founding members.
+// found starts three initial members.
 func (w *world) found() {
 	for n := range 3 {
 		w.start(n)
@@ -114,8 +113,8 @@ func (w *world) list() map[string]any {
 	return ids
 }
 
-// restartSealed restarts one member after the other. (All at once works as well, but takes as long
-// as each waits for the others' word on their data: a request timeout, 7 s, per member.)
+// restartSealed restarts one member after the other. (Restarting all together also works, but takes as long, because
+// each waits for the others' data hashes: a request timeout, 7 s, per member.)
 func (w *world) restartSealed() {
 	w.in.Record = record(3, decide.Sealed)
 	for n := range 3 {
@@ -131,7 +130,7 @@ func (w *world) restartSealed() {
 	}
 }
 
-// loseData wipes the volume of the last member.
+// loseData deletes the data of the last member.
 func (w *world) loseData() {
 	w.stop(2)
 	if err := os.RemoveAll(w.path("a-2", "data")); err != nil {
@@ -181,7 +180,7 @@ func (w *world) joinAnew() {
 	}
 }
 
-// eventually repeats what etcd may refuse for a while: right after a change of members it does.
+// eventually repeats what etcd may refuse for a while, such as right after a membership change.
 func (w *world) eventually(what string, do func() bool) {
 	w.Helper()
 	for deadline := time.Now().Add(60 * time.Second); !do(); time.Sleep(100 * time.Millisecond) {

@@ -11,15 +11,15 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRealEtcdJoinTogether grows from three to five members with two learners at once, by the files
-// that this package writes for a cluster founded so: the second is added once the first has said its name,
-// and a restart then finds it. Where etcd takes no more, members join one after the other.
+// TestRealEtcdJoinTogether grows from three to five members with two learners at the same time, with the files that
+// this package writes for such a cluster. The second is added once the first has published its name; the first is then
+// restarted. If etcd allows one learner only, it must refuse the second.
 func TestRealEtcdJoinTogether(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
 			w := foundedWorld(t, text, binary, decide.FoundingToken("f00d", text))
-			w.addLearner(3) // after a founding etcd refuses for five seconds
+			w.addLearner(3) // after bootstrap etcd refuses for five seconds
 			begun := time.Now()
 			if !w.version().AtLeast(etcdversion.Must("3.6.0")) {
 				_, err := w.ask(0, "/v3/cluster/member/add", w.learner(4))
@@ -29,12 +29,12 @@ func TestRealEtcdJoinTogether(t *testing.T) {
 				return
 			}
 			w.joins(3)
-			w.start(3) // in the same moment, each would wait for the other to time out
+			w.start(3) // started at the same time, each would wait for the other to time out
 			w.eventually("a-3 says its name", func() bool { return slices.ContainsFunc(w.believes(0), isNamed(PodName("a", 3))) })
 			w.addLearner(4)
 			w.in.Record = w.in.Record.With(decide.RecordedMember{Ordinal: 3, Mode: decide.Sealed})
 			w.stop(3)
-			w.start(3) // whatever list it has joined with
+			w.start(3) // whatever list it joined with
 			w.joins(4)
 			w.start(4)
 			for _, n := range []int{3, 4} {
@@ -46,7 +46,7 @@ func TestRealEtcdJoinTogether(t *testing.T) {
 			t.Logf("etcd %s: 3 to 5 in %s", text, time.Since(begun).Round(10*time.Millisecond))
 			w.agree(5)
 			w.in.Record = sealedRecord(w.in.Record)
-			for n := range 5 { // each applies again what its log holds
+			for n := range 5 { // each replays its log
 				w.stop(n)
 				w.start(n)
 				w.waitReady(n)
@@ -56,8 +56,8 @@ func TestRealEtcdJoinTogether(t *testing.T) {
 	}
 }
 
-// TestRealEtcdLowerLimit shows why the limit must be the same everywhere and always: a member that
-// allows one learner refuses for itself what the others have taken.
+// TestRealEtcdLowerLimit shows why the limit must always be the same everywhere: a member that allows one learner
+// rejects locally what the others have accepted.
 func TestRealEtcdLowerLimit(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestRealEtcdLowerLimit(t *testing.T) {
 	}
 }
 
-// foundedWorld is a cluster of three without TLS, with that token.
+// foundedWorld returns a cluster of three without TLS, with that token.
 func foundedWorld(t *testing.T, version, binary, token string) *world {
 	c := threeMembers(t, version)
 	c.Spec.TLS.Mode = v1alpha1.TLSDisabled
@@ -106,7 +106,7 @@ func (w *world) addLearner(n int) {
 	})
 }
 
-// joins gives all that are listed files, and those named the ones to join with.
+// joins updates the peers to all listed members, and records those ordinals as joining.
 func (w *world) joins(ordinals ...int) {
 	w.in.Peers = map[string]string{}
 	for n := range len(w.in.Record.Members) + len(ordinals) {
@@ -124,7 +124,7 @@ func (w *world) promote(n int) {
 	})
 }
 
-// believes is the list of members that one believes in; none if it does not say.
+// believes returns a member's own member list, or nil if it does not respond.
 func (w *world) believes(n int) []any {
 	answer, err := w.ask(n, "/v3/cluster/member/list", map[string]any{"linearizable": false})
 	if err != nil {
@@ -138,7 +138,7 @@ func isNamed(name string) func(any) bool {
 	return func(m any) bool { fields, _ := m.(map[string]any); return fields["name"] == name }
 }
 
-// agree waits until each of n members believes in n voters.
+// agree waits until each of n members lists n voters.
 func (w *world) agree(n int) {
 	w.Helper()
 	isLearner := func(m any) bool { fields, _ := m.(map[string]any); return fields["isLearner"] != nil }

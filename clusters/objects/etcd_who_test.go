@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// refuseStrangers: a client without a certificate, or with one of another CA, is refused; so is a
-// client that poses as a member, and what a member serves other members with opens no port.
+// refuseStrangers: a client without a certificate, or with a certificate from another CA, is rejected; so is a client
+// that poses as a member. A member's peer server certificate does not open any port.
 func (w *world) refuseStrangers() {
 	c := w.in.Cluster
 	if !secure(c) {
@@ -34,8 +34,7 @@ func (w *world) refuseStrangers() {
 	}
 }
 
-// TestRealEtcdOfAnyName: a client is no member where etcd knows no names of members to allow,
-// either.
+// TestRealEtcdOfAnyName: a client is not accepted as a member either if etcd does not restrict members' names.
 func TestRealEtcdOfAnyName(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {
@@ -57,7 +56,7 @@ func TestRealEtcdOfAnyName(t *testing.T) {
 	}
 }
 
-// caOf is the CA as it is stored.
+// caOf returns the CA as it is stored.
 func caOf(t *testing.T, k Certificates) *pki.CA {
 	t.Helper()
 	ca, err := pki.ReadCA(k.CA, now)
@@ -67,8 +66,8 @@ func caOf(t *testing.T, k Certificates) *pki.CA {
 	return ca
 }
 
-// authenticate turns authentication on for a while: Quorate goes on as root, applications are a
-// user of their own with the rights that this one is given, and members are nobody.
+// authenticate enables authentication temporarily: Quorate continues as root, applications have only the rights granted
+// to their own user, and members have none.
 func (w *world) authenticate() {
 	if !secure(w.in.Cluster) {
 		return

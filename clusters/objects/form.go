@@ -9,11 +9,11 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// form is a configuration file of etcd without a member's own values. It is written once for all members, which takes a
+// form is an etcd configuration file without a member's own values. It is encoded once for all members, which takes a
 // third of the time.
 type form struct {
 	options map[string]any
-	// text is the file with nothing as the values of the own keys.
+	// text is the file with empty values for the own keys.
 	text string
 }
 
@@ -26,7 +26,7 @@ func formOf(options map[string]any) (form, error) {
 	return form{options, text}, err
 }
 
-// encodeFile writes what sigs.k8s.io/yaml would write, without its detour by JSON.
+// encodeFile writes the same as sigs.k8s.io/yaml, without the detour through JSON.
 func encodeFile(options map[string]any, own map[string]string) (string, error) {
 	keys := maps.Clone(options)
 	for key, value := range own {
@@ -39,10 +39,10 @@ func encodeFile(options map[string]any, own map[string]string) (string, error) {
 	return string(text), nil
 }
 
-// plainScalar are names and URLs that YAML writes as they are: they are longer than what it takes for a truth value.
+// plainScalar matches names and URLs that YAML writes unquoted: they are longer than any boolean.
 var plainScalar = regexp.MustCompile(`^[a-z][-a-z0-9.:/=,]{5,}[a-z0-9]$`)
 
-// filledIn is the file with these values of the own keys: what encodeFile writes.
+// filledIn returns the file with these values of the own keys, as encodeFile would write it.
 func (f form) filledIn(own map[string]string) (string, error) {
 	for _, value := range own {
 		if !plainScalar.MatchString(value) {
@@ -51,7 +51,7 @@ func (f form) filledIn(own map[string]string) (string, error) {
 	}
 	var text strings.Builder
 	for line := range strings.Lines(f.text) {
-		key, _, _ := strings.Cut(line, ":") // what is not a key of the file itself is indented, or in a list
+		key, _, _ := strings.Cut(line, ":") // keys that are not top-level are indented or in a list
 		if value, is := own[key]; is {
 			line = key + ": " + value + "\n"
 		}

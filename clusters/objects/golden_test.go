@@ -22,10 +22,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files again")
 
-// TestGolden builds the objects of the cluster and the record in each file, and compares them with
-// those in the file. Where there is a before.yaml, the pods were made as it declares, and new ones
-// are made as cluster.yaml does; where there is a kept.yaml, new ones still are made as it
-// declares.
+// TestGolden builds the objects of the cluster and the record in each file, and compares them with the file. With a
+// before.yaml, the existing pods were created from it, and new pods use cluster.yaml; with a kept.yaml, new pods still
+// use kept.yaml.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/objects/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -36,7 +35,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// restoreObjects are what a pass makes besides while a cluster is being made from a backup, or of a lost one.
+// restoreObjects returns the additional objects while a cluster is being created from a backup or a lost cluster.
 func restoreObjects(t *testing.T, in Input) []Object {
 	t.Helper()
 	if in.Record.Recovering() {
@@ -82,7 +81,7 @@ func checkGolden(t *testing.T, file string) {
 	}
 }
 
-// openGolden reads a golden file, and returns its sections by name as well.
+// openGolden reads a golden file and also returns its sections by name.
 func openGolden(t *testing.T, file string) (*txtar.Archive, map[string][]byte) {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
@@ -128,8 +127,7 @@ func goldenInput(t *testing.T, sections map[string][]byte) Input {
 	return in
 }
 
-// earlier is what the objects were made from while git declared otherwise, and the member that
-// joins was not there.
+// earlier returns the input before the spec changed and before the joining member was added.
 func earlier(t *testing.T, in Input, declared string) Input {
 	in.Cluster, in.Peers = cluster(t, declared), nil
 	in.Record.Members = slices.DeleteFunc(slices.Clone(in.Record.Members), func(m decide.RecordedMember) bool { return m.Mode == decide.Joining })
@@ -143,7 +141,7 @@ func encoded(key []byte) []byte {
 	return []byte(base64.StdEncoding.EncodeToString(key))
 }
 
-// render prints the objects as YAML documents, what is in Secrets by the names of the keys only.
+// render prints the objects as YAML documents, with only the key names of Secrets.
 func render(t *testing.T, list []Object) []byte {
 	var out bytes.Buffer
 	for _, o := range list {

@@ -9,10 +9,10 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// SpecHash is a digest of all in the declaration that makes a pod run differently, however it is spelled. The version
-// is left out, so that a change of it is told apart (hard case H110), but for the digest of its image; so are the pull
-// secrets, which are asked for only when a pod is made, and all that is no matter of a pod: the number of replicas, the
-// storage. A quota that is left out counts as what it comes to.
+// SpecHash returns a digest of every declared field that affects how a pod runs, independent of spelling. It excludes
+// the version, so that a version change is distinguishable (hard case H110), but includes the digest of its image. It
+// also excludes the pull secrets, which only matter when a pod is created, and everything that does not concern pods,
+// such as replicas and storage. A missing quota counts as its default.
 func SpecHash(c *v1alpha1.EtcdCluster) string {
 	c = c.DeepCopy()
 	Normalize(c)
@@ -21,8 +21,8 @@ func SpecHash(c *v1alpha1.EtcdCluster) string {
 	return spelledHash(c)
 }
 
-// spelledHash is that of the declaration as it is spelled. Pods may have been made with it: SpecHash was no more than
-// that.
+// spelledHash returns the hash of the declaration as spelled. Existing pods may have it, because SpecHash used to be
+// computed this way.
 func spelledHash(c *v1alpha1.EtcdCluster) string {
 	spec := c.Spec
 	spec.Etcd.Quota = quotaOf(spec)
@@ -34,7 +34,7 @@ func spelledHash(c *v1alpha1.EtcdCluster) string {
 		Pod        v1alpha1.PodSpec     `json:"pod"`
 	}{spec.Image.Repository, spec.Image.Digests[spec.Version], spec.TLS, spec.Etcd, spec.Pod})
 	if err != nil {
-		panic(fmt.Sprintf("encode the spec: %v", err)) // plain data: there is nothing that cannot be encoded
+		panic(fmt.Sprintf("encode the spec: %v", err)) // plain data can always be encoded
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])

@@ -18,7 +18,7 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // cluster decodes an EtcdCluster, applies the defaults of its definition and gives it a UID.
 func cluster(t *testing.T, text string) *v1alpha1.EtcdCluster {
 	t.Helper()
-	var declared unstructured.Unstructured // whole numbers are integers there
+	var declared unstructured.Unstructured // which decodes whole numbers as integers
 	if err := yaml.UnmarshalStrict([]byte(text), &declared); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func cluster(t *testing.T, text string) *v1alpha1.EtcdCluster {
 	return c
 }
 
-// threeMembers is a cluster that declares nothing but its version.
+// threeMembers returns a cluster that declares only its version.
 func threeMembers(t *testing.T, version string) *v1alpha1.EtcdCluster {
 	t.Helper()
 	return cluster(t, `
@@ -48,7 +48,7 @@ spec: {version: `+version+`}
 `)
 }
 
-// record is that of n members of one mode.
+// record returns the record of n members with the same mode.
 func record(n int, mode decide.Mode) decide.Record {
 	r := decide.FoundingRecord("f00d", n)
 	for i := range r.Members {
@@ -71,13 +71,13 @@ func certificates(t *testing.T, c *v1alpha1.EtcdCluster) Certificates {
 
 func quantity(text string) resource.Quantity { return resource.MustParse(text) }
 
-// fileOf is the configuration file that the pod with that ordinal reads if it is made as declared.
+// fileOf returns the configuration file of the pod with that ordinal and the declared template.
 func fileOf(t *testing.T, in Input, ordinal int) string {
 	t.Helper()
 	return filesOf(t, in)[ConfigKey(PodName(in.Cluster.Name, ordinal), DeclaredTemplate(in.Cluster))]
 }
 
-// filesOf is the data of the ConfigMap.
+// filesOf returns the data of the ConfigMap.
 func filesOf(t *testing.T, in Input) map[string]string {
 	t.Helper()
 	configMap, err := configMap(in)

@@ -18,8 +18,7 @@ import (
 	"quorate.dev/quorate/etcdversion"
 )
 
-// releasesAround lists the first and the last etcdversion.Version of every key, and the versions just before
-// and after.
+// releasesAround lists the first and the last etcdversion.Version of every key, and the versions just before the first.
 func releasesAround(table []etcdKey) []etcdversion.Version {
 	releases := map[etcdversion.Version]bool{}
 	for _, k := range table {
@@ -64,7 +63,7 @@ func mustParse(t *testing.T, text string) etcdversion.Version {
 	return v
 }
 
-// etcdSources finds embed/config.go of etcd's releases in the module cache.
+// etcdSources finds embed/config.go of etcd releases in the module cache.
 func etcdSources(t *testing.T) map[etcdversion.Version]string {
 	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
 	if err != nil {
@@ -89,7 +88,7 @@ func etcdSources(t *testing.T) map[etcdversion.Version]string {
 
 var jsonTag = regexp.MustCompile(`json:"([^",]+)`)
 
-// configKeys are the keys in one release, with first and last as that release.
+// configKeys returns the keys of one release, with first and last set to it.
 func configKeys(t *testing.T, v etcdversion.Version, file string) []etcdKey {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {

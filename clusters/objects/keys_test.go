@@ -16,9 +16,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// etcdKeys is a table of the keys that etcd's configuration file may have: the JSON tags of its
-// embed.Config and of the structs in it, with the type and the versions between which the key is
-// there. etcd ignores every other key without a word.
+// etcdKeys is a table of the keys that etcd's configuration file may have: the JSON tags of its embed.Config and of the
+// structs in it, with the type and the first and last version of the key. etcd silently ignores all other keys.
 const etcdKeys = "../../testdata/objects/etcd-keys.txt"
 
 type etcdKey struct {
@@ -30,8 +29,8 @@ func (k etcdKey) String() string {
 	return fmt.Sprintf("%s %s %s %s %s", k.structName, k.key, k.goType, k.first, k.last)
 }
 
-// TestEtcdKeys holds the table against the sources of etcd in the module cache, as far as they are
-// there. With -rewrite it makes the table from them, if all releases that matter are there.
+// TestEtcdKeys compares the table with the etcd sources in the module cache, as far as they exist. With -rewrite it
+// generates the table from them, if all relevant releases exist.
 func TestEtcdKeys(t *testing.T) {
 	sources := etcdSources(t)
 	if *rewrite {
@@ -58,8 +57,8 @@ func TestEtcdKeys(t *testing.T) {
 	}
 }
 
-// TestKeysAreRead writes every option for every version around which the set of keys changes:
-// whatever stands in the file must be read by that version, as a value of its type.
+// TestKeysAreRead writes every option for every version around which the set of keys changes. That version must read
+// everything in the file, as a value of its type.
 func TestKeysAreRead(t *testing.T) {
 	table := readKeys(t)
 	for _, v := range releasesAround(table) {
@@ -141,8 +140,8 @@ func fits(goType string, value any) bool {
 	return false
 }
 
-// TestOptionsAreUnderstoodOrRefused: for each version, an option is refused exactly where its
-// configuration file has no key for it.
+// TestOptionsAreUnderstoodOrRefused: for each version, an option is refused if and only if the configuration file has
+// no key for it.
 func TestOptionsAreUnderstoodOrRefused(t *testing.T) {
 	table := readKeys(t)
 	for _, v := range releasesAround(table) {
@@ -157,8 +156,7 @@ func TestOptionsAreUnderstoodOrRefused(t *testing.T) {
 	}
 }
 
-// TestOptionsOfTheDefinition: the custom resource takes the options that this package can write,
-// and no others.
+// TestOptionsOfTheDefinition: the custom resource accepts exactly the options that this package can write.
 func TestOptionsOfTheDefinition(t *testing.T) {
 	for _, name := range append(slices.Sorted(maps.Keys(options)), "data-dir", "force-new-cluster", "initial-cluster") {
 		o, known := options[name]

@@ -2,7 +2,7 @@ package objects
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// LastUse returns what the annotations of a volume claim say of the etcd that last ran on the volume.
+// LastUse returns which etcd last ran on a volume, according to the annotations of its claim.
 func LastUse(annotations map[string]string) decide.LastUse {
 	use := decide.LastUse{Version: annotations[AnnotationVersion], StorageVersion: annotations[AnnotationStorageVersion]}
 	if use.ClusterID.UnmarshalText([]byte(annotations[AnnotationClusterID])) != nil {
@@ -11,7 +11,7 @@ func LastUse(annotations map[string]string) decide.LastUse {
 	return use
 }
 
-// LastUseAnnotations are the annotations of a volume claim that say this. A value that is not known is empty.
+// LastUseAnnotations returns the volume claim annotations for use. Unknown values are empty.
 func LastUseAnnotations(use decide.LastUse) map[string]string {
 	annotations := map[string]string{
 		AnnotationClusterID: "", AnnotationVersion: use.Version, AnnotationStorageVersion: use.StorageVersion,

@@ -23,23 +23,23 @@ const Container = "etcd"
 const (
 	// LabelCluster, on every object, is the name of the cluster.
 	LabelCluster = "etcd.quorate.dev/cluster"
-	// LabelManagedBy is on everything that Quorate makes.
+	// LabelManagedBy is on everything that Quorate creates.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	// ManagedBy is the value of LabelManagedBy.
 	ManagedBy = "quorate"
-	// Managed selects everything that Quorate makes.
+	// Managed selects everything that Quorate creates.
 	Managed = LabelManagedBy + "=" + ManagedBy
-	// AnnotationToken, on volume claims, is the cluster token that the volume was made for.
+	// AnnotationToken, on volume claims, is the cluster token that the volume was created for.
 	AnnotationToken = "etcd.quorate.dev/token"
-	// AnnotationSpecHash, on pods and their template, is the SpecHash that the pod is made from.
+	// AnnotationSpecHash, on pods and their template, is the SpecHash that the pod is created from.
 	AnnotationSpecHash = "etcd.quorate.dev/spec-hash"
-	// AnnotationVersion, on pods and their template, is the version of etcd that the pod runs; on volume claims, the
-	// version that last ran on the volume.
+	// AnnotationVersion, on pods and their template, is the etcd version of the pod; on volume claims, the version that
+	// last ran on the volume.
 	AnnotationVersion = "etcd.quorate.dev/version"
 	// AnnotationClusterID, on volume claims, is the ID of the cluster whose member last ran on the volume.
 	AnnotationClusterID = "etcd.quorate.dev/cluster-id"
 	// AnnotationStorageVersion, on volume claims, is the minor version that the data is written for; etcd 3.5 does not
-	// say it.
+	// report it.
 	AnnotationStorageVersion = "etcd.quorate.dev/storage-version"
 )
 
@@ -49,38 +49,38 @@ const (
 	volumeData      = "data"
 )
 
-// VolumeClaimPrefix comes before the name of a pod in the name of its volume claim.
+// VolumeClaimPrefix precedes the pod name in the name of its volume claim.
 const VolumeClaimPrefix = volumeData + "-"
 
 // Names are the names of the objects of one cluster, in its namespace.
 type Names struct {
-	// Service is the headless one that gives each member its name.
+	// Service is the headless Service that gives each member its DNS name.
 	Service string
-	// ClientService is the one of ready members, for clients.
+	// ClientService is the client Service, which selects ready members.
 	ClientService       string
 	StatefulSet         string
 	ConfigMap           string
 	PodDisruptionBudget string
-	// NetworkPolicy exists only where one is declared.
+	// NetworkPolicy exists only if it is declared.
 	NetworkPolicy string
-	// BackupCronJob exists only where backups are declared.
+	// BackupCronJob exists only if backups are declared.
 	BackupCronJob string
-	// DrillCronJob exists only where drills are declared.
+	// DrillCronJob exists only if drills are declared.
 	DrillCronJob string
-	// RestoreJob exists only while the cluster is made from a backup.
+	// RestoreJob exists only while the cluster is created from a backup.
 	RestoreJob string
-	// RecoveryJob exists only while a new cluster is made of a lost one.
+	// RecoveryJob exists only while a new cluster is created from a lost one.
 	RecoveryJob string
-	// The Secrets exist only where TLS is managed.
+	// The Secrets exist only if TLS is managed.
 	CASecret     string
 	PeerSecret   string
 	ServerSecret string
-	// OwnSecret is for Quorate alone, ClientSecret for applications.
+	// OwnSecret is only for Quorate, ClientSecret for applications.
 	OwnSecret    string
 	ClientSecret string
 }
 
-// NamesOf returns the names of the objects of the cluster of that name.
+// NamesOf returns the names of the objects of a cluster.
 func NamesOf(cluster string) Names {
 	return Names{
 		Service:             cluster,
@@ -107,7 +107,7 @@ type Identity struct{ Kind, Name string }
 // String returns kind and name.
 func (i Identity) String() string { return i.Kind + " " + i.Name }
 
-// Identities lists the objects that Build makes for the cluster, in the order in which it does.
+// Identities lists the objects that Build returns for the cluster, in the same order.
 func Identities(c *v1alpha1.EtcdCluster) []Identity {
 	n := NamesOf(c.Name)
 	list := []Identity{{"ConfigMap", n.ConfigMap}}
@@ -137,22 +137,22 @@ func Identities(c *v1alpha1.EtcdCluster) []Identity {
 // Backups identifies the CronJob that backs up.
 func (n Names) Backups() Identity { return Identity{"CronJob", n.BackupCronJob} }
 
-// Drills identifies the CronJob that restores backups for practice.
+// Drills identifies the CronJob that runs drills.
 func (n Names) Drills() Identity { return Identity{"CronJob", n.DrillCronJob} }
 
 // Restore identifies the Job that restores the data of the first member.
 func (n Names) Restore() Identity { return Identity{"Job", n.RestoreJob} }
 
-// Recovery identifies the Job that makes a new cluster of a lost one.
+// Recovery identifies the Job that creates a new cluster from a lost one.
 func (n Names) Recovery() Identity { return Identity{"Job", n.RecoveryJob} }
 
 // Policy identifies the NetworkPolicy.
 func (n Names) Policy() Identity { return Identity{"NetworkPolicy", n.NetworkPolicy} }
 
-// PodName is the name of the pod with that ordinal, and of the member that runs in it.
+// PodName returns the name of the pod with that ordinal and of its member.
 func PodName(cluster string, ordinal int) string { return fmt.Sprintf("%s-%d", cluster, ordinal) }
 
-// VolumeClaimName is the name of the claim of the pod with that ordinal.
+// VolumeClaimName returns the name of the volume claim of the pod with that ordinal.
 func VolumeClaimName(cluster string, ordinal int) string {
 	return VolumeClaimPrefix + PodName(cluster, ordinal)
 }
@@ -167,8 +167,8 @@ func Labels(cluster string) map[string]string {
 	}
 }
 
-// Selector returns the labels that the pods of members have and no other pod has. It can never
-// change: a StatefulSet does not let it.
+// Selector returns the labels that only member pods have. It can never change, because a StatefulSet's selector is
+// immutable.
 func Selector(cluster string) map[string]string {
 	return map[string]string{LabelCluster: cluster, labelComponent: componentMember}
 }
@@ -176,24 +176,23 @@ func Selector(cluster string) map[string]string {
 // SelectorString returns Selector in the notation of a label selector.
 func SelectorString(cluster string) string { return labels.FormatLabels(Selector(cluster)) }
 
-// MemberLabels are the labels of pods and volume claims.
+// MemberLabels returns the labels of member pods and their volume claims.
 func MemberLabels(cluster string) map[string]string {
 	all := Labels(cluster)
 	maps.Copy(all, Selector(cluster))
 	return all
 }
 
-// ClusterOf returns the name of the cluster that an object with these labels belongs to; empty if
-// it is not one of ours.
+// ClusterOf returns the name of the cluster that an object with these labels belongs to, or an empty string.
 func ClusterOf(labels map[string]string) string { return labels[LabelCluster] }
 
-// SelectorOf selects what Quorate makes for the cluster of that name.
+// SelectorOf selects what Quorate creates for a cluster.
 func SelectorOf(cluster string) string { return Managed + "," + LabelCluster + "=" + cluster }
 
-// Metadata is what the annotations of a live object say. What is not annotated is empty.
+// Metadata holds the annotations of a live object. Missing annotations are empty.
 type Metadata struct{ Token, SpecHash, Version string }
 
-// Template is the one that a pod was made from, or that a StatefulSet gives to new pods.
+// Template returns the template of a pod, or of a StatefulSet's new pods.
 func (m Metadata) Template() Template { return Template{m.Version, m.SpecHash} }
 
 // ReadMetadata reads the annotations of a volume claim, a pod or a pod template.

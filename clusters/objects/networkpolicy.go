@@ -15,13 +15,13 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// OwnLabels are what passes that run in the cluster are known by: deploy/base gives them to its
-// namespace and to its pods. Without them a policy would shut Quorate out.
+// OwnLabels returns the labels by which policies recognize passes that run in Kubernetes: deploy/base sets them on its
+// namespace and pods. Without them a policy would block Quorate.
 func OwnLabels() map[string]string { return map[string]string{"app.kubernetes.io/name": "quorate"} }
 
-// networkPolicy lets members reach the peer port, and those that are declared the other two. What
-// goes out is not limited: members find each other by DNS, wherever that runs. Kubernetes lets the
-// kubelet of a pod's own node through, so that probes and port-forwards need nothing.
+// networkPolicy admits members to the peer port, and the declared peers to the other two ports. It does not restrict
+// egress: members find each other by DNS, wherever that runs. Kubernetes always admits the kubelet of the pod's node,
+// so probes and port-forwards do not need a rule.
 func networkPolicy(c *v1alpha1.EtcdCluster) *applynetworkingv1.NetworkPolicyApplyConfiguration {
 	declared := c.Spec.NetworkPolicy
 	members := applynetworkingv1.NetworkPolicyPeer().
@@ -38,7 +38,7 @@ func networkPolicy(c *v1alpha1.EtcdCluster) *applynetworkingv1.NetworkPolicyAppl
 		ingress(PeerPort, members),
 		ingress(ClientPort, append(clients, networkPeers(declared.Clients)...)...),
 	}
-	// A rule that names nobody lets everybody in.
+	// A rule without peers would admit everyone.
 	if len(declared.Metrics) > 0 {
 		rules = append(rules, ingress(MetricsPort, networkPeers(declared.Metrics)...))
 	}
@@ -82,7 +82,7 @@ func selecting(labels map[string]v1alpha1.PodLabelValue) *applymetav1.LabelSelec
 	return applymetav1.LabelSelector().WithMatchLabels(plain(labels))
 }
 
-// plain is a map of its own without the types by which the values are checked.
+// plain returns a copy of the map with plain strings as values.
 func plain[V ~string](entries map[string]V) map[string]string {
 	list := map[string]string{}
 	for key, value := range entries {
@@ -91,8 +91,8 @@ func plain[V ~string](entries map[string]V) map[string]string {
 	return list
 }
 
-// checkNetworkPolicy says what Kubernetes would refuse in a NetworkPolicy, beyond what the
-// definition of EtcdClusters does.
+// checkNetworkPolicy returns what Kubernetes would reject in a NetworkPolicy although the EtcdCluster definition allows
+// it.
 func checkNetworkPolicy(declared *v1alpha1.NetworkPolicySpec) []string {
 	if declared == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// What Kubernetes would refuse is a problem of the declaration: refused at every pass, it would
-// keep all else from being applied.
+// TestNetworkPolicyIsChecked: what Kubernetes would reject is a problem of the declaration. Rejected in every pass, it
+// would prevent everything else from being applied.
 func TestNetworkPolicyIsChecked(t *testing.T) {
 	labels := func(key string) map[string]v1alpha1.PodLabelValue { return map[string]v1alpha1.PodLabelValue{key: "x"} }
 	for _, test := range []struct {
