@@ -13,9 +13,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Normalize spells in one way what the objects of a cluster show as it is declared, in place: durations, quantities,
-// and settings of pods that mean the same as none. What the digest of a restore or a recovery covers stays as it is,
-// so that none is taken for a new request.
+// Normalize rewrites, in place, the declared values that the objects of a cluster show into one spelling: durations,
+// quantities, and pod settings that have no effect. It does not change what the digest of a restore or recovery covers,
+// so that it does not look like a new request.
 func Normalize(c *v1alpha1.EtcdCluster) {
 	c.Spec.Storage.Size = NormalSize(c.Spec.Storage.Size)
 	normalizePod(&c.Spec.Pod, c.Name)
@@ -41,9 +41,9 @@ func Normalize(c *v1alpha1.EtcdCluster) {
 	}
 }
 
-// normalizeEtcd does so for the options of which the files show only what they come to.
+// normalizeEtcd normalizes the options whose effective value is written to the configuration files.
 func normalizeEtcd(o *v1alpha1.EtcdOptions) {
-	const byDefault v1alpha1.Duration = "1000ms" // as the definition spells it
+	const byDefault v1alpha1.Duration = "1000ms" // as spelled in the definition
 	o.Quota, o.MaxRequestBytes = normalQuantity(o.Quota, 0), normalQuantity(o.MaxRequestBytes, 0)
 	o.HeartbeatInterval, o.ElectionTimeout = normalDuration(o.HeartbeatInterval), normalDuration(o.ElectionTimeout)
 	if o.ElectionTimeout == normalDuration(byDefault) {
@@ -55,12 +55,12 @@ func normalizeEtcd(o *v1alpha1.EtcdOptions) {
 			o.Options[name] = normalDuration(value)
 		case number:
 			o.Options[name] = v1alpha1.OptionValue(normalNumber(string(value)))
-		case word, boolean: // they have one spelling
+		case word, boolean: // have one spelling
 		}
 	}
 }
 
-// normalDuration writes a duration in the largest unit of which it is a multiple. What is not a duration stays.
+// normalDuration writes a duration in the largest unit that divides it. It returns invalid durations unchanged.
 func normalDuration[T ~string](text T) T {
 	d, err := time.ParseDuration(string(text))
 	if err != nil {
@@ -92,13 +92,13 @@ func normalRetention(mode v1alpha1.CompactionMode, text string) string {
 	return normalNumber(text)
 }
 
-// mostDigits of a quantity before or after its point. To round one with many more takes seconds, and the schema refuses
-// them.
+// mostDigits is the maximum number of digits before or after a quantity's point. Rounding much longer quantities takes
+// seconds, and the schema rejects them.
 const mostDigits = 18
 
-// normalQuantity writes a quantity, rounded up to that scale, with decimal or with binary units, whichever is shorter.
+// normalQuantity writes a quantity, rounded up to scale, with decimal or binary units, whichever is shorter.
 func normalQuantity(q resource.Quantity, scale resource.Scale) resource.Quantity {
-	exact := q.DeepCopy() // AsDec changes what it is asked of
+	exact := q.DeepCopy() // AsDec changes its receiver
 	if digits := exact.AsDec().Scale(); q.IsZero() || digits < -mostDigits || digits > mostDigits {
 		return q
 	}
@@ -115,7 +115,7 @@ func normalQuantity(q resource.Quantity, scale resource.Scale) resource.Quantity
 	return resource.MustParse(shortest)
 }
 
-// NormalSize writes the size of a volume in one way.
+// NormalSize normalizes the size of a volume.
 func NormalSize(q resource.Quantity) resource.Quantity { return normalQuantity(q, resource.Milli) }
 
 func normalizePod(pod *v1alpha1.PodSpec, cluster string) {
@@ -124,7 +124,7 @@ func normalizePod(pod *v1alpha1.PodSpec, cluster string) {
 	pod.TopologySpreadConstraints = normalSpread(pod.TopologySpreadConstraints, cluster)
 }
 
-// normalizeResources also requests what is limited, as the API server does for a pod.
+// normalizeResources also sets requests to limits where missing, as the API server does for a pod.
 func normalizeResources(r *v1alpha1.ResourceRequirements) {
 	for _, list := range []*map[string]resource.Quantity{&r.Limits, &r.Requests} {
 		for name, quantity := range *list {
@@ -145,7 +145,7 @@ func normalizeResources(r *v1alpha1.ResourceRequirements) {
 	}
 }
 
-// normalAffinity leaves out parts without terms. A label selector without requirements selects all pods, and stays.
+// normalAffinity removes parts without terms. It keeps label selectors without requirements, which select all pods.
 func normalAffinity(a *v1alpha1.Affinity) *v1alpha1.Affinity {
 	if a == nil {
 		return nil
@@ -154,7 +154,7 @@ func normalAffinity(a *v1alpha1.Affinity) *v1alpha1.Affinity {
 		a.NodeAffinity = nil
 	}
 	if n := a.NodeAffinity; n != nil && n.Required != nil && len(n.Required.NodeSelectorTerms) == 0 {
-		n.Required.NodeSelectorTerms = []v1alpha1.NodeSelectorTerm{} // which selects no node
+		n.Required.NodeSelectorTerms = []v1alpha1.NodeSelectorTerm{} // which does not select any node
 	}
 	for _, part := range []**v1alpha1.PodAffinity{&a.PodAffinity, &a.PodAntiAffinity} {
 		if p := *part; p != nil && len(p.Required)+len(p.Preferred) == 0 {
@@ -167,7 +167,7 @@ func normalAffinity(a *v1alpha1.Affinity) *v1alpha1.Affinity {
 	return a
 }
 
-// normalSpread leaves out what spreadConstraints fills in.
+// normalSpread removes what spreadConstraints fills in.
 func normalSpread(list []v1alpha1.TopologySpreadConstraint, cluster string) []v1alpha1.TopologySpreadConstraint {
 	own := &metav1.LabelSelector{MatchLabels: Selector(cluster)}
 	var byDefault []v1alpha1.TopologySpreadConstraint

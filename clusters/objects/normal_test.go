@@ -18,12 +18,12 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// speller makes declarations at random, and spells them in other ways.
+// speller creates random declarations and respells them.
 type speller struct{ *rand.Rand }
 
 func (s speller) one(of ...string) string { return of[s.IntN(len(of))] }
 
-// declaration is one with all that makes a pod run differently set at random.
+// declaration returns a declaration with random values for everything that affects how a pod runs.
 func (s speller) declaration(t *testing.T) *v1alpha1.EtcdCluster {
 	t.Helper()
 	c := threeMembers(t, s.one("3.5.21", "3.6.16", "3.7.3"))
@@ -44,7 +44,7 @@ func (s speller) declaration(t *testing.T) *v1alpha1.EtcdCluster {
 	return c
 }
 
-// fill sets a value at random; pointers, lists and maps may be left out.
+// fill sets a random value; it may leave out pointers, lists and maps.
 func (s speller) fill(v reflect.Value) {
 	switch v.Interface().(type) {
 	case resource.Quantity:
@@ -86,7 +86,7 @@ func (s speller) fill(v reflect.Value) {
 	}
 }
 
-// respelled is the same declaration, spelled differently.
+// respelled returns the same declaration, spelled differently.
 func (s speller) respelled(c *v1alpha1.EtcdCluster) *v1alpha1.EtcdCluster {
 	c = c.DeepCopy()
 	s.respell(reflect.ValueOf(&c.Spec).Elem())
@@ -176,7 +176,7 @@ func (s speller) respell(v reflect.Value) {
 	}
 }
 
-// emptied replaces a part that is left out by one without content.
+// emptied replaces a missing part by an empty one.
 func emptied[T any](s speller, part **T) {
 	if *part == nil && s.IntN(2) == 0 {
 		*part = new(T)
@@ -211,7 +211,7 @@ func (s speller) quantity(q resource.Quantity) resource.Quantity {
 	return quantity(s.one(spellings...))
 }
 
-// inputOf is what objects are made from, as a pass makes it of a declaration.
+// inputOf returns the build input of a declaration, as in a pass.
 func inputOf(c *v1alpha1.EtcdCluster, k Certificates) Input {
 	c = c.DeepCopy()
 	Normalize(c)
@@ -227,7 +227,7 @@ func inJSON(t *testing.T, what any) string {
 	return string(encoded)
 }
 
-// shown is what pods and the files of their members show of a declaration.
+// shown returns the pod template and member options of a declaration.
 func shown(t *testing.T, in Input) string {
 	t.Helper()
 	template, err := podTemplate(in.Cluster, Template{"1", "2"})
@@ -241,8 +241,8 @@ func shown(t *testing.T, in Input) string {
 	return inJSON(t, template) + inJSON(t, options)
 }
 
-// Two declarations that mean the same have one hash and one set of objects, however they are spelled. Pods that were
-// made of one before its spelling was normalised are those of the other.
+// TestSpellingIsNoChange: two declarations with the same meaning have the same hash and objects, however they are
+// spelled. Pods created from one before spelling was normalized match the other.
 func TestSpellingIsNoChange(t *testing.T) {
 	s, k := speller{rand.New(rand.NewPCG(1, 2))}, certificates(t, threeMembers(t, "3.6.16"))
 	for range 150 {
@@ -270,14 +270,14 @@ func TestSpellingIsNoChange(t *testing.T) {
 	}
 }
 
-// asBefore is what objects were made from before spelling was normalised.
+// asBefore returns the build input from before spelling was normalized.
 func asBefore(c *v1alpha1.EtcdCluster, k Certificates) Input {
 	return Input{Cluster: c, Record: record(3, decide.Sealed), Voters: 3, Certificates: k, Declared: Template{c.Spec.Version, spelledHash(c)}}
 }
 
 func differenceOf(t *testing.T, a, b any) string { return cmp.Diff(inJSON(t, a), inJSON(t, b)) }
 
-// The hash changes if and only if the pods or the files of the members do.
+// TestHashChangesWithThePods: the hash changes if and only if the pods or the files of the members do.
 func TestHashChangesWithThePods(t *testing.T) {
 	s, k := speller{rand.New(rand.NewPCG(3, 4))}, certificates(t, threeMembers(t, "3.6.16"))
 	changed := 0
@@ -324,7 +324,7 @@ func (s speller) mix(into, from reflect.Value) {
 	}
 }
 
-// The hash of a declaration as people write it is what it was before spelling was normalised.
+// TestHashOfUsualSpellingStays: normalization does not change the hash of usual spellings.
 func TestHashOfUsualSpellingStays(t *testing.T) {
 	for _, spec := range []string{
 		"version: 3.6.16",
@@ -342,7 +342,7 @@ func TestHashOfUsualSpellingStays(t *testing.T) {
 	}
 }
 
-// A quantity of millions of digits takes no time.
+// TestImmenseQuantitiesAreNotNormalised: a quantity with millions of digits does not take long.
 func TestImmenseQuantitiesAreNotNormalised(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	immense := quantity("1e20000000")

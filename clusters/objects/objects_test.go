@@ -46,7 +46,7 @@ func TestIdentitiesAreThoseBuilt(t *testing.T) {
 	}
 }
 
-// Every object has the labels and the owner, and Kubernetes' name for its kind.
+// TestEveryObjectIsMarked: every object has the labels, the owner, and its Kubernetes kind.
 func TestEveryObjectIsMarked(t *testing.T) {
 	in := input(t, "3.6.16")
 	for _, o := range build(t, in) {
@@ -127,8 +127,8 @@ func TestCheckOptions(t *testing.T) {
 	}
 }
 
-// The files of the founding members differ in who they are and in nothing else; no sealed file
-// names its own member.
+// TestMemberFiles: the files of the initial members agree on initial-cluster and name their own member; sealed files do
+// not name theirs.
 func TestMemberFiles(t *testing.T) {
 	in := input(t, "3.7.3")
 	for _, mode := range []decide.Mode{decide.Founding, decide.Sealed} {
@@ -154,7 +154,7 @@ func initialClusterLine(file string) string {
 	return ""
 }
 
-// A founding member that starts late must still name those that were sealed before it.
+// TestLateFounderNamesAll: an initial member that starts late must still name those that were sealed before it.
 func TestLateFounderNamesAll(t *testing.T) {
 	in := input(t, "3.6.16")
 	in.Record = record(3, decide.Founding)
@@ -178,9 +178,8 @@ func TestDisruptionBudgetKeepsQuorum(t *testing.T) {
 	}
 }
 
-// A learner that is ready has no vote: what may be evicted leaves quorum to the voters, whoever is
-// ready. The probe of versions before 3.5.11 finds every learner ready, that of versions before
-// 3.5.18 may.
+// TestDisruptionBudgetCountsNoLearner: a ready learner has no vote, so evictions must leave quorum to the voters,
+// whichever pods are ready. The probe of versions before 3.5.11 reports every learner as ready; before 3.5.18 it may.
 func TestDisruptionBudgetCountsNoLearner(t *testing.T) {
 	for _, test := range []struct{ voters, learners, declared, live, want int }{
 		{1, 1, 2, 0, 2}, {1, 1, 3, 0, 2}, {2, 1, 3, 0, 3}, {3, 1, 5, 0, 3}, {4, 1, 5, 0, 4}, {3, 1, 3, 0, 3}, {3, 0, 3, 0, 2},
@@ -194,14 +193,14 @@ func TestDisruptionBudgetCountsNoLearner(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%+v: minAvailable %d", test, got)
 		}
-		// As many voters as may be evicted are gone, and the learner is ready.
+		// The maximum number of voters has been evicted, and the learner is ready.
 		if left := test.voters - (test.voters + test.learners - got); left < decide.Quorum(test.voters) {
 			t.Errorf("%+v: %d voters are left", test, left)
 		}
 	}
 }
 
-// What only writes the record needs no certificates: a member is sealed although the CA is lost.
+// TestRecordWithoutCertificates: writing the record does not require certificates, so a lost CA does not stop sealing.
 func TestRecordWithoutCertificates(t *testing.T) {
 	in := input(t, "3.6.16")
 	in.Certificates = Certificates{}
@@ -220,7 +219,7 @@ func TestRecordWithoutCertificates(t *testing.T) {
 	}
 }
 
-// The hash follows what makes a pod run differently, and nothing else.
+// TestSpecHash: the hash depends only on what affects how a pod runs.
 func TestSpecHash(t *testing.T) {
 	before := threeMembers(t, "3.6.16")
 	hash := SpecHash(before)
@@ -257,7 +256,7 @@ func TestSpecHash(t *testing.T) {
 	}
 }
 
-// A digest is that of one version, and of no other.
+// TestDigest: a digest applies to one version only.
 func TestDigest(t *testing.T) {
 	spec := threeMembers(t, "3.6.16").Spec
 	for _, test := range []struct {
@@ -310,7 +309,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// No private key is in anything that prints an input.
+// TestInputShowsNoKeys: printing an input does not reveal private keys.
 func TestInputShowsNoKeys(t *testing.T) {
 	in := input(t, "3.6.16")
 	encoded, err := json.Marshal(in.Certificates)
@@ -325,8 +324,8 @@ func TestInputShowsNoKeys(t *testing.T) {
 	}
 }
 
-// TestValues: a field that is to be ours is shown with the value that it has, whoever set it; and not at all if that is
-// right already.
+// TestValues: a field that Quorate will own is shown with its current value, whoever set it, unless it is already
+// right.
 func TestValues(t *testing.T) {
 	type object = map[string]any
 	list := func(elements ...any) []any { return elements }

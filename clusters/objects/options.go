@@ -13,25 +13,25 @@ import (
 	"quorate.dev/quorate/etcdversion"
 )
 
-// A valueKind says how the value of an option stands in etcd's configuration file.
+// A valueKind determines how the value of an option is written to etcd's configuration file.
 type valueKind int
 
 const (
-	number   valueKind = iota // a number without sign
+	number   valueKind = iota // an unsigned number
 	duration                  // nanoseconds: the file is decoded as JSON into a time.Duration
 	word                      // one of a few words
 	boolean
 )
 
-// option is an option of etcd that spec.etcd.options takes, by its name on the command line of etcd
-// 3.6. etcd ignores what it does not know in its configuration file, so each row is held against
-// the JSON tags of embed.Config in etcd's source, from 3.5.3 on (testdata/objects/etcd-keys).
+// option is an etcd option that spec.etcd.options accepts, by its command-line name in etcd 3.6. etcd ignores unknown
+// keys in its configuration file, so each row is checked against the JSON tags of embed.Config in etcd's source, from
+// 3.5.3 on (testdata/objects/etcd-keys).
 type option struct {
 	kind  valueKind
 	words []string
-	// since is the first etcdversion.Version with the option in its configuration file; zero if all have it.
+	// since is the first etcdversion.Version with the option in its configuration file, or zero if all have it.
 	since etcdversion.Version
-	// key35 is the key in the file of etcd 3.5, where it is another.
+	// key35 is the key in the file of etcd 3.5, if it differs.
 	key35 string
 }
 
@@ -61,15 +61,14 @@ var options = map[string]option{
 	"watch-progress-notify-interval": {kind: duration, key35: "experimental-watch-progress-notify-interval"},
 }
 
-// CheckOptions returns what is wrong with the options of etcd for the declared version; none if
-// they can be written into its configuration file.
+// CheckOptions returns the problems of etcd's options for the declared version, or nil if they can be written into its
+// configuration file.
 func CheckOptions(spec v1alpha1.EtcdClusterSpec) []string {
 	_, problems := etcdOptions(spec)
 	return append(problems, checkNetworkPolicy(spec.NetworkPolicy)...)
 }
 
-// etcdOptions returns the part of etcd's configuration file that spec.etcd asks for, and what is
-// wrong with it.
+// etcdOptions returns the keys of etcd's configuration file that spec.etcd sets, and any problems.
 func etcdOptions(spec v1alpha1.EtcdClusterSpec) (map[string]any, []string) {
 	v, err := declaredVersion(spec.Version)
 	if err != nil {
@@ -93,8 +92,8 @@ type configFile struct {
 	keys    map[string]any
 }
 
-// checkDataAtStart makes a member compare its data with that of the others before it serves. From
-// 3.6 on a feature gate says so.
+// checkDataAtStart makes a member compare its data with the other members' data before it serves. From 3.6 on, this is
+// a feature gate.
 func (f configFile) checkDataAtStart() {
 	if f.version.Minor >= 6 {
 		f.keys["feature-gates"] = "InitialCorruptCheck=true"
@@ -103,7 +102,7 @@ func (f configFile) checkDataAtStart() {
 	f.keys["experimental-initial-corrupt-check"] = true
 }
 
-// setNamed sets the options that have a field of their own.
+// setNamed sets the options that have their own field.
 func (f configFile) setNamed(o v1alpha1.EtcdOptions) []string {
 	var problems []string
 	f.keys["quota-backend-bytes"] = o.Quota.Value()
@@ -129,7 +128,7 @@ func (f configFile) setNamed(o v1alpha1.EtcdOptions) []string {
 	return problems
 }
 
-// setOption sets an option of spec.etcd.options. It returns what is wrong with it.
+// setOption sets an option of spec.etcd.options and returns any problem.
 func (f configFile) setOption(name, value string) string {
 	o, known := options[name]
 	if !known {

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// nobody is the user and the group that etcd runs as.
+	// nobody is the user and group ID that etcd runs as.
 	nobody = 65532
-	// secretMode lets the group read: etcd does not run as root, to whom the files belong.
+	// secretMode lets the group read: etcd does not run as root, which owns the files.
 	secretMode = 0o440
 	// gracePeriod in seconds: a leader transfers leadership, which takes an election at worst.
 	gracePeriod = 30
@@ -46,8 +46,7 @@ func podSpec(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.PodSpecApplyConf
 	}
 	spec := applycorev1.PodSpec().
 		WithAutomountServiceAccountToken(false).
-		// Kubernetes would set ETCD_PORT and the like for a Service called etcd, which etcd reads
-		// as its own options.
+		// For a Service called etcd, Kubernetes would set variables such as ETCD_PORT, which etcd reads as its options.
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(gracePeriod).
 		WithSecurityContext(podSecurity()).
@@ -59,7 +58,7 @@ func podSpec(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.PodSpecApplyConf
 	return spec, placement(c, spec)
 }
 
-// podSecurity is the same for whoever writes to a volume of a member.
+// podSecurity is the same for all pods that write to a member's volume.
 func podSecurity() *applycorev1.PodSecurityContextApplyConfiguration {
 	return applycorev1.PodSecurityContext().
 		WithRunAsNonRoot(true).
@@ -78,8 +77,7 @@ func container(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.ContainerApply
 	container := applycorev1.Container().
 		WithName(Container).
 		WithImage(image(c.Spec)).
-		// A node that has the image needs no registry. Which image a tag means is the registry's to
-		// say; a digest says it for good.
+		// A node that already has the image does not contact the registry. A tag may move; a digest never does.
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		// Kubernetes expands the variable; the image has no shell (hard case H112).
 		WithCommand(etcdCommand, "--config-file="+membersMount+"/"+
@@ -92,7 +90,7 @@ func container(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.ContainerApply
 		WithStartupProbe(startupProbe(v)).
 		WithLivenessProbe(livenessProbe(v)).
 		WithReadinessProbe(readinessProbe(v)).
-		// The last words of an etcd that exits stand in the status of the pod.
+		// Put the last messages of an exiting etcd into the pod's status.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(applycorev1.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
@@ -102,7 +100,7 @@ func container(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.ContainerApply
 	return container, nil
 }
 
-// memberResources are those that are declared for a member; nil if none are.
+// memberResources returns the declared resources of a member, or nil.
 func memberResources(c *v1alpha1.EtcdCluster) *applycorev1.ResourceRequirementsApplyConfiguration {
 	r := c.Spec.Pod.Resources
 	if len(r.Limits)+len(r.Requests) == 0 {
@@ -113,8 +111,8 @@ func memberResources(c *v1alpha1.EtcdCluster) *applycorev1.ResourceRequirementsA
 	}
 }
 
-// image names the image by its tag, and by the digest of the declared version. Where there is a
-// digest, a node looks at nothing else.
+// image returns the image with its tag, and with the digest of the declared version if there is one. Nodes then ignore
+// the tag.
 func image(spec v1alpha1.EtcdClusterSpec) string {
 	name := spec.Image.Repository + ":v" + spec.Version
 	if digest := spec.Image.Digests[spec.Version]; digest != "" {
@@ -123,7 +121,7 @@ func image(spec v1alpha1.EtcdClusterSpec) string {
 	return name
 }
 
-// resourceList rounds to thousandths as the API server does.
+// resourceList rounds up to thousandths as the API server does.
 func resourceList(quantities map[string]resource.Quantity) *corev1.ResourceList {
 	if len(quantities) == 0 {
 		return nil

@@ -9,8 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// disruptionBudget keeps Kubernetes from evicting members that quorum needs. What is not known lowers
-// nothing.
+// disruptionBudget prevents Kubernetes from evicting members that quorum requires. Unknown values do not lower it.
 func disruptionBudget(in Input) *applypolicyv1.PodDisruptionBudgetApplyConfiguration {
 	c := in.Cluster
 	needed := decide.MinAvailable(in.Voters, in.Learners, len(in.Record.Members), replicas(c))
@@ -22,7 +21,7 @@ func disruptionBudget(in Input) *applypolicyv1.PodDisruptionBudgetApplyConfigura
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(Selector(c.Name))))
 }
 
-// replicas is the declared number of members.
+// replicas returns the declared number of members.
 func replicas(c *v1alpha1.EtcdCluster) int {
 	if c.Spec.Replicas == nil {
 		return 0

@@ -11,8 +11,8 @@ import (
 // withLivez is the first etcdversion.Version that serves /livez and /readyz.
 var withLivez = etcdversion.Must("3.5.11")
 
-// livePath asks whether this member answers from its own data, whatever the rest of the cluster
-// does and whatever alarm is raised: restarting it would help against neither.
+// livePath checks that the member responds from its own data, regardless of the other members and of alarms, because a
+// restart would not help against either.
 func livePath(v etcdversion.Version) string {
 	if v.AtLeast(withLivez) {
 		return "/livez"
@@ -20,8 +20,7 @@ func livePath(v etcdversion.Version) string {
 	return "/health?serializable=true&exclude=NOSPACE&exclude=CORRUPT"
 }
 
-// readyPath asks whether clients are well served by this member. It can be without space: reads and
-// deletes go on.
+// readyPath checks that the member serves clients well. It may be out of space: reads and deletes still work.
 func readyPath(v etcdversion.Version) string {
 	if v.AtLeast(withLivez) {
 		return "/readyz"
@@ -29,19 +28,17 @@ func readyPath(v etcdversion.Version) string {
 	return "/health?exclude=NOSPACE"
 }
 
-// startupProbe gives a member half an hour to load its database, compare it with the others' and
-// answer.
+// startupProbe gives a member half an hour to load its database, compare it with the others' and respond.
 func startupProbe(v etcdversion.Version) *applycorev1.ProbeApplyConfiguration {
 	return probe(livePath(v)).WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(1800)
 }
 
-// livenessProbe gives up after five minutes: a member that defragments a large database does not
-// answer meanwhile.
+// livenessProbe fails after five minutes, because a member that defragments a large database does not respond.
 func livenessProbe(v etcdversion.Version) *applycorev1.ProbeApplyConfiguration {
 	return probe(livePath(v)).WithPeriodSeconds(15).WithTimeoutSeconds(15).WithFailureThreshold(20)
 }
 
-// readinessProbe looks every second, and forgives the length of an election.
+// readinessProbe checks every second, and tolerates the length of an election.
 func readinessProbe(v etcdversion.Version) *applycorev1.ProbeApplyConfiguration {
 	return probe(readyPath(v)).WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(5)
 }

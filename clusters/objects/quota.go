@@ -6,19 +6,18 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// mostQuota is the largest quota that nobody has asked for. etcd itself takes that much.
+// mostQuota is the largest default quota. It equals etcd's own default.
 const mostQuota = 2 << 30
 
-// DefaultQuota is the quota of the database on a volume of that size: half of it, in whole
-// mebibytes, and 2Gi at most. The other half is for the write-ahead log, for snapshots, and for the
-// second copy that defragmentation writes.
+// DefaultQuota returns the database quota for a volume of that size: half of it, in whole mebibytes, up to 2Gi. The
+// other half is for the write-ahead log, snapshots, and the second copy that defragmentation writes.
 func DefaultQuota(size resource.Quantity) resource.Quantity {
-	// The exact value of a size such as 1e20000000 takes seconds to compute.
+	// Computing the exact value of a size such as 1e20000000 takes seconds.
 	half := int64(min(size.AsApproximateFloat64()/2, mostQuota))
 	return *resource.NewQuantity(max(half, 0)>>20<<20, resource.BinarySI)
 }
 
-// quotaOf is the declared quota, or the default for the declared volume.
+// quotaOf returns the declared quota, or the default for the declared volume.
 func quotaOf(spec v1alpha1.EtcdClusterSpec) resource.Quantity {
 	if spec.Etcd.Quota.IsZero() {
 		return DefaultQuota(spec.Storage.Size)
@@ -27,7 +26,7 @@ func quotaOf(spec v1alpha1.EtcdClusterSpec) resource.Quantity {
 }
 
 // inspectionMemory returns the memory limit of a container that inspects a database: least, and more for a quota over
-// 8Gi. The check of its pages takes about 50 bytes for each page of 4 KiB.
+// 8Gi. Checking its pages takes about 50 bytes for each page of 4 KiB.
 func inspectionMemory(spec v1alpha1.EtcdClusterSpec, least string) resource.Quantity {
 	const enough, mebibyte = 8 << 30, 1 << 20
 	memory, quota := resource.MustParse(least), quotaOf(spec)

@@ -14,7 +14,7 @@ func TestDefaultQuota(t *testing.T) {
 		"256Mi": "128Mi", // the smallest volume
 		"1Gi":   "512Mi", "1G": "476Mi", "3Gi": "1536Mi", "1073741825": "512Mi",
 		"4Gi": "2Gi", "8Gi": "2Gi", "1Ti": "2Gi",
-		"1e20000000": "2Gi", // in no time
+		"1e20000000": "2Gi", // computed quickly
 		"0":          "0", "-8Gi": "0",
 	} {
 		start := time.Now()
@@ -27,8 +27,8 @@ func TestDefaultQuota(t *testing.T) {
 	}
 }
 
-// A quota that is left out is written out for etcd, which would take 2Gi, and counts as what it
-// comes to: to state it changes no pod.
+// TestQuotaLeftOut: a missing quota is written out for etcd, whose default is 2Gi, and counts as its default: stating
+// it does not change pods.
 func TestQuotaLeftOut(t *testing.T) {
 	spec := v1alpha1.EtcdClusterSpec{Version: "3.6.16", Storage: v1alpha1.StorageSpec{Size: quantity("1Gi")}}
 	stated := *spec.DeepCopy()
@@ -42,7 +42,7 @@ func TestQuotaLeftOut(t *testing.T) {
 	}
 }
 
-// The memory of a container that inspects a database grows with the largest database that it may have to inspect.
+// TestMemoryForLargeDatabases: memory for inspecting databases grows with the largest possible database.
 func TestMemoryForLargeDatabases(t *testing.T) {
 	for quota, want := range map[string]string{"": "256Mi", "8Gi": "256Mi", "16Gi": "384Mi", "100Gi": "1728Mi"} {
 		spec := v1alpha1.EtcdClusterSpec{Storage: v1alpha1.StorageSpec{Size: quantity("200Gi")}}

@@ -13,7 +13,7 @@ import (
 // RecordKey is the key of the record in the data of the ConfigMap.
 const RecordKey = "record.yaml"
 
-// EncodeRecord returns the record as it is kept in the ConfigMap.
+// EncodeRecord returns the record as stored in the ConfigMap.
 func EncodeRecord(r decide.Record) (string, error) {
 	text, err := yaml.Marshal(r)
 	if err != nil {
@@ -22,9 +22,8 @@ func EncodeRecord(r decide.Record) (string, error) {
 	return string(text), nil
 }
 
-// DecodeRecord reads what EncodeRecord wrote. Whatever it does not understand is an error, never an
-// empty record: an empty record would let a cluster be founded again. The error says what is wrong
-// with it, as the words that follow "cannot be read".
+// DecodeRecord reads what EncodeRecord wrote. It returns an error for everything it does not understand, never an empty
+// record, which would let a cluster bootstrap again. The error reads well after the words "cannot be read".
 func DecodeRecord(text string) (decide.Record, error) {
 	if err := checkText(text); err != nil {
 		return decide.Record{}, err
@@ -43,10 +42,10 @@ func DecodeRecord(text string) (decide.Record, error) {
 	return r, nil
 }
 
-// longestText is how long a text in the ConfigMap may be that is read, in bytes. What Quorate writes is far shorter.
+// longestText is the maximum length of a text read from the ConfigMap, in bytes. Quorate writes far shorter texts.
 const longestText = 64 << 10
 
-// checkText refuses what would take more memory than anything does that Quorate writes.
+// checkText rejects texts that would take more memory than anything Quorate writes.
 func checkText(text string) error {
 	if len(text) > longestText {
 		return fmt.Errorf("it is longer than %d KiB", longestText>>10)
@@ -54,7 +53,7 @@ func checkText(text string) error {
 	return aliases.Refuse(text)
 }
 
-// unknownField is how encoding/json names one.
+// unknownField matches encoding/json's error for an unknown field.
 var unknownField = regexp.MustCompile(`unknown field (".*")$`)
 
 func checkRecord(r decide.Record) error {
@@ -92,7 +91,7 @@ func checkRecord(r decide.Record) error {
 	return nil
 }
 
-// fingerprint as pki.Fingerprint returns it.
+// fingerprint matches the result of pki.Fingerprint.
 var fingerprint = regexp.MustCompile(`^([0-9A-F]{2}:){31}[0-9A-F]{2}$`)
 
 // MaxOrdinal is the highest ordinal that decide.Ordinals holds.

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// What is written is read again, for records of every kind; IDs made of digits alone among them.
+// TestRecordRoundTrip: records of every kind are decoded as they were encoded, including IDs that consist of digits.
 func TestRecordRoundTrip(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	ca := certificates(t, threeMembers(t, "3.6.16")).Trusted()
@@ -47,13 +47,13 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-// randomID favours IDs that look like something else in YAML: 12e4567 is a number there.
+// randomID favors IDs that look like something else in YAML: 12e4567 is a number there.
 func randomID(random *rand.Rand) decide.ID {
 	return []decide.ID{0, 0x1234567890123456, 0x12e4567, 0x0e1, 0x7, decide.ID(random.Uint64())}[random.IntN(6)]
 }
 
-// TestAliases: a text of a hundred kilobytes can stand for gigabytes by aliases of YAML, and no other is refused for what
-// could begin one.
+// TestAliases: YAML aliases, which let a hundred kilobytes of text stand for gigabytes, are rejected, but not
+// characters that could merely begin one.
 func TestAliases(t *testing.T) {
 	const kilobytes = 60
 	long := "data-dir: &a " + strings.Repeat("x", kilobytes<<9) + "\nlog-outputs: [" + strings.Repeat("*a,", kilobytes<<7) + "*a]\n"

@@ -21,8 +21,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Containers of a pod that recovers. The first copies the member, the second is an etcd that runs on the
-// copy while the last one makes the new cluster.
+// Containers of a recovery pod. The first copies the member, the second is an etcd that runs on the copy while the last
+// one creates the new cluster.
 const (
 	PrepareContainer  = "prepare"
 	recoveryEtcd      = "etcd"
@@ -33,19 +33,19 @@ const (
 	workMount  = "/scratch"
 )
 
-// Annotations of the Job that recovers, beside AnnotationVolume.
+// Annotations of the recovery Job, in addition to AnnotationVolume.
 const (
-	// AnnotationRecoveryDigest is the digest of the order that it was started for.
+	// AnnotationRecoveryDigest is the digest of the request that it was started for.
 	AnnotationRecoveryDigest = "etcd.quorate.dev/recovery-digest"
-	// AnnotationLostCluster is the ID of the cluster that is lost. The claims that are left of it have it, too, but
-	// for the one whose data become those of the new cluster.
+	// AnnotationLostCluster is the ID of the lost cluster. It is also on the claims left over from it, except the claim
+	// whose data becomes the new cluster's.
 	AnnotationLostCluster = "etcd.quorate.dev/lost-cluster"
-	// AnnotationOrdinal is that of the member that is left, or in whose place one is made of a backup.
+	// AnnotationOrdinal is the ordinal of the surviving member, or of the member created from a backup.
 	AnnotationOrdinal = "etcd.quorate.dev/ordinal"
 )
 
-// LostCluster is the ID of the lost cluster that a claim with these annotations is left of; zero if it is of
-// none. What cannot be read is the ID of no cluster that there is.
+// LostCluster returns the ID of the lost cluster that a claim with these annotations is left over from, or zero. An
+// unreadable annotation yields an ID that no existing cluster has.
 func LostCluster(annotations map[string]string) decide.ID {
 	text, marked := annotations[AnnotationLostCluster]
 	if !marked {
@@ -58,8 +58,8 @@ func LostCluster(annotations map[string]string) decide.ID {
 	return id
 }
 
-// RecoveryOf is what a declaration orders for a cluster that has lost its majority; zero if it orders
-// nothing. A Job that was started for something else is started again, whoever is given up by now.
+// RecoveryOf returns the recovery that a declaration requests for a cluster that has lost its majority, or zero. A Job
+// started for a different request is started again, whichever members have been declared lost since.
 func RecoveryOf(c *v1alpha1.EtcdCluster) decide.RecoveryOrder {
 	r := c.Spec.Recovery
 	if r == nil || r.Member == nil {
@@ -67,7 +67,7 @@ func RecoveryOf(c *v1alpha1.EtcdCluster) decide.RecoveryOrder {
 	}
 	var order decide.RecoveryOrder
 	if order.ClusterID.UnmarshalText([]byte(r.ClusterID)) != nil {
-		return decide.RecoveryOrder{} // it is checked wherever a declaration comes in
+		return decide.RecoveryOrder{} // checked when the declaration is read
 	}
 	order.Ordinal, order.OldVolumes = int(*r.Member), decide.Retention(r.OldVolumes)
 	for _, ordinal := range r.Lost {
@@ -87,7 +87,7 @@ func RecoveryOf(c *v1alpha1.EtcdCluster) decide.RecoveryOrder {
 func digestOf(words ...any) string {
 	text, err := json.Marshal(words)
 	if err != nil {
-		panic(fmt.Sprintf("encode spec.recovery: %v", err)) // plain data: there is nothing that cannot be encoded
+		panic(fmt.Sprintf("encode spec.recovery: %v", err)) // plain data can always be encoded
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
@@ -99,8 +99,8 @@ func recoveryLabels(cluster string) map[string]string {
 	return labels
 }
 
-// RecoveryVersion is the version of etcd that recovers a cluster: the one that has run there, or the declared one
-// if runs is empty. Its image has to be as certain as that of members.
+// RecoveryVersion returns the etcd version that recovers a cluster: runs, the version that last ran, or the declared
+// version if runs is empty. Its image must be as trustworthy as the members' image.
 func RecoveryVersion(c *v1alpha1.EtcdCluster, runs string) (string, error) {
 	version := cmp.Or(runs, c.Spec.Version)
 	if _, err := etcdversion.Parse(version); err != nil {
@@ -113,8 +113,8 @@ func RecoveryVersion(c *v1alpha1.EtcdCluster, runs string) (string, error) {
 	return version, nil
 }
 
-// RecoveryJob is the Job that makes a new cluster in the volume that the record names, of the data in it or of a
-// backup, for the version of etcd that has run there: the declared one if runs is empty.
+// RecoveryJob returns the Job that creates a new cluster in the recorded volume, from its data or from a backup. runs
+// is the etcd version that last ran there; if it is empty, the declared version is used.
 func RecoveryJob(in Input, runs string) (Object, error) {
 	c, begun := in.Cluster, in.Record.Recovery
 	order := RecoveryOf(c)
@@ -152,7 +152,7 @@ func RecoveryJob(in Input, runs string) (Object, error) {
 				WithSpec(pod)))}, nil
 }
 
-// recoveryFromBackup fills the volume from a backup, and keeps what is there of the lost cluster.
+// recoveryFromBackup fills the volume from a backup, and keeps the lost cluster's data in it.
 func recoveryFromBackup(in Input, version string) (*applycorev1.PodSpecApplyConfiguration, error) {
 	c, begun, r := in.Cluster, in.Record.Recovery, in.Cluster.Spec.Recovery
 	return restorePod(in, filling{
@@ -163,7 +163,7 @@ func recoveryFromBackup(in Input, version string) (*applycorev1.PodSpecApplyConf
 	})
 }
 
-// recoveryPod runs where the volume is. Nobody but its containers reaches the etcd in it.
+// recoveryPod runs where the volume is. Only its containers can reach its etcd.
 func recoveryPod(in Input, version string) (*applycorev1.PodSpecApplyConfiguration, error) {
 	c := in.Cluster
 	var nowhere v1alpha1.BackupDestination
@@ -187,15 +187,15 @@ func recoveryPod(in Input, version string) (*applycorev1.PodSpecApplyConfigurati
 	return spec, placement(c, spec)
 }
 
-// workLimit bounds the volume on which a member is copied: its copy, the snapshot of that and the new member
-// are no larger than the volume it is on, unless its files have holes.
+// workLimit returns the size limit of the volume to which a member is copied: the copy, its snapshot and the new member
+// are each no larger than the member's volume, unless its files are sparse.
 func workLimit(spec v1alpha1.EtcdClusterSpec) resource.Quantity {
 	limit := spec.Storage.Size.DeepCopy()
 	limit.Mul(3)
 	return limit
 }
 
-// etcdOnCopy ends with the last container.
+// etcdOnCopy returns the container of an etcd that ends with the last container.
 func etcdOnCopy(
 	c *v1alpha1.EtcdCluster, version string, work *applycorev1.VolumeMountApplyConfiguration,
 ) *applycorev1.ContainerApplyConfiguration {

@@ -19,12 +19,12 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// RestoreContainer is the container of a pod that restores.
+// RestoreContainer is the container of a restore pod.
 const RestoreContainer = "restore"
 
-// Annotations of the Job that restores.
+// Annotations of the restore Job.
 const (
-	// AnnotationRestoreFrom is the backup that it restores, in words.
+	// AnnotationRestoreFrom describes the backup that it restores.
 	AnnotationRestoreFrom = "etcd.quorate.dev/restore-from"
 	// AnnotationRestoreDigest is the RestoreDigest of the declaration that it was started for.
 	AnnotationRestoreDigest = "etcd.quorate.dev/restore-digest"
@@ -34,13 +34,12 @@ const (
 
 const componentRestore = "restore"
 
-// WorksOnVolume reports whether an object with these labels works on the volume of a member, to restore or
-// to recover it.
+// WorksOnVolume reports whether an object with these labels works on a member's volume, to restore or recover it.
 func WorksOnVolume(labels map[string]string) bool {
 	return labels[labelComponent] == componentRestore || labels[labelComponent] == componentRecovery
 }
 
-// VolumeWorkers selects the pods that work on the volume of a member, or have.
+// VolumeWorkers selects the pods that work or have worked on a member's volume.
 func VolumeWorkers(cluster string) string {
 	return fmt.Sprintf("%s,%s in (%s,%s)", SelectorOf(cluster), labelComponent, componentRestore, componentRecovery)
 }
@@ -51,13 +50,13 @@ func restoreLabels(cluster string) map[string]string {
 	return labels
 }
 
-// RestoreOf is the backup that a declaration wants a new cluster to be made from; zero if it wants none.
+// RestoreOf returns the backup from which a declaration requests to create the cluster, or zero.
 func RestoreOf(c *v1alpha1.EtcdCluster) decide.RestoreSource {
 	r := c.Spec.Restore
 	if r == nil {
 		return decide.RestoreSource{}
 	}
-	deadline, _ := time.ParseDuration(string(r.Deadline)) // it is checked wherever a declaration comes in
+	deadline, _ := time.ParseDuration(string(r.Deadline)) // checked when the declaration is read
 	return decide.RestoreSource{
 		Deadline: deadline,
 		From:     describeBackup(r.Backup, restoredCluster(c), r.From),
@@ -65,7 +64,7 @@ func RestoreOf(c *v1alpha1.EtcdCluster) decide.RestoreSource {
 	}
 }
 
-// describeBackup says which backup of a cluster it is: the newest one if it has no name.
+// describeBackup describes a backup of a cluster: the newest if name is empty.
 func describeBackup(name, cluster string, from v1alpha1.BackupDestination) string {
 	store := from.Location()
 	if endpoint := from.Endpoint(); endpoint != "" {
@@ -74,18 +73,18 @@ func describeBackup(name, cluster string, from v1alpha1.BackupDestination) strin
 	return fmt.Sprintf("%s of %s from %s", cmp.Or(name, "the newest backup"), cluster, store)
 }
 
-// restoreDigest is of what the Job is made from: one that was started for something else is started
-// again. The size of volumes is left out, since that of the StatefulSet cannot be changed.
+// restoreDigest covers what the Job is built from: a Job started for anything else is started again. It excludes the
+// size of volumes, because the StatefulSet's volume size cannot be changed.
 func restoreDigest(spec v1alpha1.EtcdClusterSpec) string {
 	text, err := json.Marshal([]any{spec.Restore, spec.Version, spec.Etcd.Quota, spec.TLS.Mode})
 	if err != nil {
-		panic(fmt.Sprintf("encode spec.restore: %v", err)) // plain data: there is nothing that cannot be encoded
+		panic(fmt.Sprintf("encode spec.restore: %v", err)) // plain data can always be encoded
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
-// restoredCluster is the one whose backup it is, as NAMESPACE/NAME.
+// restoredCluster returns the cluster that the backup was taken of, as NAMESPACE/NAME.
 func restoredCluster(c *v1alpha1.EtcdCluster) string {
 	if c.Spec.Restore.Cluster != "" {
 		return c.Spec.Restore.Cluster
@@ -93,7 +92,7 @@ func restoredCluster(c *v1alpha1.EtcdCluster) string {
 	return clusterKey(c)
 }
 
-// SeedClaim is the volume claim of a member from which a cluster begins, as the StatefulSet would make it.
+// SeedClaim returns the volume claim of the member from which a cluster begins, as the StatefulSet would create it.
 func SeedClaim(in Input, ordinal int) Object {
 	c := in.Cluster
 	name := VolumeClaimName(c.Name, ordinal)
@@ -104,7 +103,7 @@ func SeedClaim(in Input, ordinal int) Object {
 		WithSpec(template.Spec)}
 }
 
-// RestoreJob is the Job that fills the volume of the first member, the claim of that UID.
+// RestoreJob returns the Job that fills the volume of the first member, whose claim has that UID.
 func RestoreJob(in Input, volumeUID string) (Object, error) {
 	c := in.Cluster
 	if c.Spec.Restore == nil || in.BackupImage == "" || c.UID == "" {
@@ -137,15 +136,15 @@ func RestoreJob(in Input, volumeUID string) (Object, error) {
 				WithSpec(pod)))}, nil
 }
 
-// filling says which backup fills a volume, and of what member it becomes that.
+// filling describes which backup fills a volume, and for which member.
 type filling struct {
-	// cluster whose backup it is, as NAMESPACE/NAME, and its name: the newest one if that is empty.
+	// cluster that was backed up, as NAMESPACE/NAME, and the name of its backup, or empty for the newest.
 	cluster, backup string
 	from            v1alpha1.BackupDestination
-	// identity is the Secret with what the backup is decrypted by.
+	// identity is the Secret with the key to decrypt the backup.
 	identity string
 	ordinal  int
-	// version of etcd that is to start on it.
+	// version of etcd that will start on it.
 	version string
 	// token of the new cluster.
 	token    string
@@ -154,7 +153,7 @@ type filling struct {
 	more     []string
 }
 
-// restorePod runs where the member may that is made: where its volume is made is where that will be.
+// restorePod runs where the new member may run, because its volume is created where this pod runs.
 func restorePod(in Input, f filling) (*applycorev1.PodSpecApplyConfiguration, error) {
 	c := in.Cluster
 	spec := storePod(c, f.from).
@@ -173,9 +172,9 @@ func restorePod(in Input, f filling) (*applycorev1.PodSpecApplyConfiguration, er
 	return spec, placement(c, spec)
 }
 
-// restoreResources are those of the member that is to run there: a volume may belong to the node on which
-// it is first used. Where none are declared, there is enough for the pages of a database to be written;
-// with little, a large one takes long.
+// restoreResources returns the resources of the member that will run there, because a volume may belong to the node on
+// which it is first used. Without declared resources, it returns enough to write the pages of a database; with little
+// memory, a large database takes long.
 func restoreResources(c *v1alpha1.EtcdCluster) *applycorev1.ResourceRequirementsApplyConfiguration {
 	if declared := memberResources(c); declared != nil {
 		return declared
