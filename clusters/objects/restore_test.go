@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestRestoreStep: a token of somebody's names no variable that Kubernetes expands, and what others have
-// stored is read from a volume that cannot be written to.
+// TestRestoreStep: a token from the record cannot refer to a variable that Kubernetes expands, and untrusted backups
+// are read from a read-only volume.
 func TestRestoreStep(t *testing.T) {
 	_, sections := openGolden(t, "../../testdata/objects/restore_3.7.txtar")
 	in := goldenInput(t, sections)

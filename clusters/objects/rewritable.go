@@ -7,14 +7,14 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// podTemplates are the paths of the pod templates in the objects that have one.
+// podTemplates maps kinds to the path of their pod template.
 var podTemplates = map[string]string{
 	"StatefulSet": "spec.template.",
 	"CronJob":     "spec.jobTemplate.spec.template.",
 }
 
-// rewritable are the fields of a pod template that admission may set to another value than Quorate applies: members
-// run as securely with it, and no rule depends on it. Each stands for the fields below it; [] is an element of a list.
+// rewritable lists the pod template fields that admission may set to other values than Quorate applies: neither
+// security nor any rule depends on them. Each includes the fields below it; [] is an element of a list.
 var rewritable = []string{
 	"metadata.annotations",
 	"metadata.labels",
@@ -31,15 +31,15 @@ var rewritable = []string{
 	"spec.topologySpreadConstraints",
 }
 
-// MayBeRewritten reports whether an admission policy or webhook may set that field of a cluster's object to another
-// value than Quorate applies. A field that is not listed may not: it may weaken security, or what keeps quorum.
+// MayBeRewritten reports whether an admission policy or webhook may set that field to a different value than Quorate
+// applies. Unlisted fields may not: they may weaken security, or what keeps quorum.
 func MayBeRewritten(kind, path string) bool {
 	if kind == v1alpha1.Kind {
-		return true // passes go by the declaration
+		return true // passes use the declaration
 	}
 	for _, ours := range []string{v1alpha1.GroupVersion.Group + "/", LabelManagedBy, labelComponent} {
 		if strings.Contains(path, ours) {
-			return false // objects are found, and pods compared, by these
+			return false // used to find objects and compare pods
 		}
 	}
 	if template := podTemplates[kind]; template != "" {
@@ -50,7 +50,7 @@ func MayBeRewritten(kind, path string) bool {
 	return isBelow(path, "metadata.annotations")
 }
 
-// isBelow reports whether a path is that field, or one below it.
+// isBelow reports whether a path is that field or below it.
 func isBelow(path, field string) bool {
 	for i, part := range strings.Split(field, "[]") {
 		rest, found := strings.CutPrefix(path, part)

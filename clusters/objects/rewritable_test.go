@@ -2,7 +2,7 @@ package objects
 
 import "testing"
 
-// TestMayBeRewritten: only fields that are listed may be rewritten; a field that nobody thought of may not.
+// TestMayBeRewritten: only listed fields may be rewritten; unknown fields may not.
 func TestMayBeRewritten(t *testing.T) {
 	tests := []struct {
 		kind, path string

@@ -12,9 +12,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// RunsDeclared reports whether the pods of the template in.Runs are what git asks for, although their hash is another:
-// they were made of the same declaration, spelled differently. What Quorate owns of the live StatefulSet and the live
-// files tell. What they do not show counts as a difference.
+// RunsDeclared reports whether pods with the template in.Runs match the spec although their hash differs, because it
+// was computed from a different spelling. It compares what Quorate owns of the live StatefulSet, and the live files.
+// What they do not contain counts as a difference.
 func RunsDeclared(in Input, owned any) (bool, error) {
 	set, ok := owned.(*applyappsv1.StatefulSetApplyConfiguration)
 	if !ok || set == nil || set.Spec == nil || set.Spec.Template == nil || in.Runs.Version != in.Cluster.Spec.Version {
@@ -38,7 +38,7 @@ func RunsDeclared(in Input, owned any) (bool, error) {
 	return filesAgree(in)
 }
 
-// normalizeLive spells what a live template shows as Normalize does what is declared.
+// normalizeLive normalizes a live template as Normalize does a declaration.
 func normalizeLive(spec *applycorev1.PodSpecApplyConfiguration) error {
 	affinity, err := convert[*v1alpha1.Affinity](spec.Affinity)
 	if err != nil {
@@ -71,13 +71,13 @@ func quantities(list *corev1.ResourceList) map[string]resource.Quantity {
 	return byName
 }
 
-// filesAgree reports whether the live files of the template in.Runs say what is declared.
+// filesAgree reports whether the live files of the template in.Runs match the spec.
 func filesAgree(in Input) (bool, error) {
 	live := liveOptions(in, in.Runs)
 	if live == nil {
 		return false, nil
 	}
-	delete(live, "max-learners") // it is the same in all files of a cluster
+	delete(live, "max-learners") // the same in all files of a cluster
 	if retention, is := live["auto-compaction-retention"].(string); is {
 		mode := v1alpha1.CompactionRevision
 		if live["auto-compaction-mode"] == "periodic" {

@@ -9,8 +9,7 @@ import (
 	"quorate.dev/quorate/clusters/pki"
 )
 
-// secrets holds the CA in a Secret that no pod mounts, and each leaf in one with the CAs to trust
-// beside it.
+// secrets returns the CA in a Secret that pods do not mount, and a Secret for each leaf, including the CAs to trust.
 func secrets(in Input) ([]Object, error) {
 	k, names := in.Certificates, NamesOf(in.Cluster.Name)
 	for what, pair := range map[string]pki.Pair{
@@ -36,8 +35,7 @@ func secrets(in Input) ([]Object, error) {
 	}, nil
 }
 
-// Leaves are the Secrets of all certificates but the CA's. They depend on nothing that git
-// declares.
+// Leaves returns the Secrets of all certificates except the CA's. They do not depend on the spec.
 func Leaves(in Input) ([]Object, error) {
 	list, err := secrets(in)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// memberService gives each member its DNS name. It publishes members that are not ready: they find
-// each other in order to get ready (hard case H9).
+// memberService gives each member its DNS name. It publishes members that are not ready, because they must find each
+// other to become ready (hard case H9).
 func memberService(c *v1alpha1.EtcdCluster) *applycorev1.ServiceApplyConfiguration {
 	return service(c, NamesOf(c.Name).Service, applycorev1.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).
@@ -20,9 +20,8 @@ func memberService(c *v1alpha1.EtcdCluster) *applycorev1.ServiceApplyConfigurati
 			servicePort("metrics", MetricsPort)))
 }
 
-// clientService leads clients to members that are ready. It leads nowhere while a member may still
-// found the cluster, or has yet to show that it runs on what was restored; one that leads to members does not
-// cease to.
+// clientService routes clients to ready members. It is closed while a member may still bootstrap the cluster, or has
+// not yet proved that it runs on the restored data. Once open, it is not closed again.
 func clientService(in Input) *applycorev1.ServiceApplyConfiguration {
 	c := in.Cluster
 	spec := applycorev1.ServiceSpec().

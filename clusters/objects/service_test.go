@@ -6,8 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestClientService: clients are led to members once none of them founds the cluster, or has to show yet that
-// it runs on what was restored; and never away again.
+// TestClientService: the client Service opens once members can no longer bootstrap the cluster, and the restored data
+// is proved to run. It never closes again.
 func TestClientService(t *testing.T) {
 	restored := record(1, decide.Sealed)
 	restored.ClusterID, restored.RestoredFrom = 0, "tuesday"

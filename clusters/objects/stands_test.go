@@ -23,8 +23,8 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// TestStands takes the objects of every golden file as the API server would have them once they were applied. They
-// stand; and whatever is changed of what is wanted, owned or live, none stands that Differences tells otherwise of.
+// TestStands processes the objects of every golden file as the API server would return them after apply. They stand;
+// after any change to what is wanted, owned or live, an object stands only if Differences finds none.
 func TestStands(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/objects/*.txtar")
 	if err != nil {
@@ -45,9 +45,9 @@ func TestStands(t *testing.T) {
 	}
 }
 
-// TestStandsNot has what stands no longer, though some of it is as wanted all the same.
+// TestStandsNot covers objects that do not stand, although some of them are as wanted.
 func TestStandsNot(t *testing.T) {
-	const strict = true // Differences tells of it, or Owned refuses to read it
+	const strict = true // Differences reports it, or Owned refuses to read it
 	for name, of := range map[string]struct {
 		kind   string
 		change func(metav1.Object)
@@ -101,7 +101,7 @@ func TestStandsNot(t *testing.T) {
 	}
 }
 
-// TestStandsNotWithoutName is about what is wanted without what is owned of every object.
+// TestStandsNotWithoutName covers a wanted object without metadata.
 func TestStandsNotWithoutName(t *testing.T) {
 	data := map[string]string{"a": "b"}
 	want := applycorev1.ConfigMap("", "").WithData(data)
@@ -114,7 +114,7 @@ func TestStandsNotWithoutName(t *testing.T) {
 	}
 }
 
-// TestStandsOfOthersFields is about what others may say without a word of ours being another.
+// TestStandsOfOthersFields covers fields of other managers that do not affect Quorate's.
 func TestStandsOfOthersFields(t *testing.T) {
 	for _, o := range build(t, input(t, "3.6.16")) {
 		s := standing{o.Apply, appliedObject(t, o)}
@@ -135,7 +135,7 @@ func entry(change func(*metav1.ManagedFieldsEntry)) func(metav1.Object) {
 	return func(o metav1.Object) { change(&o.GetManagedFields()[0]) }
 }
 
-// appliedObject is what becomes of an object that is applied, if an API server adds nothing to it.
+// appliedObject returns an object after apply, if the API server does not add anything.
 func appliedObject(t *testing.T, o Object) metav1.Object {
 	t.Helper()
 	body, err := json.Marshal(o.Apply)
@@ -168,7 +168,7 @@ func appliedObject(t *testing.T, o Object) metav1.Object {
 	return live
 }
 
-// standing is an object that is wanted, and what is there of it.
+// standing is a wanted object and its live state.
 type standing struct {
 	want any
 	live metav1.Object
@@ -176,7 +176,7 @@ type standing struct {
 
 func (s standing) stands() bool { return kube.Stands(s.want, s.live, FilledIn) }
 
-// check expects that what stands is as wanted, and reports whether it stands, and whether it is as wanted.
+// check expects that an object that stands is as wanted, and reports whether it stands, and whether it is as wanted.
 func (s standing) check(t *testing.T, what string) (stands, same bool) {
 	t.Helper()
 	stands = s.stands()
@@ -191,7 +191,7 @@ func (s standing) check(t *testing.T, what string) (stands, same bool) {
 	return stands, same
 }
 
-// changeAtRandom changes the object again and again, each time from the start, in one place or in two.
+// changeAtRandom changes the original object repeatedly, in one place or in two.
 func (s standing) changeAtRandom(t *testing.T, r *rand.Rand, times int) {
 	t.Helper()
 	kept, found := 0, 0
@@ -246,7 +246,7 @@ func (s standing) change(t *testing.T, r *rand.Rand) (standing, string) {
 	return changed, what
 }
 
-// changeEntries changes what managed fields say.
+// changeEntries changes the managed fields.
 func (s standing) changeEntries(t *testing.T, r *rand.Rand) (standing, string) {
 	t.Helper()
 	live := s.live.(runtime.Object).DeepCopyObject().(metav1.Object)
@@ -319,7 +319,7 @@ func (s standing) changeEntries(t *testing.T, r *rand.Rand) (standing, string) {
 	return standing{s.want, live}, what
 }
 
-// changes are those of a value, as JSON has it; false removes it. Two calls with one seed do the same.
+// changes lists changes of a JSON value; false removes it. Two calls with the same seed do the same.
 var changes = []struct {
 	name   string
 	change func(v any, r *rand.Rand) (any, bool)
@@ -371,7 +371,7 @@ var changes = []struct {
 	}},
 }
 
-// other is another value of that kind: of a map or a list, one within it is another.
+// other returns a different value of the same kind; in a map or list, it changes one element.
 func other(v any, r *rand.Rand) (any, bool) {
 	switch v := v.(type) {
 	case string:
@@ -397,7 +397,7 @@ func other(v any, r *rand.Rand) (any, bool) {
 	return v, true
 }
 
-// pathsOf are those of all values but the outermost: names of fields, and numbers of elements.
+// pathsOf returns the paths of all values except the outermost: field names and element indexes.
 func pathsOf(v any, at []any, all [][]any) [][]any {
 	if len(at) > 0 {
 		all = append(all, at)
@@ -417,7 +417,7 @@ func pathsOf(v any, at []any, all [][]any) [][]any {
 	return all
 }
 
-// changeAt changes the value at a path, if there is one.
+// changeAt changes the value at a path, if it exists.
 func changeAt(v any, at []any, change func(any) (any, bool)) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -450,7 +450,7 @@ func changeAt(v any, at []any, change func(any) (any, bool)) any {
 	return v
 }
 
-// filled is a copy of an object in which one of the fields that say nothing says something.
+// filled returns a copy of an object with one of its empty fields set.
 func filled(object any, r *rand.Rand) any {
 	copied := reflect.New(reflect.TypeOf(object).Elem())
 	body, err := json.Marshal(object)
@@ -483,7 +483,7 @@ func emptyFields(v reflect.Value, all []reflect.Value) []reflect.Value {
 		for i := range v.NumField() {
 			field := v.Field(i)
 			if !field.CanSet() || v.Type().Field(i).Name == "ManagedFields" {
-				continue // what they say is changed elsewhere
+				continue // managed fields are changed elsewhere
 			}
 			if field.IsZero() {
 				all = append(all, field)
@@ -491,12 +491,12 @@ func emptyFields(v reflect.Value, all []reflect.Value) []reflect.Value {
 				all = emptyFields(field, all)
 			}
 		}
-	default: // it says something
+	default: // it is set
 	}
 	return all
 }
 
-// fill has a value say something.
+// fill sets a value.
 func fill(v reflect.Value, r *rand.Rand, depth int) {
 	if depth == 0 || !v.CanSet() {
 		return
@@ -533,7 +533,7 @@ func fill(v reflect.Value, r *rand.Rand, depth int) {
 				fill(v.Field(i), r, depth-1)
 			}
 		}
-	default: // no object has any
+	default: // objects do not have others
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// statefulSet runs a pod for every recorded member. It makes and keeps pods and never replaces one
-// by itself: OnDelete leaves the order of a rollout to Quorate. It never deletes a volume.
+// statefulSet runs a pod for every recorded member. It creates and keeps pods and never replaces them by itself:
+// OnDelete leaves the order of a rollout to Quorate. It never deletes volumes.
 func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 	if in.Kept != nil {
 		return keptStatefulSet(in)
@@ -41,8 +41,7 @@ func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 			WithVolumeClaimTemplates(volumeClaim(in))), nil
 }
 
-// keptStatefulSet is the live one with its own number of pods: what those are made from stays as it
-// is.
+// keptStatefulSet returns the live StatefulSet with the current number of pods; its pod template does not change.
 func keptStatefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 	kept, err := convert[*applyappsv1.StatefulSetApplyConfiguration](in.Kept)
 	if err != nil {
@@ -56,7 +55,7 @@ func keptStatefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, erro
 	return kept.WithOwnerReferences(owner(in.Cluster)), nil
 }
 
-// pods is how many pods Kubernetes keeps: none while a volume is being filled from a backup.
+// pods returns how many pods Kubernetes runs: zero while a volume is being filled.
 func pods(in Input) int32 {
 	if in.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning || in.Record.Restoring() || in.Record.Recovering() {
 		return 0
@@ -64,9 +63,8 @@ func pods(in Input) int32 {
 	return int32(in.Record.Replicas())
 }
 
-// volumeClaim is the template of the members' volumes. The list of templates is owned as a whole,
-// so the volume mode is written out, which the API server would fill in; what else it fills in,
-// Differences leaves aside.
+// volumeClaim returns the template of the members' volumes. The list of templates is owned as a whole, so it sets the
+// volume mode, which the API server would fill in. Differences ignores the other defaults.
 func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration {
 	c := in.Cluster
 	size := resourceList(map[string]resource.Quantity{string(corev1.ResourceStorage): c.Spec.Storage.Size})
@@ -77,7 +75,7 @@ func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration 
 	if class := c.Spec.Storage.StorageClassName; class != nil {
 		spec.WithStorageClassName(*class)
 	}
-	// The constructor of the claim would set a kind and a namespace.
+	// The claim's constructor would set a kind and a namespace.
 	return (&applycorev1.PersistentVolumeClaimApplyConfiguration{}).
 		WithName(volumeData).
 		WithLabels(MemberLabels(c.Name)).
@@ -85,9 +83,8 @@ func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration 
 		WithSpec(spec)
 }
 
-// ScaledToZero returns what Quorate owns of a StatefulSet, an apply configuration, with no
-// replicas. Where it owns nothing, as after a restore, that is all of it. It is an error if there
-// is no StatefulSet.
+// ScaledToZero returns what Quorate owns of a StatefulSet, an apply configuration, with zero replicas. If Quorate owns
+// nothing, as after a restore, it contains only the replicas. It returns an error without a StatefulSet.
 func ScaledToZero(owned any) (any, error) {
 	set, ok := owned.(*applyappsv1.StatefulSetApplyConfiguration)
 	if !ok || set == nil {

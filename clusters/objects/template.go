@@ -11,22 +11,21 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Template tells apart what pods are made from. A pod reads the file of its own template for as
-// long as it lives, so that nothing that git declares meanwhile changes how its member restarts.
+// Template identifies the template of pods. A pod reads the file of its own template for its whole life, so that later
+// changes in git do not affect how its member restarts.
 type Template struct{ Version, SpecHash string }
 
-// DeclaredTemplate is the template of the pods that git asks for.
+// DeclaredTemplate returns the declared pod template.
 func DeclaredTemplate(c *v1alpha1.EtcdCluster) Template {
 	return Template{c.Spec.Version, SpecHash(c)}
 }
 
-// IsDeclared reports whether pods of the template are what git asks for, as far as the template itself tells: it may
-// have been made of the declaration as that is spelled.
+// IsDeclared reports whether the template matches the spec. Its hash may cover the declaration as spelled.
 func (t Template) IsDeclared(c *v1alpha1.EtcdCluster) bool {
 	return t.Version == c.Spec.Version && (t.SpecHash == SpecHash(c) || t.SpecHash == spelledHash(c))
 }
 
-// declared is the template of the pods that git asks for.
+// declared returns the declared pod template.
 func (in Input) declared() Template {
 	if in.Declared != (Template{}) {
 		return in.Declared
@@ -34,21 +33,19 @@ func (in Input) declared() Template {
 	return DeclaredTemplate(in.Cluster)
 }
 
-// String returns the part of the name of a member's file that is the template's.
+// String returns the template's part of a member's file name.
 func (t Template) String() string { return t.Version + "-" + t.SpecHash }
 
-// isKey reports whether the template can be part of the key of a ConfigMap: anybody may have edited
-// the annotations of a pod.
+// isKey reports whether the template can be part of a ConfigMap key: the annotations of a pod may have been edited
+// manually.
 func (t Template) isKey() bool {
 	return t.Version != "" && t.SpecHash != "" && len(validation.IsConfigMapKey(t.String())) == 0
 }
 
-// ConfigKey is the key, in the data of the ConfigMap, of the configuration file that the pod of
-// that name and template reads.
+// ConfigKey returns the ConfigMap key of the configuration file that a pod with that template reads.
 func ConfigKey(pod string, t Template) string { return pod + "-" + t.String() + ".yaml" }
 
-// templates are those that members have files for: the one that new pods are made from, and those
-// of pods that are there.
+// templates returns the templates for which members have files: the one for new pods, and those of existing pods.
 func templates(in Input) []Template {
 	inUse := append([]Template{in.Runs}, in.Pods...)
 	if in.Kept == nil {
@@ -63,10 +60,10 @@ func templates(in Input) []Template {
 	return slices.Collect(maps.Keys(set))
 }
 
-// templateOptions returns what the files of one template have in common. Those of the declared one
-// follow from the declaration. What another one was made from is no longer declared: its files
-// tell. It is nil if nothing does; only where new pods are made from that template the declaration
-// has to do, as far as that version of etcd understands it.
+// templateOptions returns the options common to the files of one template. For the declared template it derives them
+// from the spec. A different template is no longer declared, so it reads them from the live files. It returns nil if
+// there are no such files, except for the template of new pods: it then uses the spec, as far as that etcd version
+// supports it.
 func templateOptions(in Input, t Template) (map[string]any, error) {
 	if t == in.declared() {
 		return declaredOptions(in)
@@ -83,12 +80,12 @@ func templateOptions(in Input, t Template) (map[string]any, error) {
 	return commonKeys(in, options), nil
 }
 
-// liveOptions returns what the live files of one template have in common; nil if there is none.
+// liveOptions returns the options common to the live files of one template, or nil.
 func liveOptions(in Input, t Template) map[string]any {
 	for ordinal := range MaxOrdinal + 1 {
 		file := readFile(in.Live[ConfigKey(PodName(in.Cluster.Name, ordinal), t)])
 		if file["data-dir"] == nil {
-			continue // none is there, or it is none of ours
+			continue // missing, or not written by Quorate
 		}
 		for _, key := range ownKeys {
 			delete(file, key)
@@ -98,8 +95,8 @@ func liveOptions(in Input, t Template) map[string]any {
 	return nil
 }
 
-// RunningQuota returns the quota of the database, in bytes, in the live file that the pod of that name and template reads;
-// zero if nothing tells it.
+// RunningQuota returns the database quota, in bytes, from the live file that a pod with that template reads, or zero if
+// it is unknown.
 func RunningQuota(live map[string]string, pod string, t Template) int64 {
 	number, _ := readFile(live[ConfigKey(pod, t)])["quota-backend-bytes"].(json.Number)
 	quota, err := number.Int64()
@@ -109,7 +106,7 @@ func RunningQuota(live map[string]string, pod string, t Template) int64 {
 	return quota
 }
 
-// readFile returns the keys of a configuration file; none if it cannot be read.
+// readFile returns the keys of a configuration file, or nil if it cannot be read.
 func readFile(text string) map[string]any {
 	var keys map[string]any
 	if checkText(text) != nil || yaml.Unmarshal([]byte(text), &keys, exactly) != nil {
@@ -118,7 +115,7 @@ func readFile(text string) map[string]any {
 	return keys
 }
 
-// exactly keeps numbers as they are written.
+// exactly preserves the spelling of numbers.
 func exactly(d *json.Decoder) *json.Decoder {
 	d.UseNumber()
 	return d

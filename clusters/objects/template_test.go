@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// rollout is a cluster of three sealed members on 3.6.16 of which git asks for 3.7.3 with another
-// quota: as it is before the rollout starts, with pods of the old template alone.
+// rollout returns a cluster of three sealed members on 3.6.16 before a declared rollout to 3.7.3 with another quota:
+// all pods still have the old template.
 func rollout(t *testing.T) Input {
 	t.Helper()
 	in := input(t, "3.6.16")
@@ -32,8 +32,8 @@ func rollout(t *testing.T) Input {
 
 func keysOf(files map[string]string) []string { return slices.Sorted(maps.Keys(files)) }
 
-// Before the rollout starts nothing changes; when it starts files are added; when no pod of the old
-// template is left its files go.
+// TestFilesComeAndGoWithTheirTemplate: before the rollout nothing changes; when it starts, files are added; when the
+// last pod of the old template is gone, its files are removed.
 func TestFilesComeAndGoWithTheirTemplate(t *testing.T) {
 	in := rollout(t)
 	before := in.Live
@@ -65,8 +65,8 @@ func TestFilesComeAndGoWithTheirTemplate(t *testing.T) {
 	}
 }
 
-// What is built on what was built is the same, in every mode, under every template, whatever is
-// live.
+// TestBuildIsStable: building on a previous build changes nothing, in every mode, with every template and any live
+// state.
 func TestBuildIsStable(t *testing.T) {
 	peers := map[string]string{"a-0": "https://a-0.a.default.svc:2380", "a-2": "https://a-2.a.default.svc:2380"}
 	for _, mode := range []decide.Mode{decide.Founding, decide.Joining, decide.Sealed} {
@@ -97,7 +97,7 @@ func TestBuildIsStable(t *testing.T) {
 	}
 }
 
-// damaged leaves of live data what the word says.
+// damaged leaves the part of live data that what names.
 func damaged(data map[string]string, what string) map[string]string {
 	data = maps.Clone(data)
 	for key := range data {
@@ -111,7 +111,7 @@ func damaged(data map[string]string, what string) map[string]string {
 	return data
 }
 
-// A file that somebody has broken is made from those of the other members of its template.
+// TestBrokenFileIsMended: a manually broken file is rebuilt from the other members' files of the same template.
 func TestBrokenFileIsMended(t *testing.T) {
 	in := rollout(t)
 	intact := in.Live
@@ -121,8 +121,8 @@ func TestBrokenFileIsMended(t *testing.T) {
 	}
 }
 
-// Sealing a member under a template that is no longer declared changes how it starts and nothing
-// else.
+// TestSealingUnderAnOldTemplate: sealing a member under a template that is no longer declared changes only how it
+// starts.
 func TestSealingUnderAnOldTemplate(t *testing.T) {
 	for _, mode := range []decide.Mode{decide.Founding, decide.Joining} {
 		in := rollout(t)
@@ -145,8 +145,8 @@ func TestSealingUnderAnOldTemplate(t *testing.T) {
 	}
 }
 
-// Without any file of the template that new pods are made from, its version tells which keys it
-// understands.
+// TestLostFilesOfATemplate: if all files of the template for new pods are lost, its version determines the supported
+// keys.
 func TestLostFilesOfATemplate(t *testing.T) {
 	in := rollout(t)
 	in.Live, in.Runs.Version = nil, "3.5.3"
@@ -159,8 +159,8 @@ func TestLostFilesOfATemplate(t *testing.T) {
 	}
 }
 
-// A member joins with the members that etcd lists at that moment, keeps them while the list is not
-// known, and does not start if etcd does not list it.
+// TestJoining: a member joins with the members that etcd currently lists, keeps them while the list is not known, and
+// does not start if etcd does not list it.
 func TestJoining(t *testing.T) {
 	const both = "a-0=http://x:2380,a-1=http://y:2380"
 	in := input(t, "3.6.16")
@@ -183,7 +183,7 @@ func TestJoining(t *testing.T) {
 	}
 }
 
-// A StatefulSet that is kept changes in its owner and its number of pods alone.
+// TestKeptStatefulSet: only the owner and the number of pods of a kept StatefulSet change.
 func TestKeptStatefulSet(t *testing.T) {
 	in := rollout(t)
 	in.Record = record(4, decide.Sealed)
@@ -207,7 +207,7 @@ func TestKeptStatefulSet(t *testing.T) {
 			t.Errorf("%s: %v, %v", lifecycle, paths, err)
 		}
 	}
-	in.Kept = applyappsv1.StatefulSet("a", "default") // somebody has taken all fields over
+	in.Kept = applyappsv1.StatefulSet("a", "default") // another manager has taken over all fields
 	if got, err := statefulSet(in); err != nil || got.Spec.Replicas == nil {
 		t.Errorf("%v, %v", got, err)
 	}

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestMaxLearners: all files of a cluster that was founded so say how many learners their members
-// allow, those of every template in use, whatever a file of it says by now; nobody else's do.
+// TestMaxLearners: if a cluster was bootstrapped to allow two learners, all its files say so, for every template in use
+// and whatever a live file says. Other clusters' files do not.
 func TestMaxLearners(t *testing.T) {
 	for name, c := range map[string]struct {
 		token, version string
@@ -16,7 +16,7 @@ func TestMaxLearners(t *testing.T) {
 	}{
 		"founded so":           {decide.FoundingToken("f00d", "3.6.16"), "3.6.16", true},
 		"founded so, upgraded": {decide.FoundingToken("f00d", "3.6.16"), "3.7.3", true},
-		"gone back to 3.5":     {decide.FoundingToken("f00d", "3.6.16"), "3.5.35", false}, // it has no such setting
+		"gone back to 3.5":     {decide.FoundingToken("f00d", "3.6.16"), "3.5.35", false}, // which has no such setting
 		"founded with 3.5":     {decide.FoundingToken("f00d", "3.5.35"), "3.6.16", false},
 		"founded before":       {"f00d", "3.6.16", false},
 	} {

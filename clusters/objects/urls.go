@@ -7,24 +7,23 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Host is the DNS name of the member with that ordinal. It ends in svc, without the domain of the
-// Kubernetes cluster: the search path of every pod completes it, whatever the domain (hard case
-// H8).
+// Host returns the DNS name of the member with that ordinal. It ends in svc, without the Kubernetes cluster domain:
+// every pod's search path completes it, whatever the domain (hard case H8).
 func Host(c *v1alpha1.EtcdCluster, ordinal int) string {
 	return PodName(c.Name, ordinal) + "." + serviceHost(c, NamesOf(c.Name).Service)
 }
 
-// PeerURL is the URL at which the other members reach the member with that ordinal.
+// PeerURL returns the URL at which the other members reach the member with that ordinal.
 func PeerURL(c *v1alpha1.EtcdCluster, ordinal int) string {
 	return fmt.Sprintf("%s://%s:%d", scheme(c), Host(c, ordinal), PeerPort)
 }
 
-// ClientURL is the URL at which clients reach the member with that ordinal.
+// ClientURL returns the URL at which clients reach the member with that ordinal.
 func ClientURL(c *v1alpha1.EtcdCluster, ordinal int) string {
 	return fmt.Sprintf("%s://%s:%d", scheme(c), Host(c, ordinal), ClientPort)
 }
 
-// Endpoints are the client URLs of the recorded members, by ascending ordinal.
+// Endpoints returns the client URLs of the recorded members, by ascending ordinal.
 func Endpoints(c *v1alpha1.EtcdCluster, r decide.Record) []string {
 	var urls []string
 	for _, m := range r.Members {

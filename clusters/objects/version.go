@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/etcdversion"
 )
 
-// declaredVersion reads the version in a declaration: a release of etcd 3.
+// declaredVersion parses a declared version, which must be a release of etcd 3.
 func declaredVersion(text string) (etcdversion.Version, error) {
 	v, err := etcdversion.Parse(text)
 	if err != nil || v.Major != 3 || v.Pre != "" {

@@ -49,11 +49,10 @@ func etcdBinaries(t *testing.T) map[string]string {
 type world struct {
 	*testing.T
 	dir, binary string
-	network     string // the first three numbers of the addresses
+	network     string // the first three octets of the addresses
 	in          Input
 	members     map[int]*member
-	// allowsAnyName: members are not told which names other members have, as those before 3.5.15
-	// cannot be.
+	// allowsAnyName: members do not restrict the names of other members, as versions before 3.5.15 cannot.
 	allowsAnyName bool
 }
 
@@ -82,8 +81,7 @@ func newWorld(t *testing.T, c *v1alpha1.EtcdCluster, binary string) *world {
 
 var networks atomic.Int32
 
-// freeNetwork finds loopback addresses on which nobody listens, and that no other world of this
-// process has been given.
+// freeNetwork returns unused loopback addresses that no other world of this process uses.
 func freeNetwork(t *testing.T) string {
 	for range 200 {
 		network := fmt.Sprintf("127.%d.%d", 1+os.Getpid()%250, 1+networks.Add(1)%250)
@@ -114,7 +112,7 @@ func (w *world) write(name string, data []byte) {
 	}
 }
 
-// writeCertificates lays the Secrets out as the pod's volumes do.
+// writeCertificates writes the Secrets as the pod's volumes would contain them.
 func (w *world) writeCertificates() {
 	if !secure(w.in.Cluster) {
 		return
@@ -129,8 +127,7 @@ func (w *world) writeCertificates() {
 	}
 }
 
-// start runs a member on its file in the ConfigMap, with the paths and the addresses replaced by
-// those of the test.
+// start runs a member with its file in the ConfigMap, with the paths and addresses replaced for the test.
 func (w *world) start(n int) *member {
 	w.Helper()
 	name := PodName("a", n)
@@ -181,7 +178,7 @@ func (w *world) log(n int) string {
 	return string(text)
 }
 
-// startLog is what the member says it starts with.
+// startLog returns the options that the member logs at start.
 func (w *world) startLog(n int) map[string]any {
 	for line := range strings.Lines(w.log(n)) {
 		var entry map[string]any
@@ -224,8 +221,8 @@ func succeeds(url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// client speaks to a member as those with the client Secret do. pair is what it shows; none if
-// zero.
+// client returns an HTTP client that presents pair, or nothing if it is zero, and otherwise acts like an application
+// with the client Secret.
 func (w *world) client(n int, pair pki.Pair) *http.Client {
 	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: Host(w.in.Cluster, n)}
 	config.RootCAs.AppendCertsFromPEM(w.in.Certificates.Trusted())
@@ -243,7 +240,7 @@ func (w *world) client(n int, pair pki.Pair) *http.Client {
 	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: config, DialContext: dial, DisableKeepAlives: true}}
 }
 
-// call asks a member over its gateway, which calls the member in turn.
+// call sends a request through a member's gateway, which calls the member in turn.
 func (w *world) call(n int, path string, body map[string]any) map[string]any {
 	w.Helper()
 	answer, err := w.ask(n, path, body)
