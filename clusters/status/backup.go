@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// LastBackup is the newest backup that succeeded, by the status, and the one that a deletion goes by; each nil if it
-// says none, or one that cannot have been by now.
+// LastBackup returns the newest successful backup according to the status, and the backup that a deletion relies on.
+// Each is nil if it is missing or from the future.
 func LastBackup(custom *v1alpha1.EtcdCluster, now time.Time) (last, beforeDeletion *decide.Backup) {
 	if custom.Status.Backup == nil {
 		return nil, nil
@@ -33,7 +33,7 @@ func backupOf(r *v1alpha1.BackupResult, now time.Time) *decide.Backup {
 		FinishedAt: r.FinishedAt.UTC(), To: r.To, Revision: r.Revision, Bytes: r.Bytes, Verified: r.Verified,
 	}
 	if b.ClusterID.UnmarshalText([]byte(r.ClusterID)) != nil || !b.CanHaveBeen(now) {
-		return nil // it is of nobody knows which cluster, or of a time that has not come
+		return nil // of an unknown cluster, or in the future
 	}
 	return b
 }
@@ -49,7 +49,7 @@ func backupResult(b *decide.Backup) *v1alpha1.BackupResult {
 	}
 }
 
-// backupStatus is what a status says of backups; nil if there is nothing to say.
+// backupStatus returns the status of backups, or nil if it is empty.
 func backupStatus(old *v1alpha1.BackupStatus, s decide.State) *v1alpha1.BackupStatus {
 	seen := s.Backups
 	status := &v1alpha1.BackupStatus{
@@ -69,7 +69,7 @@ func backupStatus(old *v1alpha1.BackupStatus, s decide.State) *v1alpha1.BackupSt
 	return status
 }
 
-// setBackupConditions says whether backups are taken in time, and read back.
+// setBackupConditions reports whether backups are taken in time and read back.
 func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.EtcdCluster, s decide.State) {
 	b := declared.Spec.Backup
 	if b == nil || s.Declared.Lifecycle != decide.Running || s.Record.ClusterID == 0 {
@@ -80,7 +80,7 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.
 		return
 	}
 	if s.Backups.Hidden != "" {
-		return // nothing is known of them
+		return // their state is unknown
 	}
 	setTo := func(kind string, is metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
@@ -110,10 +110,10 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.
 			failureOf(status.Backup), true)
 	case known:
 		set(v1alpha1.ConditionBackupUnverified, "Verified", "the backup of "+stamp(last.Slot)+" was read back", false)
-	} // else it is about to be verified
+	} // else it will be verified soon
 }
 
-// staleCondition says whether a backup is overdue.
+// staleCondition reports whether a backup is overdue.
 func staleCondition(status *v1alpha1.BackupStatus, seen decide.Backups) (reason, message string, stale bool) {
 	due, last := stamp(seen.Due), seen.Last
 	switch {
@@ -128,17 +128,16 @@ func staleCondition(status *v1alpha1.BackupStatus, seen decide.Backups) (reason,
 	return "Recent", "the newest backup is of " + stamp(last.Slot), false
 }
 
-// Overdue reports whether a backup should have succeeded by now, and has not: the newest one that the
-// schedule asks for and whose time is over, or the first one; and since when it is due. One that is due
-// since may still come, and does not hide that: where they are due more often than one may take, there
-// always is one. Where the CronJob is new, it has the time of one backup before any is missed.
+// Overdue reports whether a backup should have succeeded by now and has not, and when it was due: the newest scheduled
+// backup whose time is over, or the first backup. A later backup that may still come does not hide this, because a
+// frequent schedule always has one. A new CronJob has the time of one backup before a backup counts as missed.
 func Overdue(declared, live *v1alpha1.EtcdCluster, s decide.State) (due time.Time, is bool) {
 	if declared.Spec.Backup == nil || live == nil {
 		return time.Time{}, false
 	}
 	over := s.Now.Add(-objects.BackupDeadline(declared.Spec.Backup) - decide.LateBackup)
 	since := s.Backups.Since
-	if since.IsZero() || since.After(s.Now) { // the CronJob should be there since then
+	if since.IsZero() || since.After(s.Now) { // the CronJob should have existed since then
 		since = live.CreationTimestamp.UTC()
 	}
 	last := s.Backups.Last
@@ -155,7 +154,7 @@ func Overdue(declared, live *v1alpha1.EtcdCluster, s decide.State) (due time.Tim
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// failureOf says why the newest backup failed, if it did.
+// failureOf returns why the newest backup failed, if it did.
 func failureOf(b *v1alpha1.BackupStatus) string {
 	if b == nil || b.Failed == nil {
 		return ""
@@ -163,7 +162,7 @@ func failureOf(b *v1alpha1.BackupStatus) string {
 	return fmt.Sprintf("; Job %s failed: %s", b.Failed.Job, cmp.Or(b.Failed.Message, "it does not say why"))
 }
 
-// backupEvents are warnings, each time that another backup fails, or they become stale.
+// backupEvents returns a warning whenever another backup fails, or backups become stale or damaged.
 func backupEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event kube.Event) []kube.Event {
 	var events []kube.Event
 	event.Warning = true

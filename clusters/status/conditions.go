@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// setConditions tells of the decision in the conditions that tools understand: Ready, and the two
-// that should be false.
+// setConditions reports the decision in the standard conditions: Ready, and Reconciling and Stalled, which should be
+// false.
 func setConditions(
 	status *v1alpha1.EtcdClusterStatus, entry report.Cluster, source reconcile.SourceState, now metav1.Time,
 ) {
@@ -33,7 +33,7 @@ func setConditions(
 	switch {
 	case source.Error != "":
 		set(v1alpha1.ConditionSourceReady, metav1.ConditionFalse, "FetchFailed", source.Error)
-	case source.Revision != "": // else it stays as it was: nothing is known of this cluster's source
+	case source.Revision != "": // else unchanged: the state of this cluster's source is unknown
 		set(v1alpha1.ConditionSourceReady, metav1.ConditionTrue, "Fetched", source.Revision)
 	}
 	setCertificatesValid(status, entry, now)
@@ -44,7 +44,7 @@ func setConditions(
 	}
 }
 
-// ready says whether every declared member is a healthy voter, and is meant to be.
+// ready reports whether every declared member is a healthy voter, and should be.
 func ready(status *v1alpha1.EtcdClusterStatus, entry report.Cluster) metav1.ConditionStatus {
 	is, known := entry.Ready(int(status.ReadyReplicas), len(status.Endpoints) > 0)
 	if !known {
@@ -60,8 +60,7 @@ func truth(is bool) metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// setRemovalHeld completes a status with what a pass has found out about the declaration. What it
-// does not know stays as it was.
+// setRemovalHeld adds what a pass knows about the declaration to a status. Anything unknown stays unchanged.
 func setRemovalHeld(
 	status *v1alpha1.EtcdClusterStatus, t targets.Target, old v1alpha1.EtcdClusterStatus, now metav1.Time,
 ) {

@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Events are those of a pass, reported by a host at some time: one about a removal that is held, as
-// it begins; one about what was decided; one about certificates that expire; and those about backups.
+// Events returns the events of a pass, reported by a host at a time: a removal that begins to be held, the decision,
+// expiring certificates, rewritten fields, and backups.
 func Events(
 	custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, t targets.Target, entry report.Cluster,
 	host string, at time.Time,
@@ -35,7 +35,7 @@ func Events(
 	events = append(events, backupEvents(custom, status, by)...)
 	for i := range events {
 		events[i].Note = visible.Line(events[i].Note)
-		events[i].At = at.Add(time.Duration(i)) // they are named by their time
+		events[i].At = at.Add(time.Duration(i)) // their time is part of their name
 	}
 	return events
 }
@@ -61,7 +61,7 @@ func eventsOfDecision(
 	return []kube.Event{event}
 }
 
-// changed reports whether a condition says something else than before.
+// changed reports whether a condition differs from before.
 func changed(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, kind string) bool {
 	before := meta.FindStatusCondition(custom.Status.Conditions, kind)
 	after := meta.FindStatusCondition(status.Conditions, kind)

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// setCertificatesValid tells until when the certificates are good. A pass that has reissued some
-// leaves it to the next one.
+// setCertificatesValid reports how long the certificates are valid. A pass that renews certificates leaves it to the
+// next pass.
 func setCertificatesValid(status *v1alpha1.EtcdClusterStatus, entry report.Cluster, now metav1.Time) {
 	validity := entry.State.CertificatesValidity()
 	switch {
@@ -29,7 +29,7 @@ func setCertificatesValid(status *v1alpha1.EtcdClusterStatus, entry report.Clust
 	})
 }
 
-// expiryEvents are warnings, each time that the certificates become worse or others do.
+// expiryEvents returns a warning whenever the certificates' state worsens or other certificates are affected.
 func expiryEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event kube.Event) []kube.Event {
 	condition := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionCertificatesValid)
 	if condition == nil || condition.Reason == string(decide.Valid) ||

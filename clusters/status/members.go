@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// addMembers fills in what is known of the members. The cluster ID comes from the record alone:
-// what some etcd says may be another cluster's. An ID that the record does not know, and was not made of,
-// stays until etcd itself agrees with the record: that may be the one which was put back.
+// addMembers fills in the known state of the members. The cluster ID comes only from the record, because etcd may
+// report another cluster's ID. An ID that the record neither contains nor supersedes stays until etcd agrees with the
+// record, which may have been reverted.
 func addMembers(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus, s decide.State) {
 	status.ClusterID, status.Version, status.Replicas = old.ClusterID, old.Version, old.Replicas
 	agreed := s.Membership.Known && s.Membership.ClusterID == s.Record.ClusterID
@@ -53,8 +53,8 @@ func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.M
 	return list
 }
 
-// silenced is what is left to say of the members while the member list is not known: they are as
-// last seen, and those that do not answer are silent.
+// silenced returns the members while the member list is not known: as last seen, except that members that do not
+// respond are unreachable.
 func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStatus {
 	list := slices.Clone(old)
 	for i := range list {
@@ -72,8 +72,8 @@ func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStat
 	return list
 }
 
-// strandedSince is since when the volume in a slot is stranded, this pass included; zero if it is
-// not, or the slot is none of the cluster's.
+// strandedSince returns since when, including this pass, the volume in a slot is stranded, or zero if it is not or the
+// slot is not one of the cluster's.
 func strandedSince(s decide.State, ordinal int, ours bool) metav1.Time {
 	switch r := s.Replica(ordinal); {
 	case !ours || r.Stranded == "":
@@ -90,10 +90,10 @@ func answers(membership decide.Membership, id string) bool {
 		func(m decide.Member) bool { return m.ID.String() == id && m.Answers })
 }
 
-// since when a member's role and health are as they are: as before if nothing has changed, unless that is yet to come.
+// since returns when a role and health last changed: as recorded if unchanged, unless that is in the future.
 func since(status v1alpha1.MemberStatus, old []v1alpha1.MemberStatus, now metav1.Time) metav1.Time {
 	for _, before := range old {
-		// Which tells nothing of its role.
+		// An unreachable member's role is unknown.
 		sameRole := before.Role == status.Role || status.Health == v1alpha1.MemberUnreachable
 		same := before.Health == status.Health && sameRole
 		if before.ID == status.ID && same && !before.Since.IsZero() && !decide.YetToCome(before.Since.Time, now.Time) {
@@ -103,8 +103,8 @@ func since(status v1alpha1.MemberStatus, old []v1alpha1.MemberStatus, now metav1
 	return now
 }
 
-// withoutSilence leaves out the silent members of a status from a time when etcd named no leader,
-// if it does now: the silence may have been ours, so what is silent still is so from now on.
+// withoutSilence removes the unreachable members of a status without a leader if etcd names one now: Quorate may have
+// been cut off, so members that are still silent count as silent from now on.
 func withoutSilence(old v1alpha1.EtcdClusterStatus, leader string) []v1alpha1.MemberStatus {
 	if old.Leader != "" || leader == "" {
 		return old.Members
@@ -142,7 +142,7 @@ func healthyVoters(members []v1alpha1.MemberStatus) int32 {
 	return n
 }
 
-// oldestVersion is the oldest version that an answering member runs; empty if none answers.
+// oldestVersion returns the oldest version of the responding members, or an empty string.
 func oldestVersion(s decide.State) string {
 	if runs := s.Running(); len(runs) > 0 {
 		return runs[0].String()

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// News are what a pass has to say of a cluster that the status, as it was listed, does not: its events, whether its
-// source can still be read, and that this was read at another revision.
+// News returns what a pass reports that the listed status does not contain: the cluster's events, whether its source
+// can still be read, and a change of the source's revision.
 func News(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, events []kube.Event) []report.News {
 	var news []report.News
 	for _, e := range events {
@@ -22,7 +22,7 @@ func News(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event
 		news = append(news, report.News{Reason: "Revision", Message: status.SourceRevision,
 			About: report.AboutRevision})
 	}
-	// The message of an error may say something else each time, so only that there is one counts.
+	// Error messages may vary, so only the presence of an error counts.
 	was := meta.FindStatusCondition(old.Conditions, v1alpha1.ConditionSourceReady)
 	is := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSourceReady)
 	failed := is != nil && is.Status == metav1.ConditionFalse

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Waited reads what earlier passes have waited for. What is of a time that is yet to come would be waited for until
-// then, and longer: it goes for nothing.
+// Waited returns what earlier passes have waited for. It skips entries from the future, which would be waited for until
+// then, and longer.
 func Waited(custom *v1alpha1.EtcdCluster, now time.Time) []decide.Waited {
 	var list []decide.Waited
 	for _, w := range custom.Status.Waiting {
@@ -20,7 +20,7 @@ func Waited(custom *v1alpha1.EtcdCluster, now time.Time) []decide.Waited {
 	return list
 }
 
-// Repeated reads which actions earlier passes carried out in a row.
+// Repeated returns which actions earlier passes carried out in a row.
 func Repeated(custom *v1alpha1.EtcdCluster) []decide.Repeated {
 	var list []decide.Repeated
 	for _, r := range custom.Status.Repeated {
@@ -29,8 +29,8 @@ func Repeated(custom *v1alpha1.EtcdCluster) []decide.Repeated {
 	return list
 }
 
-// StrandedBefore is since when passes have found the volume of the member in a slot stranded; zero
-// if the last one did not, or it is another's, or that is yet to come.
+// StrandedBefore returns since when passes have found the volume of the member in a slot stranded, or zero if the last
+// pass did not, the member has changed, or the time is in the future.
 func StrandedBefore(custom *v1alpha1.EtcdCluster, s decide.State, ordinal int) time.Time {
 	if custom == nil {
 		return time.Time{}
@@ -49,8 +49,8 @@ func StrandedBefore(custom *v1alpha1.EtcdCluster, s decide.State, ordinal int) t
 	return time.Time{}
 }
 
-// RecallSilence fills in since when silent members have been found silent. Silence while etcd gave
-// no list, or named no leader, does not count: it may have been ours. Nor does one that is yet to come.
+// RecallSilence sets since when silent members have been silent. Silence while etcd returned no list or leader does not
+// count, because Quorate may have been cut off; nor does a time in the future.
 func RecallSilence(custom *v1alpha1.EtcdCluster, members []decide.Member, now time.Time) {
 	if custom == nil || custom.Status.Leader == "" {
 		return
@@ -66,7 +66,7 @@ func RecallSilence(custom *v1alpha1.EtcdCluster, members []decide.Member, now ti
 	}
 }
 
-// LastSeen are the members of that cluster as the status says; none of another one.
+// LastSeen returns the members in the status if it is about that cluster, or nil.
 func LastSeen(custom *v1alpha1.EtcdCluster, of decide.ID) []decide.SeenMember {
 	if of == 0 || custom.Status.ClusterID != of.String() {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// LastReread is what came of reading stored backups again, by the status; nil where it says nothing, or what cannot
-// be true by now.
+// LastReread returns the last result of rereading stored backups, according to the status, or nil if it is missing or
+// from the future.
 func LastReread(custom *v1alpha1.EtcdCluster, now time.Time) *decide.Reread {
 	if custom.Status.Backup == nil || custom.Status.Backup.Reread == nil {
 		return nil
@@ -37,7 +37,7 @@ func LastReread(custom *v1alpha1.EtcdCluster, now time.Time) *decide.Reread {
 	return seen
 }
 
-// rereadStatus is what a status says of it.
+// rereadStatus returns the status of rereading.
 func rereadStatus(seen *decide.Reread) *v1alpha1.RereadResult {
 	if seen == nil {
 		return nil
@@ -53,8 +53,8 @@ func rereadStatus(seen *decide.Reread) *v1alpha1.RereadResult {
 	return r
 }
 
-// rereadCondition says whether stored backups are damaged: Unknown as long as the store could never be listed; the
-// reason is empty if nobody has looked.
+// rereadCondition reports whether stored backups are damaged: Unknown if the store could never be listed. The reason is
+// empty if backups have not been reread.
 func rereadCondition(seen *decide.Reread) (is metav1.ConditionStatus, reason, message string) {
 	damage := seen.DescribeDamage()
 	switch {

@@ -16,7 +16,7 @@ import (
 // maxRewritten is the maximum number of rewritten fields in a status. Further fields count as drift.
 const maxRewritten = 64
 
-// repeated returns which actions passes have carried out in a row, this one included.
+// repeated returns the actions that passes, including this one, have carried out in a row.
 func repeated(entry report.Cluster) []v1alpha1.RepeatedAction {
 	changed := entry.Outcome != nil && entry.Outcome.Changed
 	var list []v1alpha1.RepeatedAction
@@ -36,7 +36,7 @@ func rewritten(fields []decide.RewrittenField) []v1alpha1.RewrittenField {
 	return list
 }
 
-// setFieldsRewritten names the rewritten fields in a condition, which is removed when there are none.
+// setFieldsRewritten names the rewritten fields in a condition, and removes it if there are no such fields.
 func setFieldsRewritten(status *v1alpha1.EtcdClusterStatus, now metav1.Time) {
 	if len(status.Rewritten) == 0 {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionFieldsRewritten)
@@ -54,7 +54,7 @@ func setFieldsRewritten(status *v1alpha1.EtcdClusterStatus, now metav1.Time) {
 	})
 }
 
-// rewrittenEvents is a warning each time that other fields are rewritten.
+// rewrittenEvents returns a warning whenever the rewritten fields change.
 func rewrittenEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event kube.Event) []kube.Event {
 	condition := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionFieldsRewritten)
 	if condition == nil || !changed(custom, status, v1alpha1.ConditionFieldsRewritten) {

@@ -1,5 +1,5 @@
-// Package status says what a pass reports into a custom resource, and reads what earlier ones have:
-// the status, and the events beside it.
+// Package status builds what a pass reports in a custom resource, the status and the events, and reads what earlier
+// passes reported.
 package status
 
 import (
@@ -21,8 +21,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// New is the status that a pass reports of a target, fit to be shown. live is the custom resource
-// with the status that is there.
+// New returns the status that a pass reports for a target, safe to display. live is the custom resource with its
+// current status.
 func New(
 	live *v1alpha1.EtcdCluster, t targets.Target, entry report.Cluster, source reconcile.SourceState,
 ) v1alpha1.EtcdClusterStatus {
@@ -32,8 +32,8 @@ func New(
 	return status
 }
 
-// makeReadable makes what others have a say in fit for a terminal, and for a status: over a longer
-// message than the API takes, it refuses all of it.
+// makeReadable makes untrusted text safe for terminals and short enough: the API rejects a whole status if one message
+// is too long.
 func makeReadable(status *v1alpha1.EtcdClusterStatus) {
 	for i := range status.Conditions {
 		status.Conditions[i].Message = visible.Line(status.Conditions[i].Message)
@@ -50,8 +50,8 @@ func makeReadable(status *v1alpha1.EtcdClusterStatus) {
 	}
 }
 
-// newStatus is the status that a pass reports. live is the custom resource with the status that is
-// there, declared what the pass went by.
+// newStatus returns the status that a pass reports. live is the custom resource with its current status, declared what
+// the pass used.
 func newStatus(
 	live, declared *v1alpha1.EtcdCluster, entry report.Cluster, source reconcile.SourceState,
 ) v1alpha1.EtcdClusterStatus {
@@ -76,7 +76,7 @@ func newStatus(
 	}
 	if !isGone(s) {
 		addMembers(&status, old, s)
-		// What clients were told is not taken back.
+		// Published endpoints are not removed.
 		if closed := s.ClosedToClients() && len(old.Endpoints) == 0; !closed {
 			status.Endpoints = objects.Endpoints(declared, s.Record)
 		}
@@ -100,25 +100,25 @@ func newStatus(
 	return status
 }
 
-// stayDeclared has a cluster stay declared by the revision that declared it before.
+// stayDeclared keeps the revision that declared the cluster before.
 func stayDeclared(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus) {
 	status.DeclaredRevision, status.DeclaredRevisionTime = old.DeclaredRevision, old.DeclaredRevisionTime
 }
 
-// isGone reports whether a cluster has been deleted to the last volume. Its identity goes with it,
-// so that it is founded again should git want it again.
+// isGone reports whether a cluster has been deleted including its last volume. Its identity is deleted too, so that it
+// bootstraps again if git declares it again.
 func isGone(s decide.State) bool {
 	nothingLeft := len(s.Objects.Remaining) == 0 && len(s.Replicas) == 0 && s.Record.Token == ""
 	return s.Declared.Lifecycle == decide.Deleted && nothingLeft
 }
 
-// WorthWriting reports whether a status is worth writing: the figures that always move are not, by
-// themselves, nor is when the same revision was committed.
+// WorthWriting reports whether a status is worth writing. A change of figures that always move, or of the commit time
+// of the same revision, is not.
 func WorthWriting(old, status v1alpha1.EtcdClusterStatus) bool {
 	return !equality.Semantic.DeepEqual(withoutFigures(old, old), withoutFigures(status, old))
 }
 
-// MovesRevision reports whether all that a status says that is new is at which revision the same declaration stands.
+// MovesRevision reports whether the only change in a status is the revision of the same declaration.
 func MovesRevision(old, status v1alpha1.EtcdClusterStatus) bool {
 	if old.DeclaredRevision == "" {
 		return false
@@ -134,8 +134,8 @@ func MovesRevision(old, status v1alpha1.EtcdClusterStatus) bool {
 	return !WorthWriting(old, status)
 }
 
-// withoutFigures puts the moving figures of each member to what base says, unless a size is no longer
-// near what it was, and when the revision was committed, if it is the same one.
+// withoutFigures sets the moving figures of each member to base's, unless a size has changed notably, and the commit
+// time too if the revision is the same.
 func withoutFigures(status, base v1alpha1.EtcdClusterStatus) v1alpha1.EtcdClusterStatus {
 	if status.DeclaredRevision == base.DeclaredRevision {
 		status.DeclaredRevisionTime = base.DeclaredRevisionTime
@@ -152,9 +152,9 @@ func withoutFigures(status, base v1alpha1.EtcdClusterStatus) v1alpha1.EtcdCluste
 	return status
 }
 
-// near reports whether two sizes say the same: they differ by less than a tenth of b, or by less than
-// noise, and neither of them alone is unknown, which is 0.
+// near reports whether two sizes are about equal: they differ by less than a tenth of b or by less than noise, and both
+// or neither are unknown (0).
 func near(a, b int64) bool {
-	const noise = 1 << 20 // of a small file, each page that etcd takes or frees is a tenth
+	const noise = 1 << 20 // in a small file, each page that etcd allocates or frees is a tenth
 	return a == b || a > 0 && b > 0 && max(a-b, b-a) < max(b/10, noise)
 }

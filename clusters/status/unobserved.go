@@ -12,8 +12,8 @@ import (
 // notObserved is the reason of the condition Ready while a cluster cannot be observed.
 const notObserved = "NotObserved"
 
-// Unobserved is the status of a cluster that could not be observed: the condition Ready is not known, and why; all
-// else is as it was last seen. That is news once: the message of an error may say something else each time.
+// Unobserved returns the status of a cluster that could not be observed: Ready is Unknown because of why, everything
+// else is as last seen. This is news only once, because error messages may vary.
 func Unobserved(
 	live *v1alpha1.EtcdCluster, why string, now time.Time,
 ) (status v1alpha1.EtcdClusterStatus, isNews bool) {
