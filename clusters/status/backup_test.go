@@ -14,8 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// backedUp is a cluster made two days ago that is to be backed up at three o'clock, in an hour at
-// most.
+// backedUp returns a cluster created two days ago with a daily backup at three o'clock and a deadline of an hour.
 func backedUp() *v1alpha1.EtcdCluster {
 	live := liveCluster()
 	live.CreationTimestamp = metav1.NewTime(noon.Add(-48 * time.Hour))
@@ -23,7 +22,7 @@ func backedUp() *v1alpha1.EtcdCluster {
 	return live
 }
 
-// of is a backup of cluster c1, verified, that was taken at its slot.
+// of returns a verified backup of cluster c1 that was taken at its slot.
 func of(slot time.Time) *decide.Backup {
 	return &decide.Backup{Job: "j", Slot: slot, StartedAt: slot.Add(2 * time.Second), FinishedAt: slot.Add(9 * time.Second), ClusterID: 0xc1,
 		Revision: 7, Bytes: 9, Verified: true, To: "s3://b"}
@@ -98,8 +97,8 @@ func TestBackupConditions(t *testing.T) {
 	}
 }
 
-// TestBackupIsRemembered: what the status says of the newest backup is read back as it was, and stays
-// when its Job is gone; so does a failure, until a backup succeeds.
+// TestBackupIsRemembered: the newest backup in the status is read back unchanged, and stays when its Job is gone; so
+// does a failure, until a backup succeeds.
 func TestBackupIsRemembered(t *testing.T) {
 	live, entry := backedUp(), healthyEntry()
 	entry.State.Declared.Lifecycle = decide.Running
@@ -129,8 +128,8 @@ func TestBackupIsRemembered(t *testing.T) {
 	}
 }
 
-// TestBackupBeforeDeletionIsRemembered: what a deletion goes by stays in the status when the Jobs are gone, until
-// another generation is declared.
+// TestBackupBeforeDeletionIsRemembered: the backup that a deletion relies on stays in the status when the Jobs are
+// gone, until another generation is declared.
 func TestBackupBeforeDeletionIsRemembered(t *testing.T) {
 	live, entry := backedUp(), healthyEntry()
 	s := &entry.State
@@ -156,8 +155,8 @@ func TestBackupBeforeDeletionIsRemembered(t *testing.T) {
 	}
 }
 
-// TestDrillIsRemembered: the newest drill, and the one that failed since, stay in the status when their Jobs are gone;
-// each failure is an event once.
+// TestDrillIsRemembered: the newest drill, and a later failed drill, stay in the status when their Jobs are gone. Each
+// failure is an event once.
 func TestDrillIsRemembered(t *testing.T) {
 	live, entry := backedUp(), healthyEntry()
 	done := &decide.Drill{Job: "a-drill-1", Slot: noon.Add(-2 * time.Hour), ClusterID: 0xc1, EtcdVersion: "3.6.16", FinishedAt: noon.Add(-time.Hour), Seconds: 42, Bytes: 7}
@@ -191,7 +190,7 @@ func TestDrillIsRemembered(t *testing.T) {
 	}
 }
 
-// TestRestoredFrom: what a cluster was made from is kept as long as it is that cluster.
+// TestRestoredFrom: the origin of a restored cluster is kept while the cluster ID is the same.
 func TestRestoredFrom(t *testing.T) {
 	for _, test := range []struct{ record, old, oldID, want string }{
 		{"", "", "", ""},

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestExpiryIsTold: the condition, and the events, say when certificates expire.
+// TestExpiryIsTold: the condition and the events report when certificates expire.
 func TestExpiryIsTold(t *testing.T) {
 	live, entry := liveCluster(), healthyEntry()
 	tell := func() (status, reason string, warned bool) {

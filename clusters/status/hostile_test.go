@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/visible/visibletest"
 )
 
-// What others have written is text in conditions and events too, and fits into them.
+// TestHostileTextInStatusAndEvents: untrusted text in conditions and events is readable and short enough.
 func TestHostileTextInStatusAndEvents(t *testing.T) {
 	for name, text := range visibletest.Hostile {
 		for where, say := range map[string]func(*report.Cluster, *reconcile.SourceState, *targets.Target){

@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// pass writes the status of a pass and returns what the status says of the member.
+// pass writes the status of a pass and returns the status of the member.
 func pass(live *v1alpha1.EtcdCluster, entry report.Cluster, id string) v1alpha1.MemberStatus {
 	live.Status = newStatus(live, live, entry, fetchedMain)
 	for _, m := range live.Status.Members {
@@ -27,8 +27,7 @@ func pass(live *v1alpha1.EtcdCluster, entry report.Cluster, id string) v1alpha1.
 	return v1alpha1.MemberStatus{}
 }
 
-// silentEntry is what a pass says of a cluster whose first member, the leader until then, does not
-// answer.
+// silentEntry is the report on a cluster whose first member, the leader until then, is not responding.
 func silentEntry(at time.Time) report.Cluster {
 	entry := healthyEntry()
 	entry.State.Now = at
@@ -65,8 +64,8 @@ func TestSilenceGoesOn(t *testing.T) {
 	}
 }
 
-// Who is silent while nobody answers may be well: it is we who cannot reach it. Its silence begins
-// once others answer.
+// TestSilenceOfAllDoesNotCount: a member that is silent while all members are may be healthy, because Quorate may be
+// cut off. Its silence begins once others respond.
 func TestSilenceOfAllDoesNotCount(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")
@@ -131,8 +130,8 @@ func TestStatusOfAnOrphan(t *testing.T) {
 	}
 }
 
-// A removal that is held is told once, beside whatever is decided; the cluster is as well as its
-// members are.
+// TestStatusOfAHeldRemoval: a held removal is reported once, in addition to the decision. Ready depends only on the
+// members.
 func TestStatusOfAHeldRemoval(t *testing.T) {
 	const said = "main@sha1:def no longer declares it"
 	live := liveCluster()
@@ -170,7 +169,7 @@ func TestStatusOfAHeldRemoval(t *testing.T) {
 	}
 }
 
-// Of a cluster that another run reads the source of, nothing is said but what etcd says.
+// TestStatusOfWhatIsDeclaredElsewhere: if another run reads the cluster's source, only etcd's state is reported.
 func TestStatusOfWhatIsDeclaredElsewhere(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")
@@ -201,7 +200,7 @@ func TestStatusOfAStoppedCluster(t *testing.T) {
 	}
 }
 
-// Only what is gone to the last volume may be founded again.
+// TestStatusOfADeletedCluster: a cluster may bootstrap again only if its last volume is gone.
 func TestStatusOfADeletedCluster(t *testing.T) {
 	deleted := func() report.Cluster {
 		entry := healthyEntry()
@@ -229,8 +228,8 @@ func TestStatusOfADeletedCluster(t *testing.T) {
 	}
 }
 
-// An etcd that is another cluster's never becomes this one's in its status: the next pass would
-// believe it.
+// TestStatusKeepsTheClusterID: the ID of a different cluster's etcd is never written to the status, because the next
+// pass would trust it.
 func TestStatusKeepsTheClusterID(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")

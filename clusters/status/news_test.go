@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// newsOf is what a pass has to say, which it then writes down.
+// newsOf returns the news of a pass, which it then writes to the status.
 func newsOf(live *v1alpha1.EtcdCluster, entry report.Cluster, source reconcile.SourceState) string {
 	t := targets.Target{Cluster: *live}
 	next := New(live, t, entry, source)
@@ -55,7 +55,7 @@ func TestNewsAreToldOnce(t *testing.T) {
 	}
 }
 
-// Whatever passes have found before, the second of two that find the same has no news.
+// TestTheSecondPassIsSilent: a pass that finds the same as the previous pass has no news.
 func TestTheSecondPassIsSilent(t *testing.T) {
 	chance := rand.New(rand.NewPCG(1, 2))
 	pick := func(words ...string) string { return words[chance.IntN(len(words))] }
@@ -78,7 +78,7 @@ func TestTheSecondPassIsSilent(t *testing.T) {
 	}
 }
 
-// TestEventsOfOnePassHaveTimesOfTheirOwn: Kubernetes has one event of a name, and a time names it.
+// TestEventsOfOnePassHaveTimesOfTheirOwn: event names are unique and contain the time.
 func TestEventsOfOnePassHaveTimesOfTheirOwn(t *testing.T) {
 	held := targets.Target{Held: "an approval is missing", Warnings: []string{"held"}}
 	blocked := healthyEntry()

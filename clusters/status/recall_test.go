@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// A member is silent since passes have found it so while etcd named a leader; at first sight that
-// is not known.
+// TestRecallSilence: a member's silence counts from when passes first found it while etcd named a leader; at first
+// sight the start is unknown.
 func TestRecallSilence(t *testing.T) {
 	silent := v1alpha1.MemberStatus{ID: "2", Health: v1alpha1.MemberUnreachable, Since: metav1.NewTime(noon)}
 	tests := []struct {
@@ -36,8 +36,8 @@ func TestRecallSilence(t *testing.T) {
 	}
 }
 
-// TestStrandedSince: since when is remembered of a member, one that has not started among them, and
-// not of another in its slot.
+// TestStrandedSince: the start is remembered for a member, even before it has started, but not for another member in
+// its slot.
 func TestStrandedSince(t *testing.T) {
 	began := time.Unix(1000, 0).UTC()
 	s := decide.State{
@@ -64,8 +64,7 @@ func TestStrandedSince(t *testing.T) {
 	}
 }
 
-// TestWaitingInTheStatus: what is waited for is written down once, read back, written again after
-// ten minutes, and ends with the wait.
+// TestWaitingInTheStatus: a wait is written once, read back, written again after ten minutes, and ends with the wait.
 func TestWaitingInTheStatus(t *testing.T) {
 	live := liveCluster()
 	entry := healthyEntry()
@@ -93,7 +92,7 @@ func TestWaitingInTheStatus(t *testing.T) {
 	}
 }
 
-// TestLastSeen: how far members were is known of the cluster that the status is about, and of no other.
+// TestLastSeen: the members' revisions are returned only for the cluster that the status is about.
 func TestLastSeen(t *testing.T) {
 	custom := &v1alpha1.EtcdCluster{Status: v1alpha1.EtcdClusterStatus{ClusterID: "c1",
 		Members: []v1alpha1.MemberStatus{{Name: "a-0", Revision: 18}, {Name: "a-1", Revision: 20}}}}
@@ -107,8 +106,8 @@ func TestLastSeen(t *testing.T) {
 	}
 }
 
-// TestSinceYetToCome: a pass was told a time that is a day ahead, by an API server whose clock was set right since. What it
-// has written of silence, of a wait and of a stranded volume neither holds until that day, nor for as long again.
+// TestSinceYetToCome: a pass got a time a day ahead from an API server whose clock has since been corrected. What it
+// wrote about silence, waits and stranded volumes is valid neither until that day nor for as long again.
 func TestSinceYetToCome(t *testing.T) {
 	live := liveCluster()
 	entry := healthyEntry()

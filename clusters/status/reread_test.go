@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// TestRereadIsRemembered: which stored backups are damaged stays in the status when the Jobs are gone, as a condition
-// that names them, and is an event once.
+// TestRereadIsRemembered: damaged stored backups stay in the status when the Jobs are gone, with a condition that names
+// them, and are an event once.
 func TestRereadIsRemembered(t *testing.T) {
 	live, entry := backedUp(), healthyEntry()
 	entry.State.Declared.Lifecycle = decide.Running
@@ -55,8 +55,8 @@ func TestRereadIsRemembered(t *testing.T) {
 	}
 }
 
-// TestUnlistedStoreIsUnknown: that a store could not be listed does not say that what it holds is sound; what was known
-// of it before still holds.
+// TestUnlistedStoreIsUnknown: a store that could not be listed does not count as sound. What was known before remains
+// valid.
 func TestUnlistedStoreIsUnknown(t *testing.T) {
 	unlisted := &decide.Reread{Job: "a-backup-2", At: noon, Unread: "list what begins with \"ns/a/\": no such host\x1b[2J"}
 	before := &decide.Reread{Job: "a-backup-1", At: noon.Add(-time.Hour), Backups: 7}

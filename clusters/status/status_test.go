@@ -18,7 +18,7 @@ import (
 
 var noon = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// healthyEntry is what a pass says of a converged cluster of three.
+// healthyEntry is the report on a converged cluster of three.
 func healthyEntry() report.Cluster {
 	s := decide.State{
 		Name: "a", Now: noon, Declared: decide.Declared{Replicas: 3, Version: "3.6.16"},
@@ -62,7 +62,7 @@ func TestStatusOfAHealthyCluster(t *testing.T) {
 	}
 }
 
-// Writing a status makes the next equal one no news, and moving figures are none either.
+// TestNews: an equal status is not news, nor are moving figures.
 func TestNews(t *testing.T) {
 	live := liveCluster()
 	first := newStatus(live, live, healthyEntry(), fetchedMain)
@@ -93,8 +93,8 @@ func TestNews(t *testing.T) {
 	}
 }
 
-// While etcd gives no list, members stay in the status as they were last seen, silent, and since
-// when.
+// TestStatusWhileMembershipIsUnknown: while etcd does not return a list, members stay in the status as last seen, as
+// unreachable, with the time since when.
 func TestStatusWhileMembershipIsUnknown(t *testing.T) {
 	live := liveCluster()
 	live.Status = newStatus(live, live, healthyEntry(), fetchedMain)
@@ -122,7 +122,7 @@ func TestStatusWhileMembershipIsUnknown(t *testing.T) {
 	}
 }
 
-// TestBuildOfAVendor: the version in the status is what members run, and never what they ran once.
+// TestBuildOfAVendor: the version in the status is what members run now.
 func TestBuildOfAVendor(t *testing.T) {
 	live, entry := liveCluster(), healthyEntry()
 	live.Status.Version = "3.4.0"
@@ -147,8 +147,7 @@ func TestAnErrorReachesTheStatus(t *testing.T) {
 	}
 }
 
-// TestLongMessage: the API takes a condition's message up to some length, and refuses the whole
-// status beyond.
+// TestLongMessage: the API limits the length of a condition's message, and rejects the whole status beyond it.
 func TestLongMessage(t *testing.T) {
 	entry := healthyEntry()
 	entry.Decision.Message = strings.Repeat("ü", 20_000)
@@ -160,8 +159,8 @@ func TestLongMessage(t *testing.T) {
 	}
 }
 
-// When a revision was committed goes with the revision: no status is written for that alone, and none of another
-// revision stays.
+// TestDeclaredRevisionTime: the commit time belongs to its revision. A status is not written only for it, and another
+// revision's time is not kept.
 func TestDeclaredRevisionTime(t *testing.T) {
 	live := liveCluster()
 	at := func(revision string, committed time.Time) v1alpha1.EtcdClusterStatus {
@@ -192,7 +191,7 @@ func TestDeclaredRevisionTime(t *testing.T) {
 	}
 }
 
-// A revision that moves under the same declaration is no news by itself; anything beside it is.
+// TestMovesRevision: a new revision of the same declaration is not news by itself; any other change is.
 func TestMovesRevision(t *testing.T) {
 	live := liveCluster()
 	at := func(revision string) v1alpha1.EtcdClusterStatus {
@@ -225,13 +224,13 @@ func TestMovesRevision(t *testing.T) {
 	}
 }
 
-// A size is news once it has moved by a tenth and by 1 MiB, or became known or unknown.
+// TestNewsOfSize: a size is news once it has changed by a tenth and by 1 MiB, or became known or unknown.
 func TestNewsOfSize(t *testing.T) {
 	for _, c := range []struct {
 		was, is int64
 		news    bool
 	}{
-		{20 << 10, 24 << 10, false}, // a page that etcd took for its own records
+		{20 << 10, 24 << 10, false}, // a page that etcd allocated for its own records
 		{24 << 10, 16 << 10, false},
 		{100 << 10, 2 << 20, true},
 		{2 << 20, 100 << 10, true},

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestUnobserved: of a cluster that cannot be observed, Ready is not known, once, and all else is as it was last seen;
+// TestUnobserved: if a cluster cannot be observed, Ready becomes Unknown, once, and everything else is as last seen
 // until it is observed again.
 func TestUnobserved(t *testing.T) {
 	live := liveCluster()

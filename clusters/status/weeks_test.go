@@ -19,26 +19,26 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// weeks are eight weeks of a cluster's backups, of which some fail and all are late.
+// weeks simulates eight weeks of a cluster's backups: some fail and all are late.
 type weeks struct {
 	*testing.T
 	live   *v1alpha1.EtcdCluster
 	chance *rand.Rand
 	begin  time.Time
-	// fires are when the CronJob starts a Job, by the library that Kubernetes uses, and missed is the first
-	// time that it does not.
+	// fires are the times at which the CronJob starts a Job, according to Kubernetes' library; missed is the first time
+	// at which it does not.
 	fires  []time.Time
 	missed time.Time
-	// ended is when the backup of each of these succeeded; zero if it failed.
+	// ended contains when each of these backups succeeded, or zero if it failed.
 	ended []time.Time
-	// kept is what the store holds, and all what it ever held.
+	// kept is the current content of the store, and all everything it ever contained.
 	kept, all []store.Backup
 	policy    retention.Policy
 }
 
-// TestWeeks plays eight weeks around each change of the clocks. At any time, BackupStale is true if, and only
-// if, the newest time of the schedule that is over for good has no backup; each time has one slot; and
-// retention keeps what it promises, by all that there ever was.
+// TestWeeks simulates eight weeks around each clock change. At any time, BackupStale is true if and only if the newest
+// scheduled time that is finally over has no backup; each time has one slot; and retention keeps what it promises,
+// given all backups that ever existed.
 func TestWeeks(t *testing.T) {
 	for _, zone := range []string{"Europe/Berlin", "America/New_York"} {
 		for _, begin := range []time.Time{time.Date(2026, 2, 16, 0, 0, 0, 0, time.UTC), time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC)} {
@@ -75,12 +75,12 @@ func newWeeks(t *testing.T, zone, schedule, deadline string, begin time.Time) *w
 	return w
 }
 
-// limit is how long after its time a backup may succeed, and be in time.
+// limit is how long after its scheduled time a backup may succeed and still be in time.
 func (w *weeks) limit() time.Duration {
 	return objects.BackupDeadline(w.live.Spec.Backup) + decide.LateBackup
 }
 
-// play has the Jobs run, one after the other, and looks in between.
+// play runs the Jobs one after the other, and checks in between.
 func (w *weeks) play() {
 	slots := map[time.Time]bool{}
 	for i, fire := range w.fires {
@@ -104,7 +104,7 @@ func (w *weeks) play() {
 	}
 }
 
-// stop has no backup succeed any more: that is seen when the time of the first one is over.
+// stop lets all further backups fail, which must be detected when the time of the first one is over.
 func (w *weeks) stop() {
 	missed := w.missed
 	w.fires, w.ended = append(w.fires, missed), append(w.ended, time.Time{})
@@ -124,7 +124,7 @@ func (w *weeks) look(times ...time.Time) {
 	}
 }
 
-// stale is what the status says.
+// stale returns the condition in the status.
 func (w *weeks) stale(now time.Time) bool {
 	s := decide.State{Now: now}
 	s.Declared.Lifecycle, s.Record.ClusterID = decide.Running, 0xc1
@@ -139,7 +139,7 @@ func (w *weeks) stale(now time.Time) bool {
 	return meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionBackupStale)
 }
 
-// overdue is what it should say.
+// overdue returns the expected condition.
 func (w *weeks) overdue(now time.Time) bool {
 	over := now.Add(-w.limit())
 	if !w.begin.Before(over) {
@@ -153,12 +153,12 @@ func (w *weeks) overdue(now time.Time) bool {
 	return !slices.ContainsFunc(w.ended, func(ended time.Time) bool { return !ended.IsZero() && !ended.After(now) })
 }
 
-// succeeded reports whether there was a backup by then.
+// succeeded reports whether the backup had succeeded by then.
 func (w *weeks) succeeded(i int, now time.Time) bool {
 	return !w.ended[i].IsZero() && !w.ended[i].After(now)
 }
 
-// stored is a backup more, most of which are read back, and a prune after it.
+// stored adds a backup, which in most cases is verified, and prunes.
 func (w *weeks) stored(slot, now time.Time) {
 	w.Helper()
 	b := store.Backup{Cluster: store.Cluster{Namespace: "ns", Name: "a"}, ClusterID: "00000000000000c1", Slot: slot, Verified: w.chance.IntN(5) > 0}
@@ -176,8 +176,8 @@ func (w *weeks) stored(slot, now time.Time) {
 	}
 }
 
-// promised is what must be there, and nothing else once the newest is read back, by all there ever was:
-// the newest ones, the newest of each day and week, what is young, and the newest that was read back.
+// promised returns the backups that must exist, and the only ones once the newest is verified, given all that ever
+// existed: the newest, the newest of each day and week, young ones, and the newest verified.
 func (w *weeks) promised(now time.Time) (promised []store.Backup) {
 	days, weeks := map[string]bool{}, map[string]bool{}
 	verified := false
