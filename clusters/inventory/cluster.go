@@ -12,21 +12,21 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Cluster is what is there of one cluster that is being looked at. Whoever looks at it may find more.
+// Cluster holds the objects of a cluster that is being processed. The caller may add more.
 type Cluster struct {
 	Custom  *v1alpha1.EtcdCluster
 	Lease   *coordinationv1.Lease
 	Objects map[string]metav1.Object // by kind/name; the kinds that are applied
 	Pods    []*corev1.Pod            // of members
 	Claims  []*corev1.PersistentVolumeClaim
-	// BackupJobs and BackupPods are what backs up, or has.
+	// BackupJobs and BackupPods back up the cluster, or have.
 	BackupJobs []*batchv1.Job
 	BackupPods []*corev1.Pod
-	// VolumePods are those that work on the volume of a member, or have, to restore or to recover it.
+	// VolumePods work on a member's volume, or have, to restore or recover it.
 	VolumePods []*corev1.Pod
 }
 
-// add files an object under what is there of its cluster.
+// add sorts an object into the cluster.
 func (c *Cluster) add(object kube.Object) {
 	switch o := object.(type) {
 	case *coordinationv1.Lease:
@@ -53,7 +53,7 @@ func (c *Cluster) add(object kube.Object) {
 	}
 }
 
-// Get returns the object of that kind and name, nil if there is none.
+// Get returns the object of that kind and name, or nil.
 func Get[T metav1.Object](c *Cluster, kind, name string) (object T) {
 	object, _ = c.Objects[kind+"/"+name].(T)
 	return object
@@ -70,7 +70,7 @@ func (c *Cluster) Secrets() map[string]map[string][]byte {
 	return data
 }
 
-// Pod returns the pod of that name, nil if there is none.
+// Pod returns the pod of that name, or nil.
 func (c *Cluster) Pod(name string) *corev1.Pod {
 	for _, pod := range c.Pods {
 		if pod.Name == name {
@@ -80,7 +80,7 @@ func (c *Cluster) Pod(name string) *corev1.Pod {
 	return nil
 }
 
-// Claim returns the volume claim of that name, nil if there is none.
+// Claim returns the volume claim of that name, or nil.
 func (c *Cluster) Claim(name string) *corev1.PersistentVolumeClaim {
 	for _, claim := range c.Claims {
 		if claim.Name == name {
@@ -90,7 +90,7 @@ func (c *Cluster) Claim(name string) *corev1.PersistentVolumeClaim {
 	return nil
 }
 
-// Record reads what earlier passes wrote down; the zero value if nothing was.
+// Record returns the record written by earlier passes, or zero if there is none yet.
 func (c *Cluster) Record(names objects.Names) (decide.Record, error) {
 	configMap := Get[*corev1.ConfigMap](c, "ConfigMap", names.ConfigMap)
 	if configMap == nil {

@@ -1,4 +1,4 @@
-// Package inventory sorts what was listed by the cluster it belongs to, and keeps it packed until that is looked at.
+// Package inventory sorts listed objects by their cluster, and keeps them packed until the cluster is opened.
 package inventory
 
 import (
@@ -13,39 +13,39 @@ import (
 // Key names a cluster.
 type Key struct{ Namespace, Name string }
 
-// String is namespace/name.
+// String returns namespace/name.
 func (k Key) String() string { return k.Namespace + "/" + k.Name }
 
-// ParseKey is the key of namespace/name.
+// ParseKey returns the key of namespace/name.
 func ParseKey(cluster string) Key {
 	namespace, name, _ := strings.Cut(cluster, "/")
 	return Key{namespace, name}
 }
 
-// KeyOf is the key of the cluster that a custom resource is about.
+// KeyOf returns the key of a custom resource's cluster.
 func KeyOf(custom *v1alpha1.EtcdCluster) Key { return Key{custom.Namespace, custom.Name} }
 
-// Listed is what was listed of one cluster. What is asked of all clusters at once is at hand; the objects are packed
-// until the cluster is looked at.
+// Listed holds what was listed of a cluster. Data that is needed of all clusters together is available directly; the
+// objects are packed until the cluster is opened.
 type Listed struct {
 	Custom *v1alpha1.EtcdCluster
-	// Unreadable says why the custom resource could not be read; nil if it was. Custom holds little
-	// more than its metadata then.
+	// Unreadable is why the custom resource could not be read, or nil. If it is set, Custom holds little more than its
+	// metadata.
 	Unreadable error
-	// Applied is how many objects there are of the kinds that are applied, Pods how many pods of members, and Claims
-	// how many volume claims.
+	// Applied is the number of objects of the kinds that are applied, Pods the number of member pods, and Claims the
+	// number of volume claims.
 	Applied, Pods, Claims int
-	// Record is what earlier passes wrote down, as it is kept in the ConfigMap, and HasConfigMap whether there is one.
+	// Record is the record as stored in the ConfigMap, and HasConfigMap reports whether the ConfigMap exists.
 	Record       string
 	HasConfigMap bool
 
 	contents *contents
 }
 
-// Readable reports whether the custom resource, if there is one, could be read.
+// Readable reports whether the custom resource, if it exists, could be read.
 func (l *Listed) Readable() bool { return l.Unreadable == nil }
 
-// ClusterID is what the status or the record says; zero if neither does.
+// ClusterID returns the ID in the status or, failing that, in the record, or zero.
 func (l *Listed) ClusterID() decide.ID {
 	if id := ReportedClusterID(l.Custom); id != 0 {
 		return id
@@ -55,16 +55,15 @@ func (l *Listed) ClusterID() decide.ID {
 	}
 	record, err := objects.DecodeRecord(l.Record)
 	if err != nil {
-		return 0 // it is reported with the cluster itself
+		return 0 // reported with the cluster itself
 	}
 	return record.ClusterID
 }
 
-// Empty reports whether there is neither a custom resource nor a record nor a volume of a cluster
-// of that name.
+// Empty reports whether a cluster has neither a custom resource nor a record nor a volume.
 func (l *Listed) Empty() bool { return l.Custom == nil && l.Claims == 0 && !l.HasConfigMap }
 
-// ReportedClusterID is the ID in the status of a custom resource; zero if there is none.
+// ReportedClusterID returns the ID in the status of a custom resource, or zero.
 func ReportedClusterID(custom *v1alpha1.EtcdCluster) decide.ID {
 	id, err := strconv.ParseUint(custom.Status.ClusterID, 16, 64)
 	if err != nil {
@@ -73,10 +72,10 @@ func ReportedClusterID(custom *v1alpha1.EtcdCluster) decide.ID {
 	return decide.ID(id)
 }
 
-// ByCluster is what was listed, by cluster.
+// ByCluster maps clusters to what was listed of them.
 type ByCluster map[Key]*Listed
 
-// Of returns what was listed of a cluster, which may be nothing.
+// Of returns what was listed of a cluster, possibly nothing.
 func (i ByCluster) Of(k Key) *Listed {
 	if l := i[k]; l != nil {
 		return l
@@ -84,7 +83,7 @@ func (i ByCluster) Of(k Key) *Listed {
 	return &Listed{}
 }
 
-// At returns what was listed of a cluster, for more to be put there.
+// At returns what was listed of a cluster, for adding to it.
 func (i ByCluster) At(namespace, cluster string) *Listed {
 	k := Key{namespace, cluster}
 	if i[k] == nil {

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// packed is an object as protobuf has it: that takes a fraction of the memory.
+// packed is an object in protobuf encoding, which takes a fraction of the memory.
 type packed struct {
 	of   reflect.Type
 	body []byte
@@ -33,22 +33,22 @@ func (p packed) unpack() (kube.Object, error) {
 	return object, nil
 }
 
-// kindOf is the kind of an object, which the API server leaves out of what it lists. Go calls its type the same.
+// kindOf returns the kind of an object, which the API server omits from lists. Its Go type has the same name.
 func kindOf(object metav1.Object) string { return reflect.TypeOf(object).Elem().Name() }
 
-// contents are the objects of a cluster until that is looked at.
+// contents holds the objects of a cluster until it is opened.
 type contents struct {
 	mu      sync.Mutex
 	objects []packed
-	// gone: they were given to whoever looked at the cluster, or never kept.
+	// gone: the objects were handed out, or never kept.
 	gone bool
 }
 
-// errGone is what is said of a cluster that is looked at again, or by whom it is not for.
+// errGone is returned if a cluster is opened again, or may not be opened.
 var errGone = errors.New("what was listed of it is not kept any more; it has to be listed again")
 
-// Open unpacks what was listed, for whoever looks at the cluster. It does so once: nothing is kept of what has been
-// looked at, and nothing is concluded from what is not known any more.
+// Open unpacks what was listed. It works only once, because nothing is kept after that; a second call returns an error,
+// so that missing objects are not mistaken for an empty cluster.
 func (l *Listed) Open() (*Cluster, error) {
 	c := &Cluster{Custom: l.Custom, Objects: map[string]metav1.Object{}}
 	packed, err := l.contents.take()
@@ -65,7 +65,7 @@ func (l *Listed) Open() (*Cluster, error) {
 	return c, nil
 }
 
-// take gives away the objects. There are none where nothing was listed.
+// take hands out the objects. It returns nil if nothing was listed.
 func (c *contents) take() ([]packed, error) {
 	if c == nil {
 		return nil, nil

@@ -29,7 +29,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// kinds are all that are listed, an object of each.
+// kinds contains an object of each listed kind.
 var kinds = []kube.Object{&coordinationv1.Lease{}, &corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{},
 	&appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{}, &batchv1.CronJob{}, &batchv1.Job{}}
 
@@ -37,7 +37,7 @@ func another(of kube.Object) kube.Object {
 	return reflect.New(reflect.TypeOf(of).Elem()).Interface().(kube.Object)
 }
 
-// golden are the objects in a golden file, with what the API server adds, and a lease and pods of each sort.
+// golden returns the objects in a golden file, with what the API server adds, a lease, and pods of each sort.
 func golden(t *testing.T, file string) (list []kube.Object) {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
@@ -79,7 +79,7 @@ func golden(t *testing.T, file string) (list []kube.Object) {
 
 func keyOf(o kube.Object) Key { return Key{o.GetNamespace(), objects.ClusterOf(o.GetLabels())} }
 
-// decoded is an object from its YAML. What is in Secrets is not in the golden files.
+// decoded returns an object from its YAML. Golden files do not contain the content of Secrets.
 func decoded(t *testing.T, text []byte) kube.Object {
 	t.Helper()
 	var fields map[string]any
@@ -105,11 +105,11 @@ func decoded(t *testing.T, text []byte) kube.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reflect.ValueOf(object).Elem().FieldByName("TypeMeta").SetZero() // the API server does not say it in lists
+	reflect.ValueOf(object).Elem().FieldByName("TypeMeta").SetZero() // lists omit it
 	return object
 }
 
-// all are the objects of a cluster, by kind/name.
+// all returns the objects of a cluster by kind/name.
 func all(c *Cluster) map[string]kube.Object {
 	found := map[string]kube.Object{}
 	add := func(o metav1.Object) { found[kindOf(o)+"/"+o.GetName()] = o.(kube.Object) }
@@ -142,7 +142,7 @@ func sorted(t *testing.T, opens func(Key) bool, list ...kube.Object) ByCluster {
 	return sorter.Listed()
 }
 
-// told is the ID that is told of a cluster whose status does not say it.
+// told returns the cluster ID if the status does not contain it.
 func told(l *Listed) decide.ID {
 	unreported := *l
 	unreported.Custom = &v1alpha1.EtcdCluster{}
@@ -158,8 +158,8 @@ func goldenFiles(t *testing.T) []string {
 	return files
 }
 
-// Whoever looks at a cluster gets what was listed of it, all of it and as it was, whatever there is. What is told of it
-// before fits that.
+// TestPackedComesBack: opening a cluster returns everything that was listed, unchanged. The data available before
+// opening matches it.
 func TestPackedComesBack(t *testing.T) {
 	met := map[string]bool{}
 	for _, file := range goldenFiles(t) {
@@ -196,7 +196,7 @@ func TestPackedComesBack(t *testing.T) {
 	}
 }
 
-// What was looked at is not kept, and nobody takes a cluster for one of which nothing is there, because of that.
+// TestOpenedOnce: objects are not kept after opening, and the cluster is not mistaken for an empty one because of that.
 func TestOpenedOnce(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	owned, k := sorted(t, AnyCluster, list...), keyOf(list[0])
@@ -215,7 +215,7 @@ func TestOpenedOnce(t *testing.T) {
 	}
 }
 
-// Of clusters that are not looked at, no object is kept, and all is told that is asked of all.
+// TestOthersAreNotKept: for clusters that may not be opened, only the data needed of all clusters is kept.
 func TestOthersAreNotKept(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	owned := sorted(t, func(k Key) bool { return k != keyOf(list[0]) }, list...)
@@ -231,7 +231,7 @@ func TestOthersAreNotKept(t *testing.T) {
 	}
 }
 
-// Nothing is known of a cluster of which one object cannot be unpacked.
+// TestUnpackFails: if one object of a cluster cannot be unpacked, nothing is returned.
 func TestUnpackFails(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	for i, o := range list {

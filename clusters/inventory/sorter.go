@@ -13,23 +13,23 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Sorter sorts what is listed by the cluster it belongs to. It implements kube.Taker.
+// Sorter sorts listed objects by their cluster. It implements kube.Taker.
 type Sorter struct {
-	// opens reports whether a cluster may be looked at.
+	// opens reports whether a cluster may be opened.
 	opens func(Key) bool
 
 	mu     sync.Mutex
 	listed ByCluster
 }
 
-// NewSorter sorts what is listed. Of clusters that opens says no to, which may not be looked at, no more is kept than
-// is asked of all.
+// NewSorter returns a Sorter. For clusters that may not be opened according to opens, it keeps only the data needed of
+// all clusters.
 func NewSorter(opens func(Key) bool) *Sorter { return &Sorter{opens: opens, listed: ByCluster{}} }
 
-// AnyCluster has any cluster be looked at.
+// AnyCluster allows opening any cluster.
 func AnyCluster(Key) bool { return true }
 
-// Listed is what was listed. It is for when all of it was.
+// Listed returns what was listed. Call it once everything was.
 func (s *Sorter) Listed() ByCluster { return s.listed }
 
 // TakeCustom implements kube.Taker.
@@ -40,7 +40,7 @@ func (s *Sorter) TakeCustom(custom *v1alpha1.EtcdCluster, unreadable error) {
 	l.Custom, l.Unreadable = custom, unreadable
 }
 
-// Take implements kube.Taker: it files an object under the cluster that its label names.
+// Take implements kube.Taker: it adds an object to the cluster named by its label.
 func (s *Sorter) Take(object kube.Object) error {
 	k := Key{object.GetNamespace(), objects.ClusterOf(object.GetLabels())}
 	p, opens := packed{}, s.opens(k)
@@ -62,7 +62,7 @@ func (s *Sorter) Take(object kube.Object) error {
 	return nil
 }
 
-// note takes down what is asked of all clusters at once.
+// note records the data needed of all clusters.
 func (l *Listed) note(cluster string, object metav1.Object) {
 	switch o := object.(type) {
 	case *coordinationv1.Lease:
