@@ -17,18 +17,17 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// clockSkew is how far the clock of a node may be behind that of the API server.
+// clockSkew is how far a node's clock may be behind the API server's.
 const clockSkew = 5 * time.Minute
 
-// suspect is what is said of a backup that ended so.
+// suspect is the message for a suspect backup.
 const suspect = "etcd has found that members hold different data, so what was stored is suspect and does not count"
 
-// BackupJob says what has become of a Job that backs up a cluster, by what its own pods left in their
-// status.
+// BackupJob returns the result of a backup Job, from the status of its own pods.
 func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.BackupJob {
 	j := decide.BackupJob{Name: job.Name, UID: string(job.UID), CreatedAt: job.CreationTimestamp.UTC()}
 	generation, err := strconv.ParseInt(job.Annotations[objects.AnnotationGeneration], 10, 64)
-	owner := metav1.GetControllerOf(job) // a pass makes it the custom resource's own
+	owner := metav1.GetControllerOf(job) // if a pass created it, the custom resource owns it
 	byPass := owner != nil && owner.Kind == v1alpha1.Kind
 	if err == nil && byPass && job.Name == objects.BackupJobName(cluster, generation) {
 		j.Generation = generation
@@ -44,7 +43,7 @@ func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod, now time.Ti
 	}
 	for _, pod := range own {
 		b := backupOf(pod, job, j)
-		if !j.Damaged && b != nil && b.CanHaveBeen(now) { // pods of a Job may have taken the same one
+		if !j.Damaged && b != nil && b.CanHaveBeen(now) { // several pods of a Job may report the same backup
 			j.Backup = decide.NewerBackup(j.Backup, b)
 		}
 	}
@@ -59,9 +58,8 @@ func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod, now time.Ti
 	return j
 }
 
-// backupOf is the backup that a pod has stored; nil if it has not, or if it was found to be damaged. It
-// began when its Job was made, by the clock of the API server; unless the pod found one that was there
-// already.
+// backupOf returns the backup that a pod has stored, or nil if it has not or the backup was found to be damaged. The
+// backup began when its Job was created, by the API server's clock, unless the pod found an existing backup.
 func backupOf(pod *corev1.Pod, job *batchv1.Job, j decide.BackupJob) *decide.Backup {
 	took, verified := exited(pod, objects.BackupContainer), exited(pod, objects.VerifyContainer)
 	if took == nil || took.ExitCode != 0 || verified != nil && verified.ExitCode == objects.ExitDoubtful {

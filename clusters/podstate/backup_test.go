@@ -16,14 +16,14 @@ import (
 
 var made = time.Date(2026, 11, 22, 18, 0, 3, 0, time.UTC)
 
-// word is the result that a backup leaves, begun so long after its Job was made.
+// word returns the result of a backup that began that long after its Job was created.
 func word(begun time.Duration) string {
 	return fmt.Sprintf(`{"format":"quorate.dev/backup-result/v1","slot":"2026-11-22T18:00:00Z",`+
 		`"data":"20261122t180000z-18204-9c4bbfd4.db.zst","clusterID":"15082e1bb141d752","revision":18204,"bytes":77856,"sha256":"%s",`+
 		`"startedAt":"%s","finishedAt":"2026-11-22T18:00:09.5Z","suspect":false}`, strings.Repeat("a", 64), made.Add(begun).Format(time.RFC3339Nano))
 }
 
-// ran is the status of a container that has ended.
+// ran returns the status of a container that has ended.
 func ran(name string, code int32, message string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message}}}
 }
@@ -45,7 +45,7 @@ func ended(as batchv1.JobConditionType, message string) batchv1.JobCondition {
 	return batchv1.JobCondition{Type: as, Status: corev1.ConditionTrue, Message: message, LastTransitionTime: metav1.NewTime(made.Add(time.Minute))}
 }
 
-// podOf is a pod of the Job: the first containers are init containers, the last is not.
+// podOf returns a pod of the Job: all containers except the last are init containers.
 func podOf(uid string, containers ...corev1.ContainerStatus) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", OwnerReferences: []metav1.OwnerReference{{UID: "j1"}}, CreationTimestamp: metav1.NewTime(made)}}
 	if uid != "" {
@@ -57,7 +57,7 @@ func podOf(uid string, containers ...corev1.ContainerStatus) *corev1.Pod {
 	return p
 }
 
-// TestBackupJob: what counts as a backup, and what is said of one that fails.
+// TestBackupJob: what counts as a backup, and the message of a failed one.
 func TestBackupJob(t *testing.T) {
 	complete, failed := ended(batchv1.JobComplete, ""), ended(batchv1.JobFailed, "Job was active longer than specified deadline")
 	later := podOf("", ran("backup", 1, "{}\nquorate: back up b/a: the store refuses\n"))
@@ -109,8 +109,8 @@ func TestBackupJob(t *testing.T) {
 	}
 }
 
-// TestBackupOfTomorrow: what a Job has stored that is of tomorrow, by the clock of now, is no backup; what is of a node
-// whose clock is a day ahead began when its Job was made.
+// TestBackupOfTomorrow: a stored backup from the future is ignored. A backup from a node whose clock is a day ahead
+// began when its Job was created.
 func TestBackupOfTomorrow(t *testing.T) {
 	done := []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}
 	if j := BackupJob("a", backupJob(ended(batchv1.JobComplete, "")), done, made.Add(-24*time.Hour)); j.Backup != nil || j.Phase != decide.JobSucceeded {
@@ -123,7 +123,7 @@ func TestBackupOfTomorrow(t *testing.T) {
 	}
 }
 
-// TestGenerationOfBackup: a Job is that of a generation only if a pass has made it the custom resource's own.
+// TestGenerationOfBackup: a Job belongs to a generation only if a pass made the custom resource its owner.
 func TestGenerationOfBackup(t *testing.T) {
 	done := []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}
 	if j := BackupJob("a", backupJob(), done, made); j.Generation != 2 || j.Backup.Generation != 2 {

@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// DrillJob says what has become of a Job that restores a backup for practice, by what its own pods left in
-// their status: both are nil while it runs, or if its word is gone or cannot be true by now.
+// DrillJob returns the result of a drill Job, from the status of its own pods. Both results are nil while it runs, or
+// if its result is missing or from the future.
 func DrillJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) (*decide.Drill, *decide.DrillFailure) {
 	own := byAge(pods)
 	phase, endedAt, said := jobPhase(job)
@@ -39,7 +39,7 @@ func DrillJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) (*decide.Dril
 	return nil, nil
 }
 
-// drillOf is what a pod says of the drill that it has done; nil if it says nothing that can be right.
+// drillOf returns the drill result of a pod, or nil if there is no plausible one.
 func drillOf(pod *corev1.Pod, job *batchv1.Job) *decide.Drill {
 	ended := exited(pod, objects.DrillContainer)
 	if ended == nil || ended.ExitCode != 0 {

@@ -9,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// imageReasons are the reasons of a container that waits for its image in vain.
+// imageReasons are the reasons of a container that cannot get its image.
 var imageReasons = []string{"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"}
 
-// imageTrouble says why a container does not get its image, and which; empty if it has it, or may
-// still get it. What it ended with before, in the same pod, has nothing to do with that.
+// imageTrouble returns why a container cannot get its image, and which image, or an empty string if it has it or may
+// still get it. An earlier exit in the same pod is unrelated.
 func imageTrouble(c corev1.ContainerStatus) string {
 	if c.State.Waiting == nil || !slices.Contains(imageReasons, c.State.Waiting.Reason) {
 		return ""
@@ -25,9 +25,9 @@ func imageTrouble(c corev1.ContainerStatus) string {
 	return strings.TrimSuffix(c.State.Waiting.Reason+": "+why, ": ")
 }
 
-// awaitedImage says for which image etcd's container waits, and since when; empty if it does not.
-// The kubelet gives no reason while it pulls. But the volumes and the network of the pod are there
-// by then, and the container has no image yet.
+// awaitedImage returns the image that etcd's container waits for, and since when, or an empty string. The kubelet does
+// not report a reason while it pulls, but the pod's volumes and network are then ready, and the container has no image
+// yet.
 func awaitedImage(pod *corev1.Pod) string {
 	prepared := condition(pod, corev1.PodReadyToStartContainers)
 	if prepared == nil || prepared.Status != corev1.ConditionTrue {

@@ -16,10 +16,10 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// podSoon is how soon Kubernetes makes a pod for a Job, unless something keeps it from that.
+// podSoon is how soon Kubernetes creates a pod for a Job unless something prevents it.
 const podSoon = 30 * time.Second
 
-// jobPhase is how far Kubernetes says that a Job has come, since when it has ended, and why it failed.
+// jobPhase returns the phase of a Job according to Kubernetes, when it ended, and why it failed.
 func jobPhase(job *batchv1.Job) (phase decide.JobPhase, endedAt time.Time, why string) {
 	phase = decide.JobRuns
 	for _, c := range job.Status.Conditions {
@@ -34,8 +34,8 @@ func jobPhase(job *batchv1.Job) (phase decide.JobPhase, endedAt time.Time, why s
 	return phase, endedAt, why
 }
 
-// podless says that a Job runs and has had no pod for longer than Kubernetes takes to make one, such as
-// where a quota refuses it; empty if it has one.
+// podless returns a message if a Job runs and has not had a pod for longer than Kubernetes takes to create one, such as
+// when a quota rejects it, or an empty string.
 func podless(job *batchv1.Job, pods []*corev1.Pod, now time.Time) string {
 	if len(pods) > 0 || now.Sub(job.CreationTimestamp.Time) < podSoon {
 		return ""
@@ -43,15 +43,15 @@ func podless(job *batchv1.Job, pods []*corev1.Pod, now time.Time) string {
 	return fmt.Sprintf("it has no pod; kubectl describe job %s says why", job.Name)
 }
 
-// byAge are pods, the oldest first.
+// byAge returns the pods, oldest first.
 func byAge(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.SortedFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 }
 
-// results are what a container has left in the status of each pod in which it ended well, as far as it is a result:
-// that of the last pod first.
+// results yields the valid results that a container has left in the status of the pods in which it succeeded, last pod
+// first.
 func results[R any](pods []*corev1.Pod, container string, parse func(string) (R, error)) iter.Seq[R] {
 	return func(yield func(R) bool) {
 		for _, pod := range slices.Backward(pods) {
@@ -66,7 +66,7 @@ func results[R any](pods []*corev1.Pod, container string, parse func(string) (R,
 	}
 }
 
-// exited is how a container of a pod ended; nil if it has not.
+// exited returns how a container of a pod ended, or nil if it has not.
 func exited(pod *corev1.Pod, container string) *corev1.ContainerStateTerminated {
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if c.Name == container {
@@ -76,8 +76,7 @@ func exited(pod *corev1.Pod, container string) *corev1.ContainerStateTerminated 
 	return nil
 }
 
-// jobTrouble says what a pod of a Job waits for, or why it failed; empty if nothing is the
-// matter.
+// jobTrouble returns what a pod of a Job waits for, or why it failed, or an empty string.
 func jobTrouble(pod *corev1.Pod) string {
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
@@ -89,7 +88,7 @@ func jobTrouble(pod *corev1.Pod) string {
 		}
 		switch w := c.State.Waiting; {
 		case w == nil || w.Reason == "PodInitializing":
-		case w.Reason == "ContainerCreating": // nothing says what it waits for but an event
+		case w.Reason == "ContainerCreating": // only events tell what it waits for
 			return fmt.Sprintf("pod %s is starting; if it stays so, kubectl describe pod %[1]s says why", pod.Name)
 		default:
 			return visible.Line(strings.TrimSuffix(w.Reason+": "+w.Message, ": "))
@@ -101,7 +100,7 @@ func jobTrouble(pod *corev1.Pod) string {
 	return visible.Line(cmp.Or(pod.Status.Message, pod.Status.Reason))
 }
 
-// lastLine is the last line of a log, which says why a command failed.
+// lastLine returns the last line of a log, which tells why a command failed.
 func lastLine(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	return visible.Line(strings.TrimPrefix(lines[len(lines)-1], "quorate: "))

@@ -1,4 +1,4 @@
-// Package podstate says what the status of a pod tells of the member of etcd in it.
+// Package podstate derives the state of an etcd member from the status of its pod.
 package podstate
 
 import (
@@ -17,15 +17,13 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// failingReasons are the reasons of a waiting container that do not go away by waiting a moment,
-// beside those about its image.
+// failingReasons are the reasons of a waiting container that do not resolve quickly, except image problems.
 var failingReasons = []string{
 	"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
 }
 
-// Phase says what etcd in a pod is doing, and why the pod is not ready. A container beside etcd's,
-// as webhooks add them, never makes a member fail; but as long as the pod is not ready because of
-// it, Services do not lead there, and nothing goes on as if they did.
+// Phase returns the phase of the etcd container, and why the pod is not ready. An injected sidecar never makes a member
+// fail, but Services do not route to the pod until the sidecar is ready too, so the pod does not count as ready.
 func Phase(pod *corev1.Pod) (decide.PodPhase, string) {
 	if pod.DeletionTimestamp != nil {
 		return decide.PodTerminating, ""
@@ -54,7 +52,7 @@ func isReady(pod *corev1.Pod) bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
-// etcdStatus is the status of etcd's container; a zero one as long as there is none.
+// etcdStatus returns the status of etcd's container, or zero while it does not exist.
 func etcdStatus(pod *corev1.Pod) corev1.ContainerStatus {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name == objects.Container {
@@ -64,7 +62,7 @@ func etcdStatus(pod *corev1.Pod) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-// othersTrouble says why a pod is not ready whose etcd is.
+// othersTrouble returns why a pod is not ready although its etcd is.
 func othersTrouble(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name != objects.Container && !c.Ready {
@@ -78,7 +76,7 @@ func othersTrouble(pod *corev1.Pod) string {
 	return ""
 }
 
-// containerPhase judges the state of etcd's container; an empty phase means that it says nothing.
+// containerPhase judges the state of a container. An empty phase means that it is inconclusive.
 func containerPhase(c corev1.ContainerStatus) (decide.PodPhase, string) {
 	switch {
 	case imageTrouble(c) != "":
@@ -99,13 +97,13 @@ func containerPhase(c corev1.ContainerStatus) (decide.PodPhase, string) {
 	return "", ""
 }
 
-// maxClockSkew is by how much the clocks of two API servers may differ.
+// maxClockSkew is the maximum clock difference between two API servers.
 const maxClockSkew = 5 * time.Second
 
-// RunsOn reports whether etcd in a pod may run on the volume of a claim. A pod mounts the volumes that its claims have when
-// it gets its node, and keeps them until it ends. Once etcd has started, a claim that has no volume yet, or that was
-// created after the pod got its node, is another one of the same name. Two API servers may have written the two times, so
-// that they are compared with a margin of maxClockSkew.
+// RunsOn reports whether etcd in a pod may run on the volume of a claim. A pod mounts the volumes that its claims have
+// when it is scheduled, and keeps them until it ends. Once etcd has started, a claim without a volume, or created after
+// the pod was scheduled, is a different claim of the same name. Two API servers may have written these times, so they
+// are compared with a margin of maxClockSkew.
 func RunsOn(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	etcd := etcdStatus(pod)
 	started := etcd.State.Running != nil || etcd.State.Terminated != nil || etcd.LastTerminationState.Terminated != nil
@@ -117,14 +115,13 @@ func RunsOn(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase != corev1.ClaimPending && !younger
 }
 
-// Crashes is how often etcd in this pod has ended, if it has last ended by itself with an error.
+// Crashes returns how often etcd in this pod has ended, if it last ended by itself with an error.
 func Crashes(pod *corev1.Pod) int {
 	c, _ := lastCrash(pod)
 	return int(c.RestartCount)
 }
 
-// lastCrash returns etcd's container and how it has last ended, if that was by itself with an
-// error; a zero one and nil if not.
+// lastCrash returns etcd's container and how it last ended, if that was by itself with an error, or zero and nil.
 func lastCrash(pod *corev1.Pod) (corev1.ContainerStatus, *corev1.ContainerStateTerminated) {
 	c := etcdStatus(pod)
 	ended := c.State.Terminated
@@ -137,39 +134,36 @@ func lastCrash(pod *corev1.Pod) (corev1.ContainerStatus, *corev1.ContainerStateT
 	return corev1.ContainerStatus{}, nil
 }
 
-// noDataWords are etcd's when it is to start on its data, since its file does not name it, and
-// finds none.
+// noDataWords is etcd's message if it must start on its data, because its file does not name it, and finds no data.
 const noDataWords = "couldn't find local name"
 
-// noPeersWords are etcd's when it is to join a cluster, and none of its members answers.
+// noPeersWords is etcd's message if it must join a cluster whose members do not respond.
 const noPeersWords = "cannot fetch cluster info from peer urls"
 
-// NoData reports whether etcd in this pod has last ended for want of the data of a member that has
-// started before.
+// NoData reports whether etcd last exited because the data of a previously started member is missing.
 func NoData(pod *corev1.Pod) bool { return endedSaying(pod, noDataWords) }
 
-// NoPeers reports whether etcd in this pod has last ended for want of a member to join.
+// NoPeers reports whether etcd last exited because it did not reach a member to join.
 func NoPeers(pod *corev1.Pod) bool { return endedSaying(pod, noPeersWords) }
 
-// endedSaying reports whether etcd in this pod has last ended with an error, and with those words.
+// endedSaying reports whether etcd in this pod last exited with an error that contains words.
 func endedSaying(pod *corev1.Pod, words string) bool {
 	_, ended := lastCrash(pod)
 	return ended != nil && strings.Contains(lastSeriousLine(ended.Message), words)
 }
 
-// The exit codes of a process that was ended by SIGKILL or SIGTERM, from outside.
+// The exit codes of a process ended from outside by SIGKILL or SIGTERM.
 const killed, terminated = 128 + int32(syscall.SIGKILL), 128 + int32(syscall.SIGTERM)
 
-// crashed reports whether a container ended by itself with an error. A container that ran has no
-// other reason for that than Error: the others are about memory, about a node that was lost, and
-// about containers that could not be started.
+// crashed reports whether a container ended by itself with an error. For a container that ran, the reason is then
+// always Error: others mean memory, a lost node, or containers that could not be started.
 func crashed(t *corev1.ContainerStateTerminated) bool {
 	fromOutside := t.ExitCode == killed || t.ExitCode == terminated
 	return t.Reason == "Error" && t.ExitCode != 0 && !fromOutside
 }
 
-// StoppedByCheck reports whether etcd in this pod is down because, before it served anybody, it
-// found that a peer's data differ from its own.
+// StoppedByCheck reports whether etcd in this pod is down because it found, before it served clients, that a peer's
+// data differs from its own.
 func StoppedByCheck(pod *corev1.Pod) bool {
 	if isReady(pod) {
 		return false
@@ -178,7 +172,7 @@ func StoppedByCheck(pod *corev1.Pod) bool {
 	return ended != nil && strings.HasSuffix(lastSeriousLine(ended.Message), "found data inconsistency with peers")
 }
 
-// lastWords is what the container's last run ended with.
+// lastWords returns the message of the container's last exit.
 func lastWords(c corev1.ContainerStatus) string {
 	if c.LastTerminationState.Terminated == nil {
 		return ""
@@ -186,8 +180,8 @@ func lastWords(c corev1.ContainerStatus) string {
 	return terminationMessage(c.LastTerminationState.Terminated)
 }
 
-// terminationMessage says why a container ended: etcd's last serious log line if the kubelet kept
-// it, else the exit code.
+// terminationMessage returns why a container ended: etcd's last serious log line if the kubelet kept it, otherwise the
+// exit code.
 func terminationMessage(t *corev1.ContainerStateTerminated) string {
 	if t.Reason == "OOMKilled" {
 		return "out of memory"
@@ -198,8 +192,7 @@ func terminationMessage(t *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("exit code %d", t.ExitCode)
 }
 
-// lastSeriousLine finds the last line of etcd's log, one JSON object a line, that tells of an
-// error.
+// lastSeriousLine returns the last line of etcd's log, one JSON object per line, that reports an error.
 func lastSeriousLine(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	for _, line := range slices.Backward(lines) {
@@ -214,8 +207,8 @@ func lastSeriousLine(log string) string {
 	return ""
 }
 
-// UnreadySince is since when a pod has not been ready; zero if it is. One that no
-// node has taken yet has never been.
+// UnreadySince returns since when a pod has not been ready, or zero if it is. A pod that is not scheduled yet has never
+// been ready.
 func UnreadySince(pod *corev1.Pod) time.Time {
 	ready := condition(pod, corev1.PodReady)
 	switch {
@@ -227,7 +220,7 @@ func UnreadySince(pod *corev1.Pod) time.Time {
 	return ready.LastTransitionTime.UTC()
 }
 
-// StartedAt is since when etcd's container has run in a pod that is starting.
+// StartedAt returns since when etcd's container has run in a starting pod, or zero.
 func StartedAt(pod *corev1.Pod, phase decide.PodPhase) time.Time {
 	if c := etcdStatus(pod); phase == decide.PodStarting && c.State.Running != nil {
 		return c.State.Running.StartedAt.UTC()
@@ -235,7 +228,7 @@ func StartedAt(pod *corev1.Pod, phase decide.PodPhase) time.Time {
 	return time.Time{}
 }
 
-// GoneBy is when a pod that is being deleted was to be gone, its grace period over.
+// GoneBy returns when the grace period of a pod being deleted ends, or zero.
 func GoneBy(pod *corev1.Pod) time.Time {
 	if pod.DeletionTimestamp == nil {
 		return time.Time{}
@@ -252,11 +245,10 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodConditi
 	return nil
 }
 
-// longestReason is how much is told of why a pod is as it is, in bytes.
+// longestReason is the maximum length of a pod's reason, in bytes.
 const longestReason = 300
 
-// OneLine is a text that others wrote, on one line, not too long, and with what a terminal would
-// obey, or not show, written out.
+// OneLine returns untrusted text on one line, truncated, and with control and invisible characters escaped.
 func OneLine(text string) string {
 	text = visible.Text(strings.Join(strings.Fields(text), " "))
 	if len(text) <= longestReason {

@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// RecoveryJob says what has become of a Job that recovers, by what its own pods left in their status. One
-// whose annotations are not whole is for no cluster.
+// RecoveryJob returns the result of a recovery Job, from the status of its own pods. A Job with incomplete annotations
+// has no cluster.
 func RecoveryJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.RecoveryJob {
 	j := decide.RecoveryJob{
 		VolumeJob: volumeJob(job, pods, now, job.Annotations[objects.AnnotationRecoveryDigest]),
@@ -41,8 +41,8 @@ func RecoveryJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rec
 	return j
 }
 
-// recoveredInto is the cluster that the newest pod that ended well has made of the lost one, and whether its data
-// are suspect; zero if none says so.
+// recoveredInto returns the cluster that the newest successful pod has created from the lost one, and whether its data
+// is suspect, or zero.
 func recoveredInto(pods []*corev1.Pod, lost decide.ID) (into decide.ID, suspect bool) {
 	for r := range results(pods, objects.RecoverContainer, result.ParseRecovered) {
 		var of decide.ID
@@ -55,7 +55,7 @@ func recoveredInto(pods []*corev1.Pod, lost decide.ID) (into decide.ID, suspect 
 	return 0, false
 }
 
-// volumeJob says what has become of a Job that works on a volume.
+// volumeJob returns the state of a Job that works on a volume.
 func volumeJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time, digest string) decide.VolumeJob {
 	j := decide.VolumeJob{
 		UID: string(job.UID), VolumeUID: job.Annotations[objects.AnnotationVolume], Digest: digest,

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Reread is what a Job that backs up has found when it read stored backups again, by what its newest pod that did has
-// left in its status; nil if none has, or if that cannot be true by now.
+// Reread returns what a backup Job has found when rereading stored backups, from the newest pod with a result, or nil
+// if there is no plausible one.
 func Reread(job *batchv1.Job, pods []*corev1.Pod, now time.Time) *decide.Reread {
 	for r := range results(byAge(pods), objects.RereadContainer, result.ParseReread) {
 		if r.At.Before(job.CreationTimestamp.Add(-clockSkew)) {

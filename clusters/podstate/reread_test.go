@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestReread: what the newest pod has found that has read stored backups again is seen, unless it cannot be.
+// TestReread: the newest pod's result of rereading stored backups is returned if it is plausible.
 func TestReread(t *testing.T) {
 	told := func(after time.Duration, damaged string) string {
 		return fmt.Sprintf(`{"format":"quorate.dev/reread-result/v1","at":"%s","backups":7,"read":1,"bytes":5,"damaged":["%s"]}`, made.Add(after).Format(time.RFC3339), damaged)

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// RestoreJob says what has become of a Job that restores, by what its own pods left in their status.
+// RestoreJob returns the result of a restore Job, from the status of its own pods.
 func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.RestoreJob {
 	j := decide.RestoreJob{
 		VolumeJob: volumeJob(job, pods, now, job.Annotations[objects.AnnotationRestoreDigest]),
@@ -26,16 +26,15 @@ func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rest
 	return j
 }
 
-// restored is what a pod says that it has restored.
+// restored is what a pod reports to have restored.
 type restored struct {
-	// backup in words, and whether etcd had found that its data may be wrong.
+	// backup describes the backup; suspect: etcd had found that its data may be wrong.
 	backup  string
 	suspect bool
 	data    decide.RestoredData
 }
 
-// restoredBy says which backup the newest pod that ended well has restored, and what it has made of it; zero
-// if none says so.
+// restoredBy returns the backup that the newest successful pod has restored, and the resulting data, or zero.
 func restoredBy(pods []*corev1.Pod) restored {
 	for r := range results(pods, objects.RestoreContainer, result.ParseRestored) {
 		var data decide.RestoredData
@@ -46,7 +45,7 @@ func restoredBy(pods []*corev1.Pod) restored {
 		data.Revision = r.NewRevision
 		what := "the backup"
 		if r.Suspect {
-			what = "the suspect backup" // git has named it all the same
+			what = "the suspect backup" // the spec names it anyway
 		}
 		backup := fmt.Sprintf("%s of %s of cluster %s at revision %d", what, r.Slot.Format(time.RFC3339),
 			r.SourceClusterID, r.Revision)
