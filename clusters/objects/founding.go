@@ -2,7 +2,7 @@ package objects
 
 import (
 	"cmp"
-	"crypto/sha1" //nolint:gosec // etcd derives its IDs so
+	"crypto/sha1" //nolint:gosec // etcd derives its IDs this way
 	"encoding/binary"
 	"slices"
 

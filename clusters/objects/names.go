@@ -19,7 +19,7 @@ const (
 // Container is the name of etcd's container in the pods.
 const Container = "etcd"
 
-// Labels and annotations of Quorate's own.
+// Quorate's labels and annotations.
 const (
 	// LabelCluster, on every object, is the name of the cluster.
 	LabelCluster = "etcd.quorate.dev/cluster"
@@ -134,7 +134,7 @@ func Identities(c *v1alpha1.EtcdCluster) []Identity {
 	return list
 }
 
-// Backups identifies the CronJob that backs up.
+// Backups identifies the backup CronJob.
 func (n Names) Backups() Identity { return Identity{"CronJob", n.BackupCronJob} }
 
 // Drills identifies the CronJob that runs drills.

@@ -26,7 +26,7 @@ const RestoreContainer = "restore"
 const (
 	// AnnotationRestoreFrom describes the backup that it restores.
 	AnnotationRestoreFrom = "etcd.quorate.dev/restore-from"
-	// AnnotationRestoreDigest is the RestoreDigest of the declaration that it was started for.
+	// AnnotationRestoreDigest is the restoreDigest of the declaration that it was started for.
 	AnnotationRestoreDigest = "etcd.quorate.dev/restore-digest"
 	// AnnotationVolume is the UID of the claim of the volume that it fills.
 	AnnotationVolume = "etcd.quorate.dev/volume"

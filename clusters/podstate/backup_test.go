@@ -68,7 +68,7 @@ func TestBackupJob(t *testing.T) {
 		pods    []*corev1.Pod
 		phase   decide.JobPhase
 		message string
-		backup  string // what it began at, after its Job, and whether it is verified; empty: none
+		backup  string // start relative to its Job, and whether it is verified; empty without a backup
 	}{
 		{"no pod yet", backupJob(), nil, decide.JobRuns, "", ""},
 		{"stored and verified", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}, decide.JobSucceeded, "", "0s true"},

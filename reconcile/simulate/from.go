@@ -213,7 +213,7 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 		}
 	}
 	for _, seen := range s.Membership.Members {
-		if m.learner && seen.Leader { // it has no hash, and the leader's data
+		if m.learner && seen.Leader { // it has no hash, but the leader's data
 			d.variant = int(seen.Hash.Sum)
 		}
 	}

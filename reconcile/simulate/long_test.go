@@ -16,7 +16,7 @@ import (
 
 const (
 	stepsOfWorld  = 125 // steps of a long path before another world begins
-	stepsToSettle = 25  // steps between two halts at which all must end well
+	stepsToSettle = 25  // steps between two settle lines
 	// passesToSettle is the number of passes in which every healed world must come to an end.
 	passesToSettle = 300
 	// passesToLast is the number of passes for which a Block must last: longer than the tests' replaceAfter.

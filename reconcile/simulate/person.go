@@ -153,8 +153,8 @@ func (w *World) wasSplit(id decide.ID) bool {
 	return false
 }
 
-// isNobodys reports whether a cluster was forced out of one that has since removed its member: only one of the two is
-// still wanted.
+// isNobodys reports whether a cluster was forced out of a cluster that has since removed its member: only one of the
+// two is still wanted.
 func (w *World) isNobodys(r *raft) bool {
 	from := w.rafts[r.splitFrom]
 	return from != nil && from.byID(r.forcedOn) == nil

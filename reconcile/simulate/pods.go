@@ -31,7 +31,7 @@ type volume struct {
 	uid         string
 	token       string
 	terminating bool
-	stranded    string // why no pod can use it
+	stranded    string // why pods cannot use it
 	strandedAt  time.Time
 	hung        bool      // I/O on it hangs
 	givenUp     bool      // a pass has deleted it

@@ -66,7 +66,7 @@ func replacedTooOften(d decide.Decision) bool {
 	return d.Rule == "ReplaceMember" && strings.Contains(d.Message, "a new member fares no better")
 }
 
-// takesWayOut carries out the manual action that a Block names, and reports whether it names one that is done once.
+// takesWayOut carries out the manual action that a Block names, and reports whether that is an action to do once.
 func (j *journey) takesWayOut(d decide.Decision) bool {
 	switch says := func(words string) bool { return strings.Contains(d.Message, words) }; {
 	case d.Rule == "CALost" && says("kubectl delete pod"):

@@ -10,7 +10,7 @@ const mostToSettle = 500
 // is unreachable. The same declaration always gives the same world.
 func Settled(name string, declared decide.Declared) (*World, decide.Decision) {
 	founded := declared
-	// The declared state may be one that cannot be bootstrapped directly.
+	// A cluster may not be able to bootstrap in the declared state.
 	founded.Lifecycle, founded.Suspended, founded.Problems = decide.Running, false, nil
 	founded.Restore, founded.Recovery = decide.RestoreSource{}, decide.RecoveryOrder{}
 	founded.Orphaned, founded.RenamedFrom, founded.ConfirmedMembers = "", "", nil
