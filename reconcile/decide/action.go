@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Action is one change. Actions are small values without clients: comparable with ==, printable on
-// one line, carrying IDs and UIDs, so that an action carried out late hits nothing else.
+// Action is one change. Actions are small values without clients, comparable with == and printable on one line. They
+// contain IDs and UIDs, so that a late action cannot affect anything else.
 //
 //sumtype:decl
 type Action interface {
@@ -16,16 +16,16 @@ type Action interface {
 	action()
 }
 
-// Bootstrap makes every object of a cluster that has never formed, all its members at once. The
-// record is StandingRecord: the one that is there already, if there is one.
+// Bootstrap creates all objects of a cluster that has never formed, and all its members together. The record is
+// StandingRecord: the existing one, if any.
 type Bootstrap struct {
-	// Replicas is the number of members that it begins with.
+	// Replicas is the initial number of members.
 	Replicas int `json:"replicas"`
-	// Restores: it begins with the data of a backup, in one member.
+	// Restores is true if the cluster starts with the data of a backup, in one member.
 	Restores bool `json:"restores,omitempty"`
 }
 
-// Mode is that of the members that it begins with.
+// Mode returns the mode of the initial members.
 func (a Bootstrap) Mode() Mode {
 	if a.Restores {
 		return Restoring
@@ -33,82 +33,78 @@ func (a Bootstrap) Mode() Mode {
 	return Founding
 }
 
-// Seal replaces the configuration files of members that have started, so that they never start
-// without their data.
+// Seal replaces the configuration files of members that have started, so that they never start without their data.
 type Seal struct {
 	ClusterID ID       `json:"clusterID"`
 	Members   Ordinals `json:"members"`
 }
 
-// ApplyObjects puts the objects of a formed cluster right. The record is StandingRecord. What new
-// pods are made from stays as it is: StartRollout alone changes it.
+// ApplyObjects corrects the objects of a formed cluster. The record is StandingRecord. It does not change the template
+// of new pods: only StartRollout does.
 type ApplyObjects struct{}
 
-// RenewCertificates reissues, from the CA on record, the certificates that are not good for long.
-// It writes their Secrets alone.
+// RenewCertificates reissues certificates that are about to expire, from the recorded CA. It writes only their Secrets.
 type RenewCertificates struct{}
 
-// Declare writes the declaration into the custom resource, and nothing else.
+// Declare writes the declaration to the custom resource, and nothing else.
 type Declare struct{}
 
-// StopPods scales the StatefulSet to 0 and changes nothing else of it: certificates, above all,
-// stay as they are.
+// StopPods scales the StatefulSet to 0 and changes nothing else. In particular, certificates are kept.
 type StopPods struct{}
 
-// StopReplicas takes slots whose volumes are left of a lost cluster out of the record, and deletes their pods. The
-// volumes are kept.
+// StopReplicas removes slots that have volumes of a lost cluster from the record, and deletes their pods. The volumes
+// are kept.
 type StopReplicas struct {
 	Ordinals    Ordinals `json:"ordinals"`
 	LostCluster ID       `json:"lostCluster"`
 }
 
-// StartRollout has new pods made as git declares; those that run stay as they are.
+// StartRollout applies the declared template to new pods, and leaves running pods unchanged.
 type StartRollout struct {
 	Version  string `json:"version"`
 	SpecHash string `json:"specHash"`
 }
 
-// EnableDowngrade has etcd prepare its data for an older minor version, such as 3.6.
+// EnableDowngrade makes etcd prepare its data for an older minor version, such as 3.6.
 type EnableDowngrade struct {
 	Version string `json:"version"`
 }
 
-// CancelDowngrade takes that back.
+// CancelDowngrade cancels EnableDowngrade.
 type CancelDowngrade struct {
 	Version string `json:"version"`
 }
 
-// DisarmAlarm takes an alarm back that a member has raised.
+// DisarmAlarm disarms a member's alarm.
 type DisarmAlarm struct {
 	ID   ID        `json:"id"`
 	Kind AlarmKind `json:"kind"`
 }
 
-// DeleteObjects deletes every object of a cluster without pods, but for its custom resource and its
-// volumes.
+// DeleteObjects deletes all objects of a cluster without pods, except its custom resource and volumes.
 type DeleteObjects struct{}
 
-// AddLearner adds a member without a vote.
+// AddLearner adds a non-voting member.
 type AddLearner struct {
 	Ordinal int    `json:"ordinal"`
 	PeerURL string `json:"peerURL"`
 }
 
-// PromoteLearner makes a learner a voter.
+// PromoteLearner promotes a learner to a voter.
 type PromoteLearner struct {
 	ID   ID     `json:"id"`
 	Name string `json:"name"`
 }
 
-// RemoveMember takes a member out of etcd's list.
+// RemoveMember removes a member from etcd's list.
 type RemoveMember struct {
 	ID   ID     `json:"id"`
 	Name string `json:"name"`
-	// Because is why it counts as lost; zero for one that is too many.
+	// Because is why the member counts as lost, or zero if there is one member too many.
 	Because Because `json:"because,omitzero"`
 }
 
-// MoveLeader hands leadership to another voter.
+// MoveLeader transfers leadership to another voter.
 type MoveLeader struct {
 	From ID `json:"from"`
 	To   ID `json:"to"`
@@ -131,58 +127,55 @@ type StartBackup struct {
 	Generation int64 `json:"generation"`
 }
 
-// DiscardBackup deletes a Job that took a backup and has ended, so that another one can be started.
+// DiscardBackup deletes a backup Job that has ended, so that another can be started.
 type DiscardBackup struct {
 	JobUID string `json:"jobUID"`
 }
 
-// StartRestore makes the volume of the first member, if there is none, and starts the Job that fills it
-// from the backup that git declares.
+// StartRestore creates the first member's volume, if it is missing, and starts the Job that fills it from the declared
+// backup.
 type StartRestore struct {
 	Digest string `json:"digest"`
 }
 
-// StopRestore deletes that Job. The volume stays.
+// StopRestore deletes that Job. The volume is kept.
 type StopRestore struct {
 	JobUID string `json:"jobUID"`
 }
 
-// FinishRestore writes down that the volume has been filled: the first member starts on it, or not at
-// all.
+// FinishRestore records that the volume has been filled. The first member starts only with its data.
 type FinishRestore struct {
 	VolumeUID string `json:"volumeUID"`
 	From      string `json:"from"`
-	// Data is what that member has to show before clients are led to it.
+	// Data is what that member must report before the client Service is opened.
 	Data RestoredData `json:"data,omitzero"`
 }
 
-// StartRecovery writes down that a new cluster is being made of the data of a member, and starts the Job
-// that makes it.
+// StartRecovery records that a new cluster is being created from a member's data, and starts the Job that creates it.
 type StartRecovery struct {
 	Ordinal int    `json:"ordinal"`
 	Digest  string `json:"digest"`
 }
 
-// StopRecovery deletes that Job. The volume stays.
+// StopRecovery deletes that Job. The volume is kept.
 type StopRecovery struct {
 	JobUID string `json:"jobUID"`
 }
 
-// FinishRecovery writes down that the volume holds the data of the new cluster, whose ID is zero if the
-// Job does not say it: its first member starts on it, or not at all.
+// FinishRecovery records that the volume holds the data of the new cluster, whose ID is zero if the Job does not report
+// it. The first member starts only with that data.
 type FinishRecovery struct {
 	ClusterID ID     `json:"clusterID,omitempty"`
 	VolumeUID string `json:"volumeUID"`
 }
 
-// KindOf is the name of a kind of action, such as AddLearner.
+// KindOf returns the name of an action's kind, such as AddLearner.
 func KindOf(a Action) string {
 	_, kind, _ := strings.Cut(fmt.Sprintf("%T", a), ".")
 	return kind
 }
 
-// Actions has one of each kind of action. What has to be thought of for each is held by
-// TestEveryAction.
+// Actions returns one action of each kind. TestEveryAction checks what each kind requires.
 func Actions() []Action {
 	return []Action{
 		Bootstrap{}, Seal{}, ApplyObjects{}, RenewCertificates{}, Declare{}, StopPods{}, StopReplicas{}, StartRollout{},
@@ -268,13 +261,13 @@ func (a DeleteVolume) String() string {
 	return fmt.Sprintf("DeleteVolume %d (%s)", a.Ordinal, a.VolumeUID)
 }
 
-// MaxOrdinals is how many ordinals a set can hold.
+// MaxOrdinals is the maximum number of ordinals in a set.
 const MaxOrdinals = 64
 
 // Ordinals is a set of ordinals under 64, comparable and ordered.
 type Ordinals uint64
 
-// With returns the set with that ordinal in it.
+// With returns the set including that ordinal.
 func (o Ordinals) With(ordinal int) Ordinals { return o | 1<<uint(ordinal) }
 
 // Has reports whether the ordinal is in the set.
@@ -282,7 +275,7 @@ func (o Ordinals) Has(ordinal int) bool {
 	return o&(1<<uint(ordinal)) != 0
 }
 
-// Len is the number of ordinals in the set.
+// Len returns the number of ordinals in the set.
 func (o Ordinals) Len() int { return bits.OnesCount64(uint64(o)) }
 
 // List returns the ordinals in ascending order.

@@ -7,51 +7,52 @@ import (
 	"time"
 )
 
-// Backups is what is seen of backups: the Jobs that take them, by a schedule of Kubernetes' own or
-// since a pass or a person has started them.
+// Backups is the observed state of backups: the Jobs that take them, whether started by a Kubernetes schedule, by a
+// pass or manually.
 type Backups struct {
-	// Jobs that are there, in any order.
+	// Jobs are the existing Jobs, in any order.
 	Jobs []BackupJob `json:"jobs,omitempty"`
-	// Last is the newest backup that succeeded, by these Jobs or by the status; nil if none is known.
+	// Last is the newest successful backup, according to these Jobs or the status, or nil if unknown.
 	Last *Backup `json:"last,omitempty"`
-	// BeforeDeletion is the backup that the deletion of the generation that it names goes by, by the status; nil if
-	// it says none.
+	// BeforeDeletion is the backup on which deletion relies for the generation that it names, according to the status,
+	// or nil.
 	BeforeDeletion *Backup `json:"beforeDeletion,omitempty"`
-	// Since is when Kubernetes was given the schedule; zero if it has none.
+	// Since is when the schedule was created in Kubernetes, or zero without a schedule.
 	Since time.Time `json:"since,omitzero"`
-	// Due is when the newest backup was due that should have succeeded by now, or the first one; zero if that is
-	// not known. Overdue: none has succeeded since.
+	// Due is the due time of the newest backup that should have succeeded by now, or of the first backup. Zero if
+	// unknown. Overdue is true if no backup has succeeded since.
 	Due     time.Time `json:"due,omitzero"`
 	Overdue bool      `json:"overdue,omitempty"`
-	// Drift says how the CronJob is not as it should be, as Objects.Drift does of the others. It is kept
-	// apart, since nothing that heals may wait for it.
+	// Drift lists the CronJob's differences, as Objects.Drift does for the other objects. It is separate because
+	// repairs must not wait for it.
 	Drift []string `json:"drift,omitempty"`
-	// Foreign says that somebody else has a CronJob of its name; empty if nobody has.
+	// Foreign reports an unmanaged CronJob with the same name, or is empty.
 	Foreign string `json:"foreign,omitempty"`
-	// To is where the CronJob that is there backs up to, and Suspended whether it does.
+	// To is where the existing CronJob stores backups, and Suspended whether it is suspended.
 	To        string `json:"to,omitempty"`
 	Suspended bool   `json:"suspended,omitempty"`
-	// Hidden says why it is not known which Jobs there are; empty if it is.
+	// Hidden is the reason why the existing Jobs are unknown, or empty if they are known.
 	Hidden string `json:"hidden,omitempty"`
-	// Drill is the newest backup that was restored for practice, and was well; nil if none is known.
-	// DrillFailed is the newest drill that failed since.
+	// Drill is the newest backup that was restored successfully in a drill, or nil if unknown. DrillFailed is the
+	// newest drill that has failed since.
 	Drill       *Drill        `json:"drill,omitempty"`
 	DrillFailed *DrillFailure `json:"drillFailed,omitempty"`
-	// DrillDue is when the last but one drill was due whose time is over; zero if none was, or none is known.
+	// DrillDue is the due time of the second to last drill that should have ended by now, or zero if unknown or not
+	// applicable.
 	DrillDue time.Time `json:"drillDue,omitzero"`
-	// Reread is what came of reading stored backups again, the last time; nil if git wants none to be, or that is not
-	// known.
+	// Reread is the result of the last reread of stored backups, or nil if git does not request rereads or the result
+	// is unknown.
 	Reread *Reread `json:"reread,omitempty"`
-	// Drills: there is a CronJob that drills, and it is not suspended.
+	// Drills is true if a drill CronJob exists and is not suspended.
 	Drills bool `json:"drills,omitempty"`
-	// DrillForeign says that somebody else has a CronJob of the name of that which drills; empty if nobody has.
+	// DrillForeign reports an unmanaged CronJob with the name of the drill CronJob, or is empty.
 	DrillForeign string `json:"drillForeign,omitempty"`
 }
 
-// JobPhase is how far a Job that backs up has come.
+// JobPhase is the progress of a backup Job.
 type JobPhase string
 
-// The phases. A Job runs until Kubernetes has given it up.
+// The phases. A failing Job is Running until Kubernetes stops retrying it.
 const (
 	JobRuns      JobPhase = "Running"
 	JobSucceeded JobPhase = "Succeeded"
@@ -62,27 +63,27 @@ const (
 type BackupJob struct {
 	Name string `json:"name"`
 	UID  string `json:"uid,omitempty"`
-	// Generation of the custom resource that a pass has started it for; zero if none has.
+	// Generation of the custom resource for which a pass started the Job, or zero if no pass did.
 	Generation int64    `json:"generation,omitempty"`
 	Phase      JobPhase `json:"phase"`
-	// CreatedAt is when it was started, and EndedAt when it succeeded or failed.
+	// CreatedAt is when the Job was started, and EndedAt when it succeeded or failed.
 	CreatedAt time.Time `json:"createdAt,omitzero"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
-	// Message says why it failed, or what it waits for, if that is known.
+	// Message is why the Job failed or what it waits for, if known.
 	Message string `json:"message,omitempty"`
-	// Damaged: what it has stored was read back, and is not what was stored.
+	// Damaged is true if the stored backup was read back and differs from what was stored.
 	Damaged bool `json:"damaged,omitempty"`
-	// Backup that it has stored, although it may have failed after that; nil if it has not, or if its
-	// word is gone.
+	// Backup is what the Job has stored, even if it failed afterwards, or nil if it stored nothing or its report is
+	// gone.
 	Backup *Backup `json:"backup,omitempty"`
 }
 
-// Backup is one that was stored.
+// Backup is a stored backup.
 type Backup struct {
 	Job string `json:"job"`
-	// Generation of the custom resource that a pass has started that Job for; zero if none has.
+	// Generation of the custom resource for which a pass started that Job, or zero if no pass did.
 	Generation int64 `json:"generation,omitempty"`
-	// Slot is the moment that it is for.
+	// Slot is the time for which the backup was scheduled.
 	Slot       time.Time `json:"slot"`
 	StartedAt  time.Time `json:"startedAt"`
 	FinishedAt time.Time `json:"finishedAt"`
@@ -90,20 +91,20 @@ type Backup struct {
 	ClusterID  ID        `json:"clusterID,omitempty"`
 	Revision   int64     `json:"revision,omitempty"`
 	Bytes      int64     `json:"bytes,omitempty"`
-	// Verified: it was read back after that, and is what was stored.
+	// Verified is true if the backup was read back and matches what was stored.
 	Verified bool `json:"verified,omitempty"`
 }
 
-// slotAhead is how far the minute may be ahead that a CronJob has named its Job after.
+// slotAhead is how far in the future the minute may be after which a CronJob named its Job.
 const slotAhead = 10 * time.Minute
 
-// CanHaveBeen reports whether the backup can have been begun by now. Of one of the future nobody knows when its data
-// are of: until then it would be the newest one, and count as taken since anything else.
+// CanHaveBeen reports whether the backup can have begun by now. The age of the data in a backup from the future is
+// unknown: until then, it would be the newest backup and count as taken after everything else.
 func (b Backup) CanHaveBeen(now time.Time) bool {
 	return !YetToCome(b.StartedAt, now) && !b.Slot.After(now.Add(clockSkew+slotAhead))
 }
 
-// startedBackup is the Job that a pass has started for this generation of the custom resource.
+// startedBackup returns the Job that a pass started for this generation of the custom resource.
 func (s State) startedBackup() (BackupJob, bool) {
 	for _, job := range s.Backups.jobs() {
 		if s.Generation != 0 && job.Generation == s.Generation {
@@ -113,8 +114,8 @@ func (s State) startedBackup() (BackupJob, bool) {
 	return BackupJob{}, false
 }
 
-// earlierBackupRuns is the Job that a pass has started for an earlier generation and that still runs; empty
-// if there is none. However often git changes, one Job takes a backup at a time.
+// earlierBackupRuns returns the name of a running Job that a pass started for an earlier generation, or "". However
+// often git changes, only one Job takes a backup at a time.
 func (s State) earlierBackupRuns() string {
 	for _, job := range s.Backups.jobs() {
 		if job.Generation != 0 && job.Generation != s.Generation && job.Phase == JobRuns {
@@ -124,37 +125,35 @@ func (s State) earlierBackupRuns() string {
 	return ""
 }
 
-// hasBackupSince reports whether a backup of this cluster is known that was begun since then, and that
-// was verified where git wants that.
+// hasBackupSince reports whether a known backup of this cluster was begun at or after since and, if git requires it,
+// verified.
 func (s State) hasBackupSince(since time.Time) bool {
 	return slices.ContainsFunc(s.Backups.all(), func(b Backup) bool {
 		return s.isOurs(b) && !b.StartedAt.Before(since)
 	})
 }
 
-// isOurs reports whether a backup is of this cluster and of a time that has come, and was verified where git wants
-// that.
+// isOurs reports whether a backup is of this cluster, not from the future and, if git requires it, verified.
 func (s State) isOurs(b Backup) bool {
 	return b.ClusterID == s.Record.ClusterID && b.CanHaveBeen(s.Now) && (b.Verified || !s.Declared.VerifiesBackups)
 }
 
-// mayStartBackup reports whether etcd can be backed up, and no pass has started that for this generation.
+// mayStartBackup reports whether etcd can be backed up, and no pass has started a backup for this generation.
 func (s State) mayStartBackup() bool {
 	_, started := s.startedBackup()
 	return s.canBackUp() && !started
 }
 
-// canBackUp reports whether etcd can be backed up, it would be known, and the custom resource says what git does:
-// its generation stands for that.
+// canBackUp reports whether etcd can be backed up, the result would be known, and the custom resource matches git, so
+// that its generation identifies the declaration.
 func (s State) canBackUp() bool {
 	return s.Membership.Known && s.Record.ClusterID != 0 && s.Generation != 0 && !s.Objects.DeclarationDiffers &&
 		s.Backups.Hidden == "" && s.Backups.Foreign == "" && s.earlierBackupRuns() == ""
 }
 
-// backUp has Kubernetes told of the schedule, and starts a backup that is not to wait for it: the first
-// one, since everything can be lost until there is one, and the one before an upgrade. The schedule
-// makes up for a first one that fails. It comes after all that heals, which no backup that is refused
-// may hold up.
+// backUp applies the schedule, and starts a backup that should not wait for it: the first one, because everything can
+// be lost until it exists, and the one before an upgrade. If the first one fails, the schedule takes it later. This
+// rule comes after all repairs, so that a rejected backup does not delay them.
 func backUp(s State) (Decision, bool) {
 	nothingElse := s.hasStatefulSet() && len(s.Objects.Drift)+len(s.recordDifferences()) == 0
 	if len(s.Backups.Drift) > 0 && s.Formed() && s.recorded() && s.toRun() && nothingElse {
@@ -163,8 +162,7 @@ func backUp(s State) (Decision, bool) {
 	return s.startDueBackup()
 }
 
-// besideBackup is a rule that does what is due of backups before it leaves everything to a person: that
-// may take days, and is no reason to be without one.
+// besideBackup wraps a rule to do due backup work before blocking for manual action, which may take days.
 func besideBackup(apply func(State) (Decision, bool)) func(State) (Decision, bool) {
 	return func(s State) (Decision, bool) {
 		d, spoke := apply(s)
@@ -191,9 +189,9 @@ func (s State) startDueBackup() (Decision, bool) {
 	return Decision{}, false
 }
 
-// needsBackup reports whether pods are about to be moved to a version of etcd that none of them was
-// made for, which is to wait for a backup. Where one of them was, that has begun, or is taken back;
-// and where there can be no quorum, none can be taken, and what may bring it back does not wait for one.
+// needsBackup reports whether pods are about to move to an etcd version that no pod was created for, which must wait
+// for a backup. If a pod was, the move has begun, or is being reverted. If there can be no quorum, a backup cannot be
+// taken, and what may restore quorum does not wait for it.
 func (s State) needsBackup() bool {
 	refusal, _ := s.judgeVersion()
 	if !s.Declared.BacksUpBeforeUpgrade || refusal != "" || s.quorumIsGone() || s.founding() {
@@ -212,9 +210,9 @@ func (s State) needsBackup() bool {
 	return moves
 }
 
-// quorumIsGone reports whether fewer pods are ready than quorum of the members on record needs, and one of
-// them fails, which another version may cure. It cures none that waits for a node, and that nobody was
-// heard for a moment is not enough.
+// quorumIsGone reports whether fewer pods are ready than quorum of the recorded members requires, and a pod fails,
+// which a different version may fix. A version does not fix pods that wait for a node, and members that briefly do not
+// respond are not enough.
 func (s State) quorumIsGone() bool {
 	ready, fails := 0, false
 	for _, m := range s.Record.Members {
@@ -227,16 +225,16 @@ func (s State) quorumIsGone() bool {
 	return !s.Membership.Known && fails && ready < len(s.Record.Members)/2+1
 }
 
-// lacksBackup reports whether an upgrade has to wait for its backup. Any counts that was begun since
-// a pass has started one for what git declares: who cures what made that one fail need not wait for another pass.
+// lacksBackup reports whether an upgrade must wait for its backup. Any backup begun after a pass started one for the
+// current declaration counts: if that one failed, fixing the cause does not require another pass.
 func (s State) lacksBackup() bool {
 	job, started := s.startedBackup()
 	has := started && !s.Objects.DeclarationDiffers && s.hasBackupSince(job.CreatedAt)
 	return s.needsBackup() && !has
 }
 
-// upgradeAfterBackup has an upgrade that is to cure a member that fails wait for its backup, or starts
-// that: nothing else is done for the member meanwhile. It does not wait for one that has failed.
+// upgradeAfterBackup makes an upgrade that should fix a failing member wait for its backup, or starts that backup.
+// Until then, nothing else is done for the member. It does not wait for a failed backup.
 func (s State) upgradeAfterBackup() (Decision, bool) {
 	lack, ends := s.describeLackingBackup()
 	if !ends {
@@ -248,9 +246,9 @@ func (s State) upgradeAfterBackup() (Decision, bool) {
 	return wait(recheck, "%s; %s", s.describeMembers(), lack)
 }
 
-// statefulSetAfterBackup: new pods would be of the version that waits for its backup.
+// statefulSetAfterBackup delays recreating the StatefulSet, whose pods would have the version that waits for a backup.
 func (s State) statefulSetAfterBackup() (Decision, bool) {
-	if s.Objects.DeclarationDiffers { // the backup is that of this declaration
+	if s.Objects.DeclarationDiffers { // the backup belongs to this declaration
 		return act(Declare{}, "write down that etcd %s is declared", s.Declared.Version)
 	}
 	if d, starts := s.startDueBackup(); starts {
@@ -265,7 +263,7 @@ func (s State) statefulSetAfterBackup() (Decision, bool) {
 	return block("%s", message)
 }
 
-// waitForBackup has an upgrade wait. What heals members does not wait for it.
+// waitForBackup makes an upgrade wait. Repairs do not wait for it.
 func waitForBackup(s State) (Decision, bool) {
 	lack, ends := s.describeLackingBackup()
 	switch {
@@ -277,8 +275,7 @@ func waitForBackup(s State) (Decision, bool) {
 	return block("%s", lack)
 }
 
-// describeLackingBackup says what an upgrade waits for, and whether that ends by itself; empty if it
-// has not to wait.
+// describeLackingBackup returns what an upgrade waits for, or "", and whether that ends by itself.
 func (s State) describeLackingBackup() (lack string, ends bool) {
 	if !s.lacksBackup() {
 		return "", false
@@ -286,11 +283,11 @@ func (s State) describeLackingBackup() (lack string, ends bool) {
 	return s.describeAwaitedBackup(fmt.Sprintf("before etcd %s is rolled out", s.Declared.Version), "Upgrade")
 }
 
-// isElsewhere reports whether a backup is not where git declares it.
+// isElsewhere reports whether a backup is not stored where git declares.
 func (s State) isElsewhere(b *Backup) bool { return b != nil && b.To != s.Declared.BackupTo }
 
-// describeAwaitedBackup says how far the backup is that something waits for, which is an occasion of
-// spec.backup.before, and whether that ends by itself.
+// describeAwaitedBackup returns the progress of the backup required by occasion, as in spec.backup.before, and whether
+// the wait ends by itself.
 func (s State) describeAwaitedBackup(before, occasion string) (lack string, ends bool) {
 	job, started := s.startedBackup()
 	before += ", a backup is to be taken"

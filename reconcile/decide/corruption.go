@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// InDoubt reports whether members may hold different data. Until it is known whose are right, no
-// copy is given up that could be.
+// InDoubt reports whether members may hold different data. Until it is known which data is right, no copy that could be
+// right is discarded.
 func (s State) InDoubt() bool { return len(s.doubts()) > 0 }
 
-// doubts says what makes one doubt that all hold the same data.
+// doubts returns the reasons why members may not all hold the same data.
 func (s State) doubts() []string {
 	var facts []string
 	for _, alarm := range s.Membership.staleAlarms() {
@@ -39,15 +39,13 @@ func (s State) doubts() []string {
 	return facts
 }
 
-// stoppedByCheck reports whether a voter is down because it found, before it served anybody, that a
-// peer's data differ.
+// stoppedByCheck reports whether a voter is down because it found, before serving, that a peer's data differs.
 func (s State) stoppedByCheck(m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	return ours && !m.Learner && !m.Answers && s.Replica(ordinal).PodStoppedByCheck
 }
 
-// agreed is the hash of a strict majority of all listed voters that answer now; the zero one if
-// there is none.
+// agreed returns the hash of a strict majority of all listed voters that respond now, or the zero hash.
 func (m Membership) agreed() Hash {
 	voters := m.Voters()
 	for _, one := range voters {
@@ -58,7 +56,7 @@ func (m Membership) agreed() Hash {
 	return Hash{}
 }
 
-// votes counts the voters that answer with that hash.
+// votes counts the voters that report that hash.
 func (m Membership) votes(hash Hash) int {
 	n := 0
 	for i := range m.Members {
@@ -69,22 +67,21 @@ func (m Membership) votes(hash Hash) int {
 	return n
 }
 
-// mayCopyFrom reports whether others may take their data from a member: while in doubt, only if a
-// majority holds the same.
+// mayCopyFrom reports whether other members may copy a member's data: while in doubt, only if a majority holds the same
+// data.
 func (s State) mayCopyFrom(m Member) bool {
 	return !s.InDoubt() || m.Hash.Known() && m.Hash == s.Membership.agreed()
 }
 
-// copyCounts reports whether a member's copy may be one of the good ones, so that neither crashes
-// nor silence are a reason to give it up. Once a majority answers and holds the same, nothing hangs
-// on one that does not answer, unless it is down because of somebody else's data.
+// copyCounts reports whether a member's copy may be right, so that neither crashes nor unresponsiveness justify
+// discarding it. Once a majority responds with the same data, an unresponsive member does not matter, unless it is down
+// because its data differs from a peer's.
 func (s State) copyCounts(m Member) bool {
 	return !m.Learner && s.InDoubt() && (s.stoppedByCheck(m) || !s.Membership.agreed().Known())
 }
 
-// corruptMinority says why a member is lost because of its data: a strict majority holds others.
-// What takes its place is copied from the leader, so a leader that is outvoted goes before all
-// others. Empty if that is not so, or not known.
+// corruptMinority returns why a member is lost because a strict majority holds different data, or "" if it is not or if
+// that is unknown. Its replacement is copied from the leader, so an outvoted leader is removed first.
 func (s State) corruptMinority(m Member) string {
 	agreed := s.Membership.agreed()
 	majority := fmt.Sprintf("%d of %s (%s)", s.Membership.votes(agreed),
@@ -108,14 +105,13 @@ func (s State) corruptMinority(m Member) string {
 	return ""
 }
 
-// Outvoted reports whether a member is lost because a majority holds other data.
+// Outvoted reports whether a member is lost because a majority holds different data.
 func (s State) Outvoted(id ID) bool {
 	m, listed := s.Membership.byID(id)
 	return listed && s.corruptMinority(m) != ""
 }
 
-// stoppedForLong reports whether a member has been stopped by its own check more than once, and for
-// a while.
+// stoppedForLong reports whether a member has been stopped by its own check more than once, and for some time.
 func (s State) stoppedForLong(m Member) bool {
 	ordinal, _ := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
@@ -123,11 +119,11 @@ func (s State) stoppedForLong(m Member) bool {
 	return s.stoppedByCheck(m) && long && r.PodCrashes >= checkStopThreshold && r.Pod != PodTerminating
 }
 
-// Refuted reports whether all voters are known to hold the same data, against what an alarm says.
+// Refuted reports whether all voters are known to hold the same data, contrary to an alarm.
 func (s State) Refuted(a Alarm) bool { return slices.Contains(s.refuted(), a) }
 
-// refuted are the CORRUPT alarms that all voters refute, or have outlived: they are known to hold
-// the same data. One voter alone refutes only those of members that are gone.
+// refuted returns the CORRUPT alarms that all voters refute or have outlived, because they are known to hold the same
+// data. A single voter refutes only alarms of removed members.
 func (s State) refuted() []Alarm {
 	voters := s.Membership.Voters()
 	if len(voters) == 0 || s.Membership.votes(voters[0].Hash) < len(voters) {
@@ -147,9 +143,8 @@ func (s State) refuted() []Alarm {
 	return list
 }
 
-// dataInDoubt: while it is not known whose data are right, nothing is changed; once a majority has
-// said so, and the one that it outvotes has still to wait for a free slot to be filled, nothing
-// else is.
+// dataInDoubt changes nothing while it is unknown which data is right. Once a majority agrees, but the outvoted member
+// must wait until a free slot is filled, it only fills that slot.
 func dataInDoubt(s State) (Decision, bool) {
 	if !s.Membership.Known || !s.InDoubt() {
 		return Decision{}, false
@@ -164,7 +159,7 @@ func dataInDoubt(s State) (Decision, bool) {
 	return block("%s; %s", facts, s.adviceInDoubt())
 }
 
-// adviceInDoubt says what a person can do about it.
+// adviceInDoubt returns the available manual actions.
 func (s State) adviceInDoubt() string {
 	if len(s.Membership.Voters()) == 1 {
 		return "there is no other to compare it with: " +
@@ -175,8 +170,8 @@ func (s State) adviceInDoubt() string {
 		"half or more of the members taken out are then to be confirmed in git (see MembersMissing)"
 }
 
-// untilJudged is when to ask again. A hash costs a scan of the whole database, and a pod that has
-// ended is started again ever more slowly.
+// untilJudged returns when to check again. A hash requires a scan of the whole database, and a stopped pod is restarted
+// with increasing delays.
 func (s State) untilJudged() time.Duration {
 	if slices.ContainsFunc(s.Membership.Members, s.stoppedByCheck) {
 		return recheckStopped
@@ -184,7 +179,7 @@ func (s State) untilJudged() time.Duration {
 	return s.untilSettled()
 }
 
-// withoutDoubt is the state without what makes one doubt the data.
+// withoutDoubt returns the state without the signs of differing data.
 func (s State) withoutDoubt() State {
 	s.Membership.StaleAlarms = slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms),
 		func(a Alarm) bool { return a.Kind == AlarmCorrupt })
@@ -197,10 +192,9 @@ func (s State) withoutDoubt() State {
 	return s
 }
 
-// mayBeJudged reports whether a majority may still come about, or do what it has to, without a
-// person: somebody who is on its way up has not said what it holds, or is waited for. Where one is out
-// for good, as where a person has taken it out, the check that has stopped another may find nothing the
-// next time.
+// mayBeJudged reports whether a majority may still form, or act, without manual action: a member that is coming up has
+// not reported its data yet, or is being waited for. If a member is permanently gone, for example removed manually, the
+// check that has stopped another member may succeed next time.
 func (s State) mayBeJudged() bool {
 	stands, coming, checksAgain, out := s.Membership.agreed().Known(), false, false, false
 	for _, m := range s.Membership.Members {
@@ -223,7 +217,7 @@ func (s State) mayBeJudged() bool {
 	return coming
 }
 
-// describeHashes says what each voter holds, and at which points.
+// describeHashes returns what each voter holds, and at which points.
 func (s State) describeHashes() string {
 	var facts, unknown []string
 	told := map[Hash]bool{}
@@ -245,7 +239,7 @@ func (s State) describeHashes() string {
 	return strings.Join(facts, "; ")
 }
 
-// describePoint says which hashes the voters have at one point.
+// describePoint returns the voters' hashes at one point.
 func (s State) describePoint(point Hash) string {
 	var sums []uint32
 	names := map[uint32][]string{}
@@ -272,8 +266,8 @@ func inParentheses(text string) string {
 	return " (" + text + ")"
 }
 
-// unreadyByAlarm reports whether a pod may be unready because of a CORRUPT alarm alone: /readyz of
-// all members fails under it.
+// unreadyByAlarm reports whether a pod may be unready only because of a CORRUPT alarm, which makes /readyz of all
+// members fail.
 func (s State) unreadyByAlarm(r Replica) bool {
 	alarmed := slices.ContainsFunc(s.Membership.Members,
 		func(m Member) bool { return slices.Contains(m.Alarms, AlarmCorrupt) }) ||

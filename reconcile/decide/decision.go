@@ -12,33 +12,34 @@ type Verdict string
 
 // The four verdicts.
 const (
-	// Act: one action is to be carried out.
+	// Act: one action must be carried out.
 	Act Verdict = "Act"
-	// Wait: something is under way that will end by itself.
+	// Wait: something is in progress that will end by itself.
 	Wait Verdict = "Wait"
-	// Block: nothing can be done safely; a person is needed.
+	// Block: nothing can be done safely; manual action is required.
 	Block Verdict = "Block"
-	// Done: the cluster is as declared.
+	// Done: the cluster is up to date.
 	Done Verdict = "Done"
 )
 
-// Decision is what to do next for one cluster, and why.
+// Decision is the next step for one cluster, and the reason.
 type Decision struct {
-	// Rule that spoke.
+	// Rule is the rule that applied.
 	Rule    string  `json:"rule"`
 	Verdict Verdict `json:"verdict"`
-	// Action to carry out; nil unless the verdict is Act.
+	// Action is the action to carry out, or nil unless the verdict is Act.
 	Action Action `json:"action,omitempty"`
-	// Message says why in one line.
+	// Message is the reason, on one line.
 	Message string `json:"message"`
-	// Recheck is when to look again although no object has changed; zero if there is no need.
+	// Recheck is when to check again if no object changes, or zero if that is not necessary.
 	Recheck time.Duration `json:"-"`
 
-	// waitsFor is what exactly is waited for, if the rule does not say it all: see Waited.
+	// waitsFor is what exactly the rule waits for, if its name is not enough: see Waited.
 	waitsFor string
-	// overdue: it was to wait, or to try once more, and has done so for too long.
+	// overdue is true if a wait or a retry has lasted too long.
 	overdue bool
-	// asksNext: it only lets another be asked for what has been tried in vain, and ends no wait.
+	// asksNext is true if the decision only lets the next rule be evaluated after attempts without success. It does not
+	// end a wait.
 	asksNext bool
 }
 
@@ -72,7 +73,7 @@ func Decide(s State) Decision {
 	return d
 }
 
-// ask returns what the rule says, in its name and on one line, and whether it speaks.
+// ask returns the rule's decision, with its name and a message on one line, and whether the rule applies.
 func (r rule) ask(s State) (Decision, bool) {
 	d, spoke := r.apply(s)
 	if !spoke {
@@ -83,13 +84,13 @@ func (r rule) ask(s State) (Decision, bool) {
 	return d, true
 }
 
-// Rule is a rule as it is documented.
+// Rule is a rule's documentation.
 type Rule struct {
 	Name  string
 	About string
 }
 
-// Rules lists the rules in the order in which they are asked.
+// Rules lists the rules in evaluation order.
 func Rules() []Rule {
 	list := []Rule{{LockedElsewhere,
 		"Another pass holds the lease of the cluster: whatever the rules say, do not act."}}
@@ -99,14 +100,14 @@ func Rules() []Rule {
 	return append(list, Rule{Converged, "Nothing is left to do."})
 }
 
-// Opinion is what one rule says of a state.
+// Opinion is one rule's result for a state.
 type Opinion struct {
 	Rule     string
 	Speaks   bool
 	Decision Decision
 }
 
-// Opinions asks every rule, also those after the first that speaks: why, and why not.
+// Opinions evaluates every rule, including those after the first that applies.
 func Opinions(s State) []Opinion {
 	var list []Opinion
 	for _, r := range rules {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// lost says why a member is lost for good: its data are known to be wrong, or it does not answer
-// and does not come back with them. Empty if it may. Being slow, restarting, evicted or out of
-// memory is none of the reasons (hard case H45).
+// lost returns why a member is permanently lost: its data is known to be wrong, or it does not respond and will not
+// come back with its data. Otherwise "". Being slow, restarting, evicted or out of memory are not reasons (hard case
+// H45).
 func (s State) lost(m Member) string {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
@@ -43,47 +43,46 @@ func (s State) lost(m Member) string {
 	return ""
 }
 
-// failsWithoutData reports whether a pod fails again and again because its volume is empty.
+// failsWithoutData reports whether a pod fails repeatedly because its volume is empty.
 func (s State) failsWithoutData(r Replica) bool {
 	return r.NoData && r.Pod == PodFailing && r.PodCrashes >= crashesWithoutData && s.notReadyFor(r, crashPatience)
 }
 
-// withoutItsData reports whether the data of a member whose volume is another one by now are not on
-// that one either: there is none, or etcd has found none, or it has not come up for long. A claim
-// that was restored has another UID and the data.
+// withoutItsData reports whether a member whose volume has been replaced also lacks its data there: the volume is
+// missing, etcd has found no data, or the pod has not come up for long. A restored claim has a different UID but the
+// data.
 func (s State) withoutItsData(r Replica) bool {
 	return !hasVolume(r) || r.NoData || s.failsForLong(r)
 }
 
-// strandedFor reports whether a volume is out of reach for that long: passes have found it so, and
-// its pod has waited as long. Neither alone says so: a node may be drained for long before it is
-// gone, and may have been there between two passes.
+// strandedFor reports whether a volume has been unreachable for that long: passes have found it stranded, and its pod
+// has waited, for that long. Either alone is not enough: a node may be drained long before it is gone, and may have
+// been there between two passes.
 func (s State) strandedFor(r Replica, least time.Duration) bool {
 	return s.notReadyFor(r, least) && !r.StrandedSince.IsZero() && s.Now.Sub(r.StrandedSince) >= least
 }
 
-// sparedBy reports whether the others do without what a member may still hold: as many voters have
-// the data on volumes that stay as make a quorum of those that are left, and its copy decides
-// nothing.
+// sparedBy reports whether the others can do without a member's remaining data: enough voters have their data on
+// volumes that are kept to form a quorum without it, and its copy does not decide which data is right.
 func (s State) sparedBy(m Member) bool {
 	return !s.copyCounts(m) && s.safeWithout(m) >= Quorum(len(s.Membership.Voters())-1)
 }
 
-// volumeGoesWithPod reports whether a volume is being deleted and nothing runs on it, nor is about
-// to: it goes as soon as the pod does.
+// volumeGoesWithPod reports whether a volume is being deleted and nothing runs on it or is about to run on it: it
+// disappears with the pod.
 func (s State) volumeGoesWithPod(r Replica) bool {
 	idle := r.Pod == PodAbsent || r.Pod == PodTerminating || r.Pod == PodPending && s.stuck(r) || s.failsForGood(r)
 	return hasVolume(r) && r.VolumeTerminating && idle
 }
 
-// notReadyFor reports whether a pod is known not to have been ready for that long.
+// notReadyFor reports whether a pod is known to have been unready for that long.
 func (s State) notReadyFor(r Replica, least time.Duration) bool {
 	return r.Pod != PodReady && !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= least
 }
 
-// silentForLong reports whether a member has been silent for as long as git allows. Kubernetes has
-// to find its pod unwell as long as we have: else it may be only us whom it does not answer, or
-// another silence than the one that was seen first.
+// silentForLong reports whether a member has been unresponsive for as long as git allows. Kubernetes must have found
+// its pod unready for as long: otherwise only Quorate may be unable to reach it, or this may not be the outage first
+// observed.
 func (s State) silentForLong(m Member, r Replica) bool {
 	enough := s.Declared.ReplaceAfter
 	if m.Learner {
@@ -93,14 +92,13 @@ func (s State) silentForLong(m Member, r Replica) bool {
 		s.Now.Sub(silentSince(m, r)) >= enough && !s.standsBehindList(m)
 }
 
-// standsBehindList reports whether a silent voter is one without which the others could not have
-// given the list that is known: those that answer are no majority, so silent ones serve as well,
-// and only we do not reach them. Which of them cannot be told.
+// standsBehindList reports whether the known list may depend on an unresponsive voter: the responding voters are not a
+// majority, so unresponsive voters also serve, and only Quorate cannot reach them. Which of them serve is unknown.
 func (s State) standsBehindList(m Member) bool {
 	return !m.Learner && !s.Membership.HasQuorum()
 }
 
-// silentSince is since when both a pass and Kubernetes have found a member unwell.
+// silentSince returns the time since which both passes and Kubernetes have found a member unhealthy.
 func silentSince(m Member, r Replica) time.Time {
 	if r.PodSince.After(m.SilentSince) {
 		return r.PodSince
@@ -108,15 +106,15 @@ func silentSince(m Member, r Replica) time.Time {
 	return m.SilentSince
 }
 
-// sealedBlindly reports whether a member was sealed when its record was lost, so that nobody knows
-// whether it has data.
+// sealedBlindly reports whether a member was sealed when its record was lost, so that it is unknown whether it has
+// data.
 func (s State) sealedBlindly(ordinal int) bool {
 	m, _ := s.Record.Member(ordinal)
 	return m.Mode == Sealed && m.ID == 0 && m.VolumeUID == ""
 }
 
-// replaceable reports whether a new member would do better than a silent one: not if its pod does
-// not come up with what no healthy member runs, nor if it has never started.
+// replaceable reports whether a new member would do better than an unresponsive one. It would not if the member's pod
+// does not start with a declaration that no healthy member runs, or if the member has never started.
 func (s State) replaceable(m Member, r Replica) bool {
 	stuck := r.Pod == PodFailing || r.Pod == PodPending
 	proven := slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
@@ -126,20 +124,19 @@ func (s State) replaceable(m Member, r Replica) bool {
 	return m.Started && (!stuck || proven) && !s.copyCounts(m)
 }
 
-// madeLike reports whether two pods were made from the same declaration.
+// madeLike reports whether two pods were created from the same declaration.
 func (r Replica) madeLike(other Replica) bool {
 	return r.PodVersion == other.PodVersion && r.PodSpecHash == other.PodSpecHash
 }
 
-// keepsCrashing reports whether etcd in a pod has ended by itself again and again.
+// keepsCrashing reports whether etcd in a pod has repeatedly exited by itself.
 func (s State) keepsCrashing(r Replica) bool {
 	return r.Pod == PodFailing && r.PodCrashes >= crashLoopThreshold && s.notReadyFor(r, crashPatience)
 }
 
-// crashLoops reports whether a member crashes because of its own data: what it was made from has
-// been proven by all the others, which run well, so it is neither a rollout nor something that
-// happens to them all (hard case H48). What a pod on its way out has done says nothing about a new
-// member in its slot.
+// crashLoops reports whether a member crashes because of its own data: all other members run well with the same
+// declaration, so neither a rollout nor a common problem is the cause (hard case H48). Crashes of a terminating pod
+// prove nothing about a new member in its slot.
 func (s State) crashLoops(m Member, r Replica) bool {
 	if !m.Started || !s.keepsCrashing(r) || len(s.Membership.Members) < 2 || s.copyCounts(m) {
 		return false
@@ -154,8 +151,7 @@ func (s State) crashLoops(m Member, r Replica) bool {
 	return true
 }
 
-// replacedAgainAndAgain says that another replacement would not help; empty if it may, or if there
-// is nothing that could come back.
+// replacedAgainAndAgain returns why another replacement would not help, or "" if it may, or if nothing could come back.
 func (s State) replacedAgainAndAgain(m Member) string {
 	ordinal, _ := s.OrdinalOf(m)
 	before := s.Record.replacements(ordinal)

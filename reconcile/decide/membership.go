@@ -6,39 +6,34 @@ import (
 	"time"
 )
 
-// Membership is etcd's member list, or the reason why it is not known.
+// Membership is etcd's member list, or the reason why it is unknown.
 type Membership struct {
-	// Known: the list is linearizable, so a majority of the voters stood behind it.
+	// Known is true if the list is linearizable, so that a majority of the voters confirmed it.
 	Known bool `json:"known"`
-	// Why the list is not known.
+	// Why is the reason why the list is unknown.
 	Why string `json:"why,omitempty"`
-	// Forbidden says which right is missing to ask etcd at all, in the API server's words; empty if
-	// none is.
+	// Forbidden is the missing right without which etcd cannot be asked, in the API server's words, or empty.
 	Forbidden string `json:"forbidden,omitempty"`
 	// ClusterID as etcd reports it.
 	ClusterID ID `json:"clusterID,omitempty"`
-	// Members in any order. While the list is not Known they are what single members believe: good
-	// for explaining, never for acting.
+	// Members in any order. While the list is not Known, they are the views of single members: use them in
+	// explanations, never for actions.
 	Members []Member `json:"members,omitempty"`
-	// StaleAlarms are alarms of members that are gone. They hold until they are disarmed (hard case
-	// H31).
+	// StaleAlarms are alarms of removed members. They stay active until they are disarmed (hard case H31).
 	StaleAlarms []Alarm `json:"staleAlarms,omitempty"`
-	// Downgrade is the minor version, such as 3.6, that etcd has been told to prepare a downgrade
-	// to; empty if none is under way.
+	// Downgrade is the minor version, such as 3.6, for which etcd is preparing a downgrade, or empty.
 	Downgrade string `json:"downgrade,omitempty"`
 }
 
-// AlarmKind is etcd's name for what an alarm is about. A name that is not among these is kept as
-// etcd says it.
+// AlarmKind is etcd's name for the type of an alarm. Unknown names are kept unchanged.
 type AlarmKind string
 
 // The kinds of alarms that etcd raises.
 const (
-	// AlarmNoSpace: the database has reached its quota, and etcd refuses writes.
+	// AlarmNoSpace: the database has reached its quota, and etcd rejects writes.
 	AlarmNoSpace AlarmKind = "NOSPACE"
-	// AlarmCorrupt: members hold different data. Whom it names is the word of one member: a leader
-	// that checks its followers blames them, also where its own data are the wrong ones (etcd:
-	// PeriodicCheck).
+	// AlarmCorrupt: members hold different data. The alarm's member is only one member's claim: a leader that checks
+	// its followers blames them even if its own data is wrong (etcd: PeriodicCheck).
 	AlarmCorrupt AlarmKind = "CORRUPT"
 )
 
@@ -48,33 +43,31 @@ type Alarm struct {
 	Kind AlarmKind `json:"kind"`
 }
 
-// Member is an entry in etcd's member list, with what the member says of itself.
+// Member is an entry in etcd's member list, with what the member reports about itself.
 type Member struct {
 	ID ID `json:"id"`
-	// Name is empty for a member that was added and has not started.
+	// Name is empty for a member that has been added but has not started.
 	Name string `json:"name,omitempty"`
 	// PeerURL is its first peer URL.
 	PeerURL string `json:"peerURL,omitempty"`
-	// Started: it has published its client URLs, so it has started at least once.
+	// Started is true if the member has published its client URLs, so it has started at least once.
 	Started bool `json:"started"`
 	Learner bool `json:"learner,omitempty"`
 	Leader  bool `json:"leader,omitempty"`
 
-	// Answers: it answered in this pass and knows a leader.
+	// Answers is true if the member responded in this pass and knows a leader.
 	Answers bool `json:"answers"`
-	// Why it does not answer.
+	// Why is the reason why it does not respond.
 	Why string `json:"why,omitempty"`
 
-	// SilentSince is since when passes have found it silent; zero if it answers, or that is not
-	// known.
+	// SilentSince is the time since which passes have found it unresponsive, or zero if it responds or the time is
+	// unknown.
 	SilentSince time.Time `json:"silentSince,omitzero"`
-	// Disagrees says how the list that it believes in differs from the linearizable one; empty if
-	// it does not.
+	// Disagrees describes how the member's own list differs from the linearizable list, or is empty.
 	Disagrees string `json:"disagrees,omitempty"`
 
 	Version string `json:"version,omitempty"`
-	// StorageVersion is the minor version that its data are written for, such as 3.6; empty if it
-	// does not say.
+	// StorageVersion is the minor version of its data format, such as 3.6, or empty if it does not report one.
 	StorageVersion string `json:"storageVersion,omitempty"`
 
 	Revision    int64       `json:"revision,omitempty"`
@@ -84,14 +77,13 @@ type Member struct {
 	DBSizeInUse int64       `json:"dbSizeInUse,omitempty"`
 	Alarms      []AlarmKind `json:"alarms,omitempty"`
 
-	// Hash of its data. Members are asked for it only if there is reason to doubt somebody's data,
-	// all at one revision.
+	// Hash of its data. Members are asked for it only if their data may differ, all at one revision.
 	Hash Hash `json:"hash,omitzero"`
-	// HashWhy says why it gave none, though it was asked.
+	// HashWhy is why a member that was asked returned no hash.
 	HashWhy string `json:"hashWhy,omitempty"`
 }
 
-// AlarmNames are the alarms that a member raises, as etcd calls them.
+// AlarmNames returns etcd's names of the alarms that a member raises.
 func (m Member) AlarmNames() []string {
 	var names []string
 	for _, kind := range m.Alarms {
@@ -100,21 +92,21 @@ func (m Member) AlarmNames() []string {
 	return names
 }
 
-// ReplicaName is the name of the replica with that ordinal: of its pod and of its member.
+// ReplicaName returns the name of the replica with that ordinal, which is the name of its pod and its member.
 func (s State) ReplicaName(ordinal int) string { return s.Name + "-" + strconv.Itoa(ordinal) }
 
-// Ordinal returns the ordinal in a member's name, and whether the name is one of this cluster's.
+// Ordinal returns the ordinal in a member's name, and whether the name belongs to this cluster.
 func (s State) Ordinal(name string) (int, bool) {
 	digits, ours := strings.CutPrefix(name, s.Name+"-")
-	n, _ := strconv.Atoi(digits) // what is no number does not come back as it was
+	n, _ := strconv.Atoi(digits) // if digits is not a number, Itoa returns something else
 	if !ours || n < 0 || n >= MaxOrdinals || strconv.Itoa(n) != digits {
 		return 0, false
 	}
 	return n, true
 }
 
-// OrdinalOf returns the ordinal of a member, and whether it is one of this cluster's. One that has
-// not started has no name yet: its peer URL starts with that of its pod.
+// OrdinalOf returns a member's ordinal, and whether the member belongs to this cluster. A member that has not started
+// has no name yet, but its peer URL starts with its pod's name.
 func (s State) OrdinalOf(m Member) (int, bool) {
 	if m.Name != "" {
 		return s.Ordinal(m.Name)

@@ -19,8 +19,7 @@ func (r Record) Member(ordinal int) (RecordedMember, bool) {
 	return RecordedMember{}, false
 }
 
-// Replicas is how many replicas Kubernetes has to run for the recorded members: one more than the
-// highest ordinal.
+// Replicas returns how many replicas Kubernetes must run for the recorded members: the highest ordinal plus one.
 func (r Record) Replicas() int {
 	n := 0
 	for _, m := range r.Members {
@@ -29,7 +28,7 @@ func (r Record) Replicas() int {
 	return n
 }
 
-// With returns the record with that member in it, in place of an older entry of the same ordinal.
+// With returns the record with that member, replacing any entry with the same ordinal.
 func (r Record) With(member RecordedMember) Record {
 	r.Members = withoutMember(r.Members, member.Ordinal)
 	r.Members = append(r.Members, member)
@@ -37,7 +36,7 @@ func (r Record) With(member RecordedMember) Record {
 	return r
 }
 
-// WithRemoved returns the record with that slot as one whose member is gone.
+// WithRemoved returns the record with that slot marked as one whose member is gone.
 func (r Record) WithRemoved(gone RemovedMember) Record {
 	r.Members = withoutMember(r.Members, gone.Ordinal)
 	r.Removed = slices.DeleteFunc(slices.Clone(r.Removed),
@@ -47,7 +46,7 @@ func (r Record) WithRemoved(gone RemovedMember) Record {
 	return r
 }
 
-// replacements returns how often the member of a slot was replaced lately.
+// replacements returns how often the member of a slot was replaced recently.
 func (r Record) replacements(ordinal int) Replacements {
 	for _, replaced := range r.Replaced {
 		if replaced.Ordinal == ordinal {
@@ -57,8 +56,8 @@ func (r Record) replacements(ordinal int) Replacements {
 	return Replacements{Ordinal: ordinal}
 }
 
-// countReplacement returns the record with one more replacement in a slot, and without those that
-// are too long ago to matter.
+// countReplacement returns the record with one more replacement in a slot, without replacements that are too old to
+// matter.
 func (r Record) countReplacement(ordinal int, now time.Time) Record {
 	old := func(replaced Replacements) bool { return now.Sub(replaced.Last) >= replacementMemory }
 	kept := slices.DeleteFunc(slices.Clone(r.Replaced), old)
@@ -75,7 +74,7 @@ func withoutMember(members []RecordedMember, ordinal int) []RecordedMember {
 	return slices.DeleteFunc(slices.Clone(members), func(m RecordedMember) bool { return m.Ordinal == ordinal })
 }
 
-// Equal reports whether two records say the same.
+// Equal reports whether two records are equal.
 func (r Record) Equal(other Record) bool {
 	return r.Token == other.Token && r.ClusterID == other.ClusterID && r.LogVersion == other.LogVersion &&
 		r.CA == other.CA && r.JoinedTogether == other.JoinedTogether &&
@@ -88,7 +87,7 @@ func (r Record) Equal(other Record) bool {
 		})
 }
 
-// FoundingRecord is the record of a cluster that is about to be founded with n members.
+// FoundingRecord returns the record of a cluster that is about to be bootstrapped with n members.
 func FoundingRecord(token string, n int) Record {
 	r := Record{Token: token}
 	for ordinal := range n {
@@ -97,11 +96,11 @@ func FoundingRecord(token string, n int) Record {
 	return r
 }
 
-// StandingRecord is the record that the objects must carry as things stand, whatever the action
-// that applies them: the record that is there; where the cluster has never formed and there is
-// none, that of its founding, with freshToken; where it has formed, what etcd, or else pods and
-// volumes, prove. A member whose record is lost is sealed: if it has data, it needs no more to
-// start; if it has none, it must not start. It is without members if nothing is left to run.
+// StandingRecord returns the record that the objects must carry in the current state, regardless of the action that
+// applies them. That is the existing record. If it is missing and the cluster has never formed, it is the bootstrap
+// record, with freshToken. If it is missing and the cluster has formed, it is what etcd, or else pods and volumes,
+// prove. A member whose record is lost is sealed: with data, it can start; without data, it must not start. The record
+// has no members if nothing remains to run.
 func StandingRecord(s State, freshToken string) Record {
 	return s.UnderCA(s.standing(freshToken))
 }
@@ -125,7 +124,7 @@ func (s State) standing(freshToken string) Record {
 		CA:        s.Record.CA,
 		Token:     token,
 		ClusterID: cmp.Or(s.Record.ClusterID, s.ReportedClusterID),
-		// Where the token allows it, nothing says that two have not.
+		// If the token allows it, two learners may have joined together.
 		JoinedTogether: s.Record.JoinedTogether || strings.HasSuffix(token, together),
 	}
 	if job := s.Recovery.Job; job != nil && !s.Membership.Known {
@@ -137,9 +136,8 @@ func (s State) standing(freshToken string) Record {
 	return s.follow(s.voidRecovery(s.keepLost(s.takeUpRecovery(r))))
 }
 
-// catchUp makes good what a record has lost to the status: one that knows no cluster ID while the
-// status does has been put back to what it was before formation, and no member of a formed cluster
-// may be founded.
+// catchUp restores what the record has lost compared with the status. A record without a cluster ID although the status
+// has one was reset to its state before formation, and members of a formed cluster must not be bootstrapped.
 func (s State) catchUp(r Record) Record {
 	if r.ClusterID != 0 || s.ReportedClusterID == 0 {
 		return r
@@ -152,14 +150,14 @@ func (s State) catchUp(r Record) Record {
 	if s.Membership.Known {
 		return r
 	}
-	for _, ordinal := range s.remainingOrdinals() { // such a record knows no member that came later
+	for _, ordinal := range s.remainingOrdinals() { // such a record does not contain members added later
 		r = r.With(RecordedMember{Ordinal: ordinal, Mode: Sealed})
 	}
 	return r
 }
 
-// remainingOrdinals are the slots that hold a member, as far as can be told without a record: those
-// that etcd lists, or, while it gives no list, those with a pod or a volume.
+// remainingOrdinals returns the slots that hold a member, as far as known without a record: those that etcd lists or,
+// without a list, those with a pod or a volume.
 func (s State) remainingOrdinals() []int {
 	var ordinals []int
 	if s.Membership.Known {
@@ -178,8 +176,7 @@ func (s State) remainingOrdinals() []int {
 	return ordinals
 }
 
-// SealedRecord is the record after action a: its members sealed with the IDs and volumes that s
-// shows.
+// SealedRecord returns the record after action a, with its members sealed with the IDs and volumes in s.
 func SealedRecord(s State, a Seal, freshToken string) Record {
 	r := StandingRecord(s, freshToken)
 	r.ClusterID, r.Restored = a.ClusterID, RestoredData{}
@@ -197,7 +194,7 @@ func SealedRecord(s State, a Seal, freshToken string) Record {
 		case m.Answers:
 			sealed.ID, sealed.VolumeUID = m.ID, s.Replica(ordinal).VolumeUID
 		case before.Mode == Sealed:
-			sealed = before // silent by now, so nothing else is proven
+			sealed = before // no longer responding, so nothing else is proven
 		}
 		r = r.With(sealed)
 	}

@@ -7,54 +7,54 @@ import (
 	"time"
 )
 
-// RecoveryOrder is what git orders for a cluster that has lost its majority for good: a new one is made
-// of the data of a member that is left, or of a backup.
+// RecoveryOrder is git's request for a cluster that has permanently lost its majority: create a new cluster from a
+// remaining member's data or from a backup.
 type RecoveryOrder struct {
-	// ClusterID of the cluster that is lost; nothing is done to another one. Zero: nothing is ordered.
+	// ClusterID of the lost cluster; no other cluster is changed. Zero: no request.
 	ClusterID ID `json:"clusterID,omitempty"`
-	// Ordinal of the member that is left, or in whose volume the data of the backup go.
+	// Ordinal of the remaining member, or of the slot whose volume receives the backup.
 	Ordinal int `json:"ordinal"`
-	// Backup that the new cluster is made of, in words; empty: it is made of the data of the member.
+	// Backup describes the source backup. Empty: the source is the member's data.
 	Backup string `json:"backup,omitempty"`
-	// Lost are the members of which a person says that their data are lost for good.
+	// Lost are the members whose data is permanently lost, as confirmed manually.
 	Lost Ordinals `json:"lost,omitempty"`
-	// OldVolumes says what becomes of the other volumes of the lost cluster.
+	// OldVolumes is whether the lost cluster's other volumes are kept.
 	OldVolumes Retention `json:"oldVolumes,omitempty"`
-	// Refused says why it cannot be carried out by whoever decides; empty if it can.
+	// Refused is why this run must not carry it out, or empty.
 	Refused string `json:"refused,omitempty"`
-	// Digest of all that the Job depends on.
+	// Digest of everything that the Job depends on.
 	Digest string `json:"digest,omitempty"`
-	// Word is a digest of what a person says by it: which cluster is lost, who is left, and who is given up.
+	// Word is a digest of the request: the lost cluster, the remaining member, and the members given up as lost.
 	Word string `json:"word,omitempty"`
-	// Deadline is how long that Job may take.
+	// Deadline is the maximum duration of that Job.
 	Deadline time.Duration `json:"deadline,omitempty"`
 }
 
-// Recovery is what is seen of the Job that makes a new cluster of a lost one.
+// Recovery is the observed state of the Job that creates a new cluster from a lost one.
 type Recovery struct {
-	// Job that is there; nil if there is none.
+	// Job is the existing Job, or nil.
 	Job *RecoveryJob `json:"job,omitempty"`
 	JobSight
 }
 
-// RecoveryJob is the Job that makes a new cluster in a volume, of the data in it or of a backup.
+// RecoveryJob is the Job that creates a new cluster in a volume, from its data or from a backup.
 type RecoveryJob struct {
 	VolumeJob
-	// ClusterID of the cluster that is lost, and Ordinal of the member.
+	// ClusterID of the lost cluster, and Ordinal of the member.
 	ClusterID ID  `json:"clusterID"`
 	Ordinal   int `json:"ordinal"`
-	// From is the backup that it was started for, in words; empty if it was started for the data in the volume.
+	// From describes the backup for which the Job was started, or is empty if it uses the data in the volume.
 	From string `json:"from,omitempty"`
-	// Restored says which backup it was, once the Job has said so.
+	// Restored is the backup that the Job restored, once reported.
 	Restored string `json:"restored,omitempty"`
-	// Into is the ID of the new cluster, once the Job has said so.
+	// Into is the ID of the new cluster, once reported.
 	Into ID `json:"into,omitempty"`
-	// Suspect: the Job says that etcd had found that members hold different data.
+	// Suspect is true if the Job reports that etcd had found different data on members.
 	Suspect bool `json:"suspect,omitempty"`
 }
 
-// recoverCluster makes a new cluster of what is left of one that has lost its majority for good, where git
-// orders it. Before that it stops all pods; from then on nobody but the Job touches the data.
+// recoverCluster creates a new cluster from the remains of one that has permanently lost its majority, if git requests
+// it. It stops all pods first; from then on only the Job touches the data.
 func recoverCluster(s State) (Decision, bool) {
 	switch {
 	case !s.toRun() || !s.recorded():
@@ -65,7 +65,7 @@ func recoverCluster(s State) (Decision, bool) {
 	case s.Record.Recovering():
 		return s.goOnRecovering()
 	case StandingRecord(s, "").Recovering():
-		return Decision{}, false // it has to be on record first
+		return Decision{}, false // it must be recorded first
 	case s.recoversUnasked():
 		return act(StopRecovery{s.Recovery.Job.UID}, "delete Job %s: neither git nor the record requests a new cluster",
 			s.recoveryJobName())
@@ -75,14 +75,13 @@ func recoverCluster(s State) (Decision, bool) {
 	case s.ordersRecovery() && s.hindersRecovery() == "":
 		return s.beginRecovery()
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod) && s.recoveredBefore() != "":
-		// What starts would be the lost cluster, beside the new one.
+		// Starting would bring back the lost cluster alongside the new one.
 		return block("nothing runs, and %s", s.recoveredBefore())
 	}
 	return Decision{}, false
 }
 
-// ordersRecovery reports whether git orders to recover the cluster that is there, and nobody has heard a
-// quorum of it.
+// ordersRecovery reports whether git requests recovery of this cluster, and no quorum of it has responded.
 func (s State) ordersRecovery() bool {
 	order := s.Declared.Recovery.ClusterID
 	if order == 0 || order != s.Record.ClusterID || s.Membership.Known || s.Membership.HasQuorum() {
@@ -96,7 +95,7 @@ func (s State) ordersRecovery() bool {
 	return true
 }
 
-// hindersRecovery says what stands against the recovery that git orders; empty if nothing does.
+// hindersRecovery returns what prevents the requested recovery, or "".
 func (s State) hindersRecovery() string {
 	order := s.Declared.Recovery
 	survivor := s.ReplicaName(order.Ordinal)
@@ -113,7 +112,7 @@ func (s State) hindersRecovery() string {
 	case order.Backup != "":
 	case !recorded || m.Mode != Sealed || !hasVolume(s.Replica(order.Ordinal)):
 		return fmt.Sprintf("%s is not on record as a member with data", survivor)
-	case s.volumeLost(order.Ordinal): // it is not known after the record was lost: the Job checks whose data it is
+	case s.volumeLost(order.Ordinal): // unknown after the record was lost: the Job checks the owner of the data
 		return fmt.Sprintf("the volume of %s is not the one that it had", survivor)
 	case order.Lost.Has(order.Ordinal):
 		return fmt.Sprintf("%s is said to be lost itself", survivor)
@@ -136,8 +135,8 @@ func (s State) hindersRecovery() string {
 	return ""
 }
 
-// recoversInVain reports whether a Job is still at work, or about to be, although the cluster on record has a quorum.
-// The pod of the member that it makes another cluster of would lead clients there.
+// recoversInVain reports whether a Job is still running, or about to, although the recorded cluster has a quorum. The
+// pod of the member that it uses would lead clients to a second cluster.
 func (s State) recoversInVain() bool {
 	job := s.Recovery.Job
 	return job != nil && job.runs() && s.Membership.Known &&
@@ -165,14 +164,14 @@ func describeStopping(pods []string) string {
 	return ": " + Enumerate(pods)
 }
 
-// awaitsUnready reports whether the recovery that git orders waits for nothing but for Kubernetes to find
-// no pod ready, which it does within seconds of the loss of quorum.
+// awaitsUnready reports whether the requested recovery only waits until Kubernetes no longer reports any pod as ready,
+// which takes seconds after quorum is lost.
 func (s State) awaitsUnready() bool {
 	return s.ordersRecovery() && !s.Record.Recovering() && s.anyReplica(isReady) && s.hindersRecovery() != "" &&
 		s.withoutReady().hindersRecovery() == ""
 }
 
-// withoutReady returns the state as it is once Kubernetes finds no pod ready.
+// withoutReady returns the state as if Kubernetes reported no pod as ready.
 func (s State) withoutReady() State {
 	s.Replicas = slices.Clone(s.Replicas)
 	for i := range s.Replicas {
@@ -183,11 +182,11 @@ func (s State) withoutReady() State {
 	return s
 }
 
-// hinderedByOthers says who may have data that the survivor, or the backup, lacks. A claim that is not
-// the one on record counts: somebody may have bound it to the volume that there was. So does one whose mark
-// alone says whose it is, or whose the record does not know: it may have been restored from before the member joined. Every
-// claim is marked once a recovery was begun, so that a mark says nothing of one that the
-// record says more of: that it is of a member that was joining, or of one that was gone before.
+// hinderedByOthers returns which members may have data that the survivor or the backup lacks. A claim counts even if it
+// is not the recorded one, because it may be bound to the old volume. A claim also counts if only its mark identifies
+// it, or if the record does not know its member: the record may have been restored from before the member joined. Once
+// a recovery has begun, every claim is marked, so the record overrides a mark if it knows that the member was joining,
+// or was gone before.
 func (s State) hinderedByOthers() string {
 	order := s.Declared.Recovery
 	left := s.replicaNames(func(r Replica) bool {
@@ -215,7 +214,7 @@ func (s State) hinderedByOthers() string {
 
 func isReady(r Replica) bool { return r.Pod == PodReady }
 
-// replicaNames are those of the replicas of which that holds.
+// replicaNames returns the names of the replicas for which holds is true.
 func (s State) replicaNames(holds func(Replica) bool) []string {
 	var names []string
 	for _, r := range s.replicasInOrder() {
@@ -228,10 +227,10 @@ func (s State) replicaNames(holds func(Replica) bool) []string {
 
 func (s State) recoveryJobName() string { return s.Name + "-recovery" }
 
-// beginRecovery stops the pods. Git may take the order back until they are gone.
+// beginRecovery stops the pods. The request can be removed from git until they are gone.
 func (s State) beginRecovery() (Decision, bool) {
 	if !s.hasStatefulSet() && s.anyReplica(hasPodThatStays) {
-		return Decision{}, false // it has to be there to stop them
+		return Decision{}, false // the StatefulSet must exist to stop them
 	}
 	if d, stops := s.stopForRecovery(s.describeSource()); stops {
 		return d, true
@@ -239,13 +238,13 @@ func (s State) beginRecovery() (Decision, bool) {
 	return s.startRecovery()
 }
 
-// describeSource says what git orders to make the new cluster of.
+// describeSource returns the requested source of the new cluster.
 func (s State) describeSource() string {
 	order := s.Declared.Recovery
 	return cmp.Or(order.Backup, "the data of "+s.ReplicaName(order.Ordinal))
 }
 
-// describeBegun says what a new cluster is being made of.
+// describeBegun returns the source of the new cluster being created.
 func (s State) describeBegun() string {
 	switch begun, order := s.Record.Recovery, s.Declared.Recovery; {
 	case !begun.FromBackup:
@@ -275,7 +274,7 @@ func (s State) startRecovery() (Decision, bool) {
 	case order.Refused != "":
 		return block("a new cluster was being made of %s, and %s", s.describeSource(), order.Refused)
 	case job == nil && s.Replica(order.Ordinal).VolumeTerminating:
-		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(order.Ordinal)) // another one is made
+		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(order.Ordinal)) // a new one follows
 	case job == nil && order.Backup != "":
 		return act(StartRecovery{order.Ordinal, order.Digest}, "make a new cluster of %s, in the place of %s; "+
 			"what was written after it is lost%s", order.Backup, s.ReplicaName(order.Ordinal), s.describeLoss())
@@ -288,8 +287,8 @@ func (s State) startRecovery() (Decision, bool) {
 	return act(StopRecovery{job.UID}, "Job %s was started for another recovery: start again", s.recoveryJobName())
 }
 
-// goOnRecovering follows a recovery that was begun. The data in the volume may be those of the new
-// cluster by now, so that nothing else is done until that is known.
+// goOnRecovering continues a recovery that has begun. The volume may already hold the new cluster's data, so nothing
+// else is done until that is known.
 func (s State) goOnRecovering() (Decision, bool) {
 	begun, order := s.Record.Recovery, s.Declared.Recovery
 	source, r := s.describeBegun(), s.Replica(begun.Ordinal)
@@ -318,7 +317,7 @@ func (s State) goOnRecovering() (Decision, bool) {
 		return block("a new cluster was being made of %s, and git gives up the others no longer: %s", source,
 			s.hinderedByOthers())
 	case begun.FromBackup && (gone || r.VolumeTerminating):
-		return s.startRecovery() // in another volume
+		return s.startRecovery() // in a different volume
 	case gone || r.VolumeTerminating:
 		return block("the volume of %s, of whose data a new cluster was being made, is gone or is being deleted: "+
 			"name another member in spec.recovery, or a backup", s.ReplicaName(begun.Ordinal))
@@ -326,8 +325,8 @@ func (s State) goOnRecovering() (Decision, bool) {
 	return s.followRecovery()
 }
 
-// stopsRecovery says why a Job is stopped that is at work: git has changed the order since, or no longer gives up the
-// others; empty if it goes on. A run that may not carry out an order leaves the Job of another run alone.
+// stopsRecovery returns why a running Job must be stopped, or "": the request has changed, or no longer gives up the
+// others. A run that must not carry out a request does not touch another run's Job.
 func (s State) stopsRecovery() string {
 	job, order := s.Recovery.Job, s.Declared.Recovery
 	switch {
@@ -339,7 +338,7 @@ func (s State) stopsRecovery() string {
 	return s.hinderedByOthers()
 }
 
-// firstGiveUp says what a person gives up before a recovery that was begun: the Job, and what it may have made.
+// firstGiveUp returns what to delete manually before removing a begun recovery: the Job, or what it may have created.
 func (s State) firstGiveUp() string {
 	begun, job := s.Record.Recovery, s.Recovery.Job
 	switch {
@@ -352,7 +351,7 @@ func (s State) firstGiveUp() string {
 	return ""
 }
 
-// followRecovery follows the Job on the volume that is there.
+// followRecovery follows the Job on the existing volume.
 func (s State) followRecovery() (Decision, bool) {
 	begun, job := s.Record.Recovery, s.Recovery.Job
 	if job == nil || job.Terminating || !job.isFor(begun) || job.Digest != s.Declared.Recovery.Digest {
@@ -392,8 +391,7 @@ func (j RecoveryJob) isFor(r RecordedRecovery) bool {
 		(j.From != "") == r.FromBackup
 }
 
-// describeHindered says why the recovery that git orders of a cluster without quorum is not begun; empty if
-// none is ordered.
+// describeHindered returns why the requested recovery of a cluster without quorum has not begun, or "".
 func (s State) describeHindered() string {
 	if !s.ordersRecovery() || s.Record.Recovering() || s.hindersRecovery() == "" {
 		return ""
@@ -401,7 +399,7 @@ func (s State) describeHindered() string {
 	return "; spec.recovery is not acted on: " + s.hindersRecovery() + s.describeLoss()
 }
 
-// recoveryWarnings say why the recovery that git orders is not begun.
+// recoveryWarnings returns why the requested recovery has not begun.
 func (s State) recoveryWarnings() []string {
 	order := s.Declared.Recovery
 	switch {

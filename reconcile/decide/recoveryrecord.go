@@ -2,27 +2,27 @@ package decide
 
 import "slices"
 
-// RecordedRecovery is a recovery that was begun. It is under way while ClusterID is that of the record.
+// RecordedRecovery is a recovery that has begun. It is in progress while its ClusterID is the record's.
 type RecordedRecovery struct {
-	// ClusterID of the cluster that is lost.
+	// ClusterID of the lost cluster.
 	ClusterID ID `json:"clusterID"`
-	// Ordinal of the member that the new cluster begins with, and UID of the volume with its data.
+	// Ordinal of the new cluster's first member, and UID of the volume with its data.
 	Ordinal   int    `json:"ordinal"`
 	VolumeUID string `json:"volumeUID"`
-	// FromBackup: it is made of a backup, and not of what is in the volume.
+	// FromBackup is true if the source is a backup instead of the data in the volume.
 	FromBackup bool `json:"fromBackup,omitempty"`
-	// Suspect: etcd had found, before the cluster was lost, that members hold different data. Whose are right,
-	// nobody knows.
+	// Suspect is true if etcd had found, before the cluster was lost, that members hold different data. Which data is
+	// right is unknown.
 	Suspect bool `json:"suspect,omitempty"`
 }
 
-// Recovering reports whether a new cluster is being made in the place of this one. No member runs meanwhile.
+// Recovering reports whether a new cluster is being created in place of this one. Until then, no member runs.
 func (r Record) Recovering() bool {
 	return r.Recovery.ClusterID != 0 && r.Recovery.ClusterID == r.ClusterID
 }
 
-// Supersedes reports whether that is a cluster of which this one was made, or one that it was made of. A record that
-// knows no ID supersedes none: what it is of may be that very cluster.
+// Supersedes reports whether this cluster was created from that one, directly or indirectly. A record without an ID
+// does not supersede any cluster: it may belong to that very cluster.
 func (r Record) Supersedes(lost ID) bool {
 	if lost == 0 || r.ClusterID == 0 || r.ClusterID == lost {
 		return false
@@ -31,7 +31,7 @@ func (r Record) Supersedes(lost ID) bool {
 		slices.ContainsFunc(r.Removed, func(gone RemovedMember) bool { return gone.LostCluster == lost })
 }
 
-// RecoveringRecord is the record of a cluster in whose place git has ordered to make a new one, in that volume.
+// RecoveringRecord returns the record of a cluster that git requests to replace with a new one in that volume.
 func RecoveringRecord(s State, volumeUID string) Record {
 	r := StandingRecord(s, "")
 	order := s.Declared.Recovery
@@ -40,8 +40,8 @@ func RecoveringRecord(s State, volumeUID string) Record {
 	return r
 }
 
-// RecoveredRecord is the record after action a: the member starts on the new data, or not at all; what
-// others of the lost cluster have left is kept.
+// RecoveredRecord returns the record after action a: the member starts only with the new data; the volumes of the lost
+// cluster's other members are kept.
 func RecoveredRecord(s State, a FinishRecovery) Record {
 	r := StandingRecord(s, "")
 	seed := r.Recovery.Ordinal
@@ -59,16 +59,16 @@ func RecoveredRecord(s State, a FinishRecovery) Record {
 	}
 	for ordinal := range seed {
 		if !hasVolume(s.Replica(ordinal)) && s.Declared.Recovery.Lost.Has(ordinal) {
-			// Kubernetes will make a volume here, since a higher ordinal is in use, and nobody needs it.
+			// Kubernetes will create an unneeded volume here, because a higher ordinal is in use.
 			r = r.WithRemoved(RemovedMember{Ordinal: ordinal})
 		}
 	}
 	return r.With(RecordedMember{Ordinal: seed, Mode: Sealed, VolumeUID: a.VolumeUID})
 }
 
-// voidRecovery brings a record up to an order that came to nothing, since the cluster has a quorum: it is not
-// to come into effect when that is lost another time, perhaps months later. If the record is lost, it is not
-// known whether the order came to nothing before. One that git takes out and declares again is a new one.
+// voidRecovery records that a request has no effect because the cluster has a quorum: it must not take effect when
+// quorum is lost again, perhaps months later. If the record is lost, whether the request was void before is unknown. A
+// request that is removed from git and declared again is a new one.
 func (s State) voidRecovery(r Record) Record {
 	order := s.Declared.Recovery
 	served := s.Membership.Known && order.ClusterID == s.Membership.ClusterID
@@ -82,12 +82,12 @@ func (s State) voidRecovery(r Record) Record {
 	return r
 }
 
-// isVoid reports whether an order came to nothing, by the record or by the status, of which one may be older.
+// isVoid reports whether a request had no effect, according to the record or the status, either of which may be older.
 func (s State) isVoid(order RecoveryOrder) bool {
 	return order.Word != "" && (order.Word == s.Record.VoidRecovery || order.Word == s.ReportedVoidRecovery)
 }
 
-// VoidRecoveryToReport is the Word of an order that came to nothing, for the status; empty if there is none.
+// VoidRecoveryToReport returns the Word of a request that had no effect, for the status, or "".
 func (s State) VoidRecoveryToReport() string {
 	if s.Declared.Recovery.ClusterID == 0 {
 		return ""
@@ -95,8 +95,8 @@ func (s State) VoidRecoveryToReport() string {
 	return StandingRecord(s, "").VoidRecovery
 }
 
-// keeping returns the record with the volume in a slot as one that is kept, as left of that cluster, or of
-// an earlier one, if it was kept before.
+// keeping returns the record with a slot's volume as kept for that lost cluster, or for an earlier one if it was
+// already kept.
 func (r Record) keeping(slot Replica, lost ID) Record {
 	if gone, known := r.removed(slot.Ordinal); known && gone.VolumeUID == slot.VolumeUID && gone.Kept() {
 		lost = gone.LostCluster
@@ -104,10 +104,10 @@ func (r Record) keeping(slot Replica, lost ID) Record {
 	return r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID, LostCluster: lost})
 }
 
-// leftOfLost reports whether the claim in a slot is marked to be left of a cluster that this one was made of.
-// No mark says anything of a volume that is on record as that of a member, unless that record is of the lost
-// cluster, and so older than what was made of it; if the status says so, too, the mark is wrong. Nor does it
-// say anything of one that serves, which is somebody's member.
+// leftOfLost reports whether a slot's claim is marked as belonging to a lost cluster from which this one was created.
+// The mark of a member's recorded volume does not count, unless the record belongs to the lost cluster and is therefore
+// older than the new one. If the status also names that cluster, the mark is wrong. Nor does the mark of a ready
+// replica count: it belongs to a member.
 func (s State) leftOfLost(r Replica) bool {
 	m, _ := s.Record.Member(r.Ordinal)
 	if isReady(r) {
@@ -119,9 +119,9 @@ func (s State) leftOfLost(r Replica) bool {
 	return r.LostCluster != 0
 }
 
-// keepLost brings a record up to the marks on claims: whoever has put it back, or lost it, no member starts
-// on what is left of a lost cluster, since enough of those would be that cluster again. Whom etcd lists is
-// one of its members, whatever a mark says.
+// keepLost updates a record from the marks on claims: even if the record was reset or lost, no member may start on a
+// lost cluster's data, because enough such members would be that cluster again. A listed member is a member of this
+// cluster, regardless of marks.
 func (s State) keepLost(r Record) Record {
 	listed := s.listed()
 	for _, slot := range s.replicasInOrder() {
@@ -133,10 +133,10 @@ func (s State) keepLost(r Record) Record {
 	return r
 }
 
-// takeUpRecovery makes good what a record has lost: passes start no Job for a cluster whose recovery is not
-// on record. Others may, who may not stop members by that: nothing runs while one of a pass is at work, on
-// the volume that stands in the slot; and unless all of the record is lost, git orders it, and the cluster has not had
-// a quorum since.
+// takeUpRecovery restores a recovery that the record has lost, because passes start Jobs only for recorded recoveries.
+// A Job created by others must not stop members. Therefore no pod may run or be requested, the Job must use the slot's
+// current volume, git must request the recovery (unless the whole record is lost), and the cluster must not have had a
+// quorum since.
 func (s State) takeUpRecovery(r Record) Record {
 	job := s.Recovery.Job
 	if job == nil || job.ClusterID == 0 || job.ClusterID != r.ClusterID || r.Recovering() || s.Membership.Known {
@@ -154,9 +154,8 @@ func (s State) takeUpRecovery(r Record) Record {
 	return r
 }
 
-// mayBeRight says why a volume that is left of a lost cluster may hold the right data, and the cluster that was made of
-// that the wrong ones; empty if nothing speaks for it. That no record says how it was made, as after that was lost, is
-// a reason, too.
+// mayBeRight returns why a lost cluster's volume may hold the right data, and the cluster created from it the wrong
+// data, or "". A record that does not describe the creation, as after a loss, is also a reason.
 func (s State) mayBeRight(gone RemovedMember) string {
 	switch made := s.Record.Recovery; {
 	case made.ClusterID != gone.LostCluster:
@@ -168,9 +167,9 @@ func (s State) mayBeRight(gone RemovedMember) string {
 	return ""
 }
 
-// keeps reports whether a volume stays for now that is left of a lost cluster. Git gives up those of the
-// cluster that it names. They go one at a time, each when a member is to take its place, and while all is
-// well with those that there are: until then, they may hold the better copy.
+// keeps reports whether a lost cluster's volume is kept for now. Git may give up the volumes of the cluster that it
+// names. They are deleted one at a time, each when a member is about to take its place, and while all existing members
+// are healthy: until then, they may hold the better copy.
 func (s State) keeps(gone RemovedMember) bool {
 	order := s.Declared.Recovery
 	switch {
@@ -184,7 +183,7 @@ func (s State) keeps(gone RemovedMember) bool {
 	return !s.settled() || free && next != gone.Ordinal
 }
 
-// Keeps reports whether what the member that is gone from that slot has left stays for now.
+// Keeps reports whether the volume of the member that is gone from that slot is kept for now.
 func (s State) Keeps(ordinal int) bool {
 	gone, _ := s.Record.removed(ordinal)
 	return s.keeps(gone)

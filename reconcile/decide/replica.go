@@ -2,11 +2,11 @@ package decide
 
 import "time"
 
-// PodPhase is what a pod is doing.
+// PodPhase is the state of a pod.
 type PodPhase string
 
-// The phases. Failing: its container exits, or its image cannot be had. It may be over in a moment;
-// only a pod that has not been ready for long is given up.
+// The phases. Failing: the container exits, or its image cannot be pulled. This may be brief; only a pod that has not
+// been ready for long is given up.
 const (
 	PodAbsent      PodPhase = "Absent"
 	PodPending     PodPhase = "Pending"
@@ -21,67 +21,62 @@ type Replica struct {
 	Ordinal int `json:"ordinal"`
 
 	Pod PodPhase `json:"pod"`
-	// PodSince is since when the pod has not been ready; zero if that is not known, or it is.
+	// PodSince is the time since which the pod has not been ready, or zero if it is ready or the time is unknown.
 	PodSince time.Time `json:"podSince,omitzero"`
-	// PodUID, and the version and SpecHash that the pod was made with.
+	// PodUID, and the version and SpecHash with which the pod was created.
 	PodUID      string `json:"podUID,omitempty"`
 	PodVersion  string `json:"podVersion,omitempty"`
 	PodSpecHash string `json:"podSpecHash,omitempty"`
-	// PodQuota is the quota of the database, in bytes, that a pod runs with which was made from another declaration;
-	// zero if it is not known.
+	// PodQuota is the database quota, in bytes, of a pod that was created from a different declaration, or zero if
+	// unknown.
 	PodQuota int64 `json:"podQuota,omitempty"`
-	// PodMessage says why the pod is not ready, in Kubernetes' words or
-	// etcd's last ones.
+	// PodMessage is why the pod is not ready, according to Kubernetes or etcd's last messages.
 	PodMessage string `json:"podMessage,omitempty"`
-	// PodRefused says why Kubernetes does not make the pod although the StatefulSet wants it, in
-	// its own words; empty if that is not known.
+	// PodRefused is Kubernetes' reason for not creating the pod that the StatefulSet requests, or empty if unknown.
 	PodRefused string `json:"podRefused,omitempty"`
-	// PodCrashes is how often etcd in this pod has been started again, if it has last ended by
-	// itself with an error: of how it ended before that, Kubernetes says nothing. It is zero if the
-	// last time was for want of memory, or from outside.
+	// PodCrashes is how often etcd in this pod was restarted, if it last exited by itself with an error. Kubernetes
+	// does not report earlier exits. Zero if the last exit was caused by lack of memory or from outside.
 	PodCrashes int `json:"podCrashes,omitempty"`
-	// PodStarted is since when the container of a pod that is Starting has run this time; zero if
-	// that is not known.
+	// PodStarted is when the container of a Starting pod last started, or zero if unknown.
 	PodStarted time.Time `json:"podStarted,omitzero"`
-	// PodGoing is when a pod that is Terminating was to be gone at the latest; zero if it is not.
+	// PodGoing is when a Terminating pod should have been gone, or zero if it is not Terminating.
 	PodGoing time.Time `json:"podGoing,omitzero"`
-	// PodStoppedByCheck: etcd in this pod has last ended because it found, before it served
-	// anybody, that a peer's data differ from its own. It does not say whose are wrong.
+	// PodStoppedByCheck is true if etcd in this pod last exited because it found, before serving, that a peer's data
+	// differs from its own. It does not tell which is wrong.
 	PodStoppedByCheck bool `json:"podStoppedByCheck,omitempty"`
 
-	// NoData: etcd in this pod has ended because it found no data on its volume, and its file does
-	// not let it start without.
+	// NoData is true if etcd in this pod exited because its volume has no data, and its file does not let it start
+	// without data.
 	NoData bool `json:"noData,omitempty"`
-	// NoPeers: etcd in this pod has ended because no member answered that it could join.
+	// NoPeers is true if etcd in this pod exited because no member confirmed that it could join.
 	NoPeers bool `json:"noPeers,omitempty"`
-	// PodUnbound: the pod was given a node before its claim was made, and the claim has no volume.
-	// The scheduler looks at such a pod no more, so neither will ever get the other.
+	// PodUnbound is true if the pod got a node before its claim was created, and the claim has no volume. The scheduler
+	// no longer processes such a pod, so the claim will never be bound and the pod will never start.
 	PodUnbound bool `json:"podUnbound,omitempty"`
 
-	// VolumeUID is the UID of the claim; empty if there is none, or if it was created under a running
-	// pod: etcd still runs on the volume of the claim before it.
+	// VolumeUID is the UID of the claim. It is empty without a claim, or if the claim was created under a running pod:
+	// etcd still uses the previous claim's volume.
 	VolumeUID string `json:"volumeUID,omitempty"`
-	// VolumeToken is the cluster token that the claim was made for.
+	// VolumeToken is the cluster token for which the claim was created.
 	VolumeToken string `json:"volumeToken,omitempty"`
-	// VolumeTerminating: the claim is being deleted.
+	// VolumeTerminating is true if the claim is being deleted.
 	VolumeTerminating bool `json:"volumeTerminating,omitempty"`
-	// LostCluster is the ID of the cluster that the claim is marked to be left of, since a new one was made of
-	// another member's data; zero if it is not marked.
+	// LostCluster is the ID of the lost cluster to which the claim belongs, according to its mark, because a new
+	// cluster was created from a different member's data. Zero without a mark.
 	LostCluster ID `json:"lostCluster,omitempty"`
-	// LastUse is what the annotations of the claim say of the etcd that last ran on the volume; zero if they say nothing.
+	// LastUse is what the claim's annotations report about the etcd that last ran on the volume, or zero.
 	LastUse LastUse `json:"lastUse,omitzero"`
-	// Stranded says why no pod can ever use the volume again, such as that its node is gone; empty
-	// if that is not known.
+	// Stranded is why no pod can ever use the volume again, such as a missing node, or empty if unknown.
 	Stranded string `json:"stranded,omitempty"`
-	// StrandedSince is since when passes have found it stranded; zero if it is not, or this pass is
-	// the first to find it so.
+	// StrandedSince is the time since which passes have found the volume stranded. Zero if it is not, or if this pass
+	// is the first.
 	StrandedSince time.Time `json:"strandedSince,omitzero"`
 
-	// ClusterID is the one that etcd in this pod reports; zero if it does not answer.
+	// ClusterID is the cluster ID reported by etcd in this pod, or zero if it does not respond.
 	ClusterID ID `json:"clusterID,omitempty"`
 }
 
-// Replica returns the replica with that ordinal; one without pod and volume if there is none.
+// Replica returns the replica with that ordinal, or one without pod and volume.
 func (s State) Replica(ordinal int) Replica {
 	for _, r := range s.Replicas {
 		if r.Ordinal == ordinal {

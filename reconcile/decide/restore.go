@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// SeedOrdinal is the slot of the member whose volume is filled from a backup. The others join it.
+// SeedOrdinal is the slot of the member whose volume is filled from a backup. The other members join it.
 const SeedOrdinal = 0
 
-// RestoreSource is a backup that git wants a new cluster to be made from.
+// RestoreSource is the declared backup from which a new cluster is created.
 type RestoreSource struct {
-	// From is the backup and its store, in words; empty: the cluster is founded without data.
+	// From describes the backup and its store. Empty: the cluster is bootstrapped without data.
 	From string `json:"from,omitempty"`
-	// Digest of all that is declared of the restore.
+	// Digest of the whole declared restore.
 	Digest string `json:"digest,omitempty"`
-	// Deadline is how long the Job that restores it may take.
+	// Deadline is the maximum duration of the restore Job.
 	Deadline time.Duration `json:"deadline,omitempty"`
 }
 
-// declared reports whether there is one.
+// declared reports whether a restore is declared.
 func (r RestoreSource) declared() bool { return r.Digest != "" }
 
-// Restore is what is seen of the Job that fills the first member's volume from a backup.
+// Restore is the observed state of the Job that fills the first member's volume from a backup.
 type Restore struct {
-	// Job that is there; nil if there is none.
+	// Job is the existing Job, or nil.
 	Job *RestoreJob `json:"job,omitempty"`
 	JobSight
 }
@@ -31,24 +31,24 @@ type Restore struct {
 // RestoreJob is the Job that fills a volume from a backup.
 type RestoreJob struct {
 	VolumeJob
-	// From is that of the declaration that it was started for.
+	// From is the From of the declaration for which the Job was started.
 	From string `json:"from,omitempty"`
-	// Restored says which backup it was, once it has said so.
+	// Restored is the backup that the Job restored, once reported.
 	Restored string `json:"restored,omitempty"`
-	// Data is what it says of what it has made of it.
+	// Data describes the restored data, as reported by the Job.
 	Data RestoredData `json:"data,omitzero"`
 }
 
-// RestoredData is what a member that starts on restored data has to show. What is not known is zero.
+// RestoredData is what a member that starts on restored data must report. Unknown values are zero.
 type RestoredData struct {
 	ClusterID ID `json:"clusterID,omitempty"`
 	MemberID  ID `json:"memberID,omitempty"`
-	// Revision that etcd starts at: that of the backup, raised.
+	// Revision at which etcd starts: the backup's revision, raised.
 	Revision int64 `json:"revision,omitempty"`
 }
 
-// Restoring reports whether the cluster is being made from a backup: the volume of its first member is
-// being filled, and no member runs.
+// Restoring reports whether the cluster is being created from a backup: its first member's volume is being filled, and
+// no member runs.
 func (r Record) Restoring() bool {
 	for _, m := range r.Members {
 		if m.Mode == Restoring {
@@ -58,24 +58,23 @@ func (r Record) Restoring() bool {
 	return false
 }
 
-// Unproven reports whether the cluster was made from a backup, and no pass has seen its first member run on
-// what was restored.
+// Unproven reports whether the cluster was created from a backup, and no pass has observed its first member running on
+// the restored data.
 func (r Record) Unproven() bool { return r.RestoredFrom != "" && r.ClusterID == 0 }
 
-// RestoringRecord is the record of a cluster that is about to be made from a backup, with one member.
+// RestoringRecord returns the record of a cluster that is about to be created from a backup, with one member.
 func RestoringRecord(token string) Record {
 	return Record{Token: token}.With(RecordedMember{Ordinal: SeedOrdinal, Mode: Restoring})
 }
 
-// RestoredRecord is the record after action a: the first member starts on the data in its volume, or
-// not at all.
+// RestoredRecord returns the record after action a: the first member starts only with the data in its volume.
 func RestoredRecord(s State, a FinishRestore) Record {
 	r := StandingRecord(s, "")
 	r.RestoredFrom, r.Restored, r.Uncompared = a.From, a.Data, true
 	return r.With(RecordedMember{Ordinal: SeedOrdinal, Mode: Sealed, VolumeUID: a.VolumeUID})
 }
 
-// firstRecord is the record that a cluster begins with of which there is nothing yet.
+// firstRecord returns the initial record of a cluster that does not exist yet.
 func (s State) firstRecord(token string) Record {
 	if s.Declared.Restore.declared() {
 		return RestoringRecord(token)
@@ -83,8 +82,8 @@ func (s State) firstRecord(token string) Record {
 	return FoundingRecord(token, s.Declared.Replicas)
 }
 
-// restore fills the volume of the first member from a backup. Etcd does not run meanwhile, and nothing
-// that is there is ever overwritten: the Job finds an empty volume, or what it has restored before.
+// restore fills the first member's volume from a backup. etcd does not run until it is filled, and existing data is
+// never overwritten: the Job finds an empty volume, or its own earlier data.
 func restore(s State) (Decision, bool) {
 	if !s.toRun() || !s.Record.Restoring() || s.ReportedClusterID != 0 {
 		return Decision{}, false
@@ -122,8 +121,7 @@ func restore(s State) (Decision, bool) {
 	return s.followRestore(*job)
 }
 
-// hasID reports whether anybody says that the cluster has an ID: then it has formed, whatever its record
-// was put back to.
+// hasID reports whether any source knows an ID of the cluster: then it has formed, even if its record was reset.
 func (s State) hasID() bool {
 	return s.Record.ClusterID != 0 || s.ReportedClusterID != 0 || s.Membership.ClusterID != 0 ||
 		len(s.Membership.Members) > 0 || s.anyReplica(inCluster)
@@ -131,16 +129,15 @@ func (s State) hasID() bool {
 
 func (s State) restoreJobName() string { return s.Name + "-restore" }
 
-// isBeingRestored reports whether a Job fills the first member's volume, of a cluster whose record was lost
-// meanwhile: it has not ended well, so that no member has started on what it leaves.
+// isBeingRestored reports whether a Job fills the first member's volume of a cluster whose record was lost. The Job has
+// not succeeded, so no member has started on the volume.
 func (s State) isBeingRestored() bool {
 	job := s.Restore.Job
 	return !s.recorded() && !s.hasID() && job != nil && job.Phase != JobSucceeded && s.besideRestore() == ""
 }
 
-// besideRestore says what is there that a cluster which is being made from a backup cannot have: a pod, or
-// a volume but that of its only member; empty if there is nothing. The record may have been put back to
-// what it was before the cluster formed: then this is the cluster.
+// besideRestore returns what exists that a cluster being created from a backup cannot have, or "": a pod, or a volume
+// of any but its only member. If so, the record may have been reset to before the cluster formed.
 func (s State) besideRestore() string {
 	var facts []string
 	if len(s.Record.Members) > 1 {
@@ -157,9 +154,8 @@ func (s State) besideRestore() string {
 	return Enumerate(facts)
 }
 
-// followRestore follows the Job on the volume that is there. One that was started for another declaration
-// is started again, although it may have ended: what is declared since, such as an older version of etcd,
-// may be refused for what it has restored.
+// followRestore follows the Job on the existing volume. A Job for an earlier declaration is started again even if it
+// has ended, because its data may be invalid for the new declaration, such as an older etcd version.
 func (s State) followRestore(job RestoreJob) (Decision, bool) {
 	switch {
 	case s.Declared.Restore.Digest != job.Digest:

@@ -1,6 +1,6 @@
 package decide
 
-// Converged is the name of what Decide says when no rule speaks.
+// Converged is the rule name in the decision if no rule applies.
 const Converged = "Converged"
 
 // These rules wait as long as their Jobs may take.
@@ -11,7 +11,7 @@ const (
 	ruleLastBackup    = "BackUpBeforeDeletion"
 )
 
-// Rules that do something else once they have been tried in vain.
+// These rules do something else after repeated attempts without success.
 const (
 	ruleJoinTogether  = "JoinTogether"
 	ruleReplaceMember = "ReplaceMember"
@@ -21,16 +21,15 @@ const (
 // LockedElsewhere is the rule that overrules every action.
 const LockedElsewhere = "LockedElsewhere"
 
-// rule is a named rule. apply returns its decision and whether it speaks; it must be safe by
-// itself, whatever the rules before it have let through.
+// rule is a named rule. apply returns its decision and whether the rule applies. It must be safe on its own, regardless
+// of earlier rules.
 type rule struct {
 	Rule
 	apply func(State) (Decision, bool)
 }
 
-// rules in the order in which they are asked. Guards come first; then what keeps a member from ever
-// starting without its data; then what Kubernetes is told, since etcd needs it; then the health of
-// etcd, and last what else git wants.
+// rules lists the rules in evaluation order: guards, then sealing, then the Kubernetes objects that etcd needs, then
+// etcd's health, then everything else the spec requests.
 var rules = []rule{
 	{Rule{"RenewCertificates",
 		"Certificates are about to expire, and git declares the cluster no longer, or something that cannot be " +

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ID is an ID of etcd's: of a cluster or of a member. Zero means that there is none yet. It prints
-// as etcd's own tools print it, in hexadecimal.
+// ID is an etcd cluster ID or member ID. Zero means that it does not exist yet. It is printed in hexadecimal, as in
+// etcd's own tools.
 type ID uint64
 
 // String returns the hexadecimal form.
@@ -26,129 +26,126 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// State is everything that one decision may look at. It holds no secrets, and marshals to JSON.
+// State is the complete input of one decision. It contains no secrets, and marshals to JSON.
 type State struct {
 	// Name of the cluster; its replicas are Name-0, Name-1, ….
 	Name string `json:"name"`
-	// Now is the time at which the rest was seen.
+	// Now is when the rest was observed.
 	Now time.Time `json:"now"`
-	// Declared is what git asks for.
+	// Declared is the desired state in git.
 	Declared Declared `json:"declared"`
-	// Record is what earlier passes wrote down in the cluster.
+	// Record is what earlier passes stored in the cluster.
 	Record Record `json:"record"`
-	// FoundingID is the cluster ID that etcd derives from the token and the founding members on record.
-	// Zero if no member on record may found the cluster, or if it is not known.
+	// FoundingID is the cluster ID that etcd derives from the token and the recorded initial members. Zero if no
+	// recorded member may bootstrap the cluster, or if it is unknown.
 	FoundingID ID `json:"foundingID,omitempty"`
-	// ReportedClusterID is the cluster ID in the status of the custom resource; zero if there is
-	// none, or if the record supersedes it. It gets there from a record, so that a record without one
-	// is older than the status.
+	// ReportedClusterID is the cluster ID in the status of the custom resource, or zero if it is missing or superseded
+	// by the record. It is copied there from a record, so a record without a cluster ID is older than the status.
 	ReportedClusterID ID `json:"reportedClusterID,omitempty"`
-	// Objects is how the Kubernetes objects compare with what they should be.
+	// Objects compares the Kubernetes objects with the desired ones.
 	Objects Objects `json:"objects"`
-	// Replicas are the slots that have a pod or a volume, in any order. They are seen before etcd
-	// is asked, so that a member that answers had this volume or an older one.
+	// Replicas are the slots that have a pod or a volume, in any order. They are read before etcd is asked, so a member
+	// that responds had this volume or an older one.
 	Replicas []Replica `json:"replicas,omitempty"`
-	// Membership is etcd's own word.
+	// Membership is etcd's own view.
 	Membership Membership `json:"membership"`
-	// CA is what is seen of the CA.
+	// CA is the observed state of the CA.
 	CA CA `json:"ca,omitzero"`
-	// Certificates are those that there are, in any order, and how long they are good for.
+	// Certificates are the existing certificates and how long they are valid, in any order.
 	Certificates []Certificate `json:"certificates,omitempty"`
-	// ClientIsRoot: applications are etcd's superuser by their certificate, and stay it, since
-	// authentication is on: they may have their rights by that.
+	// ClientIsRoot is true if the certificate of applications makes them etcd's superuser. That is kept because
+	// authentication is on, and their rights may depend on it.
 	ClientIsRoot bool `json:"clientIsRoot,omitempty"`
-	// ReportedVoidRecovery is the VoidRecovery of the record when the status was last written. It survives a record that is
-	// lost or restored.
+	// ReportedVoidRecovery is the record's VoidRecovery when the status was last written. It survives loss or
+	// restoration of the record.
 	ReportedVoidRecovery string `json:"reportedVoidRecovery,omitempty"`
-	// ReportedVersion is the oldest version that a member ran when the status was last written;
-	// empty if none ever did.
+	// ReportedVersion is the oldest version that a member ran when the status was last written, or empty if none ever
+	// ran.
 	ReportedVersion string `json:"reportedVersion,omitempty"`
-	// Generation of the custom resource, which Kubernetes raises with every change of its spec; zero
-	// if there is none.
+	// Generation of the custom resource, which Kubernetes increases with every spec change, or zero if it does not
+	// exist.
 	Generation int64 `json:"generation,omitempty"`
-	// LastSeen are the members as the status last said, while a recovery is ordered.
+	// LastSeen are the members as last reported in the status, while a recovery is requested.
 	LastSeen []SeenMember `json:"lastSeen,omitempty"`
-	// Backups is what is seen of backups.
+	// Backups is the observed state of backups.
 	Backups Backups `json:"backups,omitzero"`
-	// Restore is what is seen of the data being restored.
+	// Restore is the observed state of the data being restored.
 	Restore Restore `json:"restore,omitzero"`
-	// Recovery is what is seen of a new cluster being made of what is left of a lost one.
+	// Recovery is the observed state of a new cluster being created from the remains of a lost one.
 	Recovery Recovery `json:"recovery,omitzero"`
-	// LockHolder is who else holds the lease of this cluster, in words; empty if nobody does.
+	// LockHolder describes the other holder of this cluster's lease, or is empty.
 	LockHolder string `json:"lockHolder,omitempty"`
-	// Waited is what passes have waited for since they last changed anything, by the status of the
-	// custom resource.
+	// Waited lists what passes have waited for since their last change, according to the custom resource's status.
 	Waited []Waited `json:"waited,omitempty"`
-	// Repeated are actions that passes have carried out in a row, by the status of the custom resource.
+	// Repeated lists actions that passes have carried out in a row, according to the custom resource's status.
 	Repeated []Repeated `json:"repeated,omitempty"`
-	// Unseen says what was not looked at for lack of a right, and what is not known for that.
-	// Whoever acts has seen everything.
+	// Unseen lists what could not be read because a right is missing, and what is unknown for that reason. A pass that
+	// acts has read everything.
 	Unseen []string `json:"unseen,omitempty"`
 }
 
-// Declared is what git asks for, as far as a decision depends on it.
+// Declared is the part of the desired state that decisions depend on.
 type Declared struct {
 	Replicas  int    `json:"replicas"`
 	Version   string `json:"version"`
 	Suspended bool   `json:"suspended,omitempty"`
 	// Lifecycle is Running, Stopped or Deleted.
 	Lifecycle Lifecycle `json:"lifecycle"`
-	// SpecHash is a digest of all that makes a pod run differently, the version left out.
+	// SpecHash is a digest of everything that changes how a pod runs, except the version.
 	SpecHash string `json:"specHash"`
 	// Digest covers the whole spec and the run's settings that affect objects. No rule reads it; it ties a run to the
 	// approved plan.
 	Digest string `json:"digest,omitempty"`
-	// Storage is the size and class of the volumes, in words.
+	// Storage describes the size and class of the volumes.
 	Storage string `json:"storage,omitempty"`
-	// Quota of the database of each member, in bytes; zero if it is not known.
+	// Quota of each member's database, in bytes, or zero if unknown.
 	Quota int64 `json:"quota,omitempty"`
-	// Retention says what becomes of the volumes when the lifecycle is Deleted: Retain or Delete.
+	// Retention is whether volumes are kept when the lifecycle is Deleted: Retain or Delete.
 	Retention Retention `json:"retention,omitempty"`
-	// ReplaceAfter is how long a member may be silent before it is replaced; zero: however long.
+	// ReplaceAfter is how long a member may be unresponsive before it is replaced. Zero means no limit.
 	ReplaceAfter time.Duration `json:"replaceAfter,omitempty"`
-	// BacksUp: git declares backups, and does not suspend them.
+	// BacksUp is true if git declares backups and does not suspend them.
 	BacksUp bool `json:"backsUp,omitempty"`
-	// BacksUpBeforeUpgrade: no pod is moved to another version of etcd before there is a backup.
+	// BacksUpBeforeUpgrade is true if a backup must exist before any pod is moved to a different etcd version.
 	BacksUpBeforeUpgrade bool `json:"backsUpBeforeUpgrade,omitempty"`
-	// BacksUpBeforeDeletion: nothing of the cluster is stopped or deleted before there is a backup.
+	// BacksUpBeforeDeletion is true if a backup must exist before anything of the cluster is stopped or deleted.
 	BacksUpBeforeDeletion bool `json:"backsUpBeforeDeletion,omitempty"`
-	// BackupDeadline is how long a backup may take.
+	// BackupDeadline is the maximum duration of a backup.
 	BackupDeadline time.Duration `json:"backupDeadline,omitempty"`
 	// BackupTo is where backups are stored.
 	BackupTo string `json:"backupTo,omitempty"`
-	// VerifiesBackups: git wants backups to be verified before they count.
+	// VerifiesBackups is true if backups must be verified before they count.
 	VerifiesBackups bool `json:"verifiesBackups,omitempty"`
-	// Restore is the backup that a new cluster is made from.
+	// Restore is the backup from which a new cluster is created.
 	Restore RestoreSource `json:"restore,omitzero"`
-	// Recovery is what is to be done about a cluster that has lost its majority for good.
+	// Recovery is the requested recovery of a cluster that has permanently lost its majority.
 	Recovery RecoveryOrder `json:"recovery,omitzero"`
-	// Orphaned says that git declares this cluster no longer, and since which revision; empty if it
-	// does declare it.
+	// Orphaned reports that git no longer declares this cluster, and since which revision. It is empty if git declares
+	// it.
 	Orphaned string `json:"orphaned,omitempty"`
-	// RenamedFrom says which cluster this one seems to have been until git renamed or moved it;
-	// empty if it seems new.
+	// RenamedFrom is the cluster that git seems to have renamed or moved to this one, or empty if this one seems new.
 	RenamedFrom string `json:"renamedFrom,omitempty"`
-	// ConfirmedMembers are the members, and no others, that a person says etcd may list although
-	// most of those on record are not among them.
+	// ConfirmedMembers are the only members that etcd may list, as confirmed manually, although most recorded members
+	// are not among them.
 	ConfirmedMembers []ID `json:"confirmedMembers,omitempty"`
-	// Problems say why this declaration cannot be acted on; none if it can.
+	// Problems are the reasons why this declaration cannot be applied. Empty if it can.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// Lifecycle is what git declares of a cluster as a whole.
+// Lifecycle is the desired state of a cluster as a whole.
 type Lifecycle string
 
 // Lifecycles.
 const (
 	// Running: its pods run.
 	Running Lifecycle = "Running"
-	// Stopped: its pods do not run, its data stays.
+	// Stopped: its pods do not run, its data is kept.
 	Stopped Lifecycle = "Stopped"
-	// Deleted: its pods and its objects go, and its data too if the retention says so.
+	// Deleted: its pods and objects are deleted, and also its data if the retention is Delete.
 	Deleted Lifecycle = "Deleted"
 )
 
-// Retention is what becomes of the volumes of a cluster that is deleted.
+// Retention is whether a deleted cluster's volumes are kept.
 type Retention string
 
 // Retentions.
@@ -157,128 +154,124 @@ const (
 	Delete Retention = "Delete"
 )
 
-// Mode is the kind of configuration file that a member starts with.
+// Mode is the kind of configuration file with which a member starts.
 type Mode string
 
 // The modes.
 const (
-	// Founding: initial-cluster-state new, all founding members listed. Only before the member
-	// first started.
+	// Founding: initial-cluster-state new, with all initial members listed. Only before the member's first start.
 	Founding Mode = "Founding"
-	// Joining: initial-cluster-state existing, the member list of that moment. Only until the
-	// learner has started.
+	// Joining: initial-cluster-state existing, with the member list at that time. Only until the learner has started.
 	Joining Mode = "Joining"
-	// Sealed: the file does not name its own member, so that etcd starts on its data or not at all.
+	// Sealed: the file does not name its own member, so that etcd starts only with existing data.
 	Sealed Mode = "Sealed"
-	// Restoring: as Sealed, and no pod runs, since the volume is being filled from a backup.
+	// Restoring: like Sealed, but no pod runs because the volume is being filled from a backup.
 	Restoring Mode = "Restoring"
 )
 
-// Record is what Quorate keeps of a cluster between passes, in the ConfigMap beside the members'
-// files. It is all of the truth about how a member may start.
+// Record is what Quorate stores about a cluster between passes, in the same ConfigMap as the members' files. It alone
+// determines how a member may start.
 type Record struct {
-	// Token is the nonce in the initial-cluster-token; empty if there is no record.
+	// Token is the nonce in the initial-cluster-token, or empty if there is no record.
 	Token string `json:"token,omitempty"`
 	// ClusterID is zero until the cluster has formed.
 	ClusterID ID `json:"clusterID,omitempty"`
 	// Members by ascending ordinal.
 	Members []RecordedMember `json:"members,omitempty"`
-	// LogVersion is the oldest minor version, such as 3.6, whose entries a member may still have in
-	// its log; empty if that is not known.
+	// LogVersion is the oldest minor version, such as 3.6, whose entries a member may still have in its log, or empty
+	// if unknown.
 	LogVersion string `json:"logVersion,omitempty"`
-	// CA is the fingerprint of the CA that members trust; empty without TLS, or if it is not known
-	// yet.
+	// CA is the fingerprint of the CA that members trust. Empty without TLS, or if not known yet.
 	CA string `json:"ca,omitempty"`
-	// Removed are the slots whose member is gone, by ascending ordinal: their volumes go before
-	// they are used again.
+	// Removed are the slots whose member is gone, by ascending ordinal. Their volumes are deleted before the slots are
+	// reused.
 	Removed []RemovedMember `json:"removed,omitempty"`
-	// RestoredFrom says which backup the cluster was made from; empty if it was founded without data.
+	// RestoredFrom is the backup from which the cluster was created, or empty if it was bootstrapped without data.
 	RestoredFrom string `json:"restoredFrom,omitempty"`
-	// Restored is what the first member has to show before the cluster ID goes on record; zero if it has, or
+	// Restored is what the first member must report before the cluster ID is recorded. Zero if it has reported that, or
 	// if nothing is known.
 	Restored RestoredData `json:"restored,omitzero"`
-	// Uncompared: the members' data are to be compared once, when there are as many as git declares, since all
-	// were made from one backup.
+	// Uncompared is true if the members' data must be compared once, when there are as many members as declared,
+	// because all were created from one backup.
 	Uncompared bool `json:"uncompared,omitempty"`
-	// Recovery of a lost cluster that was last begun; zero if there was none.
+	// Recovery of a lost cluster that began last, or zero.
 	Recovery RecordedRecovery `json:"recovery,omitzero"`
-	// VoidRecovery is the Word of an order to recover this cluster that came to nothing, since it had a quorum, or that
-	// may have, since the record was lost; empty if there is none.
+	// VoidRecovery is the Word of a request to recover this cluster that had no effect because the cluster had a
+	// quorum, or that may have had no effect because the record was lost. Otherwise empty.
 	VoidRecovery string `json:"voidRecovery,omitempty"`
-	// JoinedTogether: two learners are about to be listed at once, have been, or may have been. etcd before 3.6 cannot
-	// follow a log that says so.
+	// JoinedTogether is true if two learners are about to be listed at the same time, have been, or may have been. etcd
+	// before 3.6 cannot follow such a log.
 	JoinedTogether bool `json:"joinedTogether,omitempty"`
-	// Confirmed are the members that a person had confirmed when a list was followed that had lost
-	// most of those on record, ascending.
+	// Confirmed are the members that had been confirmed manually when Quorate followed a list without most recorded
+	// members, ascending.
 	Confirmed []ID `json:"confirmed,omitempty"`
-	// Replaced counts how often the member of a slot was replaced lately, by ascending ordinal.
+	// Replaced counts how often the member of a slot was replaced recently, by ascending ordinal.
 	Replaced []Replacements `json:"replaced,omitempty"`
 }
 
-// Replacements is how often the member of a slot was replaced, each time within a day of the time
-// before.
+// Replacements is how often the member of a slot was replaced, each time within a day of the previous replacement.
 type Replacements struct {
 	Ordinal int       `json:"ordinal"`
 	Times   int       `json:"times"`
 	Last    time.Time `json:"last"`
 }
 
-// RemovedMember is what a member has left behind that etcd lists no longer.
+// RemovedMember is what remains of a member that etcd no longer lists.
 type RemovedMember struct {
 	Ordinal int `json:"ordinal"`
-	// VolumeUID of the volume that was in the slot when the member was seen to be gone; empty if
-	// there was none.
+	// VolumeUID of the volume that was in the slot when the member was found to be gone, or empty if there was no
+	// volume.
 	VolumeUID string `json:"volumeUID,omitempty"`
-	// LostCluster is the ID of the cluster whose data the volume holds, if that is a lost one of which this one
-	// was made: it is kept until a person gives it up. Zero if it is not.
+	// LostCluster is the ID of the lost cluster whose data the volume holds and from which this cluster was created.
+	// Such a volume is kept until it is discarded manually. Otherwise zero.
 	LostCluster ID `json:"lostCluster,omitempty"`
 }
 
-// Kept reports whether the volume stays until a person gives it up.
+// Kept reports whether the volume is kept until it is discarded manually.
 func (m RemovedMember) Kept() bool { return m.LostCluster != 0 }
 
 // RecordedMember is one member in the record.
 type RecordedMember struct {
 	Ordinal int  `json:"ordinal"`
 	Mode    Mode `json:"mode"`
-	// ID of the member and UID of the volume that holds its data, known once it is sealed.
+	// ID of the member and UID of the volume with its data, known once it is sealed.
 	ID        ID     `json:"id,omitempty"`
 	VolumeUID string `json:"volumeUID,omitempty"`
-	// Leaving: etcd is about to be told to remove it. It says whose removal it was if etcd then
-	// lists too few of those on record to tell.
+	// Leaving is true if Quorate is about to remove the member from etcd. It identifies the removal as Quorate's if
+	// etcd then lists too few recorded members to tell.
 	Leaving bool `json:"leaving,omitempty"`
 }
 
-// Objects is how the Kubernetes objects of the cluster compare with what they should be. Each entry
-// is one object and what is the matter with it, such as "Service a-client: missing".
+// Objects compares the cluster's Kubernetes objects with the desired ones. Each entry is one object and its problem,
+// such as "Service a-client: missing".
 type Objects struct {
-	// DeclarationDiffers: the custom resource is missing or says something else than git.
+	// DeclarationDiffers is true if the custom resource is missing or differs from git.
 	DeclarationDiffers bool `json:"declarationDiffers,omitempty"`
-	// Drift: missing, or other than they should be; the custom resource among them.
+	// Drift lists missing or changed objects, including the custom resource.
 	Drift []string `json:"drift,omitempty"`
-	// Foreign: an object has one of our names and is not ours.
+	// Foreign lists unmanaged objects that have one of the cluster's names.
 	Foreign []string `json:"foreign,omitempty"`
-	// Relabelled: ours, and without the labels by which it is found, such as "Pod a-1 has lost
+	// Relabelled lists the cluster's own objects that have lost identifying labels, such as "Pod a-1 has lost
 	// app.kubernetes.io/managed-by=quorate".
 	Relabelled []string `json:"relabelled,omitempty"`
-	// Terminating: being deleted by Kubernetes.
+	// Terminating lists objects that Kubernetes is deleting.
 	Terminating []string `json:"terminating,omitempty"`
-	// Irreplaceable: lost, and not to be recreated while members depend on the old one.
+	// Irreplaceable lists lost objects that must not be recreated while members depend on the old ones.
 	Irreplaceable []string `json:"irreplaceable,omitempty"`
-	// Rewritten are fields that an admission policy or webhook sets to another value than the one applied, in any
-	// order. Drift lists those of them that are not accepted as well.
+	// Rewritten are fields that an admission policy or webhook sets to a value other than the applied one, in any
+	// order. Drift also lists those that are not accepted.
 	Rewritten []RewrittenField `json:"rewritten,omitempty"`
-	// RunsVersion and RunsHash are the version and SpecHash that the StatefulSet gives to new pods;
-	// empty without one.
+	// RunsVersion and RunsHash are the version and SpecHash that the StatefulSet gives to new pods, or empty without a
+	// StatefulSet.
 	RunsVersion string `json:"runsVersion,omitempty"`
 	RunsHash    string `json:"runsHash,omitempty"`
-	// RunsReplicas is how many pods the StatefulSet keeps.
+	// RunsReplicas is the StatefulSet's replica count.
 	RunsReplicas int `json:"runsReplicas,omitempty"`
-	// RunsToken is the cluster token that it makes new volumes for; empty without one.
+	// RunsToken is the cluster token for which the StatefulSet creates new volumes, or empty without a StatefulSet.
 	RunsToken string `json:"runsToken,omitempty"`
-	// Remaining are the objects of the cluster that are there, the custom resource left aside.
+	// Remaining are the existing objects of the cluster, except the custom resource.
 	Remaining []string `json:"remaining,omitempty"`
-	// RunsStorage is the size and class that it gives to new volumes; Kubernetes lets nobody change
-	// that.
+	// RunsStorage is the size and class that the StatefulSet gives to new volumes. Kubernetes does not allow changing
+	// it.
 	RunsStorage string `json:"runsStorage,omitempty"`
 }

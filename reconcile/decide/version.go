@@ -7,18 +7,18 @@ import (
 	"quorate.dev/quorate/etcdversion"
 )
 
-// minorOf is the minor version of a version, or of a minor version; a zero one if it cannot be read.
+// minorOf returns the minor version of a version or minor version, or zero if it cannot be parsed.
 func minorOf(text string) etcdversion.MajorMinor {
 	m, _ := etcdversion.ParseMajorMinor(text)
 	return m
 }
 
-// steps is how many minor versions it is up from one version to another.
+// steps returns the number of minor versions up from one version to another.
 func steps(from, to etcdversion.Version) int { return to.MajorMinor().Steps(from.MajorMinor()) }
 
-// departures are the oldest patches from which the next minor version may be reached, and what is
-// better still. Before them members that were removed may come back to life, or learners may be in
-// the way (etcd: Upgrade etcd from v3.5 to v3.6, and from v3.6 to v3.7; hard case H37, H38).
+// departures are the oldest patch releases from which the next minor version may be reached, and better ones. With
+// older releases, removed members may reappear, or learners may prevent the upgrade (etcd: Upgrade etcd from v3.5 to
+// v3.6, and from v3.6 to v3.7; hard cases H37, H38).
 var departures = map[etcdversion.MajorMinor]struct {
 	least  etcdversion.Version
 	better string
@@ -27,8 +27,8 @@ var departures = map[etcdversion.MajorMinor]struct {
 	minorOf("3.6"): {etcdversion.Must("3.6.11"), ""},
 }
 
-// Running are the versions that members run, as far as any of them says so now: for one whose word
-// cannot be read, the one that its pod was made with.
+// Running returns the versions that members currently report. If a version cannot be parsed, the version of the pod is
+// used.
 func (s State) Running() []etcdversion.Version {
 	var list []etcdversion.Version
 	for _, m := range s.Membership.Members {
@@ -43,7 +43,7 @@ func (s State) Running() []etcdversion.Version {
 	return list
 }
 
-// runs is the version that a member runs that responds: the one that its pod was made with if its word cannot be read.
+// runs returns the version of a responding member, or the version of its pod if the reported one cannot be parsed.
 func (s State) runs(m Member) (etcdversion.Version, error) {
 	v, err := etcdversion.ParseRunning(m.Version)
 	if ordinal, ours := s.OrdinalOf(m); err != nil && ours {
@@ -52,11 +52,10 @@ func (s State) runs(m Member) (etcdversion.Version, error) {
 	return v, err
 }
 
-// running are the versions that members run, ascending: what members say while any answers, else
-// the one in the status, and only where that is lost those that pods were made with or, without pods, that claims say
-// last used the volumes. What was
-// declared and never ran counts for nothing (hard case H101), nor does a status from before members
-// ran what cannot be read.
+// running returns the versions that members run, ascending: the versions of responding members, or else the version in
+// the status, or else the versions of pods or, without pods, the versions that last used the volumes according to the
+// claims. Declared versions that never ran do not count (hard case H101), nor does a status from before a member
+// reported an unreadable version.
 func (s State) running() []etcdversion.Version {
 	if list := s.Running(); len(list) > 0 {
 		return list
@@ -74,7 +73,7 @@ func (s State) running() []etcdversion.Version {
 	return list
 }
 
-// unreadable says which member says of itself that it runs what is no version; empty if none does.
+// unreadable returns which member reports something that is not a version, or "".
 func (s State) unreadable() string {
 	for _, m := range s.MembersInOrder() {
 		if _, err := etcdversion.ParseRunning(m.Version); err != nil && m.Answers && m.Version != "" {
@@ -84,8 +83,8 @@ func (s State) unreadable() string {
 	return ""
 }
 
-// judgeVersion says why the declared version cannot be rolled to from what runs, with the step to
-// take instead, or else whether etcd's data is prepared for it.
+// judgeVersion returns why the declared version cannot be rolled out from the running ones, with the step to take
+// instead, or else whether etcd's data is prepared for it.
 func (s State) judgeVersion() (refusal string, prepared bool) {
 	runs := s.running()
 	target, err := etcdversion.Parse(s.Declared.Version)
@@ -100,7 +99,7 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 	}
 	if len(runs) == 0 {
 		unknown := s.lastVersionUnknown()
-		return unknown, unknown == "" // nothing is known to have run
+		return unknown, unknown == "" // no version is known to have run
 	}
 	oldest, newest := runs[0], runs[len(runs)-1]
 	switch {
@@ -124,9 +123,9 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 	return "", true
 }
 
-// judgeUnread says why the declared version cannot be rolled to while what a member runs cannot be
-// read. The cluster version is never newer than the oldest minor version that a member is known to
-// run, so that all members can go to that one; any other may be too far.
+// judgeUnread returns why the declared version cannot be rolled out while a member's version cannot be parsed. The
+// cluster version is never newer than the oldest known minor version of a member, so all members can go to that
+// version; any other may be too far.
 func (s State) judgeUnread(unreadable string, target etcdversion.Version) (refusal string, prepared bool) {
 	var known []etcdversion.Version
 	for _, m := range s.Membership.Members {
@@ -148,32 +147,31 @@ func (s State) judgeUnread(unreadable string, target etcdversion.Version) (refus
 		"release of etcd", unreadable, known[0].MajorMinor(), known[0].MajorMinor()), false
 }
 
-// mayRoll reports whether the declared version can be rolled to from what runs.
+// mayRoll reports whether the declared version can be rolled out from the running ones.
 func (s State) mayRoll() bool {
 	refusal, prepared := s.judgeVersion()
 	return refusal == "" && prepared
 }
 
-// mayRestart reports whether a pod that does not run etcd may be restarted with the declared version: the version that
-// it was created with allows it, and etcd has prepared its data for an older minor version.
+// mayRestart reports whether a pod that does not run etcd may be restarted with the declared version: the version with
+// which it was created allows it and, for an older minor version, etcd has prepared its data.
 func (s State) mayRestart(r Replica) bool {
 	from, err := etcdversion.Parse(r.PodVersion)
 	target, errTarget := etcdversion.Parse(s.Declared.Version)
 	if err != nil || errTarget != nil || !s.Formed() {
-		return true // nothing is known to have run
+		return true // no version is known to have run
 	}
 	runs := s.Running()
 	goesBack := steps(from, target) < 0 && s.Membership.Known && len(runs) > 0 && steps(runs[0], target) < 0
 	return s.skips(r, target) == "" && (!goesBack || s.Membership.Downgrade == target.MajorMinor().String())
 }
 
-// stepBegun reports whether new pods get the declared minor version already: whoever began that has
-// judged it.
+// stepBegun reports whether new pods already get the declared minor version, which was judged before.
 func (s State) stepBegun() bool {
 	return s.hasStatefulSet() && minorOf(s.Objects.RunsVersion) == minorOf(s.Declared.Version)
 }
 
-// departure says why a version is too old to leave for the next minor version; empty if it is not.
+// departure returns why a version is too old for an upgrade to the next minor version, or "".
 func departure(from, target etcdversion.Version) string {
 	known := departures[from.MajorMinor()]
 	if from.AtLeast(known.least) {
@@ -182,8 +180,8 @@ func departure(from, target etcdversion.Version) string {
 	return fmt.Sprintf("%s can be reached from %s at least%s: declare that first", target, known.least, known.better)
 }
 
-// preparedFor reports whether etcd has been told to go back to that minor version and has written
-// all its data for it. The data of a member that does not respond may still be written for a newer version.
+// preparedFor reports whether etcd is downgrading to that minor version and has written all its data for it. The data
+// of an unresponsive member may still be written for a newer version.
 func (s State) preparedFor(target etcdversion.MajorMinor) bool {
 	minor := target.String()
 	for _, m := range s.Membership.Members {
@@ -194,8 +192,8 @@ func (s State) preparedFor(target etcdversion.MajorMinor) bool {
 	return s.Membership.Downgrade == minor && s.knowsData(target)
 }
 
-// unresponsive are the replicas of members that may have data and do not respond: members that etcd lists as started
-// or, while it gives no list, members recorded as sealed. Without a record, every replica counts.
+// unresponsive returns the replicas of members that may have data and do not respond: members that etcd lists as
+// started or, without a list, members recorded as sealed. Without a record, every replica counts.
 func (s State) unresponsive() []Replica {
 	var list []Replica
 	members := s.listed()
@@ -213,9 +211,8 @@ func (s State) unresponsive() []Replica {
 	return list
 }
 
-// knowsData reports whether the version that the data of every member is written for is known before a minor version
-// is changed: each member responds, unless a pod of a member has been created with that minor version already or, where
-// it has no pod, the claim of a member says that minor version.
+// knowsData reports whether every member's data version is known before a minor version changes: each member responds,
+// or a member's pod has already been created with that minor version or, without a pod, its claim names that version.
 func (s State) knowsData(target etcdversion.MajorMinor) bool {
 	return len(s.unresponsive()) == 0 ||
 		s.anyReplica(func(r Replica) bool {
@@ -225,8 +222,8 @@ func (s State) knowsData(target etcdversion.MajorMinor) bool {
 		})
 }
 
-// refusedByUnresponsive says which member that does not respond the declared version cannot be rolled to; empty if
-// there is none. The version that its pod was created with counts as running, and so does the one that its claim says.
+// refusedByUnresponsive returns why an unresponsive member prevents the declared version, or "". The versions of its
+// pod and in its claim count as running.
 func (s State) refusedByUnresponsive(target etcdversion.Version) string {
 	for _, r := range s.unresponsive() {
 		if refusal := s.skips(r, target); refusal != "" {
@@ -236,9 +233,9 @@ func (s State) refusedByUnresponsive(target etcdversion.Version) string {
 	return ""
 }
 
-// skips says why a member that does not respond must not be restarted with the declared version, judging by the
-// version that its pod was created with and by what its claim says; empty if they allow it or say nothing. A pod
-// created with a newer version than the others run says nothing: its data is that of the others.
+// skips returns why an unresponsive member must not be restarted with the declared version, according to the versions
+// of its pod and in its claim, or "". A pod created with a newer version than the others run proves nothing: its data
+// has their version.
 func (s State) skips(r Replica, target etcdversion.Version) string {
 	name := s.ReplicaName(r.Ordinal) + " does not respond, and its "
 	if storage := minorOf(r.LastUse.StorageVersion); hasVolume(r) && r.LastUse.StorageVersion != "" &&

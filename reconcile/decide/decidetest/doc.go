@@ -1,26 +1,25 @@
-// Package decidetest holds decisions against everything that must be true of them, and is the
-// language in which tests tell of clusters. It is for tests alone.
+// Package decidetest checks decisions against everything that must be true of them, and defines the language in which
+// tests describe clusters. Use it only in tests.
 //
 // # The language
 //
-// A story (testdata/decide) is about a state, a path (testdata/converge) about a simulated world.
-// Both are files of [datadriven], and both say the same thing by the same word. Directives stand
-// one on a line; after "----" comes what they print, up to an empty line. After a change, run the
-// tests with -rewrite and read the diff. A replica goes by its name (a-1), a value with blanks stands
-// in parentheses, and none is the word for nothing.
+// A story (testdata/decide) is about a state, a path (testdata/converge) about a simulated world. Both are [datadriven]
+// files, and both use the same words with the same meaning. Each directive is on its own line; its output follows
+// "----", up to an empty line. After a change, run the tests with -rewrite and read the diff. A replica is written by
+// name (a-1), a value with blanks in parentheses, and "none" means nothing.
 //
-// # Words of both
+// # Common words
 //
-// A cluster begins. It has formed and is healthy, unless another phase is given: nothing is there
-// yet, or it is founded and no pod has been made. All words of spec are possible here. Its members may
-// join one at a time, unless it was founded so that two may join together.
+// This creates a cluster. It has formed and is healthy, unless a different phase is set: nothing exists yet, or it is
+// founded but its pods have not been created. All words of spec can be used here. Its members may join one at a time,
+// unless it was founded so that two may join together.
 //
 //	cluster a replicas=3 version=3.6.16 phase=nothing|founded|formed
 //	cluster a together=true
 //
-// Git declares something else, or somebody else holds the lease. Words of spec that are not fields
-// of the custom resource are those of the state that "quorate plan -o state" prints; hash is short
-// for specHash, confirmed for confirmedMembers, problem for one of problems.
+// These change the declaration, or give the lease to another holder. Words of spec that are not fields of the custom
+// resource are from the state printed by "quorate plan -o state"; hash is short for specHash, confirmed for
+// confirmedMembers, problem for one of problems.
 //
 //	set spec replicas=5 version=3.7.3 hash=h2 storage=2Gi quota=4096 lifecycle=Running|Stopped|Deleted retention=Retain|Delete
 //	set spec suspended=true replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
@@ -30,9 +29,9 @@
 //	set spec confirmed=(a0 a1) problem=(storage: shrinks)
 //	set lock holder=(process 7 on b)
 //
-// These change nothing. They print the state as a table; what is decided, with what is wrong with
-// that decision; the record that the objects must carry as things stand; what every rule says, also
-// those after the first that speaks; the invariants, and which the decision breaks.
+// These do not change anything. They print the state as a table; the decision, and what is wrong with it; the record
+// that the objects must carry in the current state; the result of every rule, including those after the first that
+// applies; the invariants, and which of them the decision breaks.
 //
 //	state
 //	decide
@@ -40,17 +39,17 @@
 //	rules
 //	invariants
 //
-// The action that was decided is carried out. In a story that is done with all that Kubernetes and
-// etcd do in its wake, as far as the state shows it: the record is written, the objects are right,
-// pods and volumes come and go. A new member is only added; set lets it start. On a path it is what
-// the last decide saw, however long ago, and nothing else happens before the next tick.
+// This carries out the action of the decision. In a story, everything that Kubernetes and etcd then do is also done, as
+// far as the state shows it: the record is written, the objects are correct, pods and volumes are created and deleted.
+// A new member is only added; use set to start it. On a path, the action is from the last decide, however long ago, and
+// nothing else happens before the next tick.
 //
 //	act
 //
 // # Words of stories
 //
-// Something is different: a replica, its entry in the record, its member, the MiB of its database and of its quota;
-// what is known of etcd, the record, the status, the objects, the CA, its certificates.
+// These change a replica, its entry in the record, its member, the MiB of its database and of its quota, or what is
+// known of etcd, the record, the status, the objects, the CA and its certificates.
 //
 //	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9|terminating|none token=t9 lost=c1 used=3.6.16/3.6 mode=Founding|Joining|Restoring|Sealed|none
 //	set a-1 pod=Starting started=20s
@@ -77,8 +76,8 @@
 //	set ca secret=CA1 mounted=(CA1, CA2) proven=CA1 ends=3000
 //	set peer|server|client ends=99
 //
-// A finding about an object, a member that is no replica of ours, or an alarm of one that is gone is
-// added; a replica with its member, or everything of a kind, is removed.
+// These add a finding about an object, a member that is not one of the cluster's replicas, or an alarm of a removed
+// member. They remove a replica with its member, or everything of a kind.
 //
 //	add alarm=(NOSPACE of d1)
 //	add drift|backup-drift|remaining|foreign|relabelled|terminating|irreplaceable=(Service a-client: missing)
@@ -87,28 +86,27 @@
 //	remove a-2
 //	remove record|recovery|status|pods|volumes|members|jobs|drift|rewritten|remaining|terminating|foreign|relabelled|irreplaceable
 //
-// Time passes.
+// This advances the clock.
 //
 //	clock +2m
 //
-// Earlier passes have waited for something, since so long, and one has last written it down so long
-// ago; or what is waited for now is written down, as the status does after a pass that has changed
-// nothing, or with changed, something.
+// These describe what earlier passes have waited for, since when, and when a pass last recorded it. Or they record what
+// is waited for now, as the status does after a pass without changes (or, with changed, after a pass with changes).
 //
 //	waited WaitForMembers for=(a-1,a-2) since=31m seen=5m
 //	report changed
 //
-// A whole state is taken from below, in YAML, as "quorate plan -o state" prints it.
+// This reads a whole state from the lines below, in YAML, as printed by "quorate plan -o state".
 //
 //	state
 //
 // # Words of paths
 //
-// The world has chance in it, unless the seed is 0.
+// The world is random, unless the seed is 0.
 //
 //	cluster a seed=7
 //
-// Something happens to the world.
+// These change the world.
 //
 //	fault kill-pod=a-1 force-delete=a-1 crash=a-1 lose-volume=a-1 delete-claim=a-1 replace-claim=a-1 recreate-claim=a-1 old-data=a-1 strand=a-1 corrupt=a-1
 //	fault hang=a-1 unhang=a-1 node-down=a-1 node-up=a-1 mute=a-1 unmute=a-1 slow=a-1 fast=a-1 apart=a-1 together=a-1
@@ -122,23 +120,24 @@
 //	fault rewrite=(StatefulSet a) rewrite-unsafely=(StatefulSet a) stop-rewriting
 //	fault cut-network mend-network heal refuse-pods keep-claims refuse-handover forbid drop-annotations keep-annotations
 //
-// Somebody does something with kubectl or etcdctl: any of the above, or one of these.
+// These are manual changes with kubectl or etcdctl: any of the above, or one of these.
 //
 //	person force-new-cluster=a-0 promote=a-3 scale=1 disarm=CORRUPT
 //	person delete-claims delete-orphaning=(StatefulSet a) restore=3 restore-object=(3 ConfigMap a-members)
 //	person unlist-claim=a-1 relist-claim=a-1 disown-claim=a-1 mark-claim=a-1 unmark-claim=a-1 own-claim=a-1 unlist-pod=a-1 relist-pod=a-1 register-node=a-1
 //
-// This changes nothing. It prints the road: what passes will do, one action after the other, and what etcd goes
-// through meanwhile.
+// This does not change anything. It prints the road: what passes will do, one action after the other, and what etcd
+// goes through meanwhile.
 //
 //	road
 //
-// Time passes without a pass.
+// This advances the time without a pass.
 //
 //	tick 3
 //
-// Passes run, a tick after each, whatever they say. The first dies after so many writes, or the
-// write after so many fails, or what it sees is not all, or old by so many ticks.
+// This runs passes, with a tick after each, regardless of their results. The first pass dies after the given number of
+// writes, or its write after that number fails, or it does not see everything, or sees a state that is the given number
+// of ticks old.
 //
 //	pass 2 crash=3
 //	pass 1 fail=0
@@ -147,13 +146,12 @@
 //	pass 1 old-kubernetes=2
 //	pass 1 old-etcd=2
 //
-// Passes run until one says Done or Block. With crash=after-each, they do so again for every write:
-// the pass dies after it, or the write after it fails, and the end must be the same.
+// This runs passes until one reports Done or Block. With crash=after-each, it does so again for every write: the pass
+// dies after it, or the write after it fails, and the result must be the same.
 //
 //	converge max=40 crash=after-each
 //
-// What can be healed is healed, git asks for something good, and passes run until one says Done or
-// Block.
+// This heals what can be healed, makes git declare something valid, and runs passes until one reports Done or Block.
 //
 //	settle
 //
