@@ -8,11 +8,10 @@ import (
 	"quorate.dev/quorate/etcdversion"
 )
 
-// restartBroken gives a member that does not run the newest declaration, whatever else is the
-// matter: it is what repairs a broken rollout (hard case H48, H101). A pod without a running
-// container serves nobody; but it may come back by itself, so it is moved only to where others run,
-// or where nobody fails, and not for a moment's failure. A pod that can never get its volume is
-// recreated likewise.
+// restartBroken applies the newest declaration to a member that does not run, regardless of other problems: this
+// repairs a broken rollout (hard cases H48, H101). A pod without a running container does not serve, but it may recover
+// by itself. So it is moved only if other pods run, or none fails, with that declaration, and not because of a brief
+// failure. A pod that can never get its volume is also recreated.
 func restartBroken(s State) (Decision, bool) {
 	for _, r := range slices.Backward(s.replicasInOrder()) {
 		if s.waitsInVain(r) {
@@ -35,7 +34,7 @@ func restartBroken(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// moveOne has a broken pod made as declared, once the one before it has shown how it fares.
+// moveOne recreates a broken pod from the current spec, once the previous pod's result is known.
 func (s State) moveOne(r Replica) (Decision, bool) {
 	for _, before := range s.replicasInOrder() {
 		if !s.anyReplica(s.holdsAsDeclared) && s.onTrial(before) {
@@ -54,8 +53,8 @@ func (s State) waitsInVain(r Replica) bool {
 	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !m.Answers && r.ClusterID == 0
 }
 
-// broken reports whether a pod made from another declaration does not run etcd, and might if it
-// were made from this one.
+// broken reports whether a pod created from a different declaration does not run etcd, and might with the current
+// declaration.
 func (s State) broken(r Replica) bool {
 	m := s.Membership.byName(s.ReplicaName(r.Ordinal))
 	if s.volumeLost(r.Ordinal) || r.Stranded != "" || r.VolumeTerminating {
@@ -64,8 +63,8 @@ func (s State) broken(r Replica) bool {
 	return s.stuck(r) && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)
 }
 
-// stuck reports whether a pod does not come up. One that starts may have much to read; while the
-// others serve, it is not waited for so long.
+// stuck reports whether a pod does not come up. A starting pod may have much to read, but gets less time while the
+// others serve.
 func (s State) stuck(r Replica) bool {
 	since := s.Now.Sub(r.PodSince)
 	switch {
@@ -78,28 +77,26 @@ func (s State) stuck(r Replica) bool {
 		r.Pod == PodStarting && since >= patience && s.Membership.Known
 }
 
-// outlastsPatience reports whether a broken pod has failed for longer than the kubelet takes to get
-// over it. That is not waited for where nothing depends on it: where other members serve and run
-// well as declared, and where no member has ever had a vote.
+// outlastsPatience reports whether a broken pod has failed for longer than the kubelet takes to recover it. It need not
+// if nothing depends on the pod: other members serve and run as declared, or no member has ever had a vote.
 func (s State) outlastsPatience(r Replica) bool {
 	serves := s.Membership.Known && s.Membership.HasQuorum()
 	return r.Pod != PodFailing || s.neverFormed() || serves && s.anyReplica(s.runsAsDeclared) || s.failsForGood(r)
 }
 
-// neverFormed reports whether no member has ever had a vote: there is nothing to lose yet.
+// neverFormed reports whether no member has ever had a vote, so that nothing can be lost yet.
 func (s State) neverFormed() bool {
 	return s.founding() && s.Membership.ClusterID == 0 && !s.anyReplica(inCluster)
 }
 
-// failsForGood reports whether a pod fails, and has done so for longer, or more often, than what
-// passes.
+// failsForGood reports whether a pod has failed for longer, or more often, than temporary failures last.
 func (s State) failsForGood(r Replica) bool {
 	failed := s.Now.Sub(r.PodSince)
 	enough := failed >= patience || failed >= crashPatience && r.PodCrashes >= crashLoopThreshold
 	return r.Pod == PodFailing && !r.PodSince.IsZero() && enough
 }
 
-// runsAsDeclared reports whether a pod that was made as declared runs well.
+// runsAsDeclared reports whether a pod created from the current declaration runs well.
 func (s State) runsAsDeclared(r Replica) bool {
 	m := s.listed()[r.Ordinal]
 	return s.madeAsDeclared(r) && (r.Pod == PodReady || m.Answers)
@@ -109,22 +106,21 @@ func (s State) madeAsDeclared(r Replica) bool {
 	return r.Pod != PodAbsent && r.PodVersion == s.Declared.Version && r.PodSpecHash == s.Declared.SpecHash
 }
 
-// holdsAsDeclared reports whether etcd in a pod that was made as declared runs, and has done so for
-// longer than a crash takes to show: whether it serves, or only lacks the others for a quorum.
+// holdsAsDeclared reports whether etcd in a pod created from the current declaration serves, or has run for longer than
+// a crash takes to show and only lacks the others for a quorum.
 func (s State) holdsAsDeclared(r Replica) bool {
 	lacksOthers := r.Pod == PodStarting && r.ClusterID != 0 && !r.PodStarted.IsZero() &&
 		s.Now.Sub(r.PodStarted) >= crashPatience
 	return s.runsAsDeclared(r) || s.madeAsDeclared(r) && lacksOthers
 }
 
-// mayMoveTo reports whether members may be moved to what git declares: at least one runs so, or
-// none fails so. One that starts does not fail.
+// mayMoveTo reports whether members may be moved to the current declaration: at least one runs with it, or none fails
+// with it. A starting pod does not fail.
 func (s State) mayMoveTo() bool {
 	return s.anyReplica(s.holdsAsDeclared) || !s.anyReplica(s.failsAsDeclared)
 }
 
-// describeHeldBack says that members that do not run are not moved to what git declares, and why;
-// empty if none is held back.
+// describeHeldBack returns why members that do not run are not moved to the current declaration, or "".
 func (s State) describeHeldBack() string {
 	if !s.newPodsAsDeclared() || s.mayMoveTo() ||
 		!s.anyReplica(func(r Replica) bool { return s.counts(r) && s.broken(r) }) {
@@ -134,8 +130,7 @@ func (s State) describeHeldBack() string {
 		"if the declaration is the reason, take it back in git; a pod that is deleted by hand is made as declared"
 }
 
-// describeNotMoved says why members that do not run keep the version of etcd that their pods were created with; empty
-// if none does.
+// describeNotMoved returns why members that do not run keep the etcd version of their pods, or "".
 func (s State) describeNotMoved() string {
 	target, err := etcdversion.Parse(s.Declared.Version)
 	for _, r := range s.replicasInOrder() {
@@ -160,14 +155,14 @@ func (s State) describeNotMoved() string {
 	return ""
 }
 
-// failsAsDeclared reports whether a pod that was made as declared does not come up; where its
-// volume is the reason, it says nothing.
+// failsAsDeclared reports whether a pod created from the current declaration does not come up, and its volume is not
+// the reason.
 func (s State) failsAsDeclared(r Replica) bool {
 	return s.madeAsDeclared(r) && s.counts(r) && (s.failsForGood(r) || r.Pod == PodPending && s.stuck(r))
 }
 
-// onTrial reports whether a pod has yet to show whether it comes up as declared. Where there is
-// nothing to lose, only one that has just crashed is waited for.
+// onTrial reports whether it is not yet known if a pod comes up with the current declaration. If nothing can be lost,
+// only a pod that has just crashed is waited for.
 func (s State) onTrial(r Replica) bool {
 	ran := s.Now.Sub(r.PodStarted)
 	switch {
@@ -190,9 +185,8 @@ func (s State) onTrial(r Replica) bool {
 	return r.Pod == PodFailing && !s.failsForGood(r) || r.Pod == PodPending && !s.stuck(r)
 }
 
-// counts reports whether a replica is that of a recorded member, on a volume that it can use: one
-// that fails shows that the declaration is the reason. One that finds no data, or none to join,
-// does not.
+// counts reports whether a replica belongs to a recorded member, on a usable volume, so that a failure shows that the
+// declaration is the reason. A replica that finds no data, or no cluster to join, does not count.
 func (s State) counts(r Replica) bool {
 	_, recorded := s.Record.Member(r.Ordinal)
 	return recorded && !r.NoPeers && !s.volumeLost(r.Ordinal) && r.Stranded == "" && !r.NoData

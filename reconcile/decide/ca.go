@@ -6,21 +6,20 @@ import (
 	"strings"
 )
 
-// CA is what is seen of the cluster's CA, by the fingerprints of certificates: SHA-256, as "openssl
-// x509 -fingerprint -sha256" prints it. It is zero where the cluster runs without TLS.
+// CA is the observed state of the cluster's CA, as SHA-256 fingerprints of certificates in the format of "openssl x509
+// -fingerprint -sha256". It is zero if the cluster runs without TLS.
 type CA struct {
-	// Secret is the CA that certificates would be issued from: the one in the Secret or, where none
-	// is there and none is in use, a new one. Empty if there is none that can be used.
+	// Secret is the CA from which certificates would be issued: the CA in the Secret or, if it is missing and no CA is
+	// in use, a new one. Empty if it is not usable.
 	Secret string `json:"secret,omitempty"`
-	// Mounted are the CAs that pods are given to trust, beside their certificates; each once, in
-	// any order.
+	// Mounted are the CAs mounted in pods with their certificates, without duplicates, in any order.
 	Mounted []string `json:"mounted,omitempty"`
-	// Proven is the CA by which a member has answered: it shows a certificate of it, and takes
-	// ours. Empty if none has.
+	// Proven is the CA with which a member has responded: its certificate is from that CA, and it accepted ours. Empty
+	// if no member responded.
 	Proven string `json:"proven,omitempty"`
 }
 
-// short is the beginning of a fingerprint, enough to tell it from others.
+// short returns the beginning of a fingerprint, long enough to identify it.
 func short(fingerprint string) string {
 	const enough = len("01:23:45:67:89:AB:CD:EF")
 	if len(fingerprint) <= enough {
@@ -29,12 +28,10 @@ func short(fingerprint string) string {
 	return fingerprint[:enough] + ":…"
 }
 
-// CAInUse reports whether there are pods, which trust the CA that they started with, or may be at
-// any moment.
+// CAInUse reports whether pods exist, or may at any moment. They trust the CA with which they started.
 func (s State) CAInUse() bool { return s.Objects.RunsReplicas > 0 || s.anyReplica(hasPod) }
 
-// Distrusted says why nothing may be issued from the CA in the Secret: members trust another one,
-// as far as can be told. Empty if nothing speaks against it.
+// Distrusted returns why nothing may be issued from the CA in the Secret, or "": members seem to trust a different CA.
 func (s State) Distrusted() string {
 	a, recorded := s.CA, s.Record.CA
 	if a.Secret == "" || !s.CAInUse() {
@@ -59,15 +56,14 @@ func (s State) Distrusted() string {
 	return ""
 }
 
-// UnderCA is a record with the CA that it is to name as things stand.
+// UnderCA returns the record with the CA that it must name in the current state.
 func (s State) UnderCA(r Record) Record {
 	r.CA = s.caToRecord(r.CA)
 	return r
 }
 
-// caToRecord is the CA that a record is to name, given the one that it does. Once it names one, it
-// does so as long as that may be in use; it takes one that is in use only from all who know it: the
-// Secret, those that pods mount, and etcd.
+// caToRecord returns the CA that a record must name, given the current one. A recorded CA is kept as long as it may be
+// in use. A CA in use is recorded only if all sources agree on it: the Secret, the pods' mounts, and etcd.
 func (s State) caToRecord(recorded string) string {
 	a := s.CA
 	switch {
@@ -83,7 +79,7 @@ func (s State) caToRecord(recorded string) string {
 	return ""
 }
 
-// mountedAlone reports whether that CA, and no other, is what pods are given to trust.
+// mountedAlone reports whether pods mount that CA and no other.
 func (a CA) mountedAlone(fingerprint string) bool {
 	return len(a.Mounted) > 0 && !slices.ContainsFunc(a.Mounted,
 		func(mounted string) bool { return mounted != fingerprint })
@@ -106,8 +102,7 @@ func caChanged(s State) (Decision, bool) {
 		"or, to go on with the new one, stop all pods%s", s.caSecret(), short(s.CA.Secret), why, s.howToStop())
 }
 
-// stopForCA stops the pods if git declares that the cluster does not run: that is the way to
-// another CA.
+// stopForCA stops the pods if the cluster should not run, which allows a switch to a different CA.
 func (s State) stopForCA() (Decision, bool) {
 	dataWouldGo := s.anyReplica(s.keepsGoingVolume) && !s.deletesVolumes()
 	if s.toRun() || s.Objects.RunsReplicas == 0 || dataWouldGo || s.lacksLastBackup() {
@@ -117,7 +112,7 @@ func (s State) stopForCA() (Decision, bool) {
 		s.Declared.Lifecycle, s.describeRemains())
 }
 
-// howToStop says how a person stops all pods, and what must be seen to before.
+// howToStop returns how to stop all pods manually, and what to do before.
 func (s State) howToStop() string {
 	if s.anyReplica(s.keepsGoingVolume) {
 		return fmt.Sprintf(", but not before the data of %s are copied: "+
@@ -129,7 +124,7 @@ func (s State) howToStop() string {
 	return fmt.Sprintf(", by lifecycle: Stopped in git, or kubectl scale statefulset %s --replicas=0", s.Name)
 }
 
-// podNames are the names of the pods that are there.
+// podNames returns the names of the existing pods.
 func (s State) podNames() []string {
 	var names []string
 	for _, r := range s.replicasInOrder() {
@@ -140,7 +135,7 @@ func (s State) podNames() []string {
 	return names
 }
 
-// caExpired reports whether the CA can be used no more for its age.
+// caExpired reports whether the CA has expired.
 func (s State) caExpired() bool {
 	return slices.ContainsFunc(s.Certificates, func(c Certificate) bool { return c.CA && c.Validity(s.Now) == Expired })
 }

@@ -7,28 +7,27 @@ import (
 	"time"
 )
 
-// Certificate is a certificate of the cluster, and how long it is good for.
+// Certificate is a certificate of the cluster and its validity period.
 type Certificate struct {
-	// Secret that holds it, and its key there.
+	// Secret that contains it, and its key there.
 	Secret string `json:"secret"`
 	Key    string `json:"key"`
-	// CA: it is that of the CA, from which all others are issued.
+	// CA is true for the CA certificate, from which all others are issued.
 	CA        bool      `json:"ca,omitempty"`
 	NotBefore time.Time `json:"notBefore"`
 	NotAfter  time.Time `json:"notAfter"`
-	// Weak says what makes its key too weak; empty if it is not.
+	// Weak is why its key is too weak, or empty.
 	Weak string `json:"weak,omitempty"`
 }
 
-// String says which one it is.
+// String returns the key and the Secret.
 func (c Certificate) String() string { return c.Key + " in Secret " + c.Secret }
 
-// Validity is how much of the life of a certificate is left.
+// Validity describes the remaining lifetime of a certificate.
 type Validity string
 
-// The validities. Of a certificate that is reissued without anybody doing anything, a third of its
-// lifetime is left when that is due, and a tenth when it is urgent. A new CA takes an outage that
-// somebody has to plan: a tenth, and a hundredth.
+// The validities. Certificates that are reissued automatically are due with a third of their lifetime left, and urgent
+// with a tenth. A new CA requires a planned outage: a tenth, and a hundredth.
 const (
 	Valid   Validity = "Valid"
 	Due     Validity = "RenewalDue"
@@ -36,7 +35,7 @@ const (
 	Expired Validity = "Expired"
 )
 
-// Validity at a time.
+// Validity returns the validity at a given time.
 func (c Certificate) Validity(now time.Time) Validity {
 	lifetime, left := c.NotAfter.Sub(c.NotBefore), c.NotAfter.Sub(now)
 	due, urgent := lifetime/3, lifetime/10
@@ -54,7 +53,7 @@ func (c Certificate) Validity(now time.Time) Validity {
 	return Valid
 }
 
-// CertificatesInOrder are the certificates by when they expire, the first one first.
+// CertificatesInOrder returns the certificates, the first to expire first.
 func (s State) CertificatesInOrder() []Certificate {
 	list := slices.Clone(s.Certificates)
 	slices.SortFunc(list, func(a, b Certificate) int {
@@ -63,9 +62,8 @@ func (s State) CertificatesInOrder() []Certificate {
 	return list
 }
 
-// WornCertificates are those that are not good for long, the first to expire first. One that ends
-// with its CA counts only once it has expired: none that is issued in its place would be good for
-// longer.
+// WornCertificates returns the certificates that are about to expire, the first to expire first. A certificate that
+// ends with its CA counts only once it has expired, because a new one would not be valid for longer.
 func (s State) WornCertificates() []Certificate {
 	var end time.Time
 	for _, c := range s.Certificates {
@@ -80,7 +78,7 @@ func (s State) WornCertificates() []Certificate {
 	})
 }
 
-// CertificatesValidity is that of the certificate that is worst off; empty if there is none.
+// CertificatesValidity returns the worst validity of all certificates, or "".
 func (s State) CertificatesValidity() Validity {
 	if len(s.Certificates) == 0 {
 		return ""
@@ -94,14 +92,13 @@ func (s State) CertificatesValidity() Validity {
 	return worst
 }
 
-// CertificatesUrgent reports whether a person has to see to the certificates now.
+// CertificatesUrgent reports whether certificates require manual action now.
 func (s State) CertificatesUrgent() bool {
 	v := s.CertificatesValidity()
 	return v == Urgent || v == Expired
 }
 
-// ExpiryWarnings say which certificates are not good for long: the CA, and the first one of the
-// others.
+// ExpiryWarnings returns which certificates are about to expire: the CA, and the first of the others.
 func (s State) ExpiryWarnings() []string {
 	var warnings []string
 	told := false
@@ -135,7 +132,7 @@ func (c Certificate) describe(now time.Time) string {
 	}
 }
 
-// DescribeCertificates says until when all certificates are good, or which are not good for long.
+// DescribeCertificates returns until when all certificates are valid, or which are about to expire.
 func (s State) DescribeCertificates() string {
 	worn := s.WornCertificates()
 	if len(worn) == 0 {
@@ -149,10 +146,9 @@ func (s State) DescribeCertificates() string {
 	return sentence(facts)
 }
 
-// renewCertificates: what an orphan or a broken declaration asks for is not known, but none asks
-// for certificates that expire; nor does a cluster that waits for its last backup, which none could be taken of
-// without. Beside objects or clusters that are not its own nothing is touched,
-// and neither is what a person has suspended.
+// renewCertificates renews certificates of a cluster that is orphaned, has an invalid spec, or waits for its final
+// backup, which cannot be taken without valid certificates. It does not act on suspended clusters, or if there are
+// foreign objects or cluster IDs.
 func renewCertificates(s State) (Decision, bool) {
 	_, broken := invalidSpec(s)
 	worn := slices.DeleteFunc(s.WornCertificates(), func(c Certificate) bool { return c.CA })
@@ -164,8 +160,7 @@ func renewCertificates(s State) (Decision, bool) {
 		worn[0].describe(s.Now))
 }
 
-// mayRenew reports whether certificates can be issued from the CA on record, and no other guard
-// holds.
+// mayRenew reports whether certificates can be issued from the recorded CA, and no other guard applies.
 func (s State) mayRenew() bool {
 	if _, mismatch := clusterIDMismatch(s); mismatch {
 		return false

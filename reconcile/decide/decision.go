@@ -38,8 +38,8 @@ type Decision struct {
 	waitsFor string
 	// overdue is true if a wait or a retry has lasted too long.
 	overdue bool
-	// asksNext is true if the decision only lets the next rule be evaluated after attempts without success. It does not
-	// end a wait.
+	// asksNext is true if the action only makes a different voter the leader, to retry there what was tried without
+	// success. It does not end a wait.
 	asksNext bool
 }
 

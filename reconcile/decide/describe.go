@@ -20,7 +20,7 @@ func block(format string, args ...any) (Decision, bool) {
 	return Decision{Verdict: Block, Message: fmt.Sprintf(format, args...)}, true
 }
 
-// Enumerate joins names as prose does: a, b and c.
+// Enumerate joins names as in prose: a, b and c.
 func Enumerate(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
@@ -29,12 +29,12 @@ func Enumerate(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// sentence joins facts, sorted, so that the order in which they were found does not show.
+// sentence joins facts in sorted order, so that the result does not depend on the order of observation.
 func sentence(facts []string) string {
 	return strings.Join(slices.Sorted(slices.Values(facts)), "; ")
 }
 
-// Count says how many there are of something.
+// Count returns a number with its noun.
 func Count(n int, what string) string { return plural(n, what, what+"s") }
 
 func plural(n int, one, many string) string {
@@ -54,8 +54,8 @@ func (s State) replicasInOrder() []Replica {
 	return list
 }
 
-// MembersInOrder returns the members by ordinal; those of other names come last, by name and ID. It may be the
-// list of the state itself: it is not to be changed.
+// MembersInOrder returns the members by ordinal, then members with other names by name and ID. The result may share the
+// state's own list: do not change it.
 func (s State) MembersInOrder() []Member {
 	if s.membersAreInOrder() {
 		return slices.Clip(s.Membership.Members)
@@ -67,7 +67,7 @@ func (s State) MembersInOrder() []Member {
 	return list
 }
 
-// membersAreInOrder reports whether etcd's list is in the order of MembersInOrder, as it mostly is.
+// membersAreInOrder reports whether etcd's list is already in the order of MembersInOrder, as it usually is.
 func (s State) membersAreInOrder() bool {
 	members, last := s.Membership.Members, 0
 	for i := range members {
@@ -80,7 +80,7 @@ func (s State) membersAreInOrder() bool {
 	return true
 }
 
-// rank is the ordinal of a member; one of another name comes after all that have one.
+// rank returns a member's ordinal, or a higher number for members with other names.
 func (s State) rank(m *Member) int {
 	if ordinal, ours := s.OrdinalOf(*m); ours {
 		return ordinal
@@ -93,7 +93,7 @@ func compareMembers(a, b *Member, rankA, rankB int) int {
 	return cmp.Or(cmp.Compare(rankA, rankB), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 }
 
-// describe says what runs.
+// describe returns a summary of the running cluster.
 func (s State) describe() string {
 	if !s.Membership.Known {
 		return s.describeReplicas()
@@ -106,12 +106,12 @@ func (s State) describeQuorum() string {
 	return fmt.Sprintf("%d of %s", Answering(voters), plural(len(voters), "voter", "voters"))
 }
 
-// describeMembers counts the voters that answer and says what is the matter with each member.
+// describeMembers returns the number of responding voters, and each member's problem.
 func (s State) describeMembers() string {
 	return strings.Join(append([]string{s.describeQuorum() + " answer"}, s.troubles()...), "; ")
 }
 
-// troubles says what is the matter with each member that is not healthy.
+// troubles returns the problem of each unhealthy member.
 func (s State) troubles() []string {
 	var facts []string
 	for _, m := range s.MembersInOrder() {
@@ -122,7 +122,7 @@ func (s State) troubles() []string {
 	return facts
 }
 
-// nameOf is the name of a member: that of its replica before it has one itself, or else its ID.
+// nameOf returns a member's name, or its replica's name before it has one, or else its ID.
 func (s State) nameOf(m Member) string {
 	ordinal, ours := s.OrdinalOf(m)
 	switch {
@@ -134,8 +134,8 @@ func (s State) nameOf(m Member) string {
 	return "member " + m.ID.String()
 }
 
-// Explain says what is the matter with a member, as the words that follow its name; empty if it is
-// a sealed, healthy voter in a ready pod.
+// Explain returns what is wrong with a member, to follow its name, or "" if it is a sealed, healthy voter in a ready
+// pod.
 func (s State) Explain(m Member) string {
 	if m.Answers && len(m.Alarms) > 0 {
 		return "raises " + Enumerate(m.AlarmNames())
@@ -143,7 +143,7 @@ func (s State) Explain(m Member) string {
 	return s.ailment(m)
 }
 
-// ailment is what Explain says, alarms left aside.
+// ailment returns the same as Explain, except alarms.
 func (s State) ailment(m Member) string {
 	ordinal, ours := s.OrdinalOf(m)
 	replica := s.Replica(ordinal)
@@ -177,7 +177,7 @@ func (s State) ailment(m Member) string {
 	return ""
 }
 
-// describeReplicas says of each recorded replica what its pod does.
+// describeReplicas returns the pod state of each recorded replica.
 func (s State) describeReplicas() string {
 	var facts []string
 	for _, m := range s.Record.Members {
@@ -207,7 +207,7 @@ func (s State) describePod(r Replica) string {
 	return words
 }
 
-// describeRemains names the slots that hold anything.
+// describeRemains names the slots that have a pod or a volume.
 func (s State) describeRemains() string {
 	var names []string
 	for _, r := range s.replicasInOrder() {
@@ -218,7 +218,7 @@ func (s State) describeRemains() string {
 	return Enumerate(names)
 }
 
-// describeSigns says by what it is known that the cluster has formed.
+// describeSigns returns the evidence that the cluster has formed.
 func (s State) describeSigns() string {
 	var signs []string
 	for _, c := range s.clusterIDs() {
@@ -230,7 +230,7 @@ func (s State) describeSigns() string {
 	return strings.Join(signs, ", ")
 }
 
-// why says why the membership is not known, in parentheses; empty if nobody knows.
+// why returns why the membership is unknown, in parentheses, or "".
 func (s State) why() string {
 	if s.Membership.Why == "" {
 		return ""
@@ -238,8 +238,8 @@ func (s State) why() string {
 	return " (" + s.Membership.Why + ")"
 }
 
-// describeSealable says which of the members that are to be sealed are new to it, which were silent
-// when they were, and which have changed.
+// describeSealable returns which of the members to be sealed are not sealed yet, which were unresponsive when they were
+// sealed, and which have changed.
 func (s State) describeSealable(set Ordinals) string {
 	var started, silent, changed, facts []string
 	for _, ordinal := range set.List() {

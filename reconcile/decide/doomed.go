@@ -2,8 +2,8 @@ package decide
 
 import "slices"
 
-// doomed says why a member must not keep its place although it may still have its data: it answers,
-// or may do so again. Empty if it may stay.
+// doomed returns why a member must be removed although it may still have its data (it responds, or may respond again),
+// or "" if it may stay.
 func (s State) doomed(m Member) string {
 	if s.onGoingVolume(m) && !s.mayServeOthers(m) {
 		return "is on a volume that is being deleted"
@@ -11,19 +11,19 @@ func (s State) doomed(m Member) string {
 	return ""
 }
 
-// mayServeOthers reports whether a member may serve clients beside the list that is known: it goes
-// by another one, as after somebody has forced a new cluster on it, or Kubernetes finds it ready
-// although it does not answer. What it has acknowledged nobody else may have.
+// mayServeOthers reports whether a member may serve clients outside the known list: it uses a different list, for
+// example because a new cluster was forced on it, or its pod is ready although it does not respond. Data that it has
+// acknowledged may exist nowhere else.
 func (s State) mayServeOthers(m Member) bool {
 	ordinal, _ := s.OrdinalOf(m)
 	return m.Disagrees != "" || !m.Answers && s.Replica(ordinal).Pod == PodReady
 }
 
-// onGoingVolume reports whether the volume with a voter's data goes.
+// onGoingVolume reports whether the volume with a voter's data is being deleted.
 func (s State) onGoingVolume(m Member) bool { return !m.Learner && s.volumeGoes(m) }
 
-// volumeGoes reports whether the volume with a member's data is being deleted, or its claim is gone
-// already while etcd still runs on it. It is there as long as the pod is.
+// volumeGoes reports whether the volume with a member's data is being deleted, or its claim is already gone while etcd
+// still runs on it. The volume exists as long as the pod does.
 func (s State) volumeGoes(m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
@@ -32,14 +32,14 @@ func (s State) volumeGoes(m Member) bool {
 	return ours && m.Started && (going || gone)
 }
 
-// claimGone reports whether a slot has no claim although a member was sealed on a volume in it. If the claim was gone
-// before that, the member is on record without a volume.
+// claimGone reports whether a slot has no claim although a member was sealed on a volume in it. A member whose claim
+// was already gone is recorded without a volume.
 func (s State) claimGone(ordinal int) bool {
 	recorded, _ := s.Record.Member(ordinal)
 	return !hasVolume(s.Replica(ordinal)) && (recorded.VolumeUID != "" || recorded.ID != 0)
 }
 
-// safe reports whether a voter has its data on a volume that stays, as far as anybody knows.
+// safe reports whether a voter is known to have its data on a volume that is kept.
 func (s State) safe(m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
@@ -47,7 +47,7 @@ func (s State) safe(m Member) bool {
 		s.mayCopyFrom(m)
 }
 
-// safeWithout counts the voters beside that member that have their data on volumes that stay.
+// safeWithout counts the other voters that have their data on volumes that are kept.
 func (s State) safeWithout(m Member) int {
 	n := 0
 	for _, other := range s.Membership.Voters() {
@@ -58,16 +58,16 @@ func (s State) safeWithout(m Member) int {
 	return n
 }
 
-// FewerCopies reports whether fewer voters beside one that is to be removed have their data on volumes that stay than
-// were seen to: somebody has deleted a claim, or etcd has found since that data differ. Then it is to be decided again.
+// FewerCopies reports whether, apart from a member that will be removed, fewer voters have their data on volumes that
+// are kept than were seen: a claim was deleted, or etcd has found that data differs. Then the removal must be decided
+// again.
 func FewerCopies(seen, now State, but ID) bool {
 	return now.safeWithout(Member{ID: but}) < seen.safeWithout(Member{ID: but})
 }
 
-// mayGiveUp reports whether a doomed voter can go: all others are well, but for being doomed
-// themselves; they hold quorum; and either somebody has taken its place already, or as many of them
-// have the data on volumes that stay as make a quorum of what is declared. So doomed voters go one
-// at a time, and never are there fewer copies than there were.
+// mayGiveUp reports whether a doomed voter can be removed: all others are well, except that they may be doomed too;
+// they have quorum; and either a replacement has joined, or the others with data on volumes that are kept suffice for
+// quorum of the declared number. So doomed voters are removed one at a time, and the number of copies never decreases.
 func (s State) mayGiveUp(m Member) bool {
 	if !s.othersAreWell(m) || !s.Membership.without(m.ID).HasQuorum() {
 		return false
@@ -80,23 +80,23 @@ func (s State) mayGiveUp(m Member) bool {
 	return voters == s.Declared.Replicas && !unfilled && safe >= Quorum(s.Declared.Replicas)
 }
 
-// othersAreWell reports whether all but that member are well, whatever becomes of their volumes:
-// one that still answers is not given up before.
+// othersAreWell reports whether all other members are well, regardless of their volumes. A member that still responds
+// is not removed before that.
 func (s State) othersAreWell(m Member) bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
 		return other.ID != m.ID && s.ails(other)
 	})
 }
 
-// othersWaitForNone reports whether all but that member are well, or do not start because of a peer's data,
-// which may be that member's.
+// othersWaitForNone reports whether all other members are well, or do not start because of a peer's data, which may be
+// that member's.
 func (s State) othersWaitForNone(m Member) bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
 		return other.ID != m.ID && s.ails(other) && !s.stoppedByCheck(other)
 	})
 }
 
-// ails reports whether something else is wrong with a member than that its volume goes, on which it still answers.
+// ails reports whether a member has a problem other than still responding on a volume that is being deleted.
 func (s State) ails(m Member) bool {
 	goes := m.Answers && s.volumeGoes(m) && !s.mayServeOthers(m)
 	return s.ailment(m) != "" && !goes
@@ -112,9 +112,9 @@ func (s State) goingFirst() (Member, bool) {
 	return Member{}, false
 }
 
-// addSpare adds a learner where too few voters have their data on volumes that stay for a doomed
-// one to go: in the lowest free slot, which may be one more than declared. When the doomed ones are
-// replaced, it is one too many and goes like any other.
+// addSpare adds a learner if too few voters have their data on volumes that are kept to remove a doomed voter. It uses
+// the lowest free slot, which may be one beyond the declared number. Once the doomed voters are replaced, the spare is
+// surplus and removed like any other.
 func (s State) addSpare() (Decision, bool) {
 	m, found := s.goingFirst()
 	if !found || !s.toRun() || !s.mayCopyFrom(s.leader()) || !s.othersAreWell(m) || !s.allAnswerOnGoingVolumes() ||
@@ -133,14 +133,13 @@ func (s State) addSpare() (Decision, bool) {
 		s.nameOf(m), s.doomed(m), s.ReplicaName(ordinal), s.describeQuorum())
 }
 
-// allAnswerOnGoingVolumes reports whether all voters on volumes that are being deleted answer: etcd
-// takes no new member while one is silent.
+// allAnswerOnGoingVolumes reports whether all voters on volumes that are being deleted respond: etcd does not accept a
+// new member while one is unresponsive.
 func (s State) allAnswerOnGoingVolumes() bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(m Member) bool { return s.onGoingVolume(m) && !m.Answers })
 }
 
-// lowestFreeOrdinal is the lowest ordinal without a member, which may be one beyond the declared
-// number.
+// lowestFreeOrdinal returns the lowest ordinal without a member, which may be one beyond the declared number.
 func (s State) lowestFreeOrdinal() int {
 	listed, ordinal := s.listed(), 0
 	for {

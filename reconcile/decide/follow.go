@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// follow brings a record up to etcd's own list: etcd is told first, and the record follows, whoever
-// has told it. A listed member without an entry gets one; one that is no longer listed leaves its
-// slot, and the volume that is there, to be cleaned up. Only a linearizable list of the recorded
-// cluster is followed.
+// follow updates a record from etcd's own list: etcd changes first, and the record follows, regardless of who changed
+// it. A listed member without an entry gets one. A member that is no longer listed leaves its slot and volume to be
+// cleaned up. Only a linearizable list of the recorded cluster is followed.
 func (s State) follow(r Record) Record {
 	if !s.Membership.Known || r.ClusterID == 0 || r.ClusterID != s.Membership.ClusterID {
 		return r
@@ -27,11 +26,10 @@ func (s State) follow(r Record) Record {
 		member, found := listed[m.Ordinal]
 		switch {
 		case found && others && m.Mode == Founding && !member.Started:
-			// The founding members that its file would name are no longer those that there are: it
-			// would found another cluster.
+			// Its file would name initial members that no longer exist: it would bootstrap a different cluster.
 			r = r.With(RecordedMember{Ordinal: m.Ordinal, Mode: Joining})
 		case found && m.Leaving && !s.removes(member.ID):
-			m.Leaving = false // etcd was not told, or has refused, and there is no reason any more
+			m.Leaving = false // etcd did not get the request or rejected it, and there is no longer a reason
 			r = r.With(m)
 		case !found:
 			if m.Mode == Sealed && m.Ordinal < s.Declared.Replicas {
@@ -53,7 +51,7 @@ func (s State) follow(r Record) Record {
 	return s.followVolumes(r, listed)
 }
 
-// lists reports whether the members on record are those that etcd lists.
+// lists reports whether etcd lists exactly the recorded members.
 func (r Record) lists(listed map[int]Member) bool {
 	for _, m := range r.Members {
 		if _, found := listed[m.Ordinal]; !found {
@@ -63,8 +61,7 @@ func (r Record) lists(listed map[int]Member) bool {
 	return len(r.Members) == len(listed)
 }
 
-// modeOfNew is how a listed member without an entry may start: one that has started needs its data,
-// and nothing else.
+// modeOfNew returns how a listed member without an entry may start: a member that has started needs only its data.
 func modeOfNew(m Member) Mode {
 	if m.Started {
 		return Sealed
@@ -72,15 +69,15 @@ func modeOfNew(m Member) Mode {
 	return Joining
 }
 
-// followVolumes keeps the removed slots as long as they matter: while their volume is there, and
-// while Kubernetes keeps a pod in them because a higher ordinal is in use. A volume in any other
-// slot is nobody's to delete: whose it was is not on record.
+// followVolumes keeps the removed slots as long as they matter: while their volume exists, and while Kubernetes keeps a
+// pod in them because a higher ordinal is in use. A volume in any other slot must not be deleted, because the record
+// does not show whose it was.
 func (s State) followVolumes(r Record, listed map[int]Member) Record {
 	replicas := r.Replicas()
 	for ordinal := range replicas {
 		_, inUse := listed[ordinal]
 		if _, known := r.removed(ordinal); !inUse && !known && !hasVolume(s.Replica(ordinal)) {
-			// A higher ordinal is in use: Kubernetes will make a volume here that nobody needs.
+			// Kubernetes will create an unneeded volume here, because a higher ordinal is in use.
 			r = r.WithRemoved(RemovedMember{Ordinal: ordinal})
 		}
 	}
@@ -88,7 +85,7 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 		_, inUse := listed[slot.Ordinal]
 		gone, known := r.removed(slot.Ordinal)
 		if !inUse && !known && slot.VolumeTerminating && slot.Pod != PodReady && slot.ClusterID == 0 {
-			// Somebody deletes it: what Kubernetes makes in its place is nobody's.
+			// It is being deleted: the volume that Kubernetes creates in its place is unneeded.
 			r = r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID})
 		}
 		isNew := gone.VolumeUID == "" || slot.Ordinal >= replicas && gone.VolumeUID != slot.VolumeUID
@@ -106,8 +103,8 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 	return r
 }
 
-// inUse reports whether a removed slot has a member again. One that has never started does not use
-// it while what the other has left is there.
+// inUse reports whether a removed slot has a member again. A member that has never started does not use it while the
+// previous member's volume remains.
 func (s State) inUse(gone RemovedMember, listed map[int]Member) bool {
 	m, found := listed[gone.Ordinal]
 	return found && (m.Started || !s.remains(gone))
@@ -123,7 +120,7 @@ func (s State) withoutRemoved(r Record, listed map[int]Member) Record {
 	return r
 }
 
-// removes reports whether that member is still to be removed.
+// removes reports whether that member must still be removed.
 func (s State) removes(id ID) bool {
 	for _, rule := range []func(State) (Decision, bool){replaceMember, scaleDown} {
 		if d, spoke := rule(s); spoke {
@@ -134,7 +131,7 @@ func (s State) removes(id ID) bool {
 	return false
 }
 
-// listed are the members of this cluster's own names, by ordinal.
+// listed returns the members with this cluster's names, by ordinal.
 func (s State) listed() map[int]Member {
 	members := map[int]Member{}
 	for _, m := range s.Membership.Members {
@@ -149,7 +146,7 @@ func (s State) listed() map[int]Member {
 	return members
 }
 
-// removed returns the entry of a slot whose member is gone.
+// removed returns a slot's entry if its member is gone.
 func (r Record) removed(ordinal int) (RemovedMember, bool) {
 	for _, gone := range r.Removed {
 		if gone.Ordinal == ordinal {
@@ -159,7 +156,7 @@ func (r Record) removed(ordinal int) (RemovedMember, bool) {
 	return RemovedMember{}, false
 }
 
-// recordDifferences says how the standing record differs from the one that is there.
+// recordDifferences describes how the standing record differs from the current one.
 func (s State) recordDifferences() []string {
 	standing := StandingRecord(s, "")
 	facts := append(s.memberDifferences(standing), s.removedDifferences(standing)...)
@@ -195,7 +192,7 @@ func (s State) recordDifferences() []string {
 	return facts
 }
 
-// memberDifferences says whom else the standing record has as members.
+// memberDifferences describes how the members of the standing record differ.
 func (s State) memberDifferences(standing Record) []string {
 	var facts []string
 	for _, m := range standing.Members {
@@ -213,7 +210,7 @@ func (s State) memberDifferences(standing Record) []string {
 	return facts
 }
 
-// removedDifferences says what else the standing record has of members that are gone.
+// removedDifferences describes how the removed slots of the standing record differ.
 func (s State) removedDifferences(standing Record) []string {
 	var facts []string
 	for _, gone := range standing.Removed {

@@ -5,26 +5,24 @@ import (
 	"time"
 )
 
-// Formed reports whether there is any sign that etcd has ever formed this cluster. Not reaching
-// etcd is none, and neither takes it back (hard case H1): a formed cluster is never founded again.
-// Where the record is lost, whatever runs or has run counts: its data may be somebody's.
+// Formed reports whether there is any sign that etcd has ever formed this cluster. Failing to reach etcd is not a sign,
+// and does not revoke one (hard case H1): a formed cluster is never bootstrapped again. If the record is lost, anything
+// that runs or has run counts: its data may be needed.
 func (s State) Formed() bool {
 	return s.hasID() || s.Record.beyondFounding() ||
 		!s.recorded() && (s.hasStatefulSet() || s.anyReplica(Replica.remains))
 }
 
-// recorded reports whether there is a record. One without members says nothing about how any of
-// them may start.
+// recorded reports whether a record exists. A record without members does not specify how any of them may start.
 func (s State) recorded() bool { return len(s.Record.Members) > 0 }
 
-// founding reports whether all that earlier passes know is that the members were to be founded.
-// Etcd may know more.
+// founding reports whether, according to earlier passes, the members are only about to bootstrap the cluster. etcd may
+// know more.
 func (s State) founding() bool {
 	return s.recorded() && s.Record.ClusterID == 0 && s.ReportedClusterID == 0 && !s.Record.beyondFounding()
 }
 
-// beyondFounding reports whether a member is on record as one that may start with its data only, or
-// as one that joins.
+// beyondFounding reports whether a recorded member may start only with its data, or joins.
 func (r Record) beyondFounding() bool {
 	for _, m := range r.Members {
 		if m.Mode != Founding {
@@ -34,21 +32,21 @@ func (r Record) beyondFounding() bool {
 	return false
 }
 
-// MayFound reports whether a member may still found the cluster: it has not been sealed since, so
-// that it starts on an empty volume, too. What such a member has acknowledged can be lost with its
-// volume, so applications are led to the members only once there is none.
+// MayFound reports whether a member may still bootstrap the cluster: it is not sealed yet, so it also starts on an
+// empty volume. Writes that such a member has acknowledged can be lost with its volume, so the client Service is opened
+// only once no such member remains.
 func (r Record) MayFound() bool {
 	return slices.ContainsFunc(r.Members, func(m RecordedMember) bool { return m.Mode == Founding })
 }
 
-// Closed reports whether no clients are to be led to the members yet.
+// Closed reports whether the client Service must not lead to the members yet.
 func (r Record) Closed() bool { return r.MayFound() || r.Restoring() || r.Unproven() }
 
-// ClosedToClients reports whether clients are not to be told of the members: they are not led to them yet, or the
-// cluster is being made again of what a member has left.
+// ClosedToClients reports whether clients must not use the members: the client Service is not open yet, or the cluster
+// is being recovered.
 func (s State) ClosedToClients() bool { return s.Record.Closed() || s.Record.Recovering() }
 
-// remains reports whether the slot holds anything.
+// remains reports whether the slot has a pod or a volume.
 func (r Replica) remains() bool { return r.VolumeUID != "" || r.Pod != PodAbsent }
 
 func inCluster(r Replica) bool { return r.ClusterID != 0 }
@@ -100,8 +98,8 @@ func waitForFormation(s State) (Decision, bool) {
 	return wait(s.untilFormation(), "the founding members are starting%s: %s", s.why(), s.describeReplicas())
 }
 
-// untilFormation is when to ask etcd again. Kubernetes tells when a container starts; nobody tells
-// when etcd has elected a leader.
+// untilFormation returns when to ask etcd again. Kubernetes reports when a container starts, but nothing reports when
+// etcd has elected a leader.
 func (s State) untilFormation() time.Duration {
 	for _, r := range s.Replicas {
 		if r.Pod == PodStarting || r.Pod == PodReady {
@@ -127,10 +125,9 @@ func seal(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// sealable is the set of members that etcd lists as started and whose record does not say so yet,
-// or says it of another ID or volume. A member that has not started must not be sealed: it could
-// never start. ID and volume go on record only while the member answers: a silent one may have lost
-// the volume that the record is to prove.
+// sealable returns the members that etcd lists as started, but that are not recorded as sealed, or are recorded with a
+// different ID or volume. A member that has not started must not be sealed: it could never start. ID and volume are
+// recorded only while the member responds: an unresponsive member may have lost the volume that the record would prove.
 func (s State) sealable() Ordinals {
 	var set Ordinals
 	inSlots := s.listed()

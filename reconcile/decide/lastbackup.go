@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// LateBackup is how much longer than its deadline a backup may take to begin, and to be seen.
+// LateBackup is how much longer than its deadline a backup may take to begin and to be observed.
 const LateBackup = 10 * time.Minute
 
-// backUpBeforeDeletion takes the last backup of a cluster that is to be deleted, where git wants one, and
-// stops nothing before it is there, and in the status. Members that fail meanwhile are not replaced.
+// backUpBeforeDeletion takes the final backup of a cluster that will be deleted, if git requires it. It stops nothing
+// before that backup exists and is in the status. Members that fail until then are not replaced.
 func backUpBeforeDeletion(s State) (Decision, bool) {
 	if !s.lacksLastBackup() {
 		return Decision{}, false
@@ -18,7 +18,7 @@ func backUpBeforeDeletion(s State) (Decision, bool) {
 	const before, occasion = "before the cluster is deleted", "Deletion"
 	job, _ := s.startedBackup()
 	switch {
-	case s.Objects.DeclarationDiffers: // the backup is that of this declaration
+	case s.Objects.DeclarationDiffers: // the backup belongs to this declaration
 		return act(Declare{}, "write down that the cluster is to be deleted")
 	case !s.recorded():
 		return block("%s, a backup is to be taken, and none can be, since the record is lost: declare Running, which "+
@@ -48,8 +48,8 @@ func backUpBeforeDeletion(s State) (Decision, bool) {
 	return block("%s", lack)
 }
 
-// describeUnreachable says why no backup can be taken of a cluster whose members nobody hears of, and leaves
-// it to a person where they do not come back by themselves.
+// describeUnreachable reports that a backup cannot be taken because the members are unreachable, and blocks if they
+// will not come back by themselves.
 func (s State) describeUnreachable(before, occasion string) (Decision, bool) {
 	lack := fmt.Sprintf("%s, a backup is to be taken, and etcd gives no member list%s: %s", before, s.why(),
 		s.describeReplicas())
@@ -61,9 +61,9 @@ func (s State) describeUnreachable(before, occasion string) (Decision, bool) {
 	return wait(recheck, "%s", lack)
 }
 
-// lacksLastBackup reports whether the cluster is to be deleted, and has to wait for its last backup. One
-// that never formed has nothing to be backed up. Where the volumes go as well, they go before the record:
-// without one, nothing says that there was a backup of what is on those that are there.
+// lacksLastBackup reports whether the cluster will be deleted and must wait for its final backup. A cluster that never
+// formed does not need one. If the volumes are also deleted, they are deleted before the record, because only the
+// record shows that their data was backed up.
 func (s State) lacksLastBackup() bool {
 	if !s.toDelete() || !s.Declared.BacksUpBeforeDeletion || !s.Formed() {
 		return false
@@ -72,18 +72,18 @@ func (s State) lacksLastBackup() bool {
 	return !nothingToLose && !s.isLastBackup(s.Backups.BeforeDeletion)
 }
 
-// staysToDelete reports whether a slot has a volume that nobody is deleting yet.
+// staysToDelete reports whether a slot has a volume that is not being deleted yet.
 func staysToDelete(r Replica) bool { return hasVolume(r) && !r.VolumeTerminating }
 
-// isLastBackup reports whether a deletion may go by what the status says of a backup. While the cluster
-// serves, what is written since is lost with it, so that it must be recent.
+// isLastBackup reports whether deletion may rely on a backup in the status. While the cluster serves, writes after the
+// backup would be lost, so it must be recent.
 func (s State) isLastBackup(b *Backup) bool {
 	return b != nil && !s.Objects.DeclarationDiffers && s.Generation != 0 && b.Generation == s.Generation &&
 		s.isOurs(*b) && b.To == s.Declared.BackupTo && !(s.serves() && s.tooLongAgo(b.StartedAt))
 }
 
-// BackupBeforeDeletion is what the status is to say of the backup that the deletion of this generation goes by,
-// which outlasts the Job that took it; nil if there is none.
+// BackupBeforeDeletion returns, for the status, the backup on which deletion of this generation relies, or nil. It
+// outlives the Job that took it.
 func (s State) BackupBeforeDeletion() *Backup {
 	noted := s.Backups.BeforeDeletion
 	if s.toDelete() && s.Declared.BacksUpBeforeDeletion && !s.isLastBackup(noted) {
@@ -95,8 +95,7 @@ func (s State) BackupBeforeDeletion() *Backup {
 	return noted
 }
 
-// takenBackup is a backup that a deletion may go by once the status says so, as of this generation; nil if there
-// is none.
+// takenBackup returns a backup of this generation on which deletion may rely once it is in the status, or nil.
 func (s State) takenBackup() *Backup {
 	for _, b := range s.Backups.all() {
 		if !s.isOfGeneration(b) || s.tooLongAgo(b.StartedAt) {
@@ -109,33 +108,33 @@ func (s State) takenBackup() *Backup {
 	return nil
 }
 
-// isOfGeneration reports whether a backup is that of the Job that a pass has started for this generation,
-// whether or not Kubernetes has deleted that since, or was begun after it.
+// isOfGeneration reports whether a backup is from the Job that a pass started for this generation, even if Kubernetes
+// has deleted that Job since, or was begun after it.
 func (s State) isOfGeneration(b Backup) bool {
 	job, started := s.startedBackup()
 	return s.Generation != 0 && b.Generation == s.Generation || started && !b.StartedAt.Before(job.CreatedAt)
 }
 
-// serves reports whether clients may go on writing: nobody has begun to stop the pods.
+// serves reports whether clients may continue to write: stopping the pods has not begun.
 func (s State) serves() bool {
 	return s.Objects.RunsReplicas > 0 || !s.hasStatefulSet() && s.anyReplica(hasPodThatStays)
 }
 
-// outlasted reports whether a Job has ended well, and too long ago for what it has stored.
+// outlasted reports whether a Job has succeeded, but too long ago for its backup to be used.
 func (s State) outlasted(job BackupJob) bool {
 	return job.Phase == JobSucceeded &&
 		(s.tooLongAgo(job.EndedAt) || job.Backup != nil && s.tooLongAgo(job.Backup.StartedAt))
 }
 
-// yetToCome reports whether a Job was made at a time that has not come: clocks have been set back since. Once that time
-// has come, what it has stored would look new.
+// yetToCome reports whether a Job was created in the future, because clocks were set back. Once that time has come, its
+// backup would look new.
 func (s State) yetToCome(job BackupJob) bool { return YetToCome(job.CreatedAt, s.Now) }
 
-// tooLongAgo reports whether a backup that was begun then is no longer one of what there is: what was written since is
-// not in it, however late it was stored.
+// tooLongAgo reports whether a backup that began then is too old: later writes are not in it, however late it was
+// stored.
 func (s State) tooLongAgo(begin time.Time) bool {
 	return s.Now.Sub(begin) > s.lastsFor()
 }
 
-// lastsFor is how long a deletion may go by a backup since that was begun.
+// lastsFor returns how long after its beginning deletion may rely on a backup.
 func (s State) lastsFor() time.Duration { return s.Declared.BackupDeadline + LateBackup }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// replaceMember removes a member that is lost for good, if the others hold quorum without it. Its
-// slot is filled again like any other that is free. One that may still have its data goes only when
-// others have it on volumes that stay; if too few have, one more is added first.
+// replaceMember removes a permanently lost member, if the others have quorum without it. Its slot is filled again like
+// any free slot. A member that may still have its data is removed only if others have it on volumes that are kept; if
+// too few have, a member is added first.
 func replaceMember(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
@@ -39,9 +39,9 @@ func replaceMember(s State) (Decision, bool) {
 	return stuck, stuck.Verdict != "" && !surplus && !promotes
 }
 
-// giveUp removes a member. A voter that leads hands over first, if it can to one that stays, and
-// never to one whose data may be wrong (see transferLeadership); etcd under a CORRUPT alarm still
-// elects.
+// giveUp removes a member. A leader among several voters transfers leadership first, preferably to a voter that is not
+// doomed, and never to one whose data may be wrong (see transferLeadership); etcd still holds elections under a CORRUPT
+// alarm.
 func (s State) giveUp(m Member, why string) (Decision, bool) {
 	if m.Leader && len(s.Membership.Voters()) > 1 {
 		if d, hands := s.transferLeadership(m, func(to Member) bool { return s.doomed(to) == "" }, "%s %s", m.Name,
@@ -54,9 +54,8 @@ func (s State) giveUp(m Member, why string) (Decision, bool) {
 		"%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
 }
 
-// transferLeadership asks the leader to hand over to the voter that is best for it among those that
-// will do: of those that have caught up, the one with the lowest ordinal (hard case H23, H84). It
-// waits for one to catch up, and does not speak if none will do.
+// transferLeadership asks the leader to transfer leadership to the acceptable voter with the lowest ordinal that has
+// caught up (hard cases H23, H84). It waits for a voter to catch up, and does not apply if no voter is acceptable.
 func (s State) transferLeadership(from Member, willDo func(Member) bool, format string, args ...any) (Decision, bool) {
 	why := fmt.Sprintf(format, args...)
 	var late []string
@@ -78,8 +77,8 @@ func (s State) transferLeadership(from Member, willDo func(Member) bool, format 
 // mayLead reports whether leadership may be transferred to a member, once it has caught up.
 func (s State) mayLead(m Member) bool { return !m.Learner && m.Answers && s.mayCopyFrom(m) }
 
-// promoteLearner makes a learner a voter once it is sealed and has nine tenths of what the leader
-// has, which is etcd's own measure (hard case H13). The new voter counts for quorum at once.
+// promoteLearner promotes a learner that is sealed and has nine tenths of the leader's log, which is etcd's own limit
+// (hard case H13). The new voter counts for quorum immediately.
 func promoteLearner(s State) (Decision, bool) {
 	for _, m := range s.MembersInOrder() {
 		if m.Learner && s.MayPromote(m.ID) {
@@ -90,8 +89,8 @@ func promoteLearner(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// MayPromote reports whether that learner may become a voter: it has caught up, on data that nobody doubts and a volume
-// that stays; it answers, and a quorum does once it votes.
+// MayPromote reports whether that learner may become a voter: it has caught up, on undoubted data and a volume that is
+// kept; it responds, and the voters including it have quorum.
 func (s State) MayPromote(id ID) bool {
 	m, _ := s.Membership.byID(id)
 	ordinal, ours := s.OrdinalOf(m)
@@ -101,8 +100,7 @@ func (s State) MayPromote(id ID) bool {
 		m.Answers && !s.volumeGoes(m) && s.Membership.promoted(id).HasQuorum()
 }
 
-// disarmAlarm: that members may hold different data is taken back only once all are known to hold
-// the same.
+// disarmAlarm disarms stale alarms. CORRUPT is disarmed only once all voters are known to hold the same data.
 func disarmAlarm(s State) (Decision, bool) {
 	stale := slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms),
 		func(a Alarm) bool { return a.ID == unidentified || a.Kind == AlarmCorrupt })
@@ -129,9 +127,9 @@ func (s State) describeAlarm(a Alarm) string {
 	return fmt.Sprintf("the %s alarm of member %s, which is gone,", a.Kind, a.ID)
 }
 
-// cleanUp deletes the volumes that members have left whom etcd no longer lists. A pod that still
-// holds such a volume, because Kubernetes keeps one in every slot below the highest, is recreated,
-// on an empty one: no new member may start on what is about to go.
+// cleanUp deletes the volumes of members that etcd no longer lists. A pod that still holds such a volume, because
+// Kubernetes keeps a pod in every slot below the highest, is recreated on an empty volume: a new member must not start
+// on a volume that is about to be deleted.
 func cleanUp(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
@@ -149,7 +147,7 @@ func cleanUp(s State) (Decision, bool) {
 	for _, r := range s.replicasInOrder() {
 		m, inUse := listed[r.Ordinal]
 		_, removed := s.Record.removed(r.Ordinal)
-		mayServe := !inUse && !removed && (r.Pod == PodReady || r.ClusterID != 0) // whom, nobody knows
+		mayServe := !inUse && !removed && (r.Pod == PodReady || r.ClusterID != 0) // for which cluster is unknown
 		serves := inUse && (m.Started || m.Answers) || mayServe
 		if !serves && s.Membership.allNamed(s) && r.holdsGoingVolume() && r.Ordinal < s.Record.Replicas() {
 			return act(RestartReplica{r.Ordinal, r.PodUID},
@@ -160,14 +158,14 @@ func cleanUp(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// holdsGoingVolume reports whether a pod keeps a volume from going that is being deleted, or whose claim is gone. A pod
-// that is pending gets a new claim by itself.
+// holdsGoingVolume reports whether a pod holds a volume that is being deleted, or whose claim is gone. A pending pod
+// gets a new claim by itself.
 func (r Replica) holdsGoingVolume() bool {
 	claimGone := !hasVolume(r) && hasPodThatStays(r) && r.Pod != PodPending
 	return (r.holdsTerminating() || claimGone) && r.PodUID != ""
 }
 
-// allNamed reports whether it is known of each member which slot it is in, or that it is in none.
+// allNamed reports whether every member is known to be in a certain slot, or in none.
 func (m Membership) allNamed(s State) bool {
 	return !slices.ContainsFunc(m.Members, func(member Member) bool {
 		_, ours := s.OrdinalOf(member)

@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// WantsOtherPods reports whether git asks of a formed cluster for pods of another version or shape
-// than new ones get.
+// WantsOtherPods reports whether the spec of a formed cluster requests a different pod version or shape than new pods
+// get.
 func (s State) WantsOtherPods() bool {
 	return s.hasStatefulSet() && !s.founding() && !s.Record.Restoring() &&
 		(s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash)
 }
 
-// newPodsAsDeclared reports whether a pod that is recreated comes back as declared.
+// newPodsAsDeclared reports whether a recreated pod matches the declaration.
 func (s State) newPodsAsDeclared() bool {
 	return s.hasStatefulSet() && s.Objects.RunsVersion == s.Declared.Version &&
 		s.Objects.RunsHash == s.Declared.SpecHash
 }
 
-// madeOtherwise reports whether a pod was made from another declaration. Its own marks tell, never
-// its image (hard case H35, H102).
+// madeOtherwise reports whether a pod was created from a different declaration. Its annotations decide, never its image
+// (hard cases H35, H102).
 func (s State) madeOtherwise(r Replica) bool {
 	return r.Pod != PodAbsent && r.PodSpecHash+r.PodVersion != "" &&
 		(r.PodSpecHash != s.Declared.SpecHash || r.PodVersion != s.Declared.Version)
 }
 
-// rolls reports whether pods are to become others than they are, whether or not that has begun.
+// rolls reports whether pods must be replaced, whether or not that has begun.
 func (s State) rolls() bool { return s.WantsOtherPods() || s.anyReplica(s.madeOtherwise) }
 
 func (s State) rollout() StartRollout {
@@ -44,8 +44,8 @@ func versionRefused(s State) (Decision, bool) {
 	return block("%s; what runs is kept as it is", refusal)
 }
 
-// downgrade has etcd prepare its data for an older minor version before any member runs it (etcd: Downgrade etcd from
-// v3.6 to v3.5; hard case H39). Missing members are added first, since none can join meanwhile.
+// downgrade makes etcd prepare its data for an older minor version before any member runs it (etcd: Downgrade etcd from
+// v3.6 to v3.5; hard case H39). Missing members are added first, because they cannot join during the downgrade.
 func downgrade(s State) (Decision, bool) {
 	if !s.Membership.Known || s.founding() || s.lacksMember() {
 		return Decision{}, false
@@ -65,7 +65,7 @@ func downgrade(s State) (Decision, bool) {
 		strings.Join(s.storageVersions(), ", "))
 }
 
-// upgrades reports whether git declares a newer minor version than the oldest that runs.
+// upgrades reports whether git declares a newer minor version than the oldest running one.
 func (s State) upgrades() bool {
 	runs := s.running()
 	return len(runs) > 0 && minorOf(s.Declared.Version).Steps(runs[0].MajorMinor()) > 0
@@ -86,8 +86,8 @@ func orUnknown(text string) string {
 	return text
 }
 
-// canRoll reports whether the members are well and enough for restarts, and may run what is
-// declared, and no alarm holds that up.
+// canRoll reports whether the members are healthy, enough for restarts, and may run the declared version, and no alarm
+// prevents it.
 func (s State) canRoll() bool {
 	return s.settled() && !(s.tooFew() && s.restartsMembers()) && s.mayRoll() && !s.lacksBackup() && s.heldByAlarm() == ""
 }
@@ -99,8 +99,8 @@ func startRollout(s State) (Decision, bool) {
 	return act(s.rollout(), "%s", s.describeRollout())
 }
 
-// restartsMembers reports whether a member was made from another declaration. If none was, a rollout is only about the
-// pods of members that are still to join.
+// restartsMembers reports whether a member's pod was created from a different declaration. Otherwise a rollout only
+// affects members that have not joined yet.
 func (s State) restartsMembers() bool {
 	return slices.ContainsFunc(s.Membership.Members, func(m Member) bool {
 		ordinal, ours := s.OrdinalOf(m)
@@ -108,8 +108,7 @@ func (s State) restartsMembers() bool {
 	})
 }
 
-// tooFew reports whether there will be enough members for restarts that nobody notices, and are not
-// yet.
+// tooFew reports whether there are still too few members for restarts without interruption, but there will be enough.
 func (s State) tooFew() bool { return len(s.Membership.Voters()) < 3 && s.Declared.Replicas >= 3 }
 
 func (s State) describeRollout() string {
@@ -120,9 +119,9 @@ func (s State) describeRollout() string {
 	return "git declares other options or another shape of the pods: new pods get them, then one member after the other"
 }
 
-// rollOneMember restarts the members whose pods were made from another declaration, one at a time
-// and while all is well: followers from the highest ordinal down, the leader last, after it has
-// handed over (hard case H40, H104).
+// rollOneMember restarts the members whose pods were created from a different declaration, one at a time and while all
+// is well: followers from the highest ordinal down, the leader last, after a leadership transfer (hard cases H40,
+// H104).
 func rollOneMember(s State) (Decision, bool) {
 	if !s.newPodsAsDeclared() || !s.canRoll() {
 		return Decision{}, false
@@ -154,7 +153,7 @@ func rollOneMember(s State) (Decision, bool) {
 	return act(RestartReplica{ordinal, s.Replica(ordinal).PodUID}, "%s: restart %s", left, victim.Name)
 }
 
-// describeStoppedRollout says that a rollout has come to a halt; empty if there is none.
+// describeStoppedRollout reports that a rollout has stopped, or returns "".
 func (s State) describeStoppedRollout() string {
 	if s.WantsOtherPods() || !s.anyReplica(s.madeOtherwise) {
 		return ""
@@ -163,7 +162,7 @@ func (s State) describeStoppedRollout() string {
 		"if the new declaration is the reason, take it back in git"
 }
 
-// behind says which members have not caught up with the leader.
+// behind returns which members have not caught up with the leader.
 func (s State) behind() []string {
 	var facts []string
 	for _, m := range s.MembersInOrder() {

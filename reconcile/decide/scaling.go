@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// scaleDown removes the member with the highest ordinal, compared as a number (hard case H24). One
-// that is silent, or only a learner, may go at any time (hard case H25, H107), and goes before a healthy
-// one; that goes only while all is well, and hands over first if it leads. While a volume is being
-// deleted, whoever is one too many is there to take a place.
+// scaleDown removes the member with the highest ordinal, compared as a number (hard case H24). An unresponsive member
+// or a learner may be removed at any time (hard cases H25, H107), and before a healthy member. A healthy member is
+// removed only while all is well, and transfers leadership first. While a volume is being deleted, a surplus member
+// stays to take the place of its member.
 func scaleDown(s State) (Decision, bool) {
 	victim, surplus := s.goesDown()
 	needless := victim.needless()
@@ -41,8 +41,8 @@ func scaleDown(s State) (Decision, bool) {
 		plural(listed, "member", "members"), declared, s.nameOf(victim), s.describeQuorum())
 }
 
-// copiesWithout says why a voter is needed although it is one too many: without it, fewer copies of the data would be
-// on volumes that stay than there are and are declared. Empty if it is not.
+// copiesWithout returns why a surplus voter is still needed, or "": without it, the number of data copies on volumes
+// that are kept would decrease to less than declared.
 func (s State) copiesWithout(victim Member) string {
 	left := s.safeWithout(victim)
 	if !s.safe(victim) || left >= s.Declared.Replicas {
@@ -58,8 +58,8 @@ func (s State) copiesWithout(victim Member) string {
 		Enumerate(names))
 }
 
-// surplus is the member with the highest ordinal, if there is one too many: its ordinal is beyond
-// what is declared then.
+// surplus returns the member with the highest ordinal, and whether there is one member too many: that ordinal is then
+// beyond the declared number.
 func (s State) surplus() (Member, bool) {
 	highest, last, listed := Member{}, -1, s.listed()
 	for ordinal, m := range listed {
@@ -70,12 +70,12 @@ func (s State) surplus() (Member, bool) {
 	return highest, s.Declared.Replicas > 0 && len(listed) > s.Declared.Replicas
 }
 
-// needless reports whether a member does nothing for the others: it is silent, or has no vote.
+// needless reports whether the others do not depend on a member: it is unresponsive, or has no vote.
 func (m Member) needless() bool { return m.Learner || !m.Answers }
 
-// goesDown is the member that goes, if there is one too many: the one with the highest ordinal; but before it
-// whoever is needless beyond the declared number, since a voter above would wait until it is well. While a volume
-// is being deleted, nobody goes out of turn.
+// goesDown returns the member to remove if there is one too many: the highest ordinal, but before it any needless
+// member beyond the declared number, because a voter above it would wait until that member is healthy. While a volume
+// is being deleted, only the highest ordinal counts.
 func (s State) goesDown() (Member, bool) {
 	victim, surplus := s.surplus()
 	if _, going := s.goingFirst(); going || !surplus {
@@ -90,7 +90,7 @@ func (s State) goesDown() (Member, bool) {
 	return victim, surplus
 }
 
-// freeOrdinal is the lowest ordinal below the declared number without a member.
+// freeOrdinal returns the lowest ordinal below the declared number without a member.
 func (s State) freeOrdinal() (int, bool) {
 	listed := s.listed()
 	for ordinal := range s.Declared.Replicas {
@@ -101,7 +101,7 @@ func (s State) freeOrdinal() (int, bool) {
 	return 0, false
 }
 
-// describeUnfilled names the declared members that etcd does not list; it is empty if there are none.
+// describeUnfilled names the declared members that etcd does not list, or returns "".
 func (s State) describeUnfilled() string {
 	ours := s.Membership.Known && s.Record.ClusterID != 0 && s.Record.ClusterID == s.Membership.ClusterID
 	if !ours || !s.toRun() || len(s.Declared.Problems) > 0 {
@@ -121,8 +121,8 @@ func (s State) describeUnfilled() string {
 		s.Declared.Replicas-len(names), s.Declared.Replicas)
 }
 
-// scaleUp adds a learner at the lowest free ordinal while all is well (hard case H11, H17, H92),
-// once the volume of whoever was there before is on its way out (hard case H20).
+// scaleUp adds a learner at the lowest free ordinal while all is well (hard cases H11, H17, H92), once the previous
+// member's volume is being deleted (hard case H20).
 func scaleUp(s State) (Decision, bool) {
 	ordinal, free := s.freeOrdinal()
 	if !free || !s.settled() {
@@ -139,8 +139,8 @@ func scaleUp(s State) (Decision, bool) {
 		s.describeQuorum())
 }
 
-// waitForSlot waits for the volume in a slot to go. One whose member was never removed, as far as
-// the record says, is left to a person.
+// waitForSlot waits until a slot's volume is gone. If the record does not show that its member was removed, manual
+// action is required.
 func (s State) waitForSlot(ordinal int) (Decision, bool) {
 	name := s.ReplicaName(ordinal)
 	gone, known := s.Record.removed(ordinal)
@@ -169,9 +169,9 @@ func (s State) freeSlot(ordinal int) string {
 		"kubectl delete pvc data-%s", s.ReplicaName(ordinal))
 }
 
-// empty reports whether nothing is left in a slot of the member before: no volume, or one that goes
-// and that no pod will start on any more, or one that was made after the old one had gone, for a
-// pod that has no file to start with.
+// empty reports whether a slot is free of its previous member: it has no volume, or a volume that is being deleted and
+// that no pod will start on, or a volume that was created after the old one was gone, for a pod that has no file to
+// start with.
 func (s State) empty(ordinal int) bool {
 	r := s.Replica(ordinal)
 	gone, _ := s.Record.removed(ordinal)
@@ -184,7 +184,7 @@ func (s State) empty(ordinal int) bool {
 	return gone.VolumeUID != "" && gone.VolumeUID != r.VolumeUID
 }
 
-// peerURL is the peer URL of a replica, made after those of the members that there are.
+// peerURL returns a replica's peer URL, derived from those of existing members.
 func (s State) peerURL(ordinal int) string {
 	for _, m := range s.MembersInOrder() {
 		if _, ours := s.Ordinal(m.Name); ours && strings.Contains(m.PeerURL, "//"+m.Name) {
@@ -197,11 +197,10 @@ func (s State) peerURL(ordinal int) string {
 // settled reports whether every member is known to be a sealed, healthy voter.
 func (s State) settled() bool { return s.Membership.Known && len(s.unsettled()) == 0 }
 
-// unsettled says what is the matter with the members: with each that is no sealed, healthy voter,
-// alarms left aside.
+// unsettled returns what is wrong with the members: with each that is not a sealed, healthy voter, except alarms.
 func (s State) unsettled() []string { return s.unsettledBut(0) }
 
-// unsettledBut says what is the matter with all members but one.
+// unsettledBut returns what is wrong with all members except one.
 func (s State) unsettledBut(one ID) []string {
 	var facts []string
 	if len(s.Membership.Members) == 0 {
@@ -218,7 +217,7 @@ func (s State) unsettledBut(one ID) []string {
 	return slices.Concat(facts, s.unlisted(), s.doubts())
 }
 
-// leader is the member that leads; an empty one if none does.
+// leader returns the leader, or an empty member.
 func (s State) leader() Member {
 	if i := slices.IndexFunc(s.Membership.Members, func(m Member) bool { return m.Leader }); i >= 0 {
 		return s.Membership.Members[i]
@@ -226,7 +225,7 @@ func (s State) leader() Member {
 	return Member{}
 }
 
-// nearby is how many entries of the log a member may be behind and still count as having caught up.
+// nearby is the maximum number of log entries that a member may lag behind and still count as caught up.
 const nearby = 1000
 
 // near reports whether a member has caught up with the leader.

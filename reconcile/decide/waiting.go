@@ -8,29 +8,28 @@ import (
 	"time"
 )
 
-// Waited is something that passes wait for, or try in vain, and since when they have changed
-// nothing meanwhile. It is kept in the status, so that a wait outlives the process, and is written
-// down only when it begins, when it ends, and now and then in between.
+// Waited is something that passes wait for, or try without success, and since when they have changed nothing. It is
+// kept in the status, so that it survives the process, and is written only when the wait begins, when it ends, and
+// occasionally in between.
 type Waited struct {
-	// Rule that waits.
+	// Rule is the rule that waits.
 	Rule string `json:"rule"`
-	// For is what exactly it waits for, such as the members that are not well; empty if the rule
-	// says it all.
+	// For is what exactly it waits for, such as the unhealthy members, or empty if the rule's name is enough.
 	For string `json:"for,omitempty"`
-	// Since when it is waited for.
+	// Since is when the wait began.
 	Since time.Time `json:"since"`
-	// Seen is when a pass last wrote down that it still is.
+	// Seen is when a pass last recorded the wait.
 	Seen time.Time `json:"seen"`
 }
 
 const (
-	// mostWaits are kept beside each other: rules that take turns without changing anything each go
-	// on waiting.
+	// mostWaits is the maximum number of waits kept: rules that alternate without changing anything each continue
+	// waiting.
 	mostWaits = 10
 )
 
-// insist returns a decision to wait, or to try once more what has changed nothing, as what it is
-// once that has gone on for too long: a Block. It does not come by itself, so a person is needed.
+// insist returns a decision to wait, or to retry an action without effect, as a Block once that has lasted too long:
+// manual action is required.
 func (s State) insist(d Decision, why string) Decision {
 	w, found := s.waited(d)
 	if !found || s.Now.Sub(w.Since) < s.patienceFor(d) {
@@ -45,8 +44,8 @@ func (s State) insist(d Decision, why string) Decision {
 	return d
 }
 
-// InVain is the decision of a pass whose action has changed nothing: the action goes on being
-// tried, but if it has been so for long, a person has to know. why is what was said instead.
+// InVain returns the decision of a pass whose action changed nothing. The action is retried, but after a long time the
+// decision becomes a Block. why is the response to the action.
 func InVain(s State, d Decision, why string) Decision {
 	if d.Verdict != Act {
 		return d
@@ -54,7 +53,7 @@ func InVain(s State, d Decision, why string) Decision {
 	return s.insist(d, strings.Join(strings.Fields(why), " "))
 }
 
-// waited is what is on record about what a decision waits for.
+// waited returns the recorded wait for what a decision waits for.
 func (s State) waited(d Decision) (Waited, bool) {
 	i := slices.IndexFunc(s.Waited, func(w Waited) bool {
 		return w.Rule == d.Rule && w.For == d.waitsFor &&
@@ -66,14 +65,14 @@ func (s State) waited(d Decision) (Waited, bool) {
 	return s.Waited[i], true
 }
 
-// triedInVain reports whether passes have tried what a rule says for that long, and nothing has come of it.
+// triedInVain reports whether passes have tried a rule's action for at least that long without progress.
 func (s State) triedInVain(rule string, least time.Duration) bool {
 	w, tried := s.waited(Decision{Rule: rule})
 	return tried && s.Now.Sub(w.Since) >= least
 }
 
-// WaitsSince is since when passes have waited for what a decision about this state waits for; zero if it waits for
-// nothing, or that is not known.
+// WaitsSince returns the time since which passes have waited for what this decision waits for, or zero if it does not
+// wait or the time is unknown.
 func (s State) WaitsSince(d Decision) time.Time {
 	if d.Verdict != Wait && !d.overdue {
 		return time.Time{}
@@ -82,13 +81,11 @@ func (s State) WaitsSince(d Decision) time.Time {
 	return w.Since
 }
 
-// outdated reports whether nobody has looked for so long that what was waited for then says nothing
-// about now.
+// outdated reports whether no pass has recorded the wait for so long that it is not related to the current state.
 func (s State) outdated(w Waited) bool { return s.Now.Sub(w.Seen) > unrelated }
 
-// Waits is what the status should say after a pass: what it waits for, beside what earlier passes
-// have waited for since anything was last changed. What changes something, is done, or is a
-// person's turn for another reason has waited for nothing.
+// Waits returns the waits for the status after a pass: its own, and those of earlier passes since the last change. A
+// decision that changes something, is done, or blocks for a different reason has no waits.
 func Waits(s State, d Decision, changed bool) []Waited {
 	if changed && !d.asksNext || d.Verdict == Done || d.Verdict == Block && !d.overdue {
 		return nil
@@ -114,7 +111,8 @@ func Waits(s State, d Decision, changed bool) []Waited {
 	return list
 }
 
-// turnedSince reports whether another was asked for what is tried in vain since it was last written down that it is.
+// turnedSince reports whether leadership was transferred for an action without success after that wait was last
+// recorded.
 func (s State) turnedSince(w Waited) bool {
 	turn := s.lastTurn(w.Rule).Since
 	return w.Seen.Before(turn) && !turn.After(s.Now)

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// patienceFor is how long a decision may go without coming to anything. What Kubernetes refuses to
-// make is refused until a person changes something.
+// patienceFor returns how long a decision may make no progress. A pod that Kubernetes refuses to create requires manual
+// action.
 func (s State) patienceFor(d Decision) time.Duration {
 	for _, m := range s.Record.Members {
 		if r := s.Replica(m.Ordinal); d.Rule != LockedElsewhere && r.Pod == PodAbsent && r.PodRefused != "" {
 			return patience
 		}
 	}
-	switch d.Rule { // a Job fails by itself before that
+	switch d.Rule { // a Job fails by itself earlier
 	case ruleRestore:
 		return max(longPatience, s.Declared.Restore.Deadline+patience)
 	case ruleRecover:
@@ -24,7 +24,7 @@ func (s State) patienceFor(d Decision) time.Duration {
 	return longPatience
 }
 
-// wayOut says what a person does about what has not come by itself.
+// wayOut returns the manual action for a wait without progress.
 func (s State) wayOut(d Decision) string {
 	switch d.Rule {
 	case LockedElsewhere:
@@ -68,7 +68,7 @@ func (s State) wayOut(d Decision) string {
 	return s.wayOutOfPods()
 }
 
-// wayOutOfMembers says what a person does about the first member that is not well.
+// wayOutOfMembers returns the manual action for the first unhealthy member.
 func (s State) wayOutOfMembers() string {
 	for _, m := range s.MembersInOrder() {
 		ordinal, _ := s.OrdinalOf(m)
@@ -100,8 +100,8 @@ func (s State) wayOutOfMembers() string {
 	return s.wayOutOfPods()
 }
 
-// wayOutOfSpare says what a person does without a spare member: it is there to take the data of one
-// that goes.
+// wayOutOfSpare returns how to proceed manually without a spare member, which would take the data of a member on a
+// volume that is being deleted.
 func (s State) wayOutOfSpare(ordinal int) string {
 	m, found := s.goingFirst()
 	voters := s.Membership.Voters()
@@ -114,7 +114,7 @@ func (s State) wayOutOfSpare(ordinal int) string {
 		"the others hold its data", m.ID, s.nameOf(m))
 }
 
-// wayOutOfPods says what a person does about the first recorded member whose pod does not serve.
+// wayOutOfPods returns the manual action for the first recorded member whose pod does not serve.
 func (s State) wayOutOfPods() string {
 	for _, recorded := range s.Record.Members {
 		m := s.listed()[recorded.Ordinal]
@@ -139,8 +139,8 @@ func (s State) wayOutOfPods() string {
 	return "kubectl describe says what the objects of the cluster wait for"
 }
 
-// wayOutOfNode says how to give up a pod whose node does not say that it has ended; empty if its
-// node may still do so. Two pods must never run on one volume.
+// wayOutOfNode returns how to force-delete a pod whose node does not confirm that it has ended, or "" if the node may
+// still confirm it. Two pods must never run on one volume.
 func (s State) wayOutOfNode(ordinal int) string {
 	r := s.Replica(ordinal)
 	if r.Pod != PodTerminating || r.PodGoing.IsZero() || s.Now.Sub(r.PodGoing) < patience {
@@ -151,8 +151,7 @@ func (s State) wayOutOfNode(ordinal int) string {
 		s.ReplicaName(ordinal), r.PodGoing.UTC().Format(time.RFC3339), s.ReplicaName(ordinal))
 }
 
-// wayOutOfNewcomer says how to begin again with a member that has never started; empty for another
-// one.
+// wayOutOfNewcomer returns how to restart with a new member instead of one that has never started, or "".
 func (s State) wayOutOfNewcomer(ordinal int) string {
 	m, listed := s.listed()[ordinal]
 	if !listed || m.Started {
@@ -162,7 +161,7 @@ func (s State) wayOutOfNewcomer(ordinal int) string {
 		s.wayOutOfSpare(ordinal))
 }
 
-// wayOutOfData says how to give up the data of a member that fails; empty if they may be needed.
+// wayOutOfData returns how to discard a failing member's data, or "" if it may be needed.
 func (s State) wayOutOfData(ordinal int) string {
 	m, r := s.listed()[ordinal], s.Replica(ordinal)
 	crashes := m.Started && r.PodCrashes >= crashLoopThreshold
@@ -174,7 +173,7 @@ func (s State) wayOutOfData(ordinal int) string {
 		s.ReplicaName(ordinal))
 }
 
-// wayOutOfNodes is wayOutOfNode of the first pod that it is about.
+// wayOutOfNodes returns wayOutOfNode for the first pod to which it applies.
 func (s State) wayOutOfNodes() string {
 	for _, r := range s.replicasInOrder() {
 		if words := s.wayOutOfNode(r.Ordinal); words != "" {
@@ -184,9 +183,8 @@ func (s State) wayOutOfNodes() string {
 	return ""
 }
 
-// wayOutOfChecks says how to have members start that stop because a peer that runs holds other
-// data; empty if there are none. Without that peer they are compared with each other, and it is
-// compared with them once it starts again.
+// wayOutOfChecks returns how to start members that stop because a running peer holds different data, or "". Without
+// that peer, they are compared with each other, and the peer is compared with them once it starts again.
 func (s State) wayOutOfChecks() string {
 	var stopped, run []string
 	going := ""
@@ -211,14 +209,14 @@ func (s State) wayOutOfChecks() string {
 		"where they agree, its data are given up then%s", Enumerate(stopped), run[0], run[0], going)
 }
 
-// notAllowedToAsk: no pass overcomes it.
+// notAllowedToAsk blocks, because no later pass can succeed without the right.
 func (s State) notAllowedToAsk() (Decision, bool) {
 	return block("etcd cannot be asked from outside of the cluster: %s; "+
 		"give whoever runs this the verbs get and create on pods/portforward, or run it in the cluster; "+
 		"nothing is changed until then: %s", s.Membership.Forbidden, s.describeReplicas())
 }
 
-// unwell are the names of the members that are not well; with none, what else is amiss.
+// unwell returns the names of the unhealthy members, and the recorded members that etcd does not list.
 func (s State) unwell() []string {
 	var names []string
 	for _, m := range s.MembersInOrder() {
