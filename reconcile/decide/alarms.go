@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// alarmed reports whether an alarm holds, so that etcd refuses writes.
+// alarmed reports whether an alarm is active, so that etcd rejects writes.
 func (s State) alarmed() bool {
 	return len(s.Membership.StaleAlarms) > 0 ||
 		slices.ContainsFunc(s.Membership.Members, func(m Member) bool { return len(m.Alarms) > 0 })
 }
 
-// onlyOutOfSpace reports whether all alarms that hold are NOSPACE.
+// onlyOutOfSpace reports whether all active alarms are NOSPACE.
 func (s State) onlyOutOfSpace() bool {
 	noSpace := func(kind AlarmKind) bool { return kind == AlarmNoSpace }
 	for _, m := range s.Membership.Members {
@@ -27,8 +27,8 @@ func all[T any](list []T, is func(T) bool) bool {
 	return !slices.ContainsFunc(list, func(one T) bool { return !is(one) })
 }
 
-// heldByAlarm says why members are not restarted for what git declares while an alarm holds. It is empty if none does,
-// if no pod is to be restarted, or if the rollout raises the quota that has led to NOSPACE (hard case H109).
+// heldByAlarm returns why an active alarm prevents restarts for the current declaration, or "". Without outdated pods,
+// or if the rollout raises the quota that has led to NOSPACE (hard case H109), it does not.
 func (s State) heldByAlarm() string {
 	if !s.alarmed() || !s.anyReplica(s.madeOtherwise) {
 		return ""
@@ -56,7 +56,7 @@ func (s State) heldByAlarm() string {
 	return ""
 }
 
-// alarms names the alarms that hold, except those of members that etcd no longer lists.
+// alarms returns the active alarms, except those of members that etcd no longer lists.
 func (s State) alarms() []string {
 	var facts []string
 	for _, m := range s.MembersInOrder() {
@@ -72,8 +72,8 @@ func (s State) alarms() []string {
 	return facts
 }
 
-// alarmRaised stops for an alarm that only a person can end. A lost member is replaced before that, and a larger quota
-// is rolled out. Whose data is right under CORRUPT is a matter of dataInDoubt.
+// alarmRaised blocks for an alarm that must be ended manually. Before that, lost members are replaced and a larger
+// quota is rolled out. dataInDoubt determines whose data is right under CORRUPT.
 func alarmRaised(s State) (Decision, bool) {
 	facts := s.alarms()
 	held := s.heldByAlarm()
@@ -91,8 +91,8 @@ func alarmRaised(s State) (Decision, bool) {
 	return block("%s", message)
 }
 
-// EtcdWarnings name every alarm that holds, whatever the decision is about, and the members whose database has
-// outgrown the declared quota.
+// EtcdWarnings names every active alarm, regardless of the decision, and the members whose database exceeds the
+// declared quota.
 func (s State) EtcdWarnings() []string {
 	var warnings []string
 	for _, fact := range s.alarms() {

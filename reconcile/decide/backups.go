@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// all returns the known backups, the newest first.
+// all returns the known backups, newest first.
 func (b Backups) all() []Backup {
 	var all []Backup
 	for _, j := range b.Jobs {
@@ -33,14 +33,14 @@ func byVerified(a, b Backup) int {
 	return 1
 }
 
-// jobs returns the Jobs, the newest first.
+// jobs returns the Jobs, newest first.
 func (b Backups) jobs() []BackupJob {
 	return slices.SortedFunc(slices.Values(b.Jobs), func(a, b BackupJob) int {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.Name, b.Name))
 	})
 }
 
-// NewestFailure is the Job that failed last, if no backup was begun after it; nil if there is none.
+// NewestFailure returns the Job that failed last, if no backup was begun after it, or nil.
 func (b Backups) NewestFailure() *BackupJob {
 	var newest *BackupJob
 	jobs := b.jobs()
@@ -58,13 +58,13 @@ func (b Backups) anyRuns() bool {
 	return slices.ContainsFunc(b.Jobs, func(j BackupJob) bool { return j.Phase == JobRuns })
 }
 
-// Runs reports whether a Job of that name runs.
+// Runs reports whether a Job with that name is running.
 func (b Backups) Runs(job string) bool {
 	return slices.ContainsFunc(b.Jobs, func(j BackupJob) bool { return j.Name == job && j.Phase == JobRuns })
 }
 
-// NewerBackup is the one of two that was begun later; of two that were begun together, as by two pods
-// of a Job, the one that is verified, or else b, which was seen later. nil stands for none.
+// NewerBackup returns the backup that was begun later. If both were begun at the same time, as by two pods of a Job, it
+// returns the verified one, or else b, which was observed later. Either may be nil.
 func NewerBackup(a, b *Backup) *Backup {
 	switch {
 	case a == nil || b == nil:
@@ -75,14 +75,14 @@ func NewerBackup(a, b *Backup) *Backup {
 	return a
 }
 
-// BackupStale reports whether a backup is overdue. It is not known where git wants none by now, or it cannot be
-// told.
+// BackupStale reports whether a backup is overdue. That is not known if git does not request backups now, or it cannot
+// be determined.
 func (s State) BackupStale() (is, known bool) {
 	return s.Backups.Overdue, s.Declared.BacksUp && s.backupsJudged()
 }
 
-// BackupUnverified reports whether the newest backup was not read back, although git wants that. It is not known
-// where git does not, and while it is about to be read back.
+// BackupUnverified reports whether the newest backup was not read back although git requires it. That is not known if
+// git does not require it, or while it is about to be read back.
 func (s State) BackupUnverified() (is, known bool) {
 	last := s.Backups.Last
 	if !s.Declared.VerifiesBackups || !s.backupsJudged() || last == nil || last.ClusterID != s.Record.ClusterID {
@@ -94,8 +94,8 @@ func (s State) BackupUnverified() (is, known bool) {
 	return !last.Verified, true
 }
 
-// backupsJudged reports whether the cluster serves, so that backups can be taken of it, and it is known which
-// ones were.
+// backupsJudged reports whether the cluster should run and has an ID, so that it can be backed up, and its backups are
+// known.
 func (s State) backupsJudged() bool {
 	return s.toRun() && s.Record.ClusterID != 0 && s.Backups.Hidden == ""
 }

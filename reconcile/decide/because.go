@@ -5,28 +5,28 @@ import (
 	"slices"
 )
 
-// Loss is the kind of a proof that a member is lost.
+// Loss is the kind of evidence that a member is lost.
 type Loss string
 
-// The kinds. A removal without one is that of a member too many.
+// The kinds. A removal without a kind removes a surplus member.
 const (
-	// VolumeLost: the volume on record is not there any more.
+	// VolumeLost: the recorded volume no longer exists.
 	VolumeLost Loss = "VolumeLost"
 	// VolumeGoing: the volume is being deleted.
 	VolumeGoing Loss = "VolumeGoing"
-	// VolumeStranded: the volume is there, and no pod can use it again.
+	// VolumeStranded: the volume exists, but no pod can use it again.
 	VolumeStranded Loss = "VolumeStranded"
-	// Silence: the member does not answer.
+	// Silence: the member does not respond.
 	Silence Loss = "Silence"
-	// Corruption: the member says that its data is corrupt.
+	// Corruption: the member's data is known to be wrong.
 	Corruption Loss = "Corruption"
 )
 
-// Because is what the removal of a member rests on. It is read again, by name, right before etcd is
-// told.
+// Because is the reason for removing a member. It is read again, by name, immediately before the removal is requested
+// from etcd.
 type Because struct {
 	Loss Loss `json:"loss,omitempty"`
-	// VolumeUID of the claim that is lost, going or stranded.
+	// VolumeUID of the claim that is lost, being deleted or stranded.
 	VolumeUID string `json:"volumeUID,omitempty"`
 }
 
@@ -38,7 +38,7 @@ func (b Because) String() string {
 	return fmt.Sprintf("%s %s", b.Loss, b.VolumeUID)
 }
 
-// because says what proves that a member is lost.
+// because returns the evidence that a member is lost.
 func (s State) because(m Member) Because {
 	ordinal, _ := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
@@ -58,10 +58,10 @@ func (s State) because(m Member) Because {
 	return Because{Loss: Silence}
 }
 
-// VotersChanged reports whether the voters beside one that is to be removed or restarted are others
-// than were seen, fewer of them answer, or more of them raise alarms about their data; or whether one goes
-// by another list since, as after somebody has forced a new cluster on it, and may serve beside the others: then it
-// is to be decided again.
+// VotersChanged reports whether the voters other than a member that will be removed or restarted have changed, fewer of
+// them respond, or more of them raise alarms about their data, or whether any voter now uses a different list, for
+// example because a new cluster was forced on it, and may serve alongside the others. Then the action must be decided
+// again.
 func VotersChanged(seen, now Membership, but ID) bool {
 	voters, others := seen.Voters(), now.Voters()
 	if len(voters) != len(others) {

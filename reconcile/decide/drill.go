@@ -6,44 +6,44 @@ import (
 	"time"
 )
 
-// Drill is a backup that was restored for practice: etcd started with it, and held what was backed up.
+// Drill is a backup that was restored in a drill: etcd started with it, and had the data that was backed up.
 type Drill struct {
 	Job string `json:"job"`
-	// Slot of the backup, and ClusterID of the cluster that it is of.
+	// Slot of the backup, and ClusterID of its cluster.
 	Slot      time.Time `json:"slot"`
 	ClusterID ID        `json:"clusterID,omitempty"`
 	// EtcdVersion of the etcd that was started.
 	EtcdVersion string `json:"etcdVersion,omitempty"`
-	// FinishedAt is when all of it was done.
+	// FinishedAt is when the drill was complete.
 	FinishedAt time.Time `json:"finishedAt"`
-	// Seconds that it took, rounded up, and Bytes of the snapshot.
+	// Seconds is the duration, rounded up, and Bytes the size of the snapshot.
 	Seconds int64 `json:"seconds,omitempty"`
 	Bytes   int64 `json:"bytes,omitempty"`
-	// Uncompared says why the data could not be compared; empty if they were, and are the same.
+	// Uncompared is why the data could not be compared. Empty if it was compared, and is the same.
 	Uncompared string `json:"uncompared,omitempty"`
 }
 
-// clockSkew is how far the clocks of machines may be apart.
+// clockSkew is the maximum assumed difference between the clocks of machines.
 const clockSkew = 5 * time.Minute
 
-// YetToCome reports whether a time is of the future, however far the clocks of machines may be apart: a clock was wrong
-// then, or is now.
+// YetToCome reports whether a time is in the future by more than the clock skew: a clock was wrong then, or is wrong
+// now.
 func YetToCome(at, now time.Time) bool { return at.After(now.Add(clockSkew)) }
 
-// CanHaveBeen reports whether the drill can be done by now. One of the future would count as the newest for as long
-// as it takes, and hide those that fail until then.
+// CanHaveBeen reports whether the drill can be done by now. A drill from the future would count as the newest until
+// then, and hide failures.
 func (d Drill) CanHaveBeen(now time.Time) bool { return !YetToCome(d.FinishedAt, now) }
 
 // DrillFailure is a drill that failed.
 type DrillFailure struct {
 	Job string    `json:"job"`
 	At  time.Time `json:"at"`
-	// Message says why.
+	// Message is why it failed.
 	Message string `json:"message,omitempty"`
 }
 
-// drillWarnings say what keeps backups from being restored for practice, which drill has failed since one was
-// well, and that two drills in a row have not been.
+// drillWarnings returns what prevents drills, which drill has failed since the last success, and whether two
+// consecutive drills were not successful.
 func (b Backups) drillWarnings() []string {
 	var warnings []string
 	if b.DrillForeign != "" {

@@ -23,8 +23,8 @@ func foreignObjects(s State) (Decision, bool) {
 	return block("%s; rename or delete what is in the way, or give the cluster another name", sentence(foreign))
 }
 
-// labelsLost: what is found by its name alone is missed by every list, and sooner or later taken
-// for lost or for somebody else's.
+// labelsLost blocks because objects without labels are missing in every list, and would sooner or later be treated as
+// lost or foreign.
 func labelsLost(s State) (Decision, bool) {
 	if len(s.Objects.Relabelled) == 0 {
 		return Decision{}, false
@@ -33,8 +33,8 @@ func labelsLost(s State) (Decision, bool) {
 		"nothing is lost, and nothing is done meanwhile", sentence(s.Objects.Relabelled))
 }
 
-// foreignVolumes are those made for another founding than the one on record: a member that starts
-// on one is of another cluster.
+// foreignVolumes returns the volumes created for a different token than the recorded one: a member that starts on such
+// a volume belongs to a different cluster.
 func (s State) foreignVolumes() []string {
 	var foreign []string
 	for _, r := range s.Replicas {
@@ -73,8 +73,8 @@ func clusterIDMismatch(s State) (Decision, bool) {
 	return block("%s %s, but %s%s", claims[0].who, claims[0].id, strings.Join(others, ", "), s.describeOldData())
 }
 
-// describeOldData says which members started on data of another cluster while this one was being founded, and what can
-// be done about that. It is empty if none has.
+// describeOldData returns which members started on data of a different cluster during bootstrap, and what to do about
+// that, or "".
 func (s State) describeOldData() string {
 	var volumes []string
 	for _, r := range s.replicasInOrder() {
@@ -99,7 +99,7 @@ type claim struct {
 	id  ID
 }
 
-// clusterIDs are the cluster IDs that are known, the most trusted one first.
+// clusterIDs returns the known cluster IDs, the most trusted first.
 func (s State) clusterIDs() []claim {
 	all := []claim{
 		{"the cluster on record is", s.Record.ClusterID},
@@ -119,8 +119,8 @@ func (s State) clusterIDs() []claim {
 	return known
 }
 
-// foundingID is the ID that the cluster will have if it is being founded, as far as that is known. Any other ID comes
-// from data that was on the volumes before.
+// foundingID returns the ID that the cluster will have if it is being bootstrapped, as far as known. Any other ID comes
+// from older data on the volumes.
 func (s State) foundingID() ID {
 	if !s.founding() {
 		return 0
@@ -136,8 +136,8 @@ func terminating(s State) (Decision, bool) {
 	return wait(recheck, "being deleted: %s", sentence(going))
 }
 
-// goingRemains are pods and volumes on their way out, if no other is left and no record says what
-// belongs in their place: once they are gone, there may be no trace of a cluster.
+// goingRemains returns the pods and volumes being deleted, if no others remain and no record describes their
+// replacements: once they are gone, there may be no trace of a cluster.
 func (s State) goingRemains() []string {
 	var going []string
 	for _, r := range s.Replicas {
@@ -153,7 +153,7 @@ func (s State) goingRemains() []string {
 	return going
 }
 
-// stays reports whether the slot holds a pod or a volume that is not being deleted.
+// stays reports whether the slot has a pod or a volume that is not being deleted.
 func (r Replica) stays() bool {
 	return r.Pod != PodAbsent && r.Pod != PodTerminating || r.VolumeUID != "" && !r.VolumeTerminating
 }
@@ -197,9 +197,8 @@ func quorumLost(s State) (Decision, bool) {
 		s.describeHindered())
 }
 
-// mayRecover reports whether the silent voters that may still come up by themselves are enough for
-// quorum: their pods are on the way, or Kubernetes will recreate them, and their volumes are those
-// on record.
+// mayRecover reports whether enough unresponsive voters for quorum may still come up by themselves: their pods are
+// starting, or Kubernetes will recreate them, and they have their recorded volumes.
 func (s State) mayRecover(voters []Member) bool {
 	recoverable := 0
 	for _, m := range voters {
@@ -213,7 +212,7 @@ func (s State) mayRecover(voters []Member) bool {
 	return recoverable >= Quorum(len(voters))
 }
 
-// whatToDoWithVolumes says what to do where members do not come up: only volumes on which etcd has found no data may be
+// whatToDoWithVolumes returns what to do if members do not come up: only volumes on which etcd has found no data may be
 // deleted.
 func (s State) whatToDoWithVolumes() string {
 	for _, m := range s.Record.Members {

@@ -8,17 +8,17 @@ import (
 	"quorate.dev/quorate/etcdversion"
 )
 
-// LastUse is what the annotations of a volume claim say of the etcd that last ran on the volume. They outlive the
-// record, the status and the pods.
+// LastUse is what a claim's annotations report about the etcd that last ran on the volume. They outlive the record, the
+// status and the pods.
 type LastUse struct {
 	ClusterID ID `json:"clusterID,omitempty"`
-	// Version of etcd, and the minor version that its data was written for, as far as etcd says.
+	// Version of etcd, and the minor version of its data, as far as etcd reports it.
 	Version        string `json:"version,omitempty"`
 	StorageVersion string `json:"storageVersion,omitempty"`
 }
 
-// OutdatedUses returns the replicas whose claims do not say what is seen now, each with what its claim is to say. Only a
-// member that responds, and that is recorded with this volume, is known to run on it.
+// OutdatedUses returns the replicas whose claims have outdated annotations, each with the current values. Only a member
+// that responds, and that is recorded with this volume, is known to run on it.
 func (s State) OutdatedUses() []Replica {
 	left := s.Declared.Orphaned != "" || s.Declared.Suspended || s.LockHolder != ""
 	if left || !s.Membership.Known || s.Membership.ClusterID != s.Record.ClusterID {
@@ -45,7 +45,7 @@ func (s State) OutdatedUses() []Replica {
 	return outdated
 }
 
-// lastVersion is the version of etcd that last ran on a replica, as far as its pod or else its claim says.
+// lastVersion returns the etcd version that last ran on a replica, from its pod or else its claim.
 func (r Replica) lastVersion() (etcdversion.Version, error) {
 	if v, err := etcdversion.Parse(r.PodVersion); err == nil {
 		return v, nil
@@ -53,8 +53,8 @@ func (r Replica) lastVersion() (etcdversion.Version, error) {
 	return etcdversion.Parse(r.LastUse.Version)
 }
 
-// lastVersionUnknown says that nothing tells which version of etcd last used the volumes of a cluster that nothing else
-// is left of; empty if something does, or there is no volume.
+// lastVersionUnknown reports that nothing shows which etcd version last used the volumes of a cluster of which only
+// volumes remain. It returns "" if something does, or without volumes.
 func (s State) lastVersionUnknown() string {
 	if s.hasStatefulSet() || s.anyReplica(hasPod) || !s.toRun() || !s.Formed() || s.Record.Restoring() || s.Record.Recovering() || s.isBeingRestored() {
 		return ""

@@ -17,7 +17,7 @@ func (s State) toRun() bool { return s.Declared.Lifecycle == Running }
 
 func (s State) toDelete() bool { return s.Declared.Lifecycle == Deleted }
 
-// nothingRuns: volumes may be there, since they outlive the cluster.
+// nothingRuns does not require that volumes are gone, because they outlive the cluster.
 func nothingRuns(s State) (Decision, bool) {
 	if s.toRun() || s.anythingLeft() || s.anyReplica(hasPod) || len(s.Membership.Members) > 0 {
 		return Decision{}, false
@@ -29,7 +29,7 @@ func nothingRuns(s State) (Decision, bool) {
 	return Decision{Verdict: Done, Message: message}, true
 }
 
-// anythingLeft reports whether there is anything to stop or to delete.
+// anythingLeft reports whether anything must be stopped or deleted.
 func (s State) anythingLeft() bool {
 	return s.recorded() || s.hasStatefulSet() ||
 		s.toDelete() && (len(s.Objects.Remaining) > 0 || s.deletesVolumes() && s.anyReplica(hasVolume))
@@ -41,7 +41,7 @@ func hasPod(r Replica) bool { return r.Pod != PodAbsent }
 
 func hasVolume(r Replica) bool { return r.VolumeUID != "" }
 
-// stop takes the pods away, and waits until they are gone, before anything else goes.
+// stop deletes the pods, and waits until they are gone, before anything else is deleted.
 func stop(s State) (Decision, bool) {
 	switch {
 	case s.toRun() || !s.anythingLeft() || s.lacksLastBackup():
@@ -69,17 +69,17 @@ func stop(s State) (Decision, bool) {
 	return Decision{Verdict: Done, Message: "stopped; the data of " + s.describeRemains() + " is kept"}, true
 }
 
-// drift is that of all objects, what backs up among them.
+// drift returns the drift of all objects, including those for backups.
 func (s State) drift() []string { return slices.Concat(s.Objects.Drift, s.Backups.Drift) }
 
-// keepsGoingVolume reports whether a pod keeps a volume that is being deleted, or whose claim is
-// gone already: it goes with the pod.
+// keepsGoingVolume reports whether a pod holds a volume that is being deleted, or whose claim is already gone: the
+// volume is deleted with the pod.
 func (s State) keepsGoingVolume(r Replica) bool {
 	gone := s.claimGone(r.Ordinal) && r.Pod != PodPending
 	return hasPodThatStays(r) && (r.holdsTerminating() || gone)
 }
 
-// holdsTerminating reports whether a pod keeps a claim that is being deleted from going.
+// holdsTerminating reports whether a pod delays the deletion of a claim.
 func (r Replica) holdsTerminating() bool {
 	return hasVolume(r) && r.VolumeTerminating && hasPodThatStays(r)
 }
@@ -94,10 +94,10 @@ func (s State) describeGoingVolumes() string {
 	return Enumerate(names)
 }
 
-// deleteRest deletes the objects of a cluster without pods, and then, if its retention says so, its
-// volumes; these first where git wants a last backup, since the record is what says that there was one. A volume
-// that is being deleted may be waiting for the pod of a Job that is over, which goes with the objects. It is the
-// only way in which Quorate deletes the data of a cluster.
+// deleteRest deletes the objects of a cluster without pods, and then its volumes if its retention is Delete. If a final
+// backup is required, the volumes are deleted first, because the record shows that it exists. A volume being deleted
+// may be waiting for the pod of an ended Job, which is deleted with the objects. This is the only way in which Quorate
+// deletes a cluster's data.
 func (s State) deleteRest() (Decision, bool) {
 	if s.Objects.DeclarationDiffers {
 		return act(Declare{}, "write down that the cluster is to be deleted")

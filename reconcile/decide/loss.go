@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// SeenMember is what the status of the custom resource last said of a member.
+// SeenMember is a member as last reported in the custom resource's status.
 type SeenMember struct {
 	Name string `json:"name"`
-	// Revision that it had reached, or beyond: it is not written down each time.
+	// Revision that it had at least reached: not every change is recorded.
 	Revision int64 `json:"revision,omitempty"`
 }
 
-// describeLoss says how far members had come by what was last seen of them, the one that a new cluster is made
-// of first, and what else there is; empty if nothing is known.
+// describeLoss returns the last known revisions of the members, the recovery source first, and the newest backup, or
+// "".
 func (s State) describeLoss() string {
 	if s.Declared.Recovery.Backup != "" {
 		return s.describeLastSeen() + s.describeNewestBackup()
@@ -40,7 +40,7 @@ func (s State) describeLoss() string {
 	return text + s.describeNewestBackup()
 }
 
-// describeLastSeen says how far members had come; empty if nothing is known.
+// describeLastSeen returns the last known revisions of the members, or "".
 func (s State) describeLastSeen() string {
 	var seen []string
 	for _, m := range s.LastSeen {
@@ -54,7 +54,7 @@ func (s State) describeLastSeen() string {
 	return "; last seen were " + Enumerate(seen)
 }
 
-// lastRevision is the highest revision of a member that is known; zero if none is.
+// lastRevision returns the highest known revision of a member, or zero.
 func (s State) lastRevision(name string) int64 {
 	var revision int64
 	for _, m := range s.LastSeen {
@@ -70,8 +70,7 @@ func (s State) lastRevision(name string) int64 {
 	return revision
 }
 
-// describeNewestBackup says what the newest backup of the cluster holds, which may be more than a member; empty
-// if there is none.
+// describeNewestBackup returns the revision of the cluster's newest backup, which may be newer than a member, or "".
 func (s State) describeNewestBackup() string {
 	last := s.Backups.Last
 	if last == nil || last.ClusterID != s.Record.ClusterID {

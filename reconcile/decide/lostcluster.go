@@ -1,7 +1,7 @@
 package decide
 
-// lostClusterRuns stops members of a lost cluster that run, or would start, beside the one that was made of it. With an
-// older record, their files are back, and enough of them are that cluster again: clients would be led to both.
+// lostClusterRuns stops members of a lost cluster that run, or would start, alongside the cluster created from it. An
+// older record restores their files, and enough of them are that cluster again: clients would be led to both.
 func lostClusterRuns(s State) (Decision, bool) {
 	slots, lost := s.runsOfLost()
 	if slots == 0 {
@@ -12,9 +12,9 @@ func lostClusterRuns(s State) (Decision, bool) {
 		Enumerate(s.replicaNames(func(r Replica) bool { return slots.Has(r.Ordinal) })), lost, s.madeOf(lost), s.Name)
 }
 
-// runsOfLost are the slots with a pod on a volume that is left of a lost cluster. Either the record is that of the lost
-// cluster, so that the pod has a file to start with, or its member runs. Whom the new cluster lists is one of its
-// members, whatever a mark says.
+// runsOfLost returns the slots with a pod on a volume of a lost cluster. Either the record is the lost cluster's, so
+// that the pod has a file to start with, or its member runs. A member listed by the new cluster belongs to it,
+// regardless of marks.
 func (s State) runsOfLost() (slots Ordinals, lost ID) {
 	listed := s.listed()
 	for _, r := range s.replicasInOrder() {
@@ -36,9 +36,9 @@ func (s State) runsOfLost() (slots Ordinals, lost ID) {
 	return slots, lost
 }
 
-// madeOf is the cluster that was made of a lost one, by the status or by etcd; zero if none is known. While the record and
-// the status both name the lost cluster and no recovery is under way, the recovery may have been given up: what etcd says
-// counts only if a claim shows that the other cluster was recorded before.
+// madeOf returns the cluster that was created from a lost one, according to the status or etcd, or zero. If the record
+// and the status both name the lost cluster and no recovery is in progress, the recovery may have been abandoned: then
+// etcd's ID counts only if a claim shows that the new cluster was recorded before.
 func (s State) madeOf(lost ID) ID {
 	givenUp := s.Record.ClusterID == lost && s.ReportedClusterID == lost && !s.Record.Recovering()
 	for _, id := range []ID{s.ReportedClusterID, s.Membership.ClusterID} {
@@ -52,7 +52,7 @@ func (s State) madeOf(lost ID) ID {
 	return 0
 }
 
-// StoppedRecord is the record after action a: the slots have no file to start with, and what is on their volumes is kept.
+// StoppedRecord returns the record after action a: the slots have no file to start with, and their volumes are kept.
 func StoppedRecord(s State, a StopReplicas) Record {
 	r := s.Record
 	for _, ordinal := range a.Ordinals.List() {

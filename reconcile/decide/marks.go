@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// recoveredBefore says that another cluster was made of the one on record, by the marks on what is left of it; empty
-// if none was, as far as they say. While one is being made, they are of that.
+// recoveredBefore reports that, according to the marks on its remaining claims, a new cluster was created from the
+// recorded one, or returns "". While a recovery is in progress, the marks belong to it.
 func (s State) recoveredBefore() string {
 	if s.Record.Recovering() || s.Record.ClusterID == 0 {
 		return ""
@@ -24,15 +24,15 @@ func (s State) recoveredBefore() string {
 		Enumerate(marked), s.Name, strings.Join(marked, " data-"))
 }
 
-// RecoveryMark is what the claim in a slot is to be marked with: the cluster that it is left of; zero: of none.
+// RecoveryMark is the mark that a slot's claim must get: the lost cluster to which it belongs, or zero for no mark.
 type RecoveryMark struct {
 	Replica
 	Lost ID
 }
 
-// RecoveryMarks are those that claims lack, of a recovery that was begun. The claim that the new cluster begins in has
-// none, unless it is of a cluster that was lost before. A volume on record as that of a member is of the cluster that
-// is lost now, whatever somebody has marked it with.
+// RecoveryMarks returns the marks that claims must get for a recovery that has begun. The claim in which the new
+// cluster begins has no mark, unless it belongs to an earlier lost cluster. A member's recorded volume belongs to the
+// cluster lost now, regardless of its mark.
 func (s State) RecoveryMarks(begun RecordedRecovery) (marks []RecoveryMark) {
 	for _, r := range s.replicasInOrder() {
 		begins := r.Ordinal == begun.Ordinal
@@ -49,8 +49,8 @@ func (s State) RecoveryMarks(begun RecordedRecovery) (marks []RecoveryMark) {
 	return marks
 }
 
-// WrongMarks are the replicas whose claims are marked to be left of a lost cluster, although etcd lists their
-// members, which have started on them: somebody has copied the marks there, or has given a recovery up.
+// WrongMarks returns the replicas whose claims are marked as belonging to a lost cluster although etcd lists their
+// members, which have started on them: the marks were copied there, or a recovery was abandoned.
 func (s State) WrongMarks() []Replica {
 	if !s.Membership.Known || s.Membership.ClusterID != s.Record.ClusterID {
 		return nil
@@ -62,8 +62,8 @@ func (s State) WrongMarks() []Replica {
 	})
 }
 
-// wayOutOfMarks says how to have members start that are kept as left of a lost cluster, although no other one that
-// was made of it is known: that was begun, and the record of it is lost. Empty if there are none.
+// wayOutOfMarks returns how to start members that are kept as belonging to a lost cluster although no cluster created
+// from it is known: the recovery has begun, but its record is lost. Otherwise "".
 func (s State) wayOutOfMarks() string {
 	names, claims, lost := s.keptOfUnfinished()
 	if len(names) == 0 {
@@ -74,8 +74,8 @@ func (s State) wayOutOfMarks() string {
 		"and then kubectl delete configmap %s-members", Enumerate(names), lost, strings.Join(claims, " "), s.Name)
 }
 
-// keptOfUnfinished are the replicas and the claims that are kept as left of a lost cluster, of which nobody knows
-// another one to be made.
+// keptOfUnfinished returns the replicas and claims that are kept as belonging to a lost cluster from which no other
+// cluster is known to be created.
 func (s State) keptOfUnfinished() (names, claims []string, lost ID) {
 	standing, known := StandingRecord(s, ""), s.clusterIDs()
 	for _, gone := range standing.Removed {

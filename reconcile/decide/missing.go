@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// membersMissing stops before a list that lost half or more of the recorded voters at once:
-// somebody has forced a new cluster on one member, or removed them by hand. What is missing there
-// may be the only copy of what the others have acknowledged.
+// membersMissing blocks if at least half of the recorded voters left the list at once: a new cluster was forced on one
+// member, or they were removed manually. The missing members may have the only copy of writes that they acknowledged.
 func membersMissing(s State) (Decision, bool) {
 	missing := s.missing()
 	if len(missing) == 0 || !s.toRun() {
-		return Decision{}, false // to stop the pods costs no volume
+		return Decision{}, false // stopping the pods keeps all volumes
 	}
 	var names, ids []string
 	for _, m := range missing {
@@ -28,9 +27,9 @@ func membersMissing(s State) (Decision, bool) {
 		"volumes first", Enumerate(names), s.describeQuorum(), strings.Join(slices.Sorted(slices.Values(ids)), ","))
 }
 
-// missing are the recorded voters that the linearizable list of the recorded cluster does not hold,
-// if no majority of those on record is in it and they are not all on record as leaving. A list that
-// a person has confirmed misses nobody.
+// missing returns the recorded voters that are not in the recorded cluster's linearizable list, if no majority of the
+// recorded voters is in it and they are not all recorded as leaving. It returns nothing for a list that was confirmed
+// manually.
 func (s State) missing() []RecordedMember {
 	if s.membersConfirmed() {
 		return nil
@@ -38,7 +37,7 @@ func (s State) missing() []RecordedMember {
 	return s.unconfirmed()
 }
 
-// unconfirmed is what missing returns, whatever a person has confirmed.
+// unconfirmed returns the same as missing, regardless of confirmations.
 func (s State) unconfirmed() []RecordedMember {
 	another := s.Record.ClusterID != 0 && s.Record.ClusterID != s.Membership.ClusterID
 	if !s.Membership.Known || another {
@@ -65,10 +64,9 @@ func (s State) unconfirmed() []RecordedMember {
 	return missing
 }
 
-// standsBy reports whether the member that etcd lists in the slot is the one on record, or has
-// replaced it and serves. Without an ID on record it is taken for it, but for a learner that
-// somebody else has added: in the slot of a founding member, which was a voter, or, not started, in
-// that of one that was sealed, which had started.
+// standsBy reports whether the listed member in the slot is the recorded one, or has replaced it and serves. Without a
+// recorded ID, it is treated as the recorded one, except for a learner that was added by other means: in the slot of an
+// initial member, which was a voter, or, not started, in the slot of a sealed member, which had started.
 func (m RecordedMember) standsBy(listed Member) bool {
 	if m.ID == 0 {
 		return listed.Answers || !listed.Learner || m.Mode != Founding && listed.Started
@@ -76,8 +74,8 @@ func (m RecordedMember) standsBy(listed Member) bool {
 	return listed.Answers || m.ID == listed.ID
 }
 
-// membersConfirmed reports whether git names exactly the members that etcd lists. A confirmation is
-// good once: one that has been followed before says nothing about what is missing now.
+// membersConfirmed reports whether git names exactly the members that etcd lists. A confirmation is valid once: after
+// it has been followed, it does not cover members missing now.
 func (s State) membersConfirmed() bool {
 	named := sortedIDs(s.Declared.ConfirmedMembers)
 	return len(named) > 0 && slices.Equal(named, sortedIDs(s.listedIDs())) && !slices.Equal(named, s.Record.Confirmed)
@@ -93,8 +91,8 @@ func (s State) listedIDs() []ID {
 
 func sortedIDs(ids []ID) []ID { return slices.Compact(slices.Sorted(slices.Values(ids))) }
 
-// NeedsAnnouncement reports whether the removal of a member has to be on record before etcd is
-// told: without it no majority of the recorded voters is left to tell afterwards that it was meant.
+// NeedsAnnouncement reports whether the removal of a member must be recorded before it is requested from etcd:
+// otherwise no majority of the recorded voters remains to show that it was intended.
 func NeedsAnnouncement(s State, id ID) bool {
 	if m, listed := s.Membership.byID(id); listed {
 		ordinal, _ := s.OrdinalOf(m)
@@ -116,7 +114,7 @@ func NeedsAnnouncement(s State, id ID) bool {
 	return standing < Quorum(voters)
 }
 
-// AnnouncedRecord is the record that says which member etcd is about to be told to remove.
+// AnnouncedRecord returns the record that names the member to be removed from etcd.
 func AnnouncedRecord(s State, id ID) (Record, error) {
 	m, listed := s.Membership.byID(id)
 	ordinal, ours := s.OrdinalOf(m)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// restoreMismatch: clients are led to a cluster that was made from a backup once it runs on what was
-// restored. Until then it is not sealed, so whatever says that it does not, nothing else is done with it.
+// restoreMismatch blocks if a cluster created from a backup does not run on the restored data. Until that is proven,
+// the cluster is not sealed and the client Service stays closed; while there is a mismatch, nothing else is done.
 func restoreMismatch(s State) (Decision, bool) {
 	differences := s.restoreDifferences()
 	if len(differences) == 0 {
@@ -18,8 +18,8 @@ func restoreMismatch(s State) (Decision, bool) {
 		"record.yaml in ConfigMap %[3]s-members", s.Record.RestoredFrom, strings.Join(differences, "; "), s.Name)
 }
 
-// restoreDifferences says how what runs differs from what was restored, while that is not proven; none as
-// long as nobody answers. Where etcd lists others, the record was put back, and the cluster has gone on.
+// restoreDifferences returns how the running data differs from the restored data, until the match is proven. It is
+// empty if etcd returns no list. If etcd lists other members, the record was reset, and the cluster has continued.
 func (s State) restoreDifferences() []string {
 	if !s.Record.Unproven() || !s.Membership.Known {
 		return nil
@@ -45,28 +45,28 @@ func (s State) restoreDifferences() []string {
 	return facts
 }
 
-// runsRestored reports whether what runs is what was restored, if anything was. Alarms of the cluster that was
-// backed up are gone by then.
+// runsRestored reports whether the restored data is running, if any was restored. By then, alarms of the backed-up
+// cluster are gone.
 func (s State) runsRestored() bool {
 	return !s.Record.Unproven() || len(s.restoreDifferences()) == 0 &&
 		(len(s.Membership.StaleAlarms) == 0 || len(s.Membership.Members) > 1)
 }
 
-// grown reports whether etcd lists as many voters as git declares, all of which answer, and no learner.
+// grown reports whether etcd lists as many voters as declared, all responding, and no learner.
 func (s State) grown() bool {
 	voters := s.Membership.Voters()
 	return s.Membership.Known && len(voters) >= max(s.Declared.Replicas, 1) &&
 		len(voters) == len(s.Membership.Members) && Answering(voters) == len(voters)
 }
 
-// compared reports whether the data of all voters were compared, or etcd has said why not. It takes a scan of all
-// data, so what it has refused it is not asked again. Where they differ, others say what happens.
+// compared reports whether the data of all voters was compared, or etcd has returned why not. A comparison scans all
+// data, so it is not requested again after a refusal. Differences are handled by other rules.
 func (s State) compared() bool {
 	return s.grown() && !s.InDoubt() && !slices.ContainsFunc(s.Membership.Members,
 		func(m Member) bool { return !m.Hash.Known() && m.HashWhy == "" })
 }
 
-// describeComparison says what has come of it.
+// describeComparison returns the result of the comparison.
 func (s State) describeComparison() string {
 	voters := s.Membership.Voters()
 	if s.Membership.votes(voters[0].Hash) == len(voters) {
@@ -75,7 +75,8 @@ func (s State) describeComparison() string {
 	return "whether all voters hold the same data, of one backup, is not known: " + s.describeHashes()
 }
 
-// describeUnproven says that clients are not led to the member yet, if that is for lack of proof.
+// describeUnproven reports that the client Service is not open yet because the restored data is unproven, or returns
+// "".
 func (s State) describeUnproven() string {
 	if !s.Record.Unproven() {
 		return ""

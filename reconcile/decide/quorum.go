@@ -5,12 +5,13 @@ import (
 	"slices"
 )
 
-// Quorum is the number of voters that must agree among n.
+// Quorum returns how many of n voters must agree.
 func Quorum(n int) int { return n/2 + 1 }
 
-// MinAvailable is how many pods Kubernetes has to leave alone, so that quorum is never evicted. While members come or
-// go, and while etcd's list is not known, the larger membership counts: pods show no sign of having a vote (hard case
-// H32, H105). A learner's pod has none: before etcd 3.5.18 it may be ready, and stand in for a voter that quorum needs.
+// MinAvailable returns how many pods Kubernetes must not evict to keep quorum. While members join or leave, and while
+// etcd's list is unknown, the larger membership counts, because pods do not show whether they have a vote (hard cases
+// H32, H105). A learner has no vote, but before etcd 3.5.18 its pod may be ready, and count in place of a voter that
+// quorum needs.
 func MinAvailable(voters, learners, recorded, declared int) int {
 	needed := Quorum(max(voters, recorded, declared))
 	if learners > 0 {
@@ -19,8 +20,8 @@ func MinAvailable(voters, learners, recorded, declared int) int {
 	return needed
 }
 
-// Voters returns the voting members. Learners never count, neither as reachable nor as needed. It may be the list of
-// the members itself: it is not to be changed.
+// Voters returns the voting members. Learners never count, neither as reachable nor as needed. The result may share the
+// list of members: do not change it.
 func (m Membership) Voters() []Member {
 	if m.learners() == 0 {
 		return slices.Clip(m.Members)
@@ -34,7 +35,7 @@ func (m Membership) Voters() []Member {
 	return voters
 }
 
-// Answering counts the members among those given that answer.
+// Answering counts the given members that respond.
 func Answering(members []Member) int {
 	n := 0
 	for i := range members {
@@ -45,14 +46,13 @@ func Answering(members []Member) int {
 	return n
 }
 
-// HasQuorum reports whether a majority of the voters answers.
+// HasQuorum reports whether a majority of the voters responds.
 func (m Membership) HasQuorum() bool {
 	voters := m.Voters()
 	return Answering(voters) >= Quorum(len(voters))
 }
 
-// staleAlarms are the alarms of members that are gone in an order of their own: etcd lists them in
-// any.
+// staleAlarms returns the alarms of removed members in sorted order.
 func (m Membership) staleAlarms() []Alarm {
 	return slices.SortedFunc(slices.Values(m.StaleAlarms), Alarm.compare)
 }
@@ -61,7 +61,7 @@ func (a Alarm) compare(b Alarm) int {
 	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind))
 }
 
-// without returns the membership after that member is gone from the list.
+// without returns the membership after that member is removed.
 func (m Membership) without(id ID) Membership {
 	rest := m
 	rest.Members = nil
@@ -100,7 +100,7 @@ func (m Membership) byID(id ID) (Member, bool) {
 	return Member{}, false
 }
 
-// byName returns the member with that name; an empty one if there is none.
+// byName returns the member with that name, or an empty member.
 func (m Membership) byName(name string) Member {
 	for _, member := range m.Members {
 		if member.Name == name {

@@ -7,18 +7,17 @@ import (
 	"quorate.dev/quorate/etcdversion"
 )
 
-// etcd 3.7 reads no more what 3.5 has written into the log, and panics when it finds it ("unmarshal
-// should never fail"; seen with 3.5.35, 3.6.16 and 3.7.3). 3.6 keeps such entries until it takes a
-// snapshot, after 10,000 entries by default. Only preparing a downgrade makes it take one at once:
-// so that is begun, waited for, and taken back.
+// etcd 3.7 can no longer read what 3.5 has written to the log, and panics when it finds it ("unmarshal should never
+// fail"; seen with 3.5.35, 3.6.16 and 3.7.3). 3.6 keeps such entries until it takes a snapshot, after 10,000 entries by
+// default. Only preparing a downgrade makes it take a snapshot immediately: so a downgrade is enabled, waited for, and
+// canceled.
 var (
 	readsNoOldLog = minorOf("3.7")
 	oldLog        = minorOf("3.6")
 )
 
-// logVersion is the oldest minor version whose entries a member may have in its log: a member of an
-// older version adds to it, and a prepared downgrade proves that all that is older than what runs
-// has gone into a snapshot.
+// logVersion returns the oldest minor version whose entries a member may have in its log. A member of an older version
+// adds such entries. A prepared downgrade proves that everything older than the running version is in a snapshot.
 func (s State) logVersion(recorded string) string {
 	runs := s.running()
 	if len(runs) == 0 || Answering(s.Membership.Members) == 0 {
@@ -27,7 +26,7 @@ func (s State) logVersion(recorded string) string {
 	oldest, newest := runs[0].MajorMinor(), runs[len(runs)-1].MajorMinor()
 	switch clear := readsLog(readsNoOldLog, recorded); {
 	case !clear && oldest.Compare(oldLog) >= 0 && newest.Compare(readsNoOldLog) >= 0:
-		return oldLog.String() // one reads it already; whoever let it start has seen to the others
+		return oldLog.String() // a member already reads it; the others were checked before it started
 	case !clear && oldest == newest && s.allAnswer() && s.preparedFor(oldest.Next(-1)):
 		return oldest.String()
 	case clear && oldest.Compare(oldLog) < 0:
@@ -36,8 +35,7 @@ func (s State) logVersion(recorded string) string {
 	return recorded
 }
 
-// readsLog reports whether a minor version can read every log whose entries are of that other one or
-// newer.
+// readsLog reports whether a minor version can read every log whose entries are from version since or newer.
 func readsLog(v etcdversion.MajorMinor, since string) bool {
 	oldest := minorOf(since)
 	return v.Compare(readsNoOldLog) < 0 || oldest.Compare(oldLog) >= 0
@@ -45,8 +43,8 @@ func readsLog(v etcdversion.MajorMinor, since string) bool {
 
 func (s State) allAnswer() bool { return Answering(s.Membership.Members) == len(s.Membership.Members) }
 
-// clearsLogBy is the minor version that a downgrade is prepared to, so that etcd writes out what the declared version
-// could not read; empty if there is no need. Once a member runs that version, it has read the log.
+// clearsLogBy returns the minor version for a downgrade that makes etcd write out what the declared version could not
+// read, or "". A member that runs the declared version has already read the log.
 func (s State) clearsLogBy() string {
 	refusal, prepared := s.judgeVersion()
 	stepsUp := refusal == "" && !prepared && !readsLog(minorOf(s.Declared.Version), s.Record.LogVersion)
@@ -56,7 +54,7 @@ func (s State) clearsLogBy() string {
 	return s.running()[0].MajorMinor().Next(-1).String()
 }
 
-// prepareUpgrade has etcd write out what the declared version could not read.
+// prepareUpgrade makes etcd write out what the declared version could not read.
 func prepareUpgrade(s State) (Decision, bool) {
 	before, target := s.clearsLogBy(), s.Declared.Version
 	if before == "" || !s.settled() || s.lacksMember() || s.lacksBackup() || s.heldByAlarm() != "" {
@@ -74,8 +72,7 @@ func prepareUpgrade(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// restored reports whether no downgrade is under way, and the data of every member is of the
-// version that it runs.
+// restored reports whether no downgrade is in progress, and every member's data has the version that the member runs.
 func (s State) restored() bool {
 	if s.sameVersions() && slices.ContainsFunc(s.Membership.Members, lagsBehind) {
 		return false
@@ -83,19 +80,19 @@ func (s State) restored() bool {
 	return s.Membership.Downgrade == ""
 }
 
-// lagsBehind reports whether the data of a member are of another minor version than it runs.
+// lagsBehind reports whether a member's data has a different minor version than the member runs.
 func lagsBehind(m Member) bool {
 	runs, err := etcdversion.ParseRunning(m.Version)
 	return m.Answers && err == nil && m.StorageVersion != "" && m.StorageVersion != runs.MajorMinor().String()
 }
 
-// sameVersions reports whether all members that answer run the same minor version.
+// sameVersions reports whether all responding members run the same minor version.
 func (s State) sameVersions() bool {
 	runs := s.running()
 	return len(runs) > 0 && runs[0].MajorMinor() == runs[len(runs)-1].MajorMinor()
 }
 
-// describeRestoring says that what has been prepared is being taken back.
+// describeRestoring reports that a prepared downgrade is being reverted.
 func (s State) describeRestoring() string {
 	return "etcd is taking back what it has prepared; storage versions: " + strings.Join(s.storageVersions(), ", ")
 }

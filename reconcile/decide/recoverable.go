@@ -1,6 +1,6 @@
 package decide
 
-// quorumMayRecover reports whether enough of the recorded members may still come up by themselves.
+// quorumMayRecover reports whether enough recorded members for quorum may still come up by themselves.
 func (s State) quorumMayRecover() bool {
 	recoverable := 0
 	for _, m := range s.Record.Members {
@@ -11,14 +11,13 @@ func (s State) quorumMayRecover() bool {
 	return recoverable >= Quorum(len(s.Record.Members))
 }
 
-// unrecoverable reports whether a silent member cannot come up by itself, or should have done so
-// long ago.
+// unrecoverable reports whether an unresponsive member cannot come up by itself, or should have done so long ago.
 func (s State) unrecoverable(ordinal int) bool {
 	r := s.Replica(ordinal)
 	return s.volumeLost(ordinal) || r.Stranded != "" || s.failsForLong(r)
 }
 
-// failsForLong reports whether a pod has failed for long, or been on its way for very long.
+// failsForLong reports whether a pod has failed for long, or has been starting for very long.
 func (s State) failsForLong(r Replica) bool {
 	if r.Pod == PodReady || r.PodSince.IsZero() {
 		return false
@@ -27,7 +26,7 @@ func (s State) failsForLong(r Replica) bool {
 	return since >= longPatience || r.Pod == PodFailing && since >= patience
 }
 
-// volumeLost reports whether a sealed member has no longer the volume that it was sealed with.
+// volumeLost reports whether a sealed member no longer has the volume with which it was sealed.
 func (s State) volumeLost(ordinal int) bool {
 	m, _ := s.Record.Member(ordinal)
 	return m.VolumeUID != "" && s.Replica(ordinal).VolumeUID != m.VolumeUID

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// removal asks the leader to remove a member. If it has refused that for long although all others are well, it may have
-// lost sight of one that was restarted: it takes that for disconnected for as long as it leads (etcd issue 14523). Then
-// leadership goes to the other voters that stay, one after the other, and each is asked for a while. That is done once;
-// if it does not help, a person is told.
+// removal asks the leader to remove a member. If it has refused that for long although all other members are well, it
+// may have lost track of a restarted member, which it treats as disconnected as long as it leads (etcd issue 14523).
+// Leadership is then transferred to each of the other voters that stay, in turn, and each is asked for some time. This
+// is done once; if it does not help, manual action is required.
 func (s State) removal(rule string, a RemoveMember, format string, args ...any) (Decision, bool) {
 	d, _ := act(a, format, args...)
 	d.Rule, d.waitsFor = rule, "remove "+a.Name
@@ -24,7 +24,7 @@ func (s State) removal(rule string, a RemoveMember, format string, args ...any) 
 	return d, true
 }
 
-// nextToLead is the next one whose turn it is, by ordinal, of the voters that follow and stay.
+// nextToLead returns the next of the followers that stay, by ordinal.
 func (s State) nextToLead(rule string, removed ID) (Member, bool) {
 	last, turned := s.Ordinal(s.lastTurn(rule).For)
 	for _, m := range s.MembersInOrder() {
@@ -37,8 +37,8 @@ func (s State) nextToLead(rule string, removed ID) (Member, bool) {
 	return Member{}, false
 }
 
-// asksNext reports whether another than the leader is to be asked for what has been tried in vain: for that long, and
-// not for so long that a person is told. Whose turn it was has been asked, and had its time.
+// asksNext reports whether a different leader must be asked for an action without success: it has been tried for long
+// enough, but not so long that manual action is required. The previous leader has been asked for long enough.
 func (s State) asksNext(d Decision) bool {
 	w, tried := s.waited(d)
 	turn := s.lastTurn(d.Rule).Since
@@ -47,8 +47,8 @@ func (s State) asksNext(d Decision) bool {
 		!w.Seen.Before(turn) && s.Now.Sub(turn) >= refusalPatience
 }
 
-// lastTurn is the wait that began when leadership was last transferred for what a rule has tried in vain; it is for the
-// new leader. The zero value if that has not been done.
+// lastTurn returns the wait that began when leadership was last transferred for a rule's action without success. It is
+// named after the new leader. Otherwise the zero value.
 func (s State) lastTurn(rule string) Waited {
 	i := slices.IndexFunc(s.Waited, func(w Waited) bool { return s.isTurn(w, rule) && !s.outdated(w) })
 	if i < 0 {
@@ -57,7 +57,7 @@ func (s State) lastTurn(rule string) Waited {
 	return s.Waited[i]
 }
 
-// isTurn reports whether a wait of that rule is for a leader: of a member's name.
+// isTurn reports whether a wait belongs to that rule and to a new leader, because it contains a member's name.
 func (s State) isTurn(w Waited, rule string) bool {
 	_, turn := s.Ordinal(w.For)
 	return turn && w.Rule == rule

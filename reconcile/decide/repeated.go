@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Repeated is an action that passes carried out in a row, because the next pass found it undone: by an admission
+// Repeated is an action that passes carried out repeatedly, because each next pass found it undone: by an admission
 // policy, another controller or a person. It is kept in the status of the custom resource.
 type Repeated struct {
 	// Rule that decided the action.
@@ -20,8 +20,8 @@ type Repeated struct {
 	Last time.Time `json:"last"`
 }
 
-// subject returns what a decision does, without the IDs and UIDs of this time: the same text means that the same
-// thing is done again.
+// subject returns what a decision does, without current IDs and UIDs: the same text means that the same action is
+// repeated.
 func (s State) subject(d Decision) string {
 	target := s.Declared.Version + "/" + s.Declared.SpecHash
 	switch a := d.Action.(type) {
@@ -45,7 +45,7 @@ func (s State) subject(d Decision) string {
 	return ""
 }
 
-// repeats returns how often passes have carried out the action of a decision in a row; the zero value if they have not.
+// repeats returns how often passes have carried out the action of a decision in a row, or the zero value.
 func (s State) repeats(d Decision) Repeated {
 	i := slices.IndexFunc(s.Repeated, func(r Repeated) bool { return r.Rule == d.Rule && r.What == s.subject(d) })
 	if d.Verdict != Act || i < 0 {
@@ -63,8 +63,8 @@ func (s State) mayRetry(d Decision) bool {
 	return YetToCome(last, s.Now) || s.Now.Sub(last) >= undonePause
 }
 
-// firstThatLasts returns the decision of the first rule that applies. Actions that keep being undone come after all
-// others, so that they do not keep the members from being healed; every rule is safe without those before it.
+// firstThatLasts returns the decision of the first rule that applies. Actions that keep being undone come last, so that
+// they do not prevent repairs of members. Every rule is safe without the rules before it.
 func firstThatLasts(s State) Decision {
 	var undone []Decision
 	for _, r := range rules {
@@ -80,8 +80,8 @@ func firstThatLasts(s State) Decision {
 	return s.afterUndone(Decision{Rule: Converged, Verdict: Done, Message: "as declared: " + s.describe()}, undone)
 }
 
-// afterUndone returns what to do besides actions that keep being undone: other actions first, then one of those from
-// time to time, and otherwise a Block that names them.
+// afterUndone returns the decision in addition to actions that keep being undone: other actions first, then
+// occasionally one of those, and otherwise a Block that names them.
 func (s State) afterUndone(d Decision, undone []Decision) Decision {
 	if len(undone) == 0 {
 		return d
@@ -115,7 +115,7 @@ func describeUndone(undone []Decision) string {
 	return text.String()
 }
 
-// Retried is the decision of a pass that has tried once more what keeps being undone: it stays the Block that it was.
+// Retried returns the decision of a pass that has retried an action that keeps being undone: it remains a Block.
 func Retried(s State, d Decision) Decision {
 	if !s.keepsBeingUndone(d) {
 		return d
@@ -123,8 +123,8 @@ func Retried(s State, d Decision) Decision {
 	return keepsBeingUndone(d, nil)
 }
 
-// Repeats returns what the status has to record of actions that are done again and again, after a pass that has
-// decided d and has changed something or not. An action that the pass did not want has lasted.
+// Repeats returns the repeated actions that the status must record after a pass with decision d, which has changed
+// something if changed is set. An action that the pass no longer requested has lasted.
 func Repeats(s State, d Decision, changed bool) []Repeated {
 	if d.Rule == LockedElsewhere || len(s.Repeated) == 0 && !changed {
 		return s.Repeated

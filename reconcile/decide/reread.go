@@ -8,34 +8,34 @@ import (
 	"time"
 )
 
-// Reread is what is known of stored backups since some of them were read again.
+// Reread is what is known about stored backups after some of them were read again.
 type Reread struct {
 	Job string    `json:"job"`
 	At  time.Time `json:"at"`
-	// Backups is how many good ones there were, and Read how many of them were read again.
+	// Backups is the number of good backups, and Read how many of them were read again.
 	Backups int64 `json:"backups,omitempty"`
 	Read    int64 `json:"read,omitempty"`
-	// Oldest is since when the one of them was not read that was not read for the longest time; zero if there is none.
+	// Oldest is the earliest time since which a good backup was not read, or zero.
 	Oldest time.Time `json:"oldest,omitzero"`
-	// Damaged are the newest that were found damaged, each by its slot and the ID of its cluster. More is how many
-	// there are besides.
+	// Damaged are the newest damaged backups, each by its slot and its cluster's ID. More is the number of other
+	// damaged backups.
 	Damaged []string `json:"damaged,omitempty"`
 	More    int64    `json:"more,omitempty"`
-	// Unread says why one could not be read that was due; empty if there is none.
+	// Unread is why a due backup could not be read, or empty.
 	Unread string `json:"unread,omitempty"`
 }
 
-// CanHaveBeen reports whether they can have been read by now. What is of the future would be believed until then,
-// whatever is found meanwhile.
+// CanHaveBeen reports whether the backups can have been read by now. A result from the future would be used until then,
+// regardless of later findings.
 func (r Reread) CanHaveBeen(now time.Time) bool { return !YetToCome(r.At, now) }
 
-// KnowsDamage reports whether it says how many backups are damaged, none included. Where the store could not be listed,
-// it says only that.
+// KnowsDamage reports whether the number of damaged backups is known, including zero. If the store could not be listed,
+// nothing else is known.
 func (r *Reread) KnowsDamage() bool {
 	return r != nil && (r.Unread == "" || r.Backups > 0 || len(r.Damaged) > 0)
 }
 
-// LaterReread is the one of two that is of a later time; nil stands for none.
+// LaterReread returns the later of two, either of which may be nil.
 func LaterReread(a, b *Reread) *Reread {
 	switch {
 	case a == nil || b == nil:
@@ -46,17 +46,16 @@ func LaterReread(a, b *Reread) *Reread {
 	if a.KnowsDamage() {
 		return a
 	}
-	known := *a // the store could not be listed: what is known of it still holds
+	known := *a // the store could not be listed: earlier results still apply
 	known.Backups, known.Oldest, known.Damaged, known.More = b.Backups, b.Oldest, b.Damaged, b.More
 	return &known
 }
 
-// SlotLayout is how a store names a backup, by its slot: as names in Kubernetes can hold a moment, in an order that is
-// that of time.
+// SlotLayout is the time format in a backup's name: valid in Kubernetes names, and sorted by time.
 const SlotLayout = "20060102t150405z"
 
-// Damages reports whether a backup was found to be no longer what was stored. One of another cluster may be of the same
-// slot, where several share a store; a name that does not say which it is of stands for any.
+// Damages reports whether a backup was found to differ from what was stored. If clusters share a store, a backup of a
+// different cluster may have the same slot; a name without a cluster matches any.
 func (r *Reread) Damages(b *Backup) bool {
 	return r != nil && b != nil && slices.ContainsFunc(r.Damaged, func(name string) bool {
 		slot, cluster, says := strings.Cut(name, " of ")
@@ -66,7 +65,7 @@ func (r *Reread) Damages(b *Backup) bool {
 	})
 }
 
-// DescribeDamage names the backups that are damaged; empty if none is.
+// DescribeDamage names the damaged backups, or returns "".
 func (r *Reread) DescribeDamage() string {
 	if r == nil || len(r.Damaged) == 0 {
 		return ""
@@ -78,7 +77,7 @@ func (r *Reread) DescribeDamage() string {
 	return "what is stored of these backups is not what was: " + names
 }
 
-// rereadWarnings say which stored backups are damaged, and why they cannot be read.
+// rereadWarnings returns which stored backups are damaged, and why backups cannot be read.
 func (b Backups) rereadWarnings() []string {
 	var warnings []string
 	if damage := b.Reread.DescribeDamage(); damage != "" {

@@ -3,8 +3,9 @@ package decide
 import "fmt"
 
 // cancelDowngrade cancels a downgrade that git does not declare, or that keeps a new member from joining: while it is
-// enabled, etcd takes no new member of any version (hard case H132). The rule comes before all that waits or blocks for a
-// member, so that reverting the downgrade in git always cancels it. Once all members run, it is prepared again.
+// enabled, etcd does not accept new members of any version (hard case H132). The rule comes before all rules that wait
+// or block for a member, so that reverting the downgrade in git always cancels it. Once all members run, the downgrade
+// is prepared again.
 func cancelDowngrade(s State) (Decision, bool) {
 	under := s.Membership.Downgrade
 	if !s.Membership.Known || s.founding() || under == "" {
@@ -20,16 +21,16 @@ func cancelDowngrade(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// lacksMember reports whether a member is still to join: a declared one that etcd does not list, a listed one that has
-// never started, or a spare one.
+// lacksMember reports whether a member must still join: a declared one that etcd does not list, a listed one that has
+// never started, or a spare.
 func (s State) lacksMember() bool {
 	_, free := s.freeOrdinal()
 	_, spare := s.addSpare()
 	return s.toRun() && (free || spare || !all(s.Membership.Members, func(m Member) bool { return m.Started }))
 }
 
-// newPodsTooOld says why no new member can join: new pods run an older minor version than all members, and etcd takes
-// none that is older than the cluster. It is empty if they can.
+// newPodsTooOld returns why no new member can join, or "": new pods run an older minor version than all members, and
+// etcd does not accept members older than the cluster.
 func (s State) newPodsTooOld() string {
 	runs, made := s.running(), minorOf(s.Objects.RunsVersion)
 	if len(runs) == 0 || !s.hasStatefulSet() || made.Compare(runs[0].MajorMinor()) >= 0 {

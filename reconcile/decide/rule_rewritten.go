@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// RewrittenField is a field that came back from the API server with another value than Quorate applied: an admission
-// policy or webhook has set it.
+// RewrittenField is a field that the API server returned with a different value than Quorate applied, because an
+// admission policy or webhook has set it.
 type RewrittenField struct {
-	// Object by its kind and name, such as StatefulSet a.
+	// Object is its kind and name, such as StatefulSet a.
 	Object string `json:"object"`
 	// Field is its path, such as spec.template.spec.containers[etcd].resources.limits.cpu.
 	Field string `json:"field"`
 	// By is the field manager that owns the field, if it is not Quorate. Admission leaves no trace there.
 	By string `json:"by,omitempty"`
-	// Accepted: members run well with the other value, so it is left as it is.
+	// Accepted is true if members run well with the other value, so that it is left unchanged.
 	Accepted bool `json:"accepted,omitempty"`
-	// Digest of the value that was applied and of the one that came back.
+	// Digest of the applied value and the returned value.
 	Digest string `json:"digest"`
 }
 
-// String returns the object, the field and who owns it.
+// String returns the object, the field and its owner.
 func (f RewrittenField) String() string {
 	if f.By == "" {
 		return f.Object + ": " + f.Field
@@ -29,8 +29,8 @@ func (f RewrittenField) String() string {
 	return fmt.Sprintf("%s: %s (owned by %s)", f.Object, f.Field, f.By)
 }
 
-// fieldsRewritten stops before pods are created from a template, or clients and members rely on an object, that is not
-// as secure as the one applied.
+// fieldsRewritten blocks before pods are created from a template, or clients and members rely on an object, that is
+// less secure than the applied one.
 func fieldsRewritten(s State) (Decision, bool) {
 	refused := describeRewritten(s.Objects.Rewritten, false)
 	if refused == "" || !s.toRun() {
@@ -40,7 +40,7 @@ func fieldsRewritten(s State) (Decision, bool) {
 		"from it, or declare the value that it wants. Until then, no member is changed or replaced", refused)
 }
 
-// RewriteWarnings name the fields that are left as they are although Quorate applies other values.
+// RewriteWarnings names the fields that are left unchanged although Quorate applies other values.
 func (s State) RewriteWarnings() []string {
 	accepted := describeRewritten(s.Objects.Rewritten, true)
 	if accepted == "" {

@@ -13,7 +13,7 @@ func applyObjects(s State) (Decision, bool) {
 		return Decision{}, false // pods would stop
 	}
 	if s.toRun() && s.Record.Restoring() && s.ReportedClusterID == 0 && s.besideRestore() != "" {
-		return Decision{}, false // it would be stopped for a record that may be wrong
+		return Decision{}, false // a record that may be wrong would stop it
 	}
 	if !s.Formed() || len(facts) == 0 || len(StandingRecord(s, "").Members) == 0 {
 		return Decision{}, false
@@ -36,8 +36,8 @@ func applyObjects(s State) (Decision, bool) {
 	return act(ApplyObjects{}, "%s", sentence(facts))
 }
 
-// versionToReturnWith says which version brings back a cluster whose StatefulSet is gone: a minor version is changed
-// only while members respond.
+// versionToReturnWith returns which version brings back a cluster without StatefulSet: a minor version changes only
+// while members respond.
 func (s State) versionToReturnWith() string {
 	runs := s.running()
 	if len(runs) == 0 {
@@ -52,8 +52,8 @@ func (s State) versionToReturnWith() string {
 	return fmt.Sprintf("; to bring it back, declare etcd %s, and change the version once all members respond", version)
 }
 
-// silentOrdinals are those of the recorded members that etcd lists and that do not answer; none
-// while etcd gives no list.
+// silentOrdinals returns the ordinals of recorded members that etcd lists and that do not respond. It is empty if etcd
+// returns no list.
 func (s State) silentOrdinals() []int {
 	var silent []int
 	members := s.listed()
@@ -66,8 +66,7 @@ func (s State) silentOrdinals() []int {
 	return silent
 }
 
-// membershipMismatch: what is none of ours is left to whoever added it. Etcd's list is followed in
-// all else.
+// membershipMismatch leaves unknown members to be removed manually. Otherwise etcd's list is followed.
 func membershipMismatch(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
@@ -89,7 +88,7 @@ func membershipMismatch(s State) (Decision, bool) {
 	return block("%s; whoever added it removes it, by etcdctl member remove", strings.Join(strangers, "; "))
 }
 
-// unlisted are the recorded members that etcd does not list.
+// unlisted returns the recorded members that etcd does not list.
 func (s State) unlisted() []string {
 	var facts []string
 	members := s.listed()
@@ -101,8 +100,8 @@ func (s State) unlisted() []string {
 	return facts
 }
 
-// unidentified stands in an alarm for the member: etcd has found data that differ, and no majority
-// that agrees (etcd: CompactHashCheck).
+// unidentified is the member ID in an alarm if etcd has found different data and no majority that agrees (etcd:
+// CompactHashCheck).
 const unidentified = ID(0)
 
 func memberFailing(s State) (Decision, bool) {
@@ -118,8 +117,7 @@ func memberFailing(s State) (Decision, bool) {
 	return s.neverReady()
 }
 
-// neverReady: etcd answers, and its pod does not get ready for all that, so that clients do not
-// find it.
+// neverReady blocks if etcd responds but its pod does not become ready, so that clients cannot find it.
 func (s State) neverReady() (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
@@ -136,8 +134,7 @@ func (s State) neverReady() (Decision, bool) {
 	return Decision{}, false
 }
 
-// replacedInTime reports whether git declares that a member is replaced once it has been silent for
-// so long, and it can be.
+// replacedInTime reports whether an unresponsive member will be replaced after the declared time, and can be.
 func (s State) replacedInTime(ordinal int) bool {
 	m := s.listed()[ordinal]
 	return s.Declared.ReplaceAfter > 0 && s.replaceable(m, s.Replica(ordinal)) && !s.standsBehindList(m) &&
@@ -154,7 +151,7 @@ func waitForMembers(s State) (Decision, bool) {
 	return d, true
 }
 
-// describeClosed says that clients are not led to the members yet, if that is so.
+// describeClosed reports that the client Service does not lead to the members yet, or returns "".
 func (s State) describeClosed() string {
 	if !s.Record.MayFound() {
 		return ""
@@ -162,7 +159,7 @@ func (s State) describeClosed() string {
 	return fmt.Sprintf("; Service %s-client leads to the members once all founding members have started", s.Name)
 }
 
-// untilSettled is when to ask etcd again: nobody tells when a learner has caught up.
+// untilSettled returns when to ask etcd again: nothing reports when a learner has caught up.
 func (s State) untilSettled() time.Duration {
 	if len(s.Membership.Voters()) < len(s.Membership.Members) {
 		return recheckStarting
@@ -179,8 +176,7 @@ func notActedOn(s State) (Decision, bool) {
 		strings.Join(wishes, ", "))
 }
 
-// unmetChanges lists what git declares and no rule brings about. What has been founded is first
-// waited for and sealed.
+// unmetChanges returns declared changes that no rule makes. During bootstrap, members are first waited for and sealed.
 func (s State) unmetChanges() []string {
 	var wishes []string
 	if runs := s.Objects.RunsStorage; !s.founding() && runs != "" && runs != s.Declared.Storage {

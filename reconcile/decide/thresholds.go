@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// How long, how often and how much, before something is done or said. Each is documented by Thresholds, with
-// why it is what it is.
+// Durations, numbers and sizes that decisions depend on. Thresholds documents each with its reason.
 const (
 	pendingPatience      = 30 * time.Second
 	startPatience        = 10 * time.Second
@@ -33,21 +32,21 @@ const (
 	recheckStopped       = 10 * time.Second
 )
 
-// Threshold is a length of time, a number of times, or a size, that decisions depend on.
+// Threshold is a duration, a number of times, or a size that decisions depend on.
 type Threshold struct {
 	Name string
-	// Length, or else Times, or else Bytes, is what it is.
+	// Length, or else Times, or else Bytes, is its value.
 	Length time.Duration
 	Times  int
 	Bytes  int64
-	// About says what it bounds, and why so.
+	// About describes what it limits, and why.
 	About string
 }
 
-// Thresholds lists all of them. What git declares (spec.replaceAfter) is not among them.
+// Thresholds lists all thresholds, except those declared in git (spec.replaceAfter).
 func Thresholds() []Threshold { return slices.Concat(patiences(), membershipChanges(), rechecks()) }
 
-// patiences are what has to happen, or how long it has to last, before something is done about it.
+// patiences lists what must happen, or for how long, before anything is done about it.
 func patiences() []Threshold {
 	return []Threshold{
 		{"A container that starts", startPatience, 0, 0,
@@ -85,7 +84,7 @@ func patiences() []Threshold {
 	}
 }
 
-// membershipChanges are the same, where members join and leave.
+// membershipChanges lists the same for members that join and leave.
 func membershipChanges() []Threshold {
 	return []Threshold{
 		{"Replacements: number", 0, replacementThreshold, 0,
@@ -107,7 +106,7 @@ func membershipChanges() []Threshold {
 	}
 }
 
-// rechecks are how often is looked again at what nothing tells of.
+// rechecks lists how often to check things that send no notification.
 func rechecks() []Threshold {
 	return []Threshold{
 		{"Recheck while members start, or a learner catches up", recheckStarting, 0, 0,

@@ -1,33 +1,33 @@
 package decide
 
-// JobSight is what is seen around a Job that works on a volume.
+// JobSight is the observed context of a Job that works on a volume.
 type JobSight struct {
-	// Foreign says that somebody else has a Job of its name; empty if nobody has.
+	// Foreign reports an unmanaged Job with the same name, or is empty.
 	Foreign string `json:"foreign,omitempty"`
-	// Hidden says why it is not known whether there is one; empty if it is.
+	// Hidden is why it is unknown whether the Job exists, or empty.
 	Hidden string `json:"hidden,omitempty"`
-	// Stopping are pods of Jobs before this one that may still write to the volume.
+	// Stopping are pods of earlier Jobs that may still write to the volume.
 	Stopping []string `json:"stopping,omitempty"`
 }
 
 // VolumeJob is a Job that works on the data in a volume.
 type VolumeJob struct {
 	UID string `json:"uid"`
-	// Digest is that of the declaration that it was started for.
+	// Digest is the digest of the declaration for which the Job was started.
 	Digest string `json:"digest"`
-	// VolumeUID of the volume that it works on.
+	// VolumeUID of the volume on which the Job works.
 	VolumeUID string   `json:"volumeUID"`
 	Phase     JobPhase `json:"phase"`
-	// Terminating: it is being deleted.
+	// Terminating is true if the Job is being deleted.
 	Terminating bool `json:"terminating,omitempty"`
-	// Message says why it failed, or what it waits for, if that is known.
+	// Message is why the Job failed or what it waits for, if known.
 	Message string `json:"message,omitempty"`
 }
 
-// runs reports whether the Job is at work, or about to be, and is not being deleted.
+// runs reports whether the Job is running, or about to run, and is not being deleted.
 func (j VolumeJob) runs() bool { return j.Phase == JobRuns && !j.Terminating }
 
-// hinders says what is in the way of starting or following a Job, and of what.
+// hinders returns what prevents starting or following a Job. what is the consequence.
 func (j JobSight) hinders(what string) (Decision, bool) {
 	switch {
 	case j.Hidden != "":

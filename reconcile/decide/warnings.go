@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// Warnings are what a report says besides the decision, certificates aside.
+// Warnings returns what a report contains in addition to the decision, except certificates.
 func (s State) Warnings() []string {
 	return slices.Concat(s.EtcdWarnings(), s.BackupWarnings(), s.RewriteWarnings())
 }
 
-// CertificateWarnings say what only a person can mend about certificates, besides their age.
+// CertificateWarnings returns certificate problems that require manual action, except expiry.
 func (s State) CertificateWarnings() []string {
 	var warnings []string
 	for _, c := range s.Certificates {
@@ -30,8 +30,8 @@ func (s State) CertificateWarnings() []string {
 	return warnings
 }
 
-// BackupWarnings say what keeps backups from being taken, which one has failed where none was taken
-// since, that backups go on by a declaration that does not hold any more, and that none is restored.
+// BackupWarnings returns what prevents backups, which backup failed without a later success, whether backups continue
+// from an obsolete declaration, and whether a restore has no effect.
 func (s State) BackupWarnings() []string {
 	b := s.Backups
 	var warnings []string
@@ -67,11 +67,11 @@ func (s State) BackupWarnings() []string {
 	return append(warnings, fmt.Sprintf("no backup was taken since Job %s failed: %s", failed.Name, why))
 }
 
-// restoreIsInert reports whether git declares that the cluster is made from a backup, and it has formed.
+// restoreIsInert reports whether a restore is declared for a cluster that has already formed.
 func (s State) restoreIsInert() bool { return s.Declared.Restore.declared() && s.Record.ClusterID != 0 }
 
-// MadeFrom says which backup the cluster was made from, and whether git goes on declaring it; empty if it was
-// founded without data.
+// MadeFrom returns from which backup the cluster was created, and whether git still declares it, or "" if it was
+// bootstrapped without data.
 func (s State) MadeFrom() string {
 	if s.Record.RestoredFrom != "" && s.restoreIsInert() {
 		return s.Record.RestoredFrom + "; spec.restore has no effect any more"
@@ -79,8 +79,8 @@ func (s State) MadeFrom() string {
 	return s.Record.RestoredFrom
 }
 
-// instead says what is there of a cluster that git wants to be made from a backup, and that is taken to have
-// formed for it, although nobody has ever said so; empty if it is otherwise.
+// instead returns what exists of a cluster that should be created from a backup, but counts as formed because of that,
+// although no source knows its ID. Otherwise "".
 func (s State) instead() string {
 	if !s.Declared.Restore.declared() || s.hasID() || s.Record.Restoring() || s.Record.RestoredFrom != "" ||
 		s.isBeingRestored() || !s.Formed() {
@@ -95,8 +95,8 @@ func (s State) instead() string {
 	return Enumerate(there)
 }
 
-// spaceWarnings say which members have a database that the declared quota has no room for: etcd
-// does not shrink it by itself.
+// spaceWarnings returns which members have a database that exceeds the declared quota. etcd does not shrink it by
+// itself.
 func (s State) spaceWarnings() []string {
 	var warnings []string
 	for _, m := range s.MembersInOrder() {
