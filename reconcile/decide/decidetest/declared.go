@@ -11,23 +11,23 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Phase is how far a cluster has come when a story or a path begins.
+// Phase is the state of a cluster when a story or a path begins.
 type Phase string
 
 // The phases.
 const (
-	Nothing Phase = "nothing" // git declares it
-	Founded Phase = "founded" // its objects are there, no pod has been made
-	Formed  Phase = "formed"  // it is as declared
+	Nothing Phase = "nothing" // only declared in git
+	Founded Phase = "founded" // its objects exist, but no pod has been created
+	Formed  Phase = "formed"  // it is up to date
 )
 
-// Beginning is what the directive cluster says.
+// Beginning is the content of the directive cluster.
 type Beginning struct {
 	Name     string
 	Declared decide.Declared
 	Phase    Phase
-	Seed     int // of the chance in a simulated world
-	// Together: the cluster was founded so that two members may join at once.
+	Seed     int // of the simulated world's random generator
+	// Together is true if the cluster was founded so that two members may join at the same time.
 	Together bool
 }
 
@@ -64,12 +64,12 @@ func phase(value string) (Phase, error) {
 	return "", fmt.Errorf("unknown phase %q", value)
 }
 
-// Declared is what git asks for where a story or a path says nothing else.
+// Declared returns the default declaration of stories and paths.
 func Declared(replicas int) decide.Declared {
 	return decide.Declared{Replicas: replicas, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h1"}
 }
 
-// setSource has git ask for other data that a cluster is made of.
+// setSource changes the declared source of the cluster's data.
 func setSource(d *decide.Declared, key, value string) (err error) {
 	switch key {
 	case "restore":
@@ -95,7 +95,7 @@ func setSource(d *decide.Declared, key, value string) (err error) {
 	return err
 }
 
-// wordOf is the digest of what a person says by that.
+// wordOf returns the digest of a request for recovery.
 func wordOf(o decide.RecoveryOrder) string {
 	if o.ClusterID == 0 {
 		return ""
@@ -103,7 +103,7 @@ func wordOf(o decide.RecoveryOrder) string {
 	return fmt.Sprintf("%s lost=%s", o.Digest, o.Lost)
 }
 
-// recovery reads which cluster is to be recovered, and of which member: c1 1.
+// recovery reads which cluster must be recovered, and from which member: c1 1.
 func recovery(value string) (o decide.RecoveryOrder, err error) {
 	if value == "none" {
 		return o, nil
@@ -128,7 +128,7 @@ func ordinalSet(value string) (set decide.Ordinals, err error) {
 	return set, nil
 }
 
-// setBackups has git ask for other backups.
+// setBackups changes the declared backups.
 func setBackups(d *decide.Declared, key, value string) (err error) {
 	switch key {
 	case "backups":
@@ -153,7 +153,7 @@ func Mebibytes(value string) (int64, error) {
 	return n << 20, err
 }
 
-// SetSpec has git ask for something else.
+// SetSpec changes the declaration.
 func SetSpec(d *decide.Declared, key, value string) (err error) {
 	switch key {
 	case "replicas":

@@ -14,8 +14,7 @@ import (
 //go:embed doc.go
 var account string
 
-// TestAccount: whoever reads the account of the language can read every story and every path: each
-// directive in them is there with each of its words.
+// TestAccount checks that doc.go describes each directive and each word in all stories and paths.
 func TestAccount(t *testing.T) {
 	for _, pattern := range []string{"../../../testdata/decide/*.txt", "../../../testdata/converge/*.txt"} {
 		files, err := filepath.Glob(pattern)
@@ -39,7 +38,7 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// directivesIn are the lines between two outputs.
+// directivesIn returns the lines between two outputs.
 func directivesIn(text string) []string {
 	var directives []string
 	output := false
@@ -59,7 +58,7 @@ func directivesIn(text string) []string {
 // isYAML matches the lines of a state in YAML.
 var isYAML = regexp.MustCompile(`^\w+:`)
 
-// unknown are the words of a directive that no line of the account has that begins with it.
+// unknown returns the words of a directive that doc.go does not list for it.
 func unknown(line string) []string {
 	cmd, args, err := datadriven.ParseLine(line)
 	if err != nil {
@@ -85,5 +84,5 @@ func unknown(line string) []string {
 	return words
 }
 
-// isName matches what is no word: the name of a cluster, a replica or a Job, a number, a rule.
+// isName matches what is not a word: the name of a cluster, a replica or a Job, a number, a rule.
 var isName = regexp.MustCompile(`^([a-z]|[a-z]-\d+|job-gen\d+|\+?\d[\dhms]*|[A-Z]\w+)$`)

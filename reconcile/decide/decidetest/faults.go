@@ -9,9 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
-// Faults decides state s and returns what is wrong with the decision, with those of single rules,
-// and with the record that the action leaves behind; nothing if all is well. s is as one
-// observation can find it: ordinals, IDs and names are there once.
+// Faults decides state s and returns what is wrong with the decision, with those of single rules, and with the record
+// that the action writes. s must be as observed: ordinals, IDs and names are unique.
 func Faults(s decide.State) []string {
 	d := decide.Decide(s)
 	faults := invariants.Broken(s, d)
@@ -36,8 +35,8 @@ func Faults(s decide.State) []string {
 	return slices.Concat(faults, opinionFaults(s), recordFaults(s, d))
 }
 
-// opinionFaults holds what each rule says by itself against the invariants: none may rely on the
-// rules before it. Only guards speak for others.
+// opinionFaults checks each rule's own decision against the invariants: no rule may rely on earlier rules, except
+// guards.
 func opinionFaults(s decide.State) []string {
 	var faults []string
 	for _, o := range decide.Opinions(s) {
@@ -59,7 +58,7 @@ func opinionFaults(s decide.State) []string {
 	return faults
 }
 
-// recordFaults carries out what the decision does to the record and looks whether it then rests.
+// recordFaults applies the decision to the record and checks that the result is stable.
 func recordFaults(s decide.State, d decide.Decision) []string {
 	var faults []string
 	if s.Declared.Replicas < 1 {
@@ -107,7 +106,7 @@ func Clone(s decide.State) decide.State {
 	return s
 }
 
-// turned returns the same state in other orders. Of two entries there is only one.
+// turned returns the same state in other orders. For two entries, there is only one other order.
 func turned(s decide.State) []decide.State {
 	most := max(len(s.Replicas), len(s.Certificates), len(s.Membership.Members), len(s.Membership.StaleAlarms),
 		len(s.Waited), len(s.Repeated), len(s.Objects.Rewritten), len(s.Backups.Jobs))
@@ -120,7 +119,7 @@ func turned(s decide.State) []decide.State {
 	return []decide.State{reversed(s), rotated(s)}
 }
 
-// reversed returns the same state with every unordered list the other way round.
+// reversed returns the same state with every unordered list reversed.
 func reversed(s decide.State) decide.State {
 	s = Clone(s)
 	for _, list := range unordered(&s) {

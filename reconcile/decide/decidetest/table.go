@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Table prints the state, a line for each thing that is not as it is in health.
+// Table prints the state, with a line for each deviation from a healthy state.
 func Table(s decide.State) string {
 	var out strings.Builder
 	line := func(name, format string, args ...any) {
@@ -61,7 +61,7 @@ func Table(s decide.State) string {
 	return out.String()
 }
 
-// troubles lists what is wrong with the declaration and the objects.
+// troubles returns the problems of the declaration and the objects.
 func troubles(s decide.State) []string {
 	list := slices.Concat(s.Declared.Problems, s.Backups.Drift, s.Objects.Foreign, s.Objects.Relabelled,
 		s.Objects.Terminating, s.Objects.Irreplaceable, s.Objects.Drift)
@@ -76,7 +76,7 @@ func troubles(s decide.State) []string {
 	return slices.DeleteFunc(list, func(what string) bool { return what == "" })
 }
 
-// describeKnown says whether the member list is known, and what etcd is told to go back to.
+// describeKnown returns whether the member list is known, and the target of a downgrade.
 func describeKnown(m decide.Membership) string {
 	known := "known"
 	if !m.Known {
@@ -88,7 +88,7 @@ func describeKnown(m decide.Membership) string {
 	return known
 }
 
-// templateLine prints what new pods are made from, if git declares something else or they are none.
+// templateLine prints the template of new pods, if it differs from the declaration or there are no pods.
 func templateLine(s decide.State, line func(name, format string, args ...any)) {
 	o := s.Objects
 	if o.RunsVersion != "" && (o.RunsVersion != s.Declared.Version || o.RunsHash != s.Declared.SpecHash ||
@@ -97,7 +97,7 @@ func templateLine(s decide.State, line func(name, format string, args ...any)) {
 	}
 }
 
-// backupLines print what is seen of backups, where any are declared or there.
+// backupLines prints the observed state of backups, if any are declared or exist.
 func backupLines(s decide.State, line func(name, format string, args ...any)) {
 	if b := s.Declared; b.BacksUp || b.BacksUpBeforeUpgrade || b.BacksUpBeforeDeletion || s.Backups.Last != nil {
 		last := "none"
@@ -115,7 +115,7 @@ func backupLines(s decide.State, line func(name, format string, args ...any)) {
 	}
 }
 
-// restoreLine prints what is seen of data being restored, where they are.
+// restoreLine prints the observed state of data being restored, if any.
 func restoreLine(s decide.State, line func(name, format string, args ...any)) {
 	seen := s.Restore
 	switch j := seen.Job; {
@@ -131,7 +131,7 @@ func restoreLine(s decide.State, line func(name, format string, args ...any)) {
 	}
 }
 
-// recoveryLines print what is ordered, begun and seen of a new cluster being made of a lost one.
+// recoveryLines prints the requested, begun and observed recovery.
 func recoveryLines(s decide.State, line func(name, format string, args ...any)) {
 	if o := s.Declared.Recovery; o.ClusterID != 0 {
 		from := s.ReplicaName(o.Ordinal)
@@ -172,7 +172,7 @@ func describeRemoved(s decide.State, r decide.Record) string {
 	return text.String()
 }
 
-// ordinals are all that the state says anything about.
+// ordinals returns all ordinals mentioned in the state.
 func ordinals(s decide.State) []int {
 	var list []int
 	for _, r := range s.Replicas {
@@ -210,7 +210,7 @@ func row(s decide.State, n int) string {
 	return fmt.Sprintf("pod=%-8s volume=%-6s %-15s %s %s", r.Pod, volume, recorded, member, describeMore(s, r))
 }
 
-// describeMore says of a replica what is not in the columns.
+// describeMore returns what the columns do not show about a replica.
 func describeMore(s decide.State, r decide.Replica) string {
 	words := []string{r.PodMessage}
 	if r.LostCluster != 0 {

@@ -9,10 +9,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Teller carries out one directive and returns what it prints.
+// Teller carries out one directive and returns its output.
 type Teller func(cmd string, args []datadriven.CmdArg) (string, error)
 
-// Tell carries out a directive and those on the lines below it. An error is a mistake in the file.
+// Tell carries out a directive and the directives on the lines below it. An error is a mistake in the file.
 func (tell Teller) Tell(d *datadriven.TestData) (string, error) {
 	out, err := tell(d.Cmd, d.CmdArgs)
 	if err != nil {
@@ -28,7 +28,7 @@ func (tell Teller) Tell(d *datadriven.TestData) (string, error) {
 	return out, nil
 }
 
-// Line carries out the directive in a line; one that is empty or a comment has none.
+// Line carries out the directive in a line, unless the line is empty or a comment.
 func (tell Teller) Line(line string) (string, error) {
 	if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 		return "", nil
@@ -44,7 +44,7 @@ func (tell Teller) Line(line string) (string, error) {
 	return out, nil
 }
 
-// Set carries out the arguments of the directive set, whose first says what they are about.
+// Set carries out the arguments of the directive set. The first argument is their target.
 func Set(args []datadriven.CmdArg, setOne func(target, key, text string) error) error {
 	if len(args) < 2 {
 		return fmt.Errorf("want what is set, and one thing of it at least: set spec replicas=5")
@@ -57,10 +57,10 @@ func Set(args []datadriven.CmdArg, setOne func(target, key, text string) error) 
 	return nil
 }
 
-// Value is the value of an argument; commas within parentheses are part of it.
+// Value returns the value of an argument; commas in parentheses are part of it.
 func Value(arg datadriven.CmdArg) string { return strings.Join(arg.Vals, ", ") }
 
-// Text is a value, and none is the word for an empty one.
+// Text returns a value, or "" for none.
 func Text(value string) string {
 	if value == "none" {
 		return ""
@@ -68,7 +68,7 @@ func Text(value string) string {
 	return value
 }
 
-// ID is an ID of etcd's in a value.
+// ID returns the etcd ID in a value.
 func ID(value string) (id decide.ID, err error) {
 	if value = Text(value); value == "" {
 		return 0, nil
@@ -76,7 +76,7 @@ func ID(value string) (id decide.ID, err error) {
 	return id, id.UnmarshalText([]byte(value))
 }
 
-// Ordinal is the ordinal of a replica of a cluster in a value, by the replica's name.
+// Ordinal returns the ordinal of the replica named in a value.
 func Ordinal(cluster, value string) (int, error) {
 	ordinal, ours := decide.State{Name: cluster}.Ordinal(value)
 	if !ours {

@@ -2,7 +2,7 @@ package invariants
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// alarmInvariants are those about what an alarm may hold up.
+// alarmInvariants are the invariants about what an alarm may delay.
 var alarmInvariants = []invariant{
 	{Invariant{"healing under alarms", "AlarmRaised applies only while etcd lists every declared member."},
 		healingUnderAlarms},
@@ -11,7 +11,7 @@ var alarmInvariants = []invariant{
 		"NOSPACE."}, rolloutsUnderAlarms},
 }
 
-// healingUnderAlarms: a lost member is replaced first, since a learner can join while etcd refuses writes.
+// healingUnderAlarms checks that lost members are replaced first, because a learner can join while etcd rejects writes.
 func healingUnderAlarms(s decide.State, d decide.Decision) string {
 	if d.Rule != "AlarmRaised" {
 		return ""
@@ -24,7 +24,7 @@ func healingUnderAlarms(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// rolloutsUnderAlarms: what is rolled out under an alarm ends it, or waits.
+// rolloutsUnderAlarms checks that a rollout under an alarm ends the alarm, or waits.
 func rolloutsUnderAlarms(s decide.State, d decide.Decision) string {
 	kinds := alarmKinds(s)
 	switch a := d.Action.(type) {
@@ -66,7 +66,7 @@ func rolloutsUnderAlarms(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// alarmKinds are the kinds of all alarms that hold.
+// alarmKinds returns the kinds of all active alarms.
 func alarmKinds(s decide.State) map[decide.AlarmKind]bool {
 	kinds := map[decide.AlarmKind]bool{}
 	for _, m := range s.Membership.Members {

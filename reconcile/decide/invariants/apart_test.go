@@ -11,17 +11,17 @@ import (
 )
 
 var (
-	// standard are the packages that everybody may use.
+	// standard lists the packages that invariants may use.
 	standard = []string{"fmt", "regexp", "slices", "strconv", "time"}
-	// judged is what is called of package decide: conversions, and what an action writes, which is
-	// what the invariants judge.
+	// judged lists what invariants may call in package decide: conversions, and the records that actions write, which
+	// the invariants judge.
 	judged = []string{"Action", "Alarm", "ID", "StandingRecord", "SealedRecord", "RestoredRecord", "RecoveredRecord"}
-	// methods are those that are called: of times and of regular expressions, and none of the
-	// rules' own.
+	// methods lists the methods that invariants may call: those of times and of regular expressions, not those of the
+	// rules.
 	methods = []string{"FindStringSubmatch", "IsZero", "Sub", "broken"}
 )
 
-// TestApart: no invariant calls what a rule calls.
+// TestApart checks that invariants do not call what rules call.
 func TestApart(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// backupInvariants are those about when a backup is started, and what waits for one.
+// backupInvariants are the invariants about when a backup is started, and what waits for it.
 var backupInvariants = []invariant{
 	{Invariant{"backed up before an upgrade",
 		"Where git wants a backup before an upgrade and there may be a quorum, nothing is done for a version that no " +
@@ -49,7 +49,7 @@ func backedUpFirst(s decide.State, d decide.Decision) string {
 	}
 	for _, r := range s.Replicas {
 		if r.Pod != decide.PodAbsent && r.PodVersion == s.Declared.Version {
-			return "" // it has begun, or it is taken back
+			return "" // the move has begun, or is being reverted
 		}
 	}
 	for _, job := range s.Backups.Jobs {
@@ -61,8 +61,8 @@ func backedUpFirst(s decide.State, d decide.Decision) string {
 	return fmt.Sprintf("%s, and no backup was taken since etcd %s was declared", d.Action, s.Declared.Version)
 }
 
-// knownSince reports whether a backup of this cluster is known that was begun since then, and verified where git
-// wants that.
+// knownSince reports whether a known backup of this cluster was begun at or after since and, if git requires it,
+// verified.
 func knownSince(s decide.State, since time.Time) bool {
 	known := []*decide.Backup{s.Backups.Last}
 	for _, job := range s.Backups.Jobs {
@@ -74,7 +74,7 @@ func knownSince(s decide.State, since time.Time) bool {
 	})
 }
 
-// ofTheFuture: five minutes are what clocks may differ by, and a slot may be ten more ahead.
+// ofTheFuture allows five minutes of clock skew, and ten more for a slot.
 func ofTheFuture(s decide.State, b decide.Backup) bool {
 	return b.StartedAt.Sub(s.Now) > 5*time.Minute || b.Slot.Sub(s.Now) > 15*time.Minute
 }
@@ -86,7 +86,7 @@ func backedUpBeforeDeletion(s decide.State, d decide.Decision) string {
 		return ""
 	}
 	switch a := d.Action.(type) {
-	case decide.ApplyObjects, decide.StopPods: // which stop what is there
+	case decide.ApplyObjects, decide.StopPods: // which stop running pods
 		if !recorded && s.Objects.RunsReplicas == 0 {
 			return ""
 		}
@@ -100,7 +100,7 @@ func backedUpBeforeDeletion(s decide.State, d decide.Decision) string {
 	case decide.DeleteVolume:
 		mine := func(m decide.RecordedMember) bool { return m.Ordinal == a.Ordinal && m.VolumeUID == a.VolumeUID }
 		if recorded && !slices.ContainsFunc(s.Record.Members, mine) {
-			return "" // a member has left it
+			return "" // a removed member has left it
 		}
 	default:
 		return ""
@@ -113,7 +113,7 @@ func backedUpBeforeDeletion(s decide.State, d decide.Decision) string {
 
 func volumeStays(r decide.Replica) bool { return r.VolumeUID != "" && !r.VolumeTerminating }
 
-// lacksProof says what is the matter with the backup that a deletion goes by; empty if it may.
+// lacksProof returns what is wrong with the backup on which deletion relies, or "".
 func lacksProof(s decide.State) string {
 	b := s.Backups.BeforeDeletion
 	stands := s.Objects.RunsVersion != "" || s.Objects.RunsHash != "" || s.Objects.RunsReplicas > 0
@@ -136,7 +136,7 @@ func lacksProof(s decide.State) string {
 	return ""
 }
 
-// tooLongAgo: ten minutes longer than a backup may take.
+// tooLongAgo allows ten minutes more than the maximum duration of a backup.
 func tooLongAgo(s decide.State, then time.Time) bool {
 	return s.Now.Sub(then) > s.Declared.BackupDeadline+10*time.Minute
 }
@@ -164,20 +164,20 @@ func renewedWhileItWaits(s decide.State, d decide.Decision) string {
 	}
 	for _, c := range s.Certificates {
 		if c.CA || s.Now.Sub(c.NotAfter) < 0 {
-			return "" // it may end with its CA, which another one would as well
+			return "" // it may end with its CA, as a new one would
 		}
 	}
 	return "waits, and its certificates have expired"
 }
 
-// changesVersion reports whether an action gives a member another version, or has etcd prepare for one.
+// changesVersion reports whether an action gives a member a different version, or makes etcd prepare for one.
 func changesVersion(s decide.State, action decide.Action) bool {
 	switch a := action.(type) {
 	case decide.StartRollout:
 		return a.Version != s.Objects.RunsVersion
 	case decide.EnableDowngrade:
 		return true
-	case decide.ApplyObjects: // which may bring the StatefulSet back
+	case decide.ApplyObjects: // which may recreate the StatefulSet
 		gone := s.Objects.RunsVersion == "" && s.Objects.RunsHash == "" && s.Objects.RunsReplicas == 0
 		return gone && s.Declared.Lifecycle == decide.Running && len(s.Record.Members) > 0 &&
 			s.Record.ClusterID != 0 && podOfAnother(s)
@@ -190,7 +190,7 @@ func changesVersion(s decide.State, action decide.Action) bool {
 	}
 }
 
-// podOfAnother reports whether a pod was made for another version than git declares.
+// podOfAnother reports whether a pod was created for a version other than the declared one.
 func podOfAnother(s decide.State) bool {
 	return slices.ContainsFunc(s.Replicas, func(r decide.Replica) bool {
 		return r.Pod != decide.PodAbsent && r.PodVersion != "" && r.PodVersion != s.Declared.Version

@@ -6,22 +6,21 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// oneCA: what is written while members trust another CA than the one that certificates would be
-// issued from is the custom resource, or the record that keeps to what they trust, or a StatefulSet
-// of no pods.
+// oneCA checks what is written while members trust a CA other than the one from which certificates would be issued:
+// only the custom resource, a record that keeps the trusted CA, or a StatefulSet without pods.
 func oneCA(s decide.State, d decide.Decision) string {
 	if d.Action == nil || !anotherCA(s) {
 		return ""
 	}
 	switch d.Action.(type) {
 	case decide.Declare, decide.Seal, decide.StopPods, decide.StopReplicas:
-		return "" // none of them issues anything
+		return "" // these do not issue certificates
 	}
 	return fmt.Sprintf("%s while members trust another CA than the one at hand", d.Action)
 }
 
-// anotherCA: pods are there, or soon will be, and any of record, Secrets and etcd knows another CA
-// than the one at hand. A record outweighs what pods mount, and so does etcd's answer.
+// anotherCA reports whether pods exist, or soon will, and the record, the Secrets or etcd name a CA other than the one
+// at hand. The record and etcd's response override what pods mount.
 func anotherCA(s decide.State) bool {
 	at, differs := s.CA.Secret, func(one string) bool { return one != "" && one != s.CA.Secret }
 	switch {
@@ -40,7 +39,7 @@ func anotherCA(s decide.State) bool {
 	return false
 }
 
-// wearsOut: less than a third of the lifetime of a certificate is left, the CA's left aside.
+// wearsOut reports whether any certificate except the CA has less than a third of its lifetime left.
 func wearsOut(s decide.State) bool {
 	for _, c := range s.Certificates {
 		if left := c.NotAfter.Sub(s.Now); !c.CA && 3*left < c.NotAfter.Sub(c.NotBefore) {
@@ -50,7 +49,7 @@ func wearsOut(s decide.State) bool {
 	return false
 }
 
-// podsThatTrust: what pods start with they trust to their end.
+// podsThatTrust reports whether pods exist or may start: a pod trusts its initial CA until it ends.
 func podsThatTrust(s decide.State) bool {
 	for _, r := range s.Replicas {
 		if r.Pod != decide.PodAbsent {
@@ -60,7 +59,7 @@ func podsThatTrust(s decide.State) bool {
 	return s.Objects.RunsReplicas > 0
 }
 
-// mistakenCA says what is wrong with the CA that a record names after an action.
+// mistakenCA returns what is wrong with the CA that a record names after an action.
 func mistakenCA(s decide.State, after string) string {
 	before := s.Record.CA
 	switch {

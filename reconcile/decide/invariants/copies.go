@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// copiesKept: a member is given up only on a proof of loss, or once others hold the data on volumes
-// that stay.
+// copiesKept checks that a member is removed only if it is proven lost, or once others have the data on volumes that
+// are kept.
 func copiesKept(s decide.State, d decide.Decision) string {
 	switch a := d.Action.(type) {
 	case decide.RemoveMember:
@@ -18,7 +18,7 @@ func copiesKept(s decide.State, d decide.Decision) string {
 		}
 		return costsCopies(s, m)
 	case decide.StopPods:
-		return stopsOnGoingVolume(s) // whether they may be stopped at all is for another invariant
+		return stopsOnGoingVolume(s) // whether they may be stopped at all is checked by another invariant
 	case decide.ApplyObjects:
 		if s.Declared.Lifecycle != decide.Running {
 			return stopsOnGoingVolume(s)
@@ -35,8 +35,8 @@ func copiesKept(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// stopsOnGoingVolume: a volume that is being deleted goes with its pod. Git may want that, if it
-// says so.
+// stopsOnGoingVolume returns a pod that must not stop, because a volume that is being deleted is gone once its pod
+// stops. Git may request that explicitly.
 func stopsOnGoingVolume(s decide.State) string {
 	for _, r := range s.Replicas {
 		running := r.Pod != decide.PodAbsent && r.Pod != decide.PodTerminating
@@ -51,9 +51,9 @@ func stopsOnGoingVolume(s decide.State) string {
 	return ""
 }
 
-// costsCopies says what is wrong with giving up a voter that may still have its data: fewer copies
-// would be left on volumes that stay than there were and are declared, or a voter goes whose place
-// nobody has taken and whom too few others could replace.
+// costsCopies returns what is wrong with removing a voter that may still have its data: fewer copies would remain on
+// volumes that are kept than existed and than are declared, or the voter is not replaced yet and too few others could
+// replace it.
 func costsCopies(s decide.State, m decide.Member) string {
 	before, after := 0, 0
 	for _, other := range voters(s) {
@@ -89,7 +89,7 @@ func costsCopies(s decide.State, m decide.Member) string {
 	return ""
 }
 
-// onSafeVolume: it answers, and nothing is known against its data or its volume.
+// onSafeVolume reports whether a member responds, and its data and volume are not known to be bad.
 func onSafeVolume(s decide.State, m decide.Member) bool {
 	ordinal, ours := slotOf(s, m)
 	r := replicaAt(s, ordinal)
@@ -107,14 +107,15 @@ func doomedVolume(s decide.State, m decide.Member) bool {
 	return r.VolumeTerminating || withoutClaim(s, r)
 }
 
-// withoutClaim: there is no claim in the slot of a member that was sealed, be it that it was gone by then.
+// withoutClaim reports whether a sealed member's slot has no claim, even if the claim was already gone when it was
+// sealed.
 func withoutClaim(s decide.State, r decide.Replica) bool {
 	recorded, _ := recordedAt(s.Record, r.Ordinal)
 	return r.VolumeUID == "" && (recorded.VolumeUID != "" || recorded.ID != 0)
 }
 
-// wrongData: most voters hold other data; or it has said itself, again and again, that it differs
-// from the others, who all hold the same.
+// wrongData reports whether most voters hold different data, or a member has repeatedly reported that it differs from
+// the others, which all hold the same data.
 func wrongData(s decide.State, m decide.Member) bool {
 	ordinal, _ := slotOf(s, m)
 	r := replicaAt(s, ordinal)
@@ -123,15 +124,14 @@ func wrongData(s decide.State, m decide.Member) bool {
 	return m.Answers && outvoted(s, m) || stopped && othersAreOne(s, m)
 }
 
-// otherVolume: the volume in the slot is not the one on record, so the data of the member are not
-// on it.
+// otherVolume reports whether the volume in the slot is not the recorded one, so that it does not hold the member's
+// data.
 func otherVolume(s decide.State, r decide.Replica) bool {
 	recorded, _ := recordedAt(s.Record, r.Ordinal)
 	return recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID
 }
 
-// provenLost lists all that proves that a silent member does not come back with its data; any one
-// of it will do.
+// provenLost reports whether any proof shows that an unresponsive member will not come back with its data.
 func provenLost(s decide.State, m decide.Member) bool {
 	ordinal, ours := slotOf(s, m)
 	r := replicaAt(s, ordinal)
@@ -145,8 +145,8 @@ func notReadySince(s decide.State, r decide.Replica, least time.Duration) bool {
 	return !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= least
 }
 
-// itsVolumeIsLost: there is none, or another one that holds nothing or does not come up; it goes
-// and nothing runs on it; or nobody can use it, and could not for long.
+// itsVolumeIsLost reports whether a volume is missing; or was replaced with one that is empty or does not come up; or
+// is being deleted while nothing runs on it; or has been unusable for long.
 func itsVolumeIsLost(s decide.State, r decide.Replica) bool {
 	running := r.Pod == decide.PodReady || r.Pod == decide.PodStarting || r.Pod == decide.PodFailing
 	another := otherVolume(s, r) && (r.VolumeUID == "" || r.NoData ||
@@ -164,7 +164,7 @@ func itsVolumeIsLost(s decide.State, r decide.Replica) bool {
 		notReadySince(s, r, away)
 }
 
-// othersAreSafe: most of the voters beside the one in that slot answer, on volumes that stay.
+// othersAreSafe reports whether most of the other voters respond, on volumes that are kept.
 func othersAreSafe(s decide.State, r decide.Replica) bool {
 	others, safe := 0, 0
 	for _, m := range s.Membership.Members {
@@ -179,8 +179,8 @@ func othersAreSafe(s decide.State, r decide.Replica) bool {
 	return 2*safe > others
 }
 
-// itNeverStarts: what stands in its slot is another's, or there may be no file that it could start
-// with.
+// itNeverStarts reports whether a member's slot holds another member's volume, or there may be no file with which it
+// could start.
 func itNeverStarts(s decide.State, r decide.Replica, m decide.Member) bool {
 	recorded, _ := recordedAt(s.Record, r.Ordinal)
 	anothers := recorded.ID != 0 && recorded.ID != m.ID
@@ -191,8 +191,8 @@ func itNeverStarts(s decide.State, r decide.Replica, m decide.Member) bool {
 		r.Pod == decide.PodFailing)
 }
 
-// itKeepsFailing: it crashes again and again, or says that it has no data; or it has been silent
-// for as long as git allows, and Kubernetes has found it unwell as long.
+// itKeepsFailing reports whether a member crashes repeatedly, or repeatedly finds no data, or has been unresponsive,
+// with an unready pod, for as long as git allows.
 func itKeepsFailing(s decide.State, r decide.Replica, m decide.Member) bool {
 	crashes := r.Pod == decide.PodFailing && (r.NoData && r.PodCrashes >= 2 || r.PodCrashes >= 4) &&
 		notReadySince(s, r, time.Minute)
@@ -202,8 +202,8 @@ func itKeepsFailing(s decide.State, r decide.Replica, m decide.Member) bool {
 	return crashes || silent
 }
 
-// mostAnswer: the voters that answer are a majority by themselves, so a list that is known need not
-// have come from others.
+// mostAnswer reports whether the responding voters are a majority by themselves, so that a known list need not come
+// from others.
 func mostAnswer(s decide.State) bool {
 	voters, answer := 0, 0
 	for _, m := range s.Membership.Members {
@@ -217,8 +217,8 @@ func mostAnswer(s decide.State) bool {
 	return 2*answer > voters
 }
 
-// volumesOnRecord: a volume of a cluster that goes on is deleted only where the record says that
-// its member was removed.
+// volumesOnRecord checks that a volume of a continuing cluster is deleted only if the record shows that its member was
+// removed.
 func volumesOnRecord(s decide.State, d decide.Decision) string {
 	a, deletes := d.Action.(decide.DeleteVolume)
 	if !deletes || wholeClusterGoes(s) {
@@ -232,7 +232,7 @@ func volumesOnRecord(s decide.State, d decide.Decision) string {
 	return fmt.Sprintf("deletes the volume of %s, whose removal is not on record", podName(s, a.Ordinal))
 }
 
-// missesTheMissing: a person is asked about members that etcd has lost only if it has lost some.
+// missesTheMissing checks that MembersMissing applies only if etcd has lost members.
 func missesTheMissing(s decide.State, d decide.Decision) string {
 	if d.Rule != "MembersMissing" {
 		return ""
@@ -247,15 +247,13 @@ func missesTheMissing(s decide.State, d decide.Decision) string {
 	return "asks a person about members that etcd has not lost"
 }
 
-// strange: a learner that cannot be the member on record, which had started, or was founded as a
-// voter.
+// strange reports whether a learner cannot be the recorded member, which had started, or was an initial voter.
 func strange(recorded decide.RecordedMember, member decide.Member) bool {
 	return recorded.ID == 0 && member.Learner && (recorded.Mode == decide.Founding || !member.Started)
 }
 
-// forgets says which members a record drops although no majority of the recorded voters stands
-// behind etcd's list. A removal that was announced on the record, or a list that a person has
-// confirmed, needs none.
+// forgets reports whether a record drops a member although no majority of the recorded voters is in etcd's list.
+// Announced removals and manually confirmed lists do not require a majority.
 func forgets(s decide.State, m decide.RecordedMember) bool {
 	if m.Leaving || m.Mode == decide.Joining || confirmed(s) {
 		return false
@@ -274,7 +272,7 @@ func forgets(s decide.State, m decide.RecordedMember) bool {
 	return standing <= voters/2
 }
 
-// confirmed: git names exactly the members that etcd lists, and not for the second time.
+// confirmed reports whether git names exactly the members that etcd lists, for the first time.
 func confirmed(s decide.State) bool {
 	named := map[decide.ID]bool{}
 	for _, id := range s.Declared.ConfirmedMembers {

@@ -6,10 +6,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// majorityJudges: with data in doubt, a voter whose copy may be a good one is removed, restarted or
-// passed over only if a strict majority of the voters that etcd lists answers now with one and the
-// same hash, and it does not belong to them; nothing is copied from a leader outside of that
-// majority; and nobody is told that all is well before all agree.
+// majorityJudges checks that, with data in doubt, a voter whose copy may be right is removed, restarted or passed over
+// only if a strict majority of the listed voters responds now with the same hash, and it is not part of that majority.
+// Nothing is copied from a leader outside that majority, and the alarm is disarmed only once all agree.
 func majorityJudges(s decide.State, d decide.Decision) string {
 	if a, disarms := d.Action.(decide.DisarmAlarm); disarms && a.Kind == decide.AlarmCorrupt {
 		return soonDisarmed(s, a)
@@ -36,8 +35,8 @@ func majorityJudges(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// doubted reports whether anything says that members hold different data: an alarm, their hashes,
-// or a member that does not start for it.
+// doubted reports whether there are signs that members hold different data: an alarm, their hashes, or a member that
+// does not start because of it.
 func doubted(s decide.State) bool {
 	for _, alarm := range s.Membership.StaleAlarms {
 		if alarm.Kind == decide.AlarmCorrupt {
@@ -63,7 +62,7 @@ func blamed(m decide.Member) bool {
 	return false
 }
 
-// contradicted reports whether another voter has another hash at the same point.
+// contradicted reports whether another voter has a different hash at the same point.
 func contradicted(s decide.State, m decide.Member) bool {
 	for _, other := range s.Membership.Members {
 		samePoint := m.Hash.Revision > 0 && m.Hash.Revision == other.Hash.Revision &&
@@ -75,7 +74,7 @@ func contradicted(s decide.State, m decide.Member) bool {
 	return false
 }
 
-// votesFor counts the voters that answer with that hash, and all voters.
+// votesFor returns the number of voters that report that hash, and the number of all voters.
 func votesFor(s decide.State, hash decide.Hash) (votes, voters int) {
 	for _, m := range s.Membership.Members {
 		if m.Learner {
@@ -89,8 +88,7 @@ func votesFor(s decide.State, hash decide.Hash) (votes, voters int) {
 	return votes, voters
 }
 
-// outvoted reports whether a strict majority of all voters has another hash than that member, at
-// the same point.
+// outvoted reports whether a strict majority of all voters has a different hash than that member, at the same point.
 func outvoted(s decide.State, member decide.Member) bool {
 	for _, m := range s.Membership.Members {
 		votes, voters := votesFor(s, m.Hash)
@@ -111,7 +109,7 @@ func leaderIsRight(s decide.State) bool {
 	return false
 }
 
-// wrongVerdict says what is wrong with removing a member: its copy could be one of the good ones.
+// wrongVerdict returns what is wrong with removing a member: its copy may be right.
 func wrongVerdict(s decide.State, id decide.ID) string {
 	m, _ := memberByID(s, id)
 	ordinal, ours := slotOf(s, m)
@@ -122,16 +120,16 @@ func wrongVerdict(s decide.State, id decide.ID) string {
 		return ""
 	case r.VolumeTerminating && (m.Answers || r.Pod == decide.PodAbsent || r.Pod == decide.PodTerminating) ||
 		r.VolumeUID == "" || recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID:
-		return "" // somebody has said so, or nothing is left of it
+		return "" // its volume was deleted manually, or nothing remains of it
 	case !m.Answers && r.PodStoppedByCheck && othersAreOne(s, m):
-		return "" // it has said itself that it differs from one of them
+		return "" // it has reported itself that it differs from one of them
 	case !m.Answers && !r.PodStoppedByCheck && majorityStands(s):
-		return "" // whatever it holds
+		return "" // its data does not matter
 	}
 	return fmt.Sprintf("removes %s, whose copy may be good", podName(s, ordinal))
 }
 
-// majorityStands reports whether most voters answer with one and the same hash.
+// majorityStands reports whether most voters report the same hash.
 func majorityStands(s decide.State) bool {
 	for _, m := range s.Membership.Members {
 		if votes, voters := votesFor(s, m.Hash); 2*votes > voters {
@@ -141,8 +139,7 @@ func majorityStands(s decide.State) bool {
 	return false
 }
 
-// othersAreOne reports whether all voters but that one answer with one and the same hash, and are a
-// majority of all.
+// othersAreOne reports whether all other voters report the same hash, and are a majority of all voters.
 func othersAreOne(s decide.State, but decide.Member) bool {
 	for _, m := range s.Membership.Members {
 		if votes, voters := votesFor(s, m.Hash); m.ID != but.ID && !m.Learner {
@@ -152,8 +149,8 @@ func othersAreOne(s decide.State, but decide.Member) bool {
 	return false
 }
 
-// soonDisarmed says what is wrong with taking an alarm back: not all voters are known to hold the
-// same data; or there is only one, and it may be itself that the alarm is about.
+// soonDisarmed returns what is wrong with disarming an alarm: not all voters are known to hold the same data, or there
+// is only one voter and the alarm may be about it.
 func soonDisarmed(s decide.State, a decide.DisarmAlarm) string {
 	_, gone := memberByID(s, a.ID)
 	gone = !gone && a.ID != 0

@@ -1,7 +1,7 @@
-// Package invariants says what no decision may do in any state. It looks at a state by itself and
-// shares no helper with the rules of package decide, so that one mistake does not make both wrong:
-// what it takes from there are the types, and the records that actions write, which it judges.
+// Package invariants defines what no decision may do in any state. It evaluates states by itself and shares no helpers
+// with the rules of package decide, so that one mistake does not affect both. From there it uses only the types, and
+// the records that actions write, which it checks.
 //
-// An invariant lists what is allowed. An action that it does not name breaks it, so a new action
-// passes only once somebody has thought about it.
+// An invariant lists what is allowed. Any other action violates it, so a new action passes only once it has been
+// considered.
 package invariants

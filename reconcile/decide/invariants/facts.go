@@ -7,10 +7,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// podName is the name of the pod and of the member of an ordinal.
+// podName returns the name of an ordinal's pod and member.
 func podName(s decide.State, ordinal int) string { return s.Name + "-" + strconv.Itoa(ordinal) }
 
-// ordinalOf is the ordinal in the name of a pod, and whether the pod is one of this cluster's.
+// ordinalOf returns the ordinal in a pod name, and whether the pod belongs to this cluster.
 func ordinalOf(s decide.State, name string) (int, bool) {
 	prefix := s.Name + "-"
 	if len(name) < len(prefix) || name[:len(prefix)] != prefix {
@@ -24,10 +24,10 @@ func ordinalOf(s decide.State, name string) (int, bool) {
 	return 0, false
 }
 
-// host is what a peer URL says between the scheme and the first dot: the name of the pod.
+// host matches a peer URL up to the first dot, and captures the name of the pod.
 var host = regexp.MustCompile(`^[^:]*://([^.]*)`)
 
-// slotOf is the ordinal of a member, by its name or, as long as it has none, by its peer URL.
+// slotOf returns a member's ordinal from its name or, before it has one, from its peer URL.
 func slotOf(s decide.State, m decide.Member) (int, bool) {
 	name := m.Name
 	if name == "" {
@@ -38,7 +38,7 @@ func slotOf(s decide.State, m decide.Member) (int, bool) {
 	return ordinalOf(s, name)
 }
 
-// replicaAt is what there is of an ordinal: nothing, if nobody has seen anything.
+// replicaAt returns the replica with that ordinal, or one without pod and volume.
 func replicaAt(s decide.State, ordinal int) decide.Replica {
 	for _, r := range s.Replicas {
 		if r.Ordinal == ordinal {
@@ -48,7 +48,7 @@ func replicaAt(s decide.State, ordinal int) decide.Replica {
 	return decide.Replica{Ordinal: ordinal, Pod: decide.PodAbsent}
 }
 
-// recordedAt is the member on record with that ordinal.
+// recordedAt returns the recorded member with that ordinal.
 func recordedAt(r decide.Record, ordinal int) (decide.RecordedMember, bool) {
 	for _, m := range r.Members {
 		if m.Ordinal == ordinal {
@@ -58,7 +58,7 @@ func recordedAt(r decide.Record, ordinal int) (decide.RecordedMember, bool) {
 	return decide.RecordedMember{}, false
 }
 
-// memberAt is the member that etcd lists in a slot.
+// memberAt returns the member that etcd lists in a slot.
 func memberAt(s decide.State, ordinal int) (decide.Member, bool) {
 	for _, m := range s.Membership.Members {
 		if n, ours := slotOf(s, m); ours && n == ordinal {
@@ -68,8 +68,7 @@ func memberAt(s decide.State, ordinal int) (decide.Member, bool) {
 	return decide.Member{}, false
 }
 
-// memberNamed is the member that etcd lists by the name of a pod: one that has no name yet does not
-// serve.
+// memberNamed returns the member that etcd lists with the name of a pod. A member without a name does not serve yet.
 func memberNamed(s decide.State, ordinal int) (decide.Member, bool) {
 	for _, m := range s.Membership.Members {
 		if m.Name == podName(s, ordinal) {
@@ -79,7 +78,7 @@ func memberNamed(s decide.State, ordinal int) (decide.Member, bool) {
 	return decide.Member{}, false
 }
 
-// memberByID is the member that etcd lists with that ID.
+// memberByID returns the member that etcd lists with that ID.
 func memberByID(s decide.State, id decide.ID) (decide.Member, bool) {
 	for _, m := range s.Membership.Members {
 		if m.ID == id {
@@ -89,7 +88,7 @@ func memberByID(s decide.State, id decide.ID) (decide.Member, bool) {
 	return decide.Member{}, false
 }
 
-// voters are the members that etcd lists with a vote.
+// voters returns the voting members that etcd lists.
 func voters(s decide.State) (list []decide.Member) {
 	for _, m := range s.Membership.Members {
 		if !m.Learner {
@@ -99,7 +98,7 @@ func voters(s decide.State) (list []decide.Member) {
 	return list
 }
 
-// allAnswer reports whether all of them answer.
+// allAnswer reports whether all members respond.
 func allAnswer(members []decide.Member) bool {
 	for _, m := range members {
 		if !m.Answers {
@@ -109,10 +108,10 @@ func allAnswer(members []decide.Member) bool {
 	return true
 }
 
-// release is a version of etcd, with whatever its builder adds, or a minor version.
+// release matches an etcd version, with any suffix of its builder, or a minor version.
 var release = regexp.MustCompile(`^(\d+)\.(\d+)(\.\d+([-+].*)?)?$`)
 
-// minorOf is the major and the minor version in a version.
+// minorOf returns the major and minor numbers of a version.
 func minorOf(version string) (major, minor int, known bool) {
 	found := release.FindStringSubmatch(version)
 	if found == nil {

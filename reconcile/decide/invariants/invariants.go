@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Invariant is an invariant as it is documented.
+// Invariant is an invariant's documentation.
 type Invariant struct {
 	Name  string
 	About string
@@ -17,11 +17,11 @@ type Invariant struct {
 // invariant is something that no decision may do in any state.
 type invariant struct {
 	Invariant
-	broken func(decide.State, decide.Decision) string // what is broken, or ""
+	broken func(decide.State, decide.Decision) string // returns the violation, or ""
 }
 
-// invariants are those that are about one state and one decision. Purity, order-blindness and the
-// absence of dead ends are about many; tests check those.
+// invariants lists the invariants about one state and one decision. Purity, independence of order, and the absence of
+// dead ends concern many states; tests check those.
 var invariants = []invariant{
 	{Invariant{"speaks", "A decision has a rule, a message of one line, and an action exactly when it acts."}, speaks},
 	{Invariant{"guards hold",
@@ -97,7 +97,7 @@ var invariants = []invariant{
 var everyInvariant = slices.Concat(invariants, rolloutInvariants, backupInvariants, restoreInvariants,
 	recoveryInvariants, alarmInvariants)
 
-// All lists the invariants that Broken holds a decision against.
+// All lists the invariants that Broken checks.
 func All() []Invariant {
 	var list []Invariant
 	for _, l := range everyInvariant {
@@ -106,8 +106,7 @@ func All() []Invariant {
 	return list
 }
 
-// Broken returns the invariants that decision d breaks in state s, each with what is broken; none
-// if all hold.
+// Broken returns the invariants that decision d violates in state s, each with its violation.
 func Broken(s decide.State, d decide.Decision) []string {
 	var broken []string
 	for _, l := range everyInvariant {
@@ -182,10 +181,10 @@ func guardsHold(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// ambiguous is the cluster of a state in which not all say the same.
+// ambiguous is the cluster of a state with contradictory cluster IDs.
 const ambiguous = ^decide.ID(0)
 
-// cluster is the cluster ID that all who know one say; zero if nobody knows any.
+// cluster returns the only known cluster ID, or zero if it is unknown.
 func cluster(s decide.State) decide.ID {
 	said := []decide.ID{s.Record.ClusterID, s.ReportedClusterID, s.Membership.ClusterID}
 	for _, r := range s.Replicas {
@@ -204,8 +203,8 @@ func cluster(s decide.State) decide.ID {
 	return one
 }
 
-// foundsAnother reports whether all members on record are founding ones, and the cluster that they have formed has
-// another ID than follows from the record.
+// foundsAnother reports whether all recorded members are initial members, and the cluster that they have formed has a
+// different ID than follows from the record.
 func foundsAnother(s decide.State) bool {
 	if s.FoundingID == 0 || s.Record.ClusterID != 0 || s.ReportedClusterID != 0 || len(s.Record.Members) == 0 {
 		return false
@@ -271,8 +270,7 @@ func oneStepAtATime(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// wrongStep says what is wrong with a rollout: it goes elsewhere than git says, or further than one
-// minor version.
+// wrongStep returns what is wrong with a rollout: it does not match the declaration, or exceeds one minor version.
 func wrongStep(s decide.State, a decide.StartRollout) string {
 	if a.Version != s.Declared.Version || a.SpecHash != s.Declared.SpecHash {
 		return "rolls to something that is not declared"
@@ -288,8 +286,8 @@ func wrongStep(s decide.State, a decide.StartRollout) string {
 	return ""
 }
 
-// wrongRestart says what is wrong with restarting a pod that serves: it is as declared already, or
-// new pods would not be, or another member does not serve.
+// wrongRestart returns what is wrong with restarting a serving pod: it already matches the declaration, or new pods
+// would not, or another member does not serve.
 func wrongRestart(s decide.State, a decide.RestartReplica) string {
 	r := replicaAt(s, a.Ordinal)
 	if member, _ := memberNamed(s, a.Ordinal); !member.Answers {
@@ -340,7 +338,7 @@ func doneIsDone(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// notGone says what is left of a cluster that shall not run.
+// notGone returns what remains of a cluster that should not run.
 func notGone(s decide.State) string {
 	for _, r := range s.Replicas {
 		switch {

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestSpeaksHasBounds: a decision without rule, or one that looks again never or too late, is none.
+// TestSpeaksHasBounds checks that a decision without rule, or with an invalid recheck interval, is rejected.
 func TestSpeaksHasBounds(t *testing.T) {
 	good := decide.Decision{Rule: "Wait", Verdict: decide.Wait, Message: "wait", Recheck: time.Minute}
 	nameless, tooEarly, tooLate := good, good, good
@@ -22,8 +22,7 @@ func TestSpeaksHasBounds(t *testing.T) {
 	}
 }
 
-// TestSingleMemberTransfersToNobody: whatever else holds up the restart of the only member, it is
-// not that it leads.
+// TestSingleMemberTransfersToNobody checks that leadership does not prevent the restart of the only member.
 func TestSingleMemberTransfersToNobody(t *testing.T) {
 	s := decide.State{Name: "a", Membership: decide.Membership{Known: true, Members: []decide.Member{{ID: 1, Name: "a-0", Leader: true, Answers: true}}}}
 	if what := leadershipIsTransferredFirst(s, decide.Decision{Action: decide.RestartReplica{Ordinal: 0}}); what != "" {
@@ -31,8 +30,8 @@ func TestSingleMemberTransfersToNobody(t *testing.T) {
 	}
 }
 
-// TestSlots: a slot is that of a name, or of a peer URL as long as there is no name; what is not
-// exactly as this cluster's pods are called is none.
+// TestSlots checks that a slot is found by name or, without a name, by peer URL, and only for exact pod names of this
+// cluster.
 func TestSlots(t *testing.T) {
 	s := decide.State{Name: "a"}
 	for _, c := range []struct {

@@ -7,11 +7,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// together is the token of a cluster whose members have all been started so that they allow two
-// learners.
+// together matches the token of a cluster whose members have all been started with two learners allowed.
 var together = regexp.MustCompile(`-l2$`)
 
-// muchData is more than a leader is to send to two learners at once.
+// muchData is more data than a leader should send to two learners at the same time.
 const muchData = 256 << 20
 
 func fewLearners(s decide.State, d decide.Decision) string {
@@ -31,7 +30,7 @@ func fewLearners(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// notBesideAnother says why no learner may be added beside those that there are.
+// notBesideAnother returns why no learner may be added alongside existing ones.
 func notBesideAnother(s decide.State, learners int) string {
 	if learners > 1 {
 		return fmt.Sprintf("adds a learner beside %d others", learners)
@@ -62,7 +61,8 @@ func notBesideAnother(s decide.State, learners int) string {
 	return ""
 }
 
-// running: a learner has joined, starts on its data or not at all, and its pod runs on a volume that stays.
+// running reports whether a learner has joined and starts only with its data, and its pod runs on a volume that is
+// kept.
 func running(s decide.State, m decide.Member) bool {
 	ordinal, ours := slotOf(s, m)
 	recorded, known := recordedAt(s.Record, ordinal)

@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// deletedAsDeclared: the objects of a cluster go only if git says so, and after its pods.
+// deletedAsDeclared checks that a cluster's objects are deleted only if git requests it, and after its pods.
 func deletedAsDeclared(s decide.State, d decide.Decision) string {
 	if _, deletes := d.Action.(decide.DeleteObjects); !deletes {
 		return ""
@@ -25,9 +25,9 @@ func deletedAsDeclared(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// downgradedAsDeclared: etcd is told to prepare for the minor version below the one that runs,
-// where git asks for that or, for the sake of what is in the log, for the one above; and it is told
-// to stop only where git does not ask for it, or where a new member could not join.
+// downgradedAsDeclared checks that etcd prepares for the minor version below the running one only if git declares that
+// version or, to clear the log, the one above; and that this is canceled only if git does not declare it, or a new
+// member could not join.
 func downgradedAsDeclared(s decide.State, d decide.Decision) string {
 	declaredMajor, declared, _ := minorOf(s.Declared.Version)
 	switch a := d.Action.(type) {
@@ -58,7 +58,7 @@ func downgradedAsDeclared(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// awaitsMember reports whether a member is still to join.
+// awaitsMember reports whether a member must still join.
 func awaitsMember(s decide.State) bool {
 	for ordinal := range s.Declared.Replicas {
 		if m, listed := memberAt(s, ordinal); !listed || !m.Started {
@@ -73,8 +73,8 @@ func awaitsMember(s decide.State) bool {
 	return anyVolumeGoes(s)
 }
 
-// versionsThatRun are those that members say they run; if none does, the one that was last known,
-// and without that, those that pods were made with.
+// versionsThatRun returns the versions that members report or, without reports, the last known version or, if it is
+// unknown, the versions of the pods.
 func versionsThatRun(s decide.State) []string {
 	var versions []string
 	for _, m := range s.Membership.Members {

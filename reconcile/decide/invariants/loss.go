@@ -2,7 +2,7 @@ package invariants
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// lossIsSeen reports whether the state shows what a removal says that it rests on.
+// lossIsSeen reports whether the state shows the evidence named in a removal.
 func lossIsSeen(s decide.State, a decide.RemoveMember, m decide.Member) bool {
 	ordinal, _ := slotOf(s, m)
 	r := replicaAt(s, ordinal)

@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// unknownChangesNothing: what needs no list of members is done without one; nothing else is.
+// unknownChangesNothing checks that, without a member list, only actions that do not need one are carried out.
 func unknownChangesNothing(s decide.State, d decide.Decision) string {
 	if s.Membership.Known {
 		return ""
@@ -29,7 +29,8 @@ func unknownChangesNothing(s decide.State, d decide.Decision) string {
 	return fmt.Sprintf("%s although the membership is not known", d.Action)
 }
 
-// wholeClusterGoes: git declares it deleted with its volumes, and nothing of it runs or can start.
+// wholeClusterGoes reports whether git declares the cluster deleted with its volumes, and nothing of it runs or can
+// start.
 func wholeClusterGoes(s decide.State) bool {
 	for _, r := range s.Replicas {
 		if r.Pod != decide.PodAbsent {
@@ -40,10 +41,10 @@ func wholeClusterGoes(s decide.State) bool {
 		s.Objects.RunsReplicas == 0 && len(s.Membership.Members) == 0
 }
 
-// quorumSurvives: what takes a vote away, for good or for a moment, or adds one, leaves a quorum of
-// voters that answer.
+// quorumSurvives checks that removing a vote, permanently or temporarily, or adding one, leaves a quorum of responding
+// voters.
 func quorumSurvives(s decide.State, d decide.Decision) string {
-	after := map[decide.ID]bool{} // the voters after it, by whether they answer
+	after := map[decide.ID]bool{} // the voters after the action, and whether they respond
 	for _, m := range voters(s) {
 		after[m.ID] = m.Answers
 	}
@@ -52,9 +53,9 @@ func quorumSurvives(s decide.State, d decide.Decision) string {
 		decide.StartRollout, decide.StartBackup, decide.DiscardBackup, decide.StartRestore, decide.StopRestore,
 		decide.FinishRestore, decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery,
 		decide.EnableDowngrade, decide.CancelDowngrade, decide.DisarmAlarm, decide.AddLearner, decide.MoveLeader:
-		return "" // no vote changes, and no pod is restarted
+		return "" // votes do not change, and pods are not restarted
 	case decide.StopPods, decide.StopReplicas, decide.DeleteObjects, decide.DeleteVolume:
-		return "" // what is stopped as a whole, and what nobody runs on, is for other invariants
+		return "" // stopped clusters and unused volumes are checked by other invariants
 	case decide.PromoteLearner:
 		m, _ := memberByID(s, a.ID)
 		after[a.ID] = m.Answers
@@ -62,7 +63,7 @@ func quorumSurvives(s decide.State, d decide.Decision) string {
 		delete(after, a.ID)
 	case decide.RestartReplica:
 		m, _ := memberNamed(s, a.Ordinal)
-		// There is no other way to restart one of a cluster that is to have one or two.
+		// A cluster that should have one or two members can only be restarted this way.
 		alone := len(after) < 3 && s.Declared.Replicas < 3 && allAnswer(voters(s))
 		if !m.Answers || m.Learner || alone {
 			return ""
@@ -77,7 +78,7 @@ func quorumSurvives(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// isQuorum reports whether more than half of these voters answer.
+// isQuorum reports whether more than half of these voters respond.
 func isQuorum(voters map[decide.ID]bool) bool {
 	answer := 0
 	for _, answers := range voters {
@@ -134,7 +135,7 @@ func emptySlot(s decide.State, d decide.Decision) string {
 	}
 	for _, gone := range s.Record.Removed {
 		if gone.Ordinal == a.Ordinal && gone.VolumeUID != "" && gone.VolumeUID != r.VolumeUID && !r.VolumeTerminating {
-			return "" // made since, for a pod that has no file to start with
+			return "" // created later, for a pod that has no file to start with
 		}
 	}
 	return "adds a member where a volume is left"
@@ -177,8 +178,8 @@ func lowestInHighestOut(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// anyVolumeGoes: the volume of a member that etcd lists is being deleted, so one more than declared
-// may join before it goes.
+// anyVolumeGoes reports whether a listed member's volume is being deleted, so that one member more than declared may
+// join before the deletion.
 func anyVolumeGoes(s decide.State) bool {
 	for _, r := range s.Replicas {
 		if _, listed := memberAt(s, r.Ordinal); listed && r.VolumeTerminating && r.VolumeUID != "" {

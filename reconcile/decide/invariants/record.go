@@ -22,7 +22,7 @@ func recordOnlyTightens(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// loosened says what a record takes back of what the one in s says, or says out of nothing.
+// loosened returns what a record revokes compared with the one in s, or adds without evidence.
 func loosened(s decide.State, after decide.Record, founds bool) string {
 	switch before := s.Record; {
 	case after.Token == "" || len(after.Members) == 0:
@@ -60,7 +60,8 @@ func loosened(s decide.State, after decide.Record, founds bool) string {
 	return ""
 }
 
-// asked: all members have a vote, are as many as declared, and have given the hash of their data, or said why not.
+// asked reports whether all members are voters, there are at least as many as declared, and each has returned its hash
+// or a reason.
 func asked(s decide.State) bool {
 	for _, m := range s.Membership.Members {
 		if m.Learner || !m.Answers || m.Hash.Revision == 0 && m.HashWhy == "" {
@@ -70,14 +71,14 @@ func asked(s decide.State) bool {
 	return s.Membership.Known && len(s.Membership.Members) >= s.Declared.Replicas
 }
 
-// keepsVolume: that volume is in the slot, and stays there.
+// keepsVolume reports whether that volume is in the slot, and stays there.
 func keepsVolume(r decide.Replica, uid string) bool {
 	goes := r.VolumeTerminating && (r.Pod == decide.PodAbsent || r.Pod == decide.PodTerminating)
 	return uid != "" && r.VolumeUID == uid && !goes
 }
 
-// restoringAgain says what is wrong with taking it, by a Job that is there, that a cluster without a record
-// is being made from a backup.
+// restoringAgain returns what is wrong with concluding from an existing Job that a cluster without a record is being
+// created from a backup.
 func restoringAgain(s decide.State) string {
 	switch beside := besideSeed(s); {
 	case cluster(s) != 0 || len(s.Membership.Members) > 0:
@@ -90,11 +91,11 @@ func restoringAgain(s decide.State) string {
 	return ""
 }
 
-// outOfNothing says what is wrong with an entry that was not there before.
+// outOfNothing returns what is wrong with a new entry.
 func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
 	_, before := recordedAt(s.Record, m.Ordinal)
 	member, listed := memberAt(s, m.Ordinal)
-	// put back to what it was before the cluster formed: it knows none of the members that came later
+	// The record was reset to before the cluster formed, and does not contain members added later.
 	putBack := s.Record.ClusterID == 0 && s.ReportedClusterID != 0 && !s.Membership.Known &&
 		(replicaAt(s, m.Ordinal).VolumeUID != "" || replicaAt(s, m.Ordinal).Pod != decide.PodAbsent)
 	switch {
@@ -114,8 +115,8 @@ func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
 	return ""
 }
 
-// keptOfLost: the claim of a member is marked to be left of a lost cluster, and the record keeps it as such; no
-// etcd lists the member. One with the volume on record goes only if that record is the lost cluster's own.
+// keptOfLost reports whether a member's claim is marked as belonging to a lost cluster, the record keeps it as such,
+// and etcd does not list the member. A recorded volume counts only if the record belongs to the lost cluster.
 func keptOfLost(s decide.State, before decide.RecordedMember, after decide.Record) bool {
 	r := replicaAt(s, before.Ordinal)
 	_, listed := memberAt(s, before.Ordinal)
@@ -125,7 +126,7 @@ func keptOfLost(s decide.State, before decide.RecordedMember, after decide.Recor
 	return marked && !(listed && s.Membership.Known) && keepsSlot(after, r)
 }
 
-// loosens says what a record takes back of what the one in s says of a member.
+// loosens returns what a record revokes about a member compared with the one in s.
 func loosens(s decide.State, before decide.RecordedMember, after decide.Record) string {
 	m, found := recordedAt(after, before.Ordinal)
 	member, listed := memberAt(s, before.Ordinal)
@@ -145,7 +146,7 @@ func loosens(s decide.State, before decide.RecordedMember, after decide.Record) 
 	case before.Mode == decide.Restoring && m.Mode != decide.Restoring && m.Mode != decide.Sealed:
 		return "may start without the data that are restored"
 	case before.Mode == decide.Restoring && m.VolumeUID != "" && m.VolumeUID == replicaAt(s, m.Ordinal).VolumeUID:
-		return "" // it is restored, which another invariant is about
+		return "" // it is restored, which another invariant checks
 	case before.Mode != decide.Sealed && m.Mode == decide.Sealed && !(s.Membership.Known && member.Started) &&
 		!rolledBack:
 		return "is sealed before it started"

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// recoveryInvariants are those about a new cluster that is made of what is left of a lost one.
+// recoveryInvariants are the invariants about a new cluster created from the remains of a lost one.
 var recoveryInvariants = []invariant{
 	{Invariant{"recovered on a person's word",
 		"Pods of a cluster that is to run are stopped, and data are made those of a new cluster, only where git " +
@@ -30,7 +30,7 @@ var recoveryInvariants = []invariant{
 			"only once git says so for that very cluster, and the new one serves."}, lostClusterIsKept},
 }
 
-// recovering: a recovery of the cluster on record was begun.
+// recovering reports whether a recovery of the recorded cluster has begun.
 func recovering(r decide.Record) bool {
 	return r.Recovery.ClusterID != 0 && r.Recovery.ClusterID == r.ClusterID
 }
@@ -97,7 +97,7 @@ func lostClusterStaysStopped(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// replaced reports whether the record is that of the cluster that was made in place of the lost one.
+// replaced reports whether the record belongs to the cluster created in place of the lost one.
 func replaced(record decide.Record, lost decide.ID) bool {
 	if lost == 0 || record.ClusterID == 0 {
 		return false
@@ -113,7 +113,7 @@ func replaced(record decide.Record, lost decide.ID) bool {
 	return false
 }
 
-// guarded reports whether nothing is done to the cluster, or only what outlasts that.
+// guarded reports whether a guard prevents changes to the cluster, except the renewal of certificates.
 func guarded(s decide.State, d decide.Decision) bool {
 	_, renews := d.Action.(decide.RenewCertificates)
 	return renews || s.Declared.Suspended || s.Declared.Orphaned != "" || len(s.Declared.Problems) > 0 ||
@@ -138,22 +138,22 @@ func stopsChangedJob(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// works reports whether a Job is at work and is not being deleted.
+// works reports whether a Job is running and is not being deleted.
 func works(j decide.VolumeJob) bool { return j.Phase == decide.JobRuns && !j.Terminating }
 
 func anyReady(s decide.State) bool {
 	return slices.ContainsFunc(s.Replicas, func(r decide.Replica) bool { return r.Pod == decide.PodReady })
 }
 
-// saidLost: a person says that the data of the member in that slot are lost.
+// saidLost reports whether the data of the member in that slot is confirmed as lost.
 func saidLost(s decide.State, ordinal int) bool {
 	return s.Declared.Recovery.Lost&(1<<uint(ordinal)) != 0
 }
 
-// ordersBackup: git orders to make the new cluster of a backup.
+// ordersBackup reports whether git requests a new cluster from a backup.
 func ordersBackup(s decide.State) bool { return s.Declared.Recovery.Backup != "" }
 
-// notOrdered says what is missing for a recovery to be begun.
+// notOrdered returns which condition for beginning a recovery is missing.
 func notOrdered(s decide.State) string {
 	order := s.Declared.Recovery
 	survivor, recorded := recordedAt(s.Record, order.Ordinal)
@@ -189,7 +189,7 @@ func notOrdered(s decide.State) string {
 	return notGivenUp(s)
 }
 
-// notGivenUp says who else has a volume, and is not said to be lost.
+// notGivenUp returns which other member has a volume and is not confirmed as lost.
 func notGivenUp(s decide.State) string {
 	for _, m := range s.Record.Members {
 		slot := replicaAt(s, m.Ordinal)
@@ -200,7 +200,7 @@ func notGivenUp(s decide.State) string {
 		}
 	}
 	for _, r := range s.Replicas {
-		_, recorded := recordedAt(s.Record, r.Ordinal) // those are above
+		_, recorded := recordedAt(s.Record, r.Ordinal) // checked above
 		goneBefore := slices.ContainsFunc(s.Record.Removed, func(gone decide.RemovedMember) bool {
 			return gone.Ordinal == r.Ordinal && gone.VolumeUID == r.VolumeUID && gone.LostCluster == 0
 		})
@@ -239,7 +239,7 @@ func recoveredWhileNothingRuns(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// beside says what is there beside the Job, or may be at any moment.
+// beside returns what exists, or may at any moment, alongside the Job.
 func beside(s decide.State, d decide.Decision) string {
 	switch d.Action.(type) {
 	case decide.StartRecovery, decide.FinishRecovery:
@@ -257,7 +257,7 @@ func beside(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// unfinished says why a member is not to start on what a Job has made.
+// unfinished returns why a member must not start on a Job's result.
 func unfinished(s decide.State, a decide.FinishRecovery) string {
 	j, begun := s.Recovery.Job, s.Record.Recovery
 	r := replicaAt(s, begun.Ordinal)
@@ -296,7 +296,7 @@ func lostClusterIsKept(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// anyCorrupt: etcd says that somebody's data may be wrong.
+// anyCorrupt reports whether etcd reports that data may be wrong.
 func anyCorrupt(s decide.State) bool {
 	for _, alarm := range s.Membership.StaleAlarms {
 		if alarm.Kind == decide.AlarmCorrupt {
@@ -307,7 +307,7 @@ func anyCorrupt(s decide.State) bool {
 		func(m decide.Member) bool { return slices.Contains(m.Alarms, decide.AlarmCorrupt) })
 }
 
-// leavesBehind says what the record of a new cluster does not say of the lost one.
+// leavesBehind returns what a new cluster's record lacks about the lost cluster.
 func leavesBehind(s decide.State, after decide.Record) string {
 	seed, begun := s.Record.Recovery.Ordinal, after.Recovery
 	begun.Suspect = s.Record.Recovery.Suspect

@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// restoreInvariants are those about a cluster that is made from a backup.
+// restoreInvariants are the invariants about a cluster created from a backup.
 var restoreInvariants = []invariant{
 	{Invariant{"restored before it runs",
 		"Data are restored only for a cluster of which nobody knows an ID, which is to run, and of which no pod is " +
@@ -43,12 +43,12 @@ func restoredBeforeItRuns(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// restoring reports whether the only member on record is one whose data are restored.
+// restoring reports whether the only recorded member is being restored.
 func restoring(r decide.Record) bool {
 	return len(r.Members) == 1 && r.Members[0].Mode == decide.Restoring
 }
 
-// besideSeed is what is there beside the volume that is restored; empty if nothing is.
+// besideSeed returns what exists in addition to the volume being restored, or "".
 func besideSeed(s decide.State) string {
 	for _, r := range s.Replicas {
 		if r.Pod != decide.PodAbsent {
@@ -61,8 +61,7 @@ func besideSeed(s decide.State) string {
 	return ""
 }
 
-// notStoppedForRestore: no pod runs while data are restored, so that what is applied then would stop those
-// of a cluster that is there.
+// notStoppedForRestore checks that a restore, during which no pod runs, does not stop the pods of an existing cluster.
 func notStoppedForRestore(s decide.State, d decide.Decision) string {
 	_, applies := d.Action.(decide.ApplyObjects)
 	if !applies || s.Declared.Lifecycle != decide.Running || !restoring(decide.StandingRecord(s, "fresh")) {
@@ -108,7 +107,7 @@ func restoredAsDeclared(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// findsWhatWasRestored: where etcd lists others than the first member, the record was put back.
+// findsWhatWasRestored accepts lists with other members than the first, because the record was then reset.
 func findsWhatWasRestored(s decide.State, d decide.Decision) string {
 	a, seals := d.Action.(decide.Seal)
 	want := s.Record.Restored

@@ -2,7 +2,7 @@ package invariants
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// fieldsAsApplied: what the rules before FieldsRewritten do is allowed, and nothing else.
+// fieldsAsApplied allows only the actions of the rules before FieldsRewritten.
 func fieldsAsApplied(s decide.State, d decide.Decision) string {
 	if d.Verdict != decide.Act || s.Declared.Lifecycle != decide.Running {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// rolloutInvariants are those about which declaration a pod is made from next.
+// rolloutInvariants are the invariants about the declaration from which a pod is created next.
 var rolloutInvariants = []invariant{
 	{Invariant{"into what runs",
 		"No pod is moved to a declaration under which a member's pod fails and none runs well."}, intoWhatRuns},
@@ -24,7 +24,7 @@ var rolloutInvariants = []invariant{
 		unresponsiveCount},
 }
 
-// leavesFrom are the oldest patches from which the next minor version may be reached, by minor number.
+// leavesFrom lists the oldest patch releases from which the next minor version may be reached, by minor number.
 var leavesFrom = map[int]int{5: 26, 6: 11}
 
 func unresponsiveCount(s decide.State, d decide.Decision) string {
@@ -46,7 +46,7 @@ func unresponsiveCount(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// wrongForVolumes says which volume a StatefulSet that is made again would give to a version that must not use it.
+// wrongForVolumes returns which volume a recreated StatefulSet would give to a version that must not use it.
 func wrongForVolumes(s decide.State) string {
 	if s.Objects.RunsVersion != "" || s.Objects.RunsReplicas > 0 || s.Declared.Lifecycle != decide.Running ||
 		s.Membership.Known {
@@ -65,7 +65,7 @@ func wrongForVolumes(s decide.State) string {
 	return ""
 }
 
-// wrongUse says why a version must not use a volume, by what its claim says.
+// wrongUse returns why a version must not use a volume, according to its claim.
 func wrongUse(s decide.State, r decide.Replica, version string) string {
 	_, storage, known := minorOf(r.LastUse.StorageVersion)
 	_, to, toKnown := minorOf(version)
@@ -80,8 +80,8 @@ func wrongUse(s decide.State, r decide.Replica, version string) string {
 	return ""
 }
 
-// wrongForUnresponsive says which member that does not respond a rollout leaves out of account. Where new pods get that
-// minor version already, it changes nothing.
+// wrongForUnresponsive returns which unresponsive member a rollout ignores. If new pods already get that minor version,
+// the rollout changes nothing.
 func wrongForUnresponsive(s decide.State, version string) string {
 	_, to, known := minorOf(version)
 	_, from, _ := minorOf(s.Objects.RunsVersion)
@@ -114,7 +114,7 @@ func wrongForUnresponsive(s decide.State, version string) string {
 	return ""
 }
 
-// runsOtherMinor reports whether a member that responds runs another minor version.
+// runsOtherMinor reports whether a responding member runs a different minor version.
 func runsOtherMinor(s decide.State, minor int) bool {
 	for _, m := range s.Membership.Members {
 		if _, runs, known := minorOf(m.Version); m.Answers && known && runs != minor {
@@ -124,7 +124,7 @@ func runsOtherMinor(s decide.State, minor int) bool {
 	return false
 }
 
-// wrongSuccessor says why a version must not follow the one that a pod was created with.
+// wrongSuccessor returns why a version must not follow a pod's version.
 func wrongSuccessor(s decide.State, r decide.Replica, version string) string {
 	_, from, known := minorOf(r.PodVersion)
 	_, to, toKnown := minorOf(version)
@@ -146,7 +146,7 @@ func wrongSuccessor(s decide.State, r decide.Replica, version string) string {
 	return ""
 }
 
-// patchOf finds the patch in a version.
+// patchOf matches a version, and captures the patch number.
 var patchOf = regexp.MustCompile(`^\d+\.\d+\.(\d+)`)
 
 // allNewer reports whether members respond, and all of them run a newer minor version.
@@ -162,8 +162,8 @@ func allNewer(s decide.State, minor int) bool {
 	return one
 }
 
-// intoWhatRuns: a member that does not run now may come back by itself where it is; where others
-// fail, it may not.
+// intoWhatRuns checks that a pod is not moved to a declaration with which others fail: it may come back by itself with
+// its own.
 func intoWhatRuns(s decide.State, d decide.Decision) string {
 	a, restarts := d.Action.(decide.RestartReplica)
 	r := replicaAt(s, a.Ordinal)
@@ -194,12 +194,12 @@ func intoWhatRuns(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// fares: whether a pod shows that what it was made from runs, or that it does not. One that starts
-// and has not crashed lately shows neither.
+// fares returns whether a pod shows that its declaration works, or that it does not. A starting pod without a recent
+// crash shows neither.
 func fares(s decide.State, r decide.Replica) (runs, fails bool) {
 	m, _ := memberAt(s, r.Ordinal)
 	file, recorded := recordedAt(s.Record, r.Ordinal)
-	// Is why it fails.
+	// The volume is the reason for the failure.
 	itsVolume := r.NoData || r.Stranded != "" || file.VolumeUID != "" && file.VolumeUID != r.VolumeUID
 	lacksQuorum := r.ClusterID != 0 && !r.PodStarted.IsZero() && s.Now.Sub(r.PodStarted) >= time.Minute
 	hasJustCrashed := r.Pod == decide.PodStarting && r.PodCrashes > 0 && s.Now.Sub(r.PodStarted) < time.Minute
