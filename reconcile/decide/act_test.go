@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// act carries out what is decided.
+// act carries out the decision.
 func (w *world) act() error {
 	switch a := decide.Decide(w.State).Action.(type) {
 	case decide.Bootstrap, decide.ApplyObjects:
@@ -93,12 +93,12 @@ func (w *world) apply() {
 	w.forgetEmpty()
 }
 
-// forgetEmpty drops the slots with neither pod nor volume.
+// forgetEmpty removes slots without pod and volume.
 func (w *world) forgetEmpty() {
 	w.Replicas = slices.DeleteFunc(w.Replicas, func(r decide.Replica) bool { return r.Pod == decide.PodAbsent && r.VolumeUID == "" })
 }
 
-// restart has Kubernetes recreate a pod, on its volume, or on a new one if that was on its way out.
+// restart simulates that Kubernetes recreates a pod, on its volume, or on a new one if that was being deleted.
 func (w *world) restart(ordinal int) {
 	for i := range w.Replicas {
 		if r := &w.Replicas[i]; r.Ordinal == ordinal {

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestEveryAction holds what has to be thought of for each kind of action: how it prints, how it is
-// recovered from, when it is right, when it is wrong, and how the simulated world carries it out.
+// TestEveryAction checks what each kind of action requires: its text, a story, a path of the simulated world, recovery
+// documentation, and right and wrong examples.
 func TestEveryAction(t *testing.T) {
 	source := textOf(t, "action.go")
 	stories, paths := textOf(t, "../../testdata/decide/*.txt"), textOf(t, "../../testdata/converge/*.txt")
@@ -47,7 +47,7 @@ func isA(a decide.Action) func(wrong) bool {
 	return func(w wrong) bool { return reflect.TypeOf(w.action) == reflect.TypeOf(a) }
 }
 
-// textOf joins the files of these patterns.
+// textOf returns the joined contents of the files that match the patterns.
 func textOf(t *testing.T, patterns ...string) string {
 	t.Helper()
 	var all strings.Builder

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// TestVotersChanged: whatever makes the voters beside the one that is to go fewer or worse than
-// they were is seen, and nothing else.
+// TestVotersChanged checks that any loss or degradation of the other voters is detected, and nothing else.
 func TestVotersChanged(t *testing.T) {
 	member := func(n int) Member { return healthy(4).Membership.Members[n] }
 	for what, c := range map[string]struct {
@@ -42,7 +41,7 @@ func TestVotersChanged(t *testing.T) {
 	}
 }
 
-// TestBecause: a removal names the proof that it rests on, and the volume.
+// TestBecause checks that a removal names its evidence and the volume.
 func TestBecause(t *testing.T) {
 	going := func(s *State) { s.Replicas[1].VolumeTerminating = true }
 	for want, changes := range map[Because][]func(*State){
@@ -80,8 +79,8 @@ func TestBecause(t *testing.T) {
 	}
 }
 
-// TestAnnouncement: a removal goes on record before etcd is told if no majority of the recorded
-// voters would be left to tell that it was meant.
+// TestAnnouncement checks that a removal is recorded before the request to etcd if no majority of the recorded voters
+// would remain to show that it was intended.
 func TestAnnouncement(t *testing.T) {
 	record := func(n int, mode Mode) func(*State) {
 		return func(s *State) { s.Record = s.Record.With(RecordedMember{Ordinal: n, Mode: mode, ID: ID(0xa0 + n)}) }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// slot1 changes the replica of a-1, whose member is silent.
+// slot1 changes the replica of a-1, whose member is unresponsive.
 func slot1(phase PodPhase, since time.Duration, changes ...func(*Replica)) func(*State) {
 	return func(s *State) {
 		s.down(phase, since, 1)
@@ -33,7 +33,7 @@ func another(r *Replica) { r.VolumeUID = "w1" }
 
 func onItsWay(r *Replica) { r.VolumeTerminating = true }
 
-// founded has no member ever have had a vote.
+// founded changes the state so that no member has ever had a vote.
 func founded(s *State) {
 	s.Record, s.ReportedClusterID, s.Membership = FoundingRecord("t", len(s.Replicas)), 0, Membership{}
 	for i := range s.Replicas {
@@ -41,7 +41,7 @@ func founded(s *State) {
 	}
 }
 
-// first is founded, after which a-1 is changed.
+// first changes a-1 before any member has had a vote.
 func first(phase PodPhase, since time.Duration, changes ...func(*Replica)) func(*State) {
 	return both(slot1(phase, since, changes...), founded)
 }
@@ -60,7 +60,7 @@ func hold(t *testing.T, is func(State, Replica) bool, cases map[string]slotCase)
 	}
 }
 
-// TestWaitsForEver: a pod that has a node and no claim, and nothing runs in it.
+// TestWaitsForEver checks that only a pod that has a node but no claim, and runs nothing, waits without end.
 func TestWaitsForEver(t *testing.T) {
 	unbound := func(r *Replica) { r.PodUnbound = true }
 	hold(t, State.waitsInVain, map[string]slotCase{
@@ -75,7 +75,8 @@ func TestWaitsForEver(t *testing.T) {
 
 func answers(s *State) { s.Membership.Members[1].Answers = true }
 
-// TestBroken: a pod of another declaration that does not run etcd, and might by this one.
+// TestBroken checks that only a pod of a different declaration that does not run etcd, and might with the current one,
+// is broken.
 func TestBroken(t *testing.T) {
 	hold(t, State.broken, map[string]slotCase{
 		"broken":             {slot1(PodFailing, 0, madeOf("h0")), true},
@@ -126,8 +127,8 @@ func TestBroken(t *testing.T) {
 
 func declaresOther(s *State) { s.Declared.SpecHash, s.Objects.RunsHash = "h2", "h2" }
 
-// TestHoldsAsDeclared: a pod made as declared that serves, or has run for a minute and only lacks
-// the others.
+// TestHoldsAsDeclared checks that a pod with the current declaration counts if it serves, or has run for a minute and
+// only lacks the others.
 func TestHoldsAsDeclared(t *testing.T) {
 	hold(t, State.runsAsDeclared, map[string]slotCase{
 		"ready":                {slot1(PodReady, 0), true},
@@ -159,7 +160,7 @@ func TestHoldsAsDeclared(t *testing.T) {
 	})
 }
 
-// TestOnTrial: which pods have yet to show whether they come up as declared.
+// TestOnTrial checks which pods have not yet shown whether they come up as declared.
 func TestOnTrial(t *testing.T) {
 	going := func(in time.Duration) func(*Replica) { return func(r *Replica) { r.PodGoing = noon.Add(in) } }
 	failing := func(s *State) { s.down(PodFailing, time.Hour, 2) }
@@ -196,7 +197,7 @@ func TestOnTrial(t *testing.T) {
 	})
 }
 
-// TestRestartBroken: whose pod is recreated, and when.
+// TestRestartBroken checks which pod is recreated, and when.
 func TestRestartBroken(t *testing.T) {
 	broken := slot1(PodFailing, time.Hour, madeOf("h0"))
 	unready := func(n int) func(*State) { return func(s *State) { s.down(PodFailing, 0, n) } }
@@ -213,8 +214,8 @@ func TestRestartBroken(t *testing.T) {
 	}
 }
 
-// TestHeldBack: it is said only of pods that are held back, and only where what git declares is
-// why.
+// TestHeldBack checks that a message appears only for pods that are held back, and only if the declaration is the
+// reason.
 func TestHeldBack(t *testing.T) {
 	broken := both(slot1(PodFailing, time.Hour, madeOf("h0")), func(s *State) { s.down(PodFailing, time.Hour, 0, 2) })
 	for what, c := range map[string]slotCase{

@@ -9,7 +9,7 @@ import (
 
 const day = 24 * time.Hour
 
-// lasts is a certificate of 3000 days that is good for so long still.
+// lasts returns a certificate with a lifetime of 3000 days and the given time left.
 func lasts(key string, ca bool, left time.Duration) Certificate {
 	end := noon.Add(left)
 	return Certificate{Secret: "s", Key: key, CA: ca, NotBefore: end.Add(-3000 * day), NotAfter: end}
@@ -36,7 +36,7 @@ func TestValidity(t *testing.T) {
 	}
 }
 
-// TestWornCertificates: which are not good for long, how bad that is, and what is said of it.
+// TestWornCertificates checks which certificates are about to expire, their validity, and the warnings.
 func TestWornCertificates(t *testing.T) {
 	ca := func(left time.Duration) Certificate { return lasts("ca", true, left) }
 	leaf := func(key string, left time.Duration) Certificate { return lasts(key, false, left) }
@@ -88,8 +88,8 @@ func TestWornCertificates(t *testing.T) {
 	}
 }
 
-// TestRenewCertificates: only beside a declaration that asks for nothing, and only from the CA on
-// record.
+// TestRenewCertificates checks that certificates are renewed only if the declaration is not acted on, and only from the
+// recorded CA.
 func TestRenewCertificates(t *testing.T) {
 	worn := func(s *State) {
 		s.Declared.Orphaned, s.Record.CA = "git declares it no longer", "CA1"

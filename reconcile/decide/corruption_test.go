@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// holds gives members their hashes at one point, in their order; zero is none.
+// holds sets the members' hashes at one point, in order; zero means unknown.
 func holds(sums ...uint32) func(*State) {
 	return func(s *State) {
 		for i, sum := range sums {
@@ -28,7 +28,7 @@ func leftOver(id ID, kind AlarmKind) func(*State) {
 
 func learns(n int) func(*State) { return func(s *State) { s.Membership.Members[n].Learner = true } }
 
-// halts has etcd in a pod end, so often and since so long, because a peer's data differ.
+// halts simulates that etcd in a pod has exited repeatedly, for the given time, because a peer's data differs.
 func halts(n, times int, ago time.Duration) func(*State) {
 	return func(s *State) {
 		s.down(PodFailing, ago, n)
@@ -55,7 +55,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestAgreed: only voters that answer count, and only a majority of all of them.
+// TestAgreed checks that only responding voters count, and only a majority of all voters.
 func TestAgreed(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)
@@ -78,7 +78,7 @@ func TestAgreed(t *testing.T) {
 	}
 }
 
-// TestDoubts: what makes one doubt that all hold the same data, a fact each.
+// TestDoubts checks what shows that members may hold different data.
 func TestDoubts(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)
@@ -104,13 +104,13 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// TestCopies: while the data are in doubt, others take theirs only from the majority, and no copy
-// is given up that may be a good one.
+// TestCopies checks that, while data is in doubt, data is copied only from the majority, and a copy that may be right
+// is kept.
 func TestCopies(t *testing.T) {
 	doubted := alarms(1, "CORRUPT")
 	for what, c := range map[string]struct {
 		change       func(*State)
-		from, counts bool // of a-0
+		from, counts bool // for a-0
 	}{
 		"no doubt":                  {nil, true, false},
 		"nobody says":               {doubted, false, true},
@@ -132,14 +132,14 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestCorruptMinority: who is outvoted, by whom, and who goes first.
+// TestCorruptMinority checks which member is outvoted, by which members, and which is removed first.
 func TestCorruptMinority(t *testing.T) {
 	const other, stopped, from, alarm = "holds other data", "stopped itself", "its data from a-0", "etcd says"
 	since := func(at time.Time) func(*State) { return func(s *State) { s.Replicas[1].PodSince = at } }
 	for what, c := range map[string]struct {
 		members int
 		change  func(*State)
-		want    string // of a-1
+		want    string // for a-1
 	}{
 		"nobody says":                            {3, alarms(1, "CORRUPT"), ""},
 		"a follower":                             {3, holds(2, 1, 2), other},
@@ -185,8 +185,8 @@ func leads(n int) func(*State) {
 	}
 }
 
-// TestRefuted: an alarm is taken back once all voters hold the same, and no single one says so of
-// itself.
+// TestRefuted checks that an alarm is disarmed once all voters hold the same data, and that a single voter cannot
+// refute its own.
 func TestRefuted(t *testing.T) {
 	same := holds(1, 1, 1)
 	for what, c := range map[string]struct {
@@ -221,8 +221,7 @@ func TestRefuted(t *testing.T) {
 	}
 }
 
-// TestMayBeJudged: a majority may still come about by itself only while somebody is on the way up,
-// or has something to wait for.
+// TestMayBeJudged checks that a majority may still form by itself only while a member is coming up, or is waited for.
 func TestMayBeJudged(t *testing.T) {
 	unready := func(n int) func(*State) {
 		return func(s *State) { s.Replicas[n].Pod = PodStarting; s.Replicas[n].PodSince = noon }
@@ -257,7 +256,7 @@ func TestMayBeJudged(t *testing.T) {
 	}
 }
 
-// TestWithoutDoubt: only what makes one doubt the data is left out, and only from the copy.
+// TestWithoutDoubt checks that only the signs of differing data are removed, and only from the copy.
 func TestWithoutDoubt(t *testing.T) {
 	s := after(3, both(holds(1, 2, 2), alarms(1, "NOSPACE", "CORRUPT"), leftOver(0xd1, "CORRUPT"), leftOver(0xd1, "NOSPACE")))
 	got, want := s.withoutDoubt(), after(3, both(alarms(1, "NOSPACE"), leftOver(0xd1, "NOSPACE")))
@@ -278,7 +277,7 @@ func TestWithoutDoubt(t *testing.T) {
 	}
 }
 
-// TestUnreadyByAlarm: a CORRUPT alarm alone keeps a pod from being ready, and from nothing else.
+// TestUnreadyByAlarm checks that only a CORRUPT alarm explains an unready pod, and only a starting one.
 func TestUnreadyByAlarm(t *testing.T) {
 	for what, c := range map[string]struct {
 		pod    PodPhase

@@ -15,7 +15,7 @@ func going(ordinals ...int) func(*State) {
 
 func declared(n int) func(*State) { return func(s *State) { s.Declared.Replicas = n } }
 
-// changed is a change of the replica of a-1, whose member goes on answering.
+// changed changes the replica of a-1, whose member still responds.
 func changed(changes ...func(*Replica)) func(*State) {
 	return func(s *State) {
 		for _, change := range changes {
@@ -26,8 +26,8 @@ func changed(changes ...func(*Replica)) func(*State) {
 
 func stranger(n int) func(*State) { return func(s *State) { s.Membership.Members[n].Name = "x" } }
 
-// TestOnGoingVolume: a voter's data go with its pod, as their volume is being deleted or its claim
-// is gone already.
+// TestOnGoingVolume checks that a voter's data is lost with its pod if the volume is being deleted or its claim is
+// already gone.
 func TestOnGoingVolume(t *testing.T) {
 	check(t, State.onGoingVolume, map[string]slotCase{
 		"it stays":                          {nil, false},
@@ -63,7 +63,7 @@ func TestOnGoingVolume(t *testing.T) {
 	})
 }
 
-// TestOthersAreWell: all but the one that is to go have to be well, or on a volume that goes.
+// TestOthersAreWell checks that all other members must be healthy, or on a volume that is being deleted.
 func TestOthersAreWell(t *testing.T) {
 	check(t, State.othersAreWell, map[string]slotCase{
 		"all well":                        {nil, true},
@@ -77,7 +77,8 @@ func TestOthersAreWell(t *testing.T) {
 	})
 }
 
-// TestOthersWaitForNone: who is down because of a peer's data is not waited for where that peer is to go.
+// TestOthersWaitForNone checks that members that are down because of a peer's data are not waited for if that peer is
+// removed.
 func TestOthersWaitForNone(t *testing.T) {
 	check(t, State.othersWaitForNone, map[string]slotCase{
 		"all well":                        {nil, true},
@@ -88,13 +89,13 @@ func TestOthersWaitForNone(t *testing.T) {
 	})
 }
 
-// TestMayGiveUp: a doomed voter goes once its place is taken, or as many others have the data on
-// volumes that stay as make a quorum.
+// TestMayGiveUp checks that a doomed voter is removed once it is replaced, or if enough others for a quorum have the
+// data on volumes that are kept.
 func TestMayGiveUp(t *testing.T) {
 	for what, c := range map[string]struct {
 		members int
 		change  func(*State)
-		want    bool // of a-1
+		want    bool // for a-1
 	}{
 		"one of three":                         {3, going(1), true},
 		"one of three, another is silent":      {3, both(going(1), silence(2)), false},
@@ -118,8 +119,8 @@ func TestMayGiveUp(t *testing.T) {
 	}
 }
 
-// TestAddSpare: one more is added before doomed ones go, where too few others have the data on
-// volumes that stay.
+// TestAddSpare checks that a spare is added before doomed voters are removed if too few others have the data on volumes
+// that are kept.
 func TestAddSpare(t *testing.T) {
 	add := func(n int) Action { return AddLearner{n, healthy(64).peerURL(n)} }
 	for what, c := range map[string]struct {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestDataInDoubt: a free slot is filled only from a leader that a majority agrees with; else it is
-// waited for a judgement, or a person has to give it.
+// TestDataInDoubt checks that a free slot is filled only from a leader in the majority; otherwise a majority is waited
+// for, or manual action is required.
 func TestDataInDoubt(t *testing.T) {
 	more := both(declared(5), leftOver(0xd1, "CORRUPT"))
 	askVerdict(t, dataInDoubt, map[string]verdictCase{

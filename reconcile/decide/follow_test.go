@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// without takes members off etcd's list.
+// without removes members from etcd's list.
 func without(ordinals ...int) func(*State) {
 	return func(s *State) {
 		s.Membership.Members = slices.DeleteFunc(s.Membership.Members, func(m Member) bool {
@@ -23,7 +23,7 @@ func removed(n int, volume string) func(*State) {
 	}
 }
 
-// words is a record in few words.
+// words returns a short form of a record.
 func words(r Record) string {
 	var list []string
 	for _, m := range r.Members {
@@ -45,7 +45,7 @@ func words(r Record) string {
 	return strings.Join(list, " ")
 }
 
-// TestFollow: what becomes of the record as etcd's list and the volumes change.
+// TestFollow checks how the record changes with etcd's list and the volumes.
 func TestFollow(t *testing.T) {
 	noID := func(s *State) { s.Record.ClusterID, s.ReportedClusterID = 0, 0 }
 	founding := recordedAs(RecordedMember{Mode: Founding})
@@ -112,12 +112,12 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// gapOf drops a member from the record.
+// gapOf removes a member from the record.
 func gapOf(n int) func(*State) {
 	return func(s *State) { s.Record.Members = withoutMember(s.Record.Members, n) }
 }
 
-// TestRemoves: a removal that was announced is still to come if that very member is the next to go.
+// TestRemoves checks that an announced removal is still pending if that member is the next to be removed.
 func TestRemoves(t *testing.T) {
 	removes := func(s State, m Member) bool { return s.removes(m.ID) }
 	check(t, removes, map[string]slotCase{
@@ -131,7 +131,7 @@ func TestRemoves(t *testing.T) {
 	})
 }
 
-// TestMissing: which recorded voters count as missing, and when a person has said that they may be.
+// TestMissing checks which recorded voters count as missing, and when that is confirmed.
 func TestMissing(t *testing.T) {
 	joining := func(s *State) { s.Record = s.Record.With(RecordedMember{Ordinal: 2, Mode: Joining}) }
 	replaced := func(s *State) { s.Membership.Members[1].ID, s.Membership.Members[2].ID = 0xb1, 0xb2 }
@@ -174,7 +174,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestNews: what is said of a record that is behind.
+// TestNews checks the description of an outdated record.
 func TestNews(t *testing.T) {
 	gap := both(without(1), gapOf(1), func(s *State) { s.Replicas[1].VolumeUID = "" })
 	for what, c := range map[string]struct {

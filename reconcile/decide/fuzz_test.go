@@ -15,9 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
-// FuzzDecide holds the decision on any state against the invariants. It starts from the states of
-// all stories, and from those under testdata/fuzz, which once broke one; changes are what else
-// happens to the state, two bytes each.
+// FuzzDecide checks the decision on any state against the invariants. It starts from the states of all stories, and
+// from those under testdata/fuzz, which once violated one. changes modifies the state, two bytes per change.
 func FuzzDecide(f *testing.F) {
 	for i, s := range statesOfStories(f) {
 		text, err := json.Marshal(s)
@@ -45,8 +44,8 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// since is a time before dawn that matters: none, now, long ago, or one at which a threshold is
-// reached or just not reached.
+// since returns a relevant time up to dawn: none, now, long ago, or one at which a threshold is reached or almost
+// reached.
 func since(how int) time.Time {
 	times := []time.Time{{}, dawn, dawn.Add(-48 * time.Hour)}
 	for _, threshold := range decide.Thresholds() {
@@ -57,7 +56,7 @@ func since(how int) time.Time {
 	return times[how%len(times)]
 }
 
-// mostTimes is the highest number of times that decisions depend on.
+// mostTimes returns the highest number of times on which decisions depend.
 func mostTimes() (most int) {
 	for _, threshold := range decide.Thresholds() {
 		most = max(most, threshold.Times)
@@ -65,7 +64,7 @@ func mostTimes() (most int) {
 	return most
 }
 
-// change makes the change of that kind, to the entry and in the way that how says.
+// change makes a change of the given kind; how selects the entry and the value.
 func change(s *decide.State, kind, how int) {
 	if n := len(s.Replicas); n > 0 && kind%4 == 0 {
 		changeReplica(&s.Replicas[how%n], kind/4, how/n)
@@ -258,9 +257,8 @@ func changeMember(m *decide.Member, kind, how int) {
 	}
 }
 
-// observable reports whether an observation can find such a state at all: names, ordinals and IDs
-// are there once, a record with members has a token and its members are in order, and no cluster
-// has more replicas than can be told apart.
+// observable reports whether such a state can be observed at all: names, ordinals and IDs are unique, a record with
+// members has a token and ordered members, and no cluster has more replicas than can be distinguished.
 func observable(s decide.State) bool {
 	replicas, ids, names := map[int]bool{}, map[decide.ID]bool{}, map[string]bool{}
 	leads, runs := false, false
@@ -272,7 +270,7 @@ func observable(s decide.State) bool {
 		replicas[r.Ordinal] = true
 	}
 	if !runs && len(s.Membership.Members) > 0 {
-		return false // etcd is asked in the pods that there are
+		return false // etcd is asked in existing pods
 	}
 	for _, m := range s.Membership.Members {
 		name := m.Name
@@ -283,7 +281,7 @@ func observable(s decide.State) bool {
 			return false
 		}
 		ids[m.ID], names[name] = true, true
-		if m.Leader && (leads || !m.Answers) { // one that does not answer is not taken for the leader
+		if m.Leader && (leads || !m.Answers) { // an unresponsive member is not treated as the leader
 			return false
 		}
 		leads = leads || m.Leader
@@ -303,7 +301,7 @@ func observable(s decide.State) bool {
 	return s.Name != "" && s.Declared.Replicas <= 64
 }
 
-// statesOfStories are the states that the stories decide on.
+// statesOfStories returns the states in the stories.
 func statesOfStories(f testing.TB) []decide.State {
 	f.Helper()
 	files, err := filepath.Glob(stories + "/*.txt")

@@ -9,10 +9,10 @@ import (
 type verdictCase struct {
 	members int
 	change  func(*State)
-	want    Verdict // empty if the rule does not speak
+	want    Verdict // empty if the rule does not apply
 }
 
-// askVerdict asks a rule without those before it.
+// askVerdict evaluates a rule without the rules before it.
 func askVerdict(t *testing.T, rule func(State) (Decision, bool), cases map[string]verdictCase) {
 	t.Helper()
 	for what, c := range cases {
@@ -23,7 +23,7 @@ func askVerdict(t *testing.T, rule func(State) (Decision, bool), cases map[strin
 	}
 }
 
-// TestGuards: what the guards stop at, each by itself.
+// TestGuards checks what each guard stops by itself.
 func TestGuards(t *testing.T) {
 	askVerdict(t, invalidSpec, map[string]verdictCase{
 		"none": {1, declared(0), Block}, "one": {1, nil, ""}, "64": {1, declared(64), ""}, "65": {1, declared(65), Block},
@@ -82,7 +82,7 @@ func TestGuards(t *testing.T) {
 	}
 }
 
-// TestQuorumLost: it is waited for where enough silent voters may come up by themselves.
+// TestQuorumLost checks that quorum is waited for if enough unresponsive voters may come up by themselves.
 func TestQuorumLost(t *testing.T) {
 	lost := func(change func(*State)) func(*State) { return both(silence(1, 2), unlisted, change) }
 	keep := func(*State) {}
@@ -121,12 +121,12 @@ func TestQuorumLost(t *testing.T) {
 	})
 }
 
-// forgottenFor is a cluster of which nothing is there but what git declares.
+// forgottenFor sets the state of a cluster that exists only in git.
 func forgottenFor(s *State, lifecycle string) {
 	*s = State{Name: "a", Now: noon, Declared: Declared{Replicas: 3, Version: "3.6.16", Lifecycle: Lifecycle(lifecycle)}}
 }
 
-// TestFormation: what is waited for before a cluster has formed.
+// TestFormation checks the waits before a cluster has formed.
 func TestFormation(t *testing.T) {
 	known := func(s *State) { s.Membership.Known = true }
 	askVerdict(t, waitForFormation, map[string]verdictCase{

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// noon is when the states of tests in this package are seen.
+// noon is when the states of tests in this package are observed.
 var noon = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
-// healthy is a cluster of n members that is as declared; the first one leads.
+// healthy returns an up-to-date cluster of n members; the first one leads.
 func healthy(n int) State {
 	s := State{
 		Name: "a", Now: noon, ReportedClusterID: 0xc1,
@@ -41,7 +41,7 @@ func after(n int, change func(*State)) State {
 	return s
 }
 
-// down lets members be silent, and their pods be in that phase for so long.
+// down makes members unresponsive, with their pods in that phase for the given time.
 func (s *State) down(phase PodPhase, ago time.Duration, ordinals ...int) {
 	for i := range s.Replicas {
 		if r := &s.Replicas[i]; slices.Contains(ordinals, r.Ordinal) {

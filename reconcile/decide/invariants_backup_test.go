@@ -6,14 +6,13 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// backsUp has git want backups, and one before an upgrade to 3.7.3, which is the second declaration.
+// backsUp declares backups, and one before an upgrade to 3.7.3, which is the second declaration.
 func backsUp(w *world) {
 	w.Declared.BacksUp, w.Declared.BacksUpBeforeUpgrade, w.Declared.Version = true, true, "3.7.3"
 	w.Generation = 2
 }
 
-// startedFor has a pass have started a Job for a generation ten minutes ago, and a backup begun so
-// long after that.
+// startedFor adds a Job that a pass started for a generation ten minutes ago, and a backup begun the given time later.
 func startedFor(generation int64, after time.Duration) func(*world) {
 	return func(w *world) {
 		backsUp(w)
@@ -24,7 +23,7 @@ func startedFor(generation int64, after time.Duration) func(*world) {
 	}
 }
 
-// withTemplate has new pods be made as declared.
+// withTemplate makes new pods match the declaration.
 func withTemplate(change func(*world)) func(*world) {
 	return func(w *world) {
 		change(w)
@@ -32,7 +31,7 @@ func withTemplate(change func(*world)) func(*world) {
 	}
 }
 
-// noted has the status say which backup the second declaration goes by, after a change of that.
+// noted adds the backup for the second declaration to the status, and changes it.
 func noted(change func(w *world, b *decide.Backup)) func(*world) {
 	return deleted(func(w *world) {
 		w.Backups.BeforeDeletion = &decide.Backup{Generation: 2, ClusterID: w.Record.ClusterID, StartedAt: w.Now}
@@ -40,7 +39,7 @@ func noted(change func(w *world, b *decide.Backup)) func(*world) {
 	})
 }
 
-// deleted has git want the cluster deleted after a backup, in the second declaration.
+// deleted declares deletion after a backup, in the second declaration.
 func deleted(change func(*world)) func(*world) {
 	return func(w *world) {
 		change(w)

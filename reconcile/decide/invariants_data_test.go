@@ -6,8 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// hashes gives the members these hashes at one point, in their order; those that are zero have
-// none. A CORRUPT alarm holds, of a-1.
+// hashes sets the members' hashes at one point, in order; zero means unknown. a-1 has a CORRUPT alarm.
 func hashes(sums ...uint32) func(*world) {
 	return func(w *world) {
 		for i, sum := range sums {
@@ -19,7 +18,7 @@ func hashes(sums ...uint32) func(*world) {
 	}
 }
 
-// stopped lets a member of three be down because of its check, and the others hold these.
+// stopped makes one of three members stop because of its check, and sets the hashes.
 func stopped(n int, sums ...uint32) func(*world) {
 	return func(w *world) {
 		hashes(sums...)(w)

@@ -2,8 +2,8 @@ package decide_test
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// restores is a cluster whose data were restored by a Job that has just ended, and whose member is yet to
-// start.
+// restores changes the state to a cluster whose data was restored by a Job that has just ended, and whose member has
+// not started yet.
 func restores(w *world) {
 	from := decide.RestoreSource{From: "tuesday", Digest: "d1"}
 	*w = world{State: decide.State{
@@ -17,12 +17,13 @@ func restores(w *world) {
 	w.Declared.Restore = from
 }
 
-// restoring is the same, changed.
+// restoring applies a further change.
 func restoring(change func(*world)) func(*world) {
 	return func(w *world) { restores(w); change(w) }
 }
 
-// proving is a cluster of which the first member runs on what was restored, changed before a pass has seen so.
+// proving changes the state to a cluster whose first member runs on restored data that a pass has not confirmed yet,
+// and applies a further change.
 func proving(change func(*world)) func(*world) {
 	return func(w *world) {
 		data := decide.RestoredData{ClusterID: 0xc1, MemberID: 0xa0, Revision: 1018}

@@ -14,8 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
-// wrong is a decision that an invariant must not let through, in a world of three healthy members
-// changed by change.
+// wrong is a decision that an invariant must reject, in a world of three healthy members after change.
 type wrong struct {
 	invariant string
 	what      string
@@ -29,8 +28,7 @@ type decision struct {
 	message string
 }
 
-// by is the rule that decides so in the tests of the invariants, where the invariant is about one
-// rule alone.
+// by returns the deciding rule in invariant tests. It matters only for invariants about one rule.
 func (w wrong) by() string {
 	switch w.invariant {
 	case missesTheMissing:
@@ -70,7 +68,7 @@ func silent(ordinals ...int) func(*world) {
 	}
 }
 
-// losesVolume has a member lose its volume.
+// losesVolume makes a member lose its volume.
 func losesVolume(n int) func(*world) {
 	return func(w *world) {
 		silent(n)(w)
@@ -79,7 +77,7 @@ func losesVolume(n int) func(*world) {
 	}
 }
 
-// going has claims deleted while their pods run.
+// going marks claims as being deleted while their pods run.
 func going(ordinals ...int) func(*world) {
 	return func(w *world) {
 		for _, n := range ordinals {
@@ -92,7 +90,7 @@ func removed(n int) decide.RemovedMember {
 	return decide.RemovedMember{Ordinal: n, VolumeUID: volumeUID(n)}
 }
 
-// down has the pod of a silent member fail for that long, however often etcd has ended.
+// down makes a member unresponsive, with its pod failing for that long and etcd exited the given number of times.
 func down(n, crashes int, ago time.Duration) func(*world) {
 	return func(w *world) {
 		silent(n)(w)
@@ -120,7 +118,7 @@ func removes(n int) decision {
 	return acts(decide.RemoveMember{ID: memberID(n), Name: fmt.Sprintf("a-%d", n)})
 }
 
-// besideNew has a member been added to a cluster of which two may join together.
+// besideNew adds a member to a cluster that allows two to join together.
 func besideNew(change func(*world)) func(*world) {
 	return func(w *world) {
 		w.Declared.Replicas = 6
@@ -502,7 +500,7 @@ var wrongs = []wrong{
 	{"done is done", "beyond what is declared", func(w *world) { move(w, 2, 5) }, decision{decide.Done, nil, "done"}},
 }
 
-// TestInvariantsCatch hands each invariant decisions that it must not let through.
+// TestInvariantsCatch checks that each invariant rejects wrong decisions.
 func TestInvariantsCatch(t *testing.T) {
 	caught := map[string]bool{}
 	for _, c := range slices.Concat(wrongs, wrongsAboutData, wrongsAboutBackups, wrongsAboutRestores, wrongsAboutRecoveries) {
@@ -526,8 +524,7 @@ func TestInvariantsCatch(t *testing.T) {
 	}
 }
 
-// right are decisions that no invariant may hold up, so that none of them holds by forbidding
-// everything.
+// right lists decisions that invariants must accept, so that an invariant cannot pass by forbidding everything.
 var right = []wrong{
 	{"", "restarts a follower for a larger quota", noSpace("NOSPACE", 4, 2), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"", "restarts a follower", rolling, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
@@ -648,14 +645,14 @@ var right = []wrong{
 	{"", "done, nothing runs", func(w *world) { nothing(w); w.Declared.Lifecycle = "Stopped" }, decision{decide.Done, nil, "done"}},
 }
 
-// halted is in the middle of a rollout that has come to a halt at a-2.
+// halted changes the state to a rollout that has stopped at a-2.
 func halted(w *world) {
 	rolling(w)
 	fails(2, time.Hour)(w)
 	w.Replicas[2].PodSpecHash = "h2"
 }
 
-// fails lets the pod of an ordinal fail for so long.
+// fails makes the pod of an ordinal fail for the given time.
 func fails(n int, ago time.Duration) func(*world) {
 	return func(w *world) {
 		silent(n)(w)
@@ -663,7 +660,7 @@ func fails(n int, ago time.Duration) func(*world) {
 	}
 }
 
-// TestInvariantsAllow hands the invariants decisions that all of them must let through.
+// TestInvariantsAllow checks that all invariants accept right decisions.
 func TestInvariantsAllow(t *testing.T) {
 	for _, c := range slices.Concat(right, rightsAboutData) {
 		t.Run(c.what, func(t *testing.T) {
@@ -686,12 +683,12 @@ func five(w *world) {
 	}
 }
 
-// otherCA is when somebody has put another CA into the Secret.
+// otherCA puts a different CA into the Secret.
 func otherCA(w *world) {
 	w.Record.CA, w.CA = "CA1", decide.CA{Secret: "CA2", Mounted: []string{"CA1"}, Proven: "CA1"}
 }
 
-// worn is an orphan with a certificate that was good for 300 days.
+// worn sets an orphan with a certificate that has a lifetime of 300 days.
 func worn(w *world, days int) {
 	w.Declared.Orphaned = "git declares it no longer"
 	w.Record.CA, w.CA = "CA1", decide.CA{Secret: "CA1", Mounted: []string{"CA1"}, Proven: "CA1"}
@@ -699,30 +696,30 @@ func worn(w *world, days int) {
 	w.Certificates = []decide.Certificate{{Secret: "a-peer-tls", Key: "tls.crt", NotBefore: end.Add(-300 * 24 * time.Hour), NotAfter: end}}
 }
 
-// lost removes a-1 because of that.
+// lost returns the removal of a-1 for that reason.
 func lost(loss decide.Loss, volume string) decide.Action {
 	return decide.RemoveMember{ID: 0xa1, Name: "a-1", Because: decide.Because{Loss: loss, VolumeUID: volume}}
 }
 
-// leave takes the member of an ordinal away, and leaves pod and volume.
+// leave removes the member of an ordinal, and keeps pod and volume.
 func leave(w *world, n int) {
 	_ = w.setMember(n, "etcd", "none")
 	w.Record.Members = slices.DeleteFunc(w.Record.Members, func(m decide.RecordedMember) bool { return m.Ordinal == n })
 }
 
-// allRun has all members run a version.
+// allRun makes all members run a version.
 func allRun(w *world, version string) {
 	for i := range w.Membership.Members {
 		w.Membership.Members[i].Version = version
 	}
 }
 
-// rolling is in the middle of a rollout: no pod is as declared yet.
+// rolling changes the state to a rollout in which no pod is up to date yet.
 func rolling(w *world) {
 	w.Declared.SpecHash, w.Objects.RunsHash = "h2", "h2"
 }
 
-// move gives the replica of an ordinal another one.
+// move changes the ordinal of a replica.
 func move(w *world, from, to int) {
 	w.Replicas[from].Ordinal, w.Membership.Members[from].Name = to, w.ReplicaName(to)
 	w.Record.Members[from].Ordinal = to
@@ -737,7 +734,7 @@ func healthy(t *testing.T) *world {
 	return w
 }
 
-// noSpace is a rollout of h2 with the quota declared, under an alarm of a-2; all pods run with the other quota.
+// noSpace sets a rollout of h2 with the declared quota, under an alarm of a-2; all pods run with the other quota.
 func noSpace(kind decide.AlarmKind, declared, runs int64) func(*world) {
 	return also(rolling, func(w *world) {
 		w.Declared.Quota = declared

@@ -2,7 +2,7 @@ package decide
 
 import "testing"
 
-// TestClaimsOfKnownMembersAreAnnotated: a claim is annotated only while a member is known to run on it.
+// TestClaimsOfKnownMembersAreAnnotated checks that a claim is annotated only while a member is known to run on it.
 func TestClaimsOfKnownMembersAreAnnotated(t *testing.T) {
 	id := healthy(3).Record.ClusterID
 	use := func(ordinal int, version, storage string) func(*State) {
@@ -46,7 +46,7 @@ func TestClaimsOfKnownMembersAreAnnotated(t *testing.T) {
 	}
 }
 
-// TestVersionsOfVolumesCount: what claims say of the last use counts as the versions of pods do.
+// TestVersionsOfVolumesCount checks that the last use in claims counts like the versions of pods.
 func TestVersionsOfVolumesCount(t *testing.T) {
 	used := func(version, storage string) func(*State) {
 		return func(s *State) { s.Replicas[2].LastUse = LastUse{1, version, storage} }

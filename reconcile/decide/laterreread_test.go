@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestLaterReread: what was found damaged is known until somebody has looked again.
+// TestLaterReread checks that damage remains known until the backups are read again.
 func TestLaterReread(t *testing.T) {
 	at := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	damaged := []string{"20260801t100000z"}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// stopped has the cluster be declared so, and its pods gone.
+// stopped declares the lifecycle, and removes the cluster's pods.
 func stopped(lifecycle string) func(*State) {
 	return func(s *State) {
 		s.Declared.Lifecycle, s.Objects.RunsReplicas, s.Membership = Lifecycle(lifecycle), 0, Membership{}
@@ -24,7 +24,7 @@ func noStatefulSet(s *State) {
 
 func forgotten(s *State) { s.Record, s.Replicas, s.Membership = Record{}, nil, Membership{} }
 
-// TestStop: what is done about a cluster that is not to run, whatever else is known of it.
+// TestStop checks what is done with a cluster that should not run, regardless of what else is known.
 func TestStop(t *testing.T) {
 	runs := func(s *State) { s.Declared.Lifecycle = "Stopped" }
 	onePod := func(s *State) { s.Replicas[1].Pod = PodReady }
@@ -32,7 +32,7 @@ func TestStop(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)
 		want   Action
-		says   string // in its message; empty if the rule does not speak
+		says   string // in its message; empty if the rule does not apply
 	}{
 		"it is to run":                      {nil, nil, ""},
 		"nothing is there":                  {both(runs, forgotten, noStatefulSet), nil, ""},
@@ -84,7 +84,8 @@ func deleted(retention string) func(*State) {
 	return func(s *State) { s.Declared.Lifecycle, s.Declared.Retention = Deleted, Retention(retention) }
 }
 
-// TestDelete: first the declaration, then the objects, and the volumes only if git says so.
+// TestDelete checks that the declaration is stored first, then the objects are deleted, and the volumes only if git
+// requests it.
 func TestDelete(t *testing.T) {
 	gone := func(retention string) func(*State) {
 		return both(stopped("Deleted"), deleted(retention), noStatefulSet, func(s *State) { s.Record = Record{} })
@@ -124,8 +125,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestRenamed: what looks like another cluster under a new name is founded only if nothing of it is
-// there already.
+// TestRenamed checks that a cluster that seems to be a renamed one is blocked only if it does not exist yet.
 func TestRenamed(t *testing.T) {
 	renamed := func(s *State) { s.Declared.RenamedFrom = "b/a" }
 	for what, c := range map[string]struct {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// check asks of a-1 in a cluster of three, changed.
+// check evaluates a-1 in a changed cluster of three.
 func check(t *testing.T, is func(State, Member) bool, cases map[string]slotCase) {
 	t.Helper()
 	for what, c := range cases {
@@ -29,7 +29,7 @@ func recordedAs(m RecordedMember) func(*State) {
 
 func disagrees(s *State) { s.Membership.Members[1].Disagrees = "does not list a-0" }
 
-// TestLost: what a member is given up for, and what just falls short of it.
+// TestLost checks which members count as lost, and which are just short of it.
 func TestLost(t *testing.T) {
 	blindly := recordedAs(RecordedMember{Mode: Sealed})
 	empty := []func(*Replica){noData, crashed(2)}
@@ -90,7 +90,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestSilentForLong: a pass and Kubernetes have to agree for how long, and git has to allow it.
+// TestSilentForLong checks that passes and Kubernetes must both find the member unhealthy for long enough, and git must
+// allow the replacement.
 func TestSilentForLong(t *testing.T) {
 	after := func(limit, silent time.Duration) func(*State) {
 		return func(s *State) {
@@ -124,7 +125,7 @@ func TestSilentForLong(t *testing.T) {
 	})
 }
 
-// TestReplacedAgain: what could come back is not replaced a fourth time within a day.
+// TestReplacedAgain checks that a member that could come back is not replaced a fourth time within a day.
 func TestReplacedAgain(t *testing.T) {
 	times := func(n int, ago time.Duration) func(*State) {
 		return func(s *State) { s.Record.Replaced = []Replacements{{1, n, noon.Add(-ago)}} }
@@ -141,7 +142,7 @@ func TestReplacedAgain(t *testing.T) {
 	})
 }
 
-// TestVolumeGoesWithPod: a volume that is being deleted goes once nothing runs on it.
+// TestVolumeGoesWithPod checks that a volume being deleted counts as gone once nothing runs on it.
 func TestVolumeGoesWithPod(t *testing.T) {
 	hold(t, State.volumeGoesWithPod, map[string]slotCase{
 		"no pod":         {slot1(PodAbsent, 0, onItsWay), true},

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMain lets garbage be: millions of states are decided here, each of which is gone in a moment, and by default the
-// heap, which is tiny, would be collected all the time.
+// TestMain reduces garbage collection: the tests decide millions of short-lived states, and by default the small heap
+// would be collected all the time.
 func TestMain(m *testing.M) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(1600)

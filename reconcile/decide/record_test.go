@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestEqual: whatever two records differ in, they are not equal.
+// TestEqual checks that records are unequal if any field differs.
 func TestEqual(t *testing.T) {
 	record := func() Record {
 		return Record{
@@ -34,7 +34,7 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// TestRecordOfSlots: a slot is on record once, as that of a member or of one that is gone.
+// TestRecordOfSlots checks that a slot is recorded once, either for a member or as removed.
 func TestRecordOfSlots(t *testing.T) {
 	r := FoundingRecord("t", 3).WithRemoved(RemovedMember{Ordinal: 2, VolumeUID: "v2"}).WithRemoved(RemovedMember{Ordinal: 1, VolumeUID: ""}).WithRemoved(RemovedMember{Ordinal: 1, VolumeUID: "v1"})
 	want := Record{Token: "t", Members: []RecordedMember{{Ordinal: 0, Mode: Founding}}, Removed: []RemovedMember{{Ordinal: 1, VolumeUID: "v1"}, {Ordinal: 2, VolumeUID: "v2"}}}
@@ -49,7 +49,7 @@ func TestRecordOfSlots(t *testing.T) {
 	}
 }
 
-// TestCountReplacement: each slot is counted by itself, and forgotten a day after the last time.
+// TestCountReplacement checks that slots are counted separately, and forgotten a day after the last replacement.
 func TestCountReplacement(t *testing.T) {
 	now := noon.Add(500 * time.Millisecond).In(time.FixedZone("", 3600))
 	before := Record{Replaced: []Replacements{{1, 2, noon.Add(-24*time.Hour + time.Second)}, {2, 5, now.Add(-24 * time.Hour)}, {4, 1, noon}}}
@@ -66,8 +66,7 @@ func TestCountReplacement(t *testing.T) {
 	}
 }
 
-// TestLostRecord: where the record is lost, it is made of what etcd lists or, while it gives no
-// list, of what pods and volumes show.
+// TestLostRecord checks that a lost record is recreated from etcd's list or, without a list, from pods and volumes.
 func TestLostRecord(t *testing.T) {
 	lost := func(s *State) { s.Record = Record{} }
 	unheard := func(s *State) {
@@ -100,8 +99,7 @@ func TestLostRecord(t *testing.T) {
 	}
 }
 
-// TestRecordOfAList: where record and status are lost, etcd's list says which slots hold members of
-// ours.
+// TestRecordOfAList checks that, without record and status, etcd's list shows which slots have members.
 func TestRecordOfAList(t *testing.T) {
 	s := after(3, func(s *State) {
 		s.Record, s.ReportedClusterID, s.Replicas = Record{}, 0, nil
@@ -116,8 +114,7 @@ func TestRecordOfAList(t *testing.T) {
 	}
 }
 
-// TestSealOneOfTwins: of two members in one slot the one with the lower ID is sealed, as it is
-// listed.
+// TestSealOneOfTwins checks that, of two members in one slot, the one with the lower ID is sealed, as it is listed.
 func TestSealOneOfTwins(t *testing.T) {
 	s := after(1, func(s *State) {
 		twin := s.Membership.Members[0]
@@ -129,8 +126,8 @@ func TestSealOneOfTwins(t *testing.T) {
 	}
 }
 
-// TestSealSaysWhatFounded: the logs of a cluster that has just been founded hold nothing older than
-// what it was founded with.
+// TestSealSaysWhatFounded checks that the logs of a newly formed cluster contain nothing older than its initial
+// version.
 func TestSealSaysWhatFounded(t *testing.T) {
 	founded := func(s *State) {
 		s.Record, s.ReportedClusterID = FoundingRecord("t", 3), 0
@@ -150,8 +147,8 @@ func TestSealSaysWhatFounded(t *testing.T) {
 	}
 }
 
-// TestVoidRecoveryIsNotTakenUp: the Job of an order that has come to nothing since is nothing to go on with, once the
-// cluster is stopped and is to run again.
+// TestVoidRecoveryIsNotTakenUp checks that the Job of a void request is not continued when the cluster is stopped and
+// started again.
 func TestVoidRecoveryIsNotTakenUp(t *testing.T) {
 	for void, takenUp := range map[string]bool{"": true, "w0": true, "w1": false} {
 		s := State{

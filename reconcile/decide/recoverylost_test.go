@@ -6,8 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// The record says that the new cluster was made of data in doubt. Once it is lost, and made again of what there is, nobody
-// knows: what is left of the lost cluster may hold the right ones, and stays.
+// The record shows that the new cluster was created from data in doubt. Once it is lost and recreated, that is unknown:
+// the lost cluster's volumes may hold the right data, and are kept.
 func TestLostRecordGivesUpNoVolumeOfTheLostCluster(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// leaders are those who refuse to remove a member, or to hand over, all day long.
+// leaders simulates leaders that always refuse to remove a member, or to transfer leadership.
 type leaders struct {
 	State
 	neverHandOver bool
 	moves, asked  int
-	told          time.Duration // when a person first was
+	told          time.Duration // when manual action was first requested
 }
 
-// pass is one pass, which changes nothing but who leads.
+// pass simulates a pass, which changes at most the leader.
 func (l *leaders) pass(began time.Time) {
 	d, changed := Decide(l.State), false
 	switch a := d.Action.(type) {
@@ -34,8 +34,8 @@ func (l *leaders) pass(began time.Time) {
 	l.Waited = Waits(l.State, d, changed)
 }
 
-// TestEachLeaderIsAskedOnce: leadership goes round once, however often passes look, and a person is told after half an
-// hour, as if it had not.
+// TestEachLeaderIsAskedOnce checks that leadership is transferred to each voter once, however often passes run, and
+// that manual action is requested after half an hour in any case.
 func TestEachLeaderIsAskedOnce(t *testing.T) {
 	for _, sizes := range [][2]int{{2, 1}, {3, 1}, {3, 2}, {5, 3}, {7, 5}} {
 		for _, every := range []time.Duration{time.Second, 7 * time.Second, time.Minute, 9 * time.Minute} {
@@ -45,7 +45,7 @@ func TestEachLeaderIsAskedOnce(t *testing.T) {
 				for ; l.Now.Sub(began) < 2*time.Hour; l.Now = l.Now.Add(every) {
 					l.pass(began)
 				}
-				// Once to each that stays, but the first leader.
+				// Once to each voter that stays, except the first leader.
 				if others := sizes[0] - 2; l.moves != others && (every < time.Minute || l.moves == 0 || l.moves > others) {
 					t.Errorf("%v every %s, stays %t: leadership was to move %d times", sizes, every, stays, l.moves)
 				}

@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
-// TestActionThatKeepsBeingUndoneComesLast: drift that comes back after every pass does not keep a lost member from
-// being replaced, and a Block names it once nothing else is left to do.
+// TestActionThatKeepsBeingUndoneComesLast checks that drift that returns after every pass does not prevent the
+// replacement of a lost member, and that a Block names it once nothing else remains to be done.
 func TestActionThatKeepsBeingUndoneComesLast(t *testing.T) {
 	w := &world{}
 	for _, line := range []string{"cluster a", "set a-1 pod=Failing since=5m volume=none etcd=silent", "add drift=(Service a-client: changed at spec.ports by other)"} {

@@ -7,10 +7,10 @@ func unlisted(s *State) { s.Membership.Known = false }
 type ruleCase struct {
 	members int
 	change  func(*State)
-	want    Action // nil if the rule does not speak
+	want    Action // nil if the rule does not apply
 }
 
-// askAlone asks a rule without those before it.
+// askAlone evaluates a rule without the rules before it.
 func askAlone(t *testing.T, rule func(State) (Decision, bool), cases map[string]ruleCase) {
 	t.Helper()
 	for what, c := range cases {
@@ -21,7 +21,7 @@ func askAlone(t *testing.T, rule func(State) (Decision, bool), cases map[string]
 	}
 }
 
-// TestReplaceMember: what replaceMember does by itself, and to whom a leader hands over that goes.
+// TestReplaceMember checks the rule by itself, and to which voter a leader transfers leadership before its removal.
 func TestReplaceMember(t *testing.T) {
 	removes := func(n int, loss Loss, volume string) Action {
 		return RemoveMember{ID(0xa0 + n), healthy(1).ReplicaName(n), Because{loss, volume}}
@@ -53,8 +53,8 @@ func TestReplaceMember(t *testing.T) {
 	}
 }
 
-// TestHandOver: to the first voter that answers, will do and has caught up; it is waited for one,
-// and for none if nobody will do.
+// TestHandOver checks that leadership is transferred to the first acceptable voter that responds and has caught up. The
+// rule waits for a voter to catch up, unless none is acceptable.
 func TestHandOver(t *testing.T) {
 	ahead := func(s *State) { s.Membership.Members[0].Applied = 9000 }
 	caughtUp := func(n int) func(*State) { return func(s *State) { s.Membership.Members[n].Applied = 9000 } }
@@ -83,8 +83,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestPromoteLearner: a learner gets a vote once it is sealed and has nine tenths of what the
-// leader has, and if quorum holds with it.
+// TestPromoteLearner checks that a learner is promoted once it is sealed and has nine tenths of the leader's log, and
+// quorum holds with it.
 func TestPromoteLearner(t *testing.T) {
 	promotes := PromoteLearner{0xa2, "a-2"}
 	applied := func(leader, learner uint64) func(*State) {
@@ -108,8 +108,8 @@ func TestPromoteLearner(t *testing.T) {
 	})
 }
 
-// TestDisarmAlarm: of what is left of others only; that data differ is taken back when all are
-// known to hold the same.
+// TestDisarmAlarm checks that only alarms of removed members are disarmed, and CORRUPT only when all voters are known
+// to hold the same data.
 func TestDisarmAlarm(t *testing.T) {
 	askAlone(t, disarmAlarm, map[string]ruleCase{
 		"a lack of space of one that is gone": {3, leftOver(0xd1, "NOSPACE"), DisarmAlarm{0xd1, "NOSPACE"}},
@@ -121,8 +121,8 @@ func TestDisarmAlarm(t *testing.T) {
 	})
 }
 
-// TestCleanUp: only the volume on record goes, only if nobody is in its slot, and only if it is
-// known of each member which slot it is in.
+// TestCleanUp checks that only the recorded volume is deleted, only if its slot has no member, and only if every
+// member's slot is known.
 func TestCleanUp(t *testing.T) {
 	left := both(func(s *State) {
 		s.Record.Members, s.Membership.Members = s.Record.Members[:2], s.Membership.Members[:2]
@@ -169,12 +169,13 @@ func TestCleanUp(t *testing.T) {
 	}
 }
 
-// left has the record say that a member was removed from the slot, and which volume it has left.
+// left records that a member was removed from the slot, and its volume.
 func left(volume string) func(*State) {
 	return func(s *State) { s.Record.Removed = []RemovedMember{{Ordinal: 1, VolumeUID: volume}} }
 }
 
-// TestSlotOfAnother: only one that has never started, and only where another is on record.
+// TestSlotOfAnother checks that only a member that has never started is affected, and only if another member is
+// recorded.
 func TestSlotOfAnother(t *testing.T) {
 	is := func(s State, m Member) bool { return s.slotOfAnother(m, 1) }
 	other := func(s *State) { s.Membership.Members[1].ID = 0xb1 }

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// TestRolloutByItself: what the rules about rollouts leave alone, whatever the rules before them
-// say.
+// TestRolloutByItself checks what the rollout rules leave unchanged, regardless of earlier rules.
 func TestRolloutByItself(t *testing.T) {
 	wants := func(s *State) { s.Declared.SpecHash = "h2" }
 	begun := both(wants, func(s *State) { s.Objects.RunsHash = "h2" })
@@ -101,7 +100,7 @@ func TestRolloutByItself(t *testing.T) {
 	}
 }
 
-// TestRunningByItself: what the rules about members that run say by themselves.
+// TestRunningByItself checks the rules about running members, each by itself.
 func TestRunningByItself(t *testing.T) {
 	wants := func(s *State) { s.Declared.SpecHash = "h2" }
 	fails := func(n int) func(*State) {
@@ -163,7 +162,7 @@ func TestRunningByItself(t *testing.T) {
 	})
 }
 
-// TestCA: why nothing may be issued from a CA, and when it goes on record.
+// TestCA checks why nothing may be issued from a CA, and when a CA is recorded.
 func TestCA(t *testing.T) {
 	seen := func(recorded string, a CA) func(*State) {
 		return func(s *State) { s.Record.CA, s.CA = recorded, a }
@@ -209,7 +208,7 @@ func TestCA(t *testing.T) {
 	}
 }
 
-// quotas are the one that is declared, and those that the pods run with.
+// quotas sets the declared quota, and those of the pods.
 func quotas(declared int64, pods ...int64) func(*State) {
 	return func(s *State) {
 		s.Declared.Quota = declared
@@ -219,7 +218,7 @@ func quotas(declared int64, pods ...int64) func(*State) {
 	}
 }
 
-// TestAlarmsAreWarnings: whatever the decision is, each alarm that holds is a warning.
+// TestAlarmsAreWarnings checks that each active alarm is a warning, regardless of the decision.
 func TestAlarmsAreWarnings(t *testing.T) {
 	rolls := func(s *State) { s.Declared.Version = "3.7.3" }
 	for what, c := range map[string]struct {

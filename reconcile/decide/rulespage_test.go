@@ -19,8 +19,8 @@ import (
 
 const rulesPage = "../../docs/reference/rules.md"
 
-// TestRulesPage checks that docs/reference/rules.md is what the rules, the invariants and the
-// stories make it; "go generate" writes it.
+// TestRulesPage checks that docs/reference/rules.md matches the rules, the invariants and the stories; "go generate"
+// writes it.
 func TestRulesPage(t *testing.T) {
 	want := page(t)
 	if flag.Lookup("rewrite").Value.String() == "true" {
@@ -71,15 +71,15 @@ func page(t *testing.T) string {
 	return out.String()
 }
 
-// shortly writes 2m rather than 2m0s.
+// shortly returns 2m instead of 2m0s.
 func shortly(d time.Duration) string {
 	return strings.NewReplacer("m0s", "m", "h0m0s", "h").Replace(d.String())
 }
 
-// example is the first time that a story tells of a verdict of a rule.
+// example is the first occurrence of a verdict of a rule in a story.
 type example struct{ file, story, message string }
 
-// toldInStories finds an example of each verdict and rule; keys are such as "Act Seal".
+// toldInStories returns an example of each verdict and rule; keys are such as "Act Seal".
 func toldInStories(t *testing.T) map[string]example {
 	t.Helper()
 	files, err := filepath.Glob(stories + "/*.txt")
@@ -113,7 +113,7 @@ func isNamesake(file, rule string) bool {
 	return strings.EqualFold(strings.ReplaceAll(strings.TrimSuffix(file, ".txt"), "_", ""), rule)
 }
 
-// TestEveryRuleHasItsStory: a file of stories is named after each rule.
+// TestEveryRuleHasItsStory checks that each rule has a file of stories with its name.
 func TestEveryRuleHasItsStory(t *testing.T) {
 	files, err := filepath.Glob(stories + "/*.txt")
 	if err != nil {

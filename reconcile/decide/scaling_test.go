@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestEmpty: a slot is used again only where no pod can start on what the member before has left.
+// TestEmpty checks that a slot is reused only if no pod can start on the previous member's volume.
 func TestEmpty(t *testing.T) {
 	for what, c := range map[string]struct {
 		slot    Replica
@@ -30,7 +30,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestSurplus: the highest is one too many if it is beyond what is declared, or if no slot below is
+// TestSurplus checks that the highest member is surplus if it is beyond the declared number, or if no slot below is
 // free.
 func TestSurplus(t *testing.T) {
 	without := func(ordinals ...int) func(*State) {
@@ -44,7 +44,7 @@ func TestSurplus(t *testing.T) {
 	for what, c := range map[string]struct {
 		members int
 		change  func(*State)
-		name    string // empty if nobody is
+		name    string // empty if there is no surplus
 	}{
 		"as declared":                  {3, nil, ""},
 		"one too many":                 {4, declared(3), "a-3"},
@@ -62,7 +62,8 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
-// TestGoesDown: who is needless beyond the declared number goes before a voter above it, unless a volume goes.
+// TestGoesDown checks that a needless member beyond the declared number is removed before a voter above it, unless a
+// volume is being deleted.
 func TestGoesDown(t *testing.T) {
 	silent := func(n int) func(*State) { return func(s *State) { s.Membership.Members[n].Answers = false } }
 	learner := func(n int) func(*State) { return func(s *State) { s.Membership.Members[n].Learner = true } }
@@ -86,8 +87,7 @@ func TestGoesDown(t *testing.T) {
 	}
 }
 
-// TestPeerURL: the peer URL of a new member is made after that of one that has the name of its pod
-// in it.
+// TestPeerURL checks that a new member's peer URL is derived from one that contains its member's pod name.
 func TestPeerURL(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)
@@ -106,7 +106,7 @@ func TestPeerURL(t *testing.T) {
 	}
 }
 
-// TestNear: a member has caught up if it is a thousand entries behind, and not if it is one more.
+// TestNear checks that a member has caught up at a thousand entries behind, but not at one more.
 func TestNear(t *testing.T) {
 	s := healthy(3)
 	s.Membership.Members[0].Applied = 5000
@@ -117,7 +117,7 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// TestUnsettled: whatever is not as in health holds up what changes members.
+// TestUnsettled checks that any deviation from health delays membership changes.
 func TestUnsettled(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)
@@ -137,7 +137,7 @@ func TestUnsettled(t *testing.T) {
 	}
 }
 
-// TestScalingByItself: what scaling up and down leave alone, whatever the rules before them say.
+// TestScalingByItself checks what scaling leaves unchanged, regardless of earlier rules.
 func TestScalingByItself(t *testing.T) {
 	unknown := func(s *State) { s.Membership.Known = false }
 	more := func(s *State) { s.Declared.Replicas = 4 }

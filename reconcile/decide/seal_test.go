@@ -6,9 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A member that answered when it was decided to seal it, and is silent when the record is written,
-// proves nothing new: what was on record of it stays, since that is what tells whether its volume
-// was lost.
+// A member that responded at the decision to seal it, but not when the record is written, proves nothing new. Its
+// recorded values are kept, because they show whether its volume was lost.
 func TestSealKeepsWhatSilenceDoesNotDisprove(t *testing.T) {
 	recorded := decide.RecordedMember{Ordinal: 1, Mode: decide.Sealed, ID: 2, VolumeUID: "v1"}
 	s := decide.State{Name: "a", Record: decide.Record{Token: "t", ClusterID: 0xc1}}

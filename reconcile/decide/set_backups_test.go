@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
-// setBackups changes what is seen of backups: as a whole, or a Job. Jobs that a pass has started are
-// called gen and the generation.
+// setBackups changes the observed backups: as a whole, or a Job. Jobs started by a pass are named gen and the
+// generation.
 func (w *world) setBackups(target, key, text string) error {
 	if target == "backups" {
 		switch key {
@@ -88,7 +88,7 @@ func (w *world) setBackups(target, key, text string) error {
 	return nil
 }
 
-// setLastBackup has the newest backup begun so long ago.
+// setLastBackup sets the age of the newest backup.
 func (w *world) setLastBackup(text string) error {
 	if text == "none" {
 		w.Backups.Last = nil

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
-// setRecovery changes what is seen of a lost cluster being recovered. There is a Job as soon as anything is
-// said of it, for what git orders, on the volume that is there.
+// setRecovery changes the observed recovery. It adds a Job when one of its values is set, for the current request, on
+// the existing volume.
 func (w *world) setRecovery(key, text string) (err error) {
 	seen := &w.Recovery
 	if setSight(&seen.JobSight, key, text) {

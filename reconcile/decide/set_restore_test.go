@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
-// setRestore changes what is seen of data being restored. There is a Job as soon as anything is said of
-// it, for what git declares, on the volume that is there.
+// setRestore changes the observed restore. It adds a Job when one of its values is set, for the current declaration, on
+// the existing volume.
 func (w *world) setRestore(key, text string) (err error) {
 	seen := &w.Restore
 	if setSight(&seen.JobSight, key, text) {
@@ -44,7 +44,7 @@ func isNone(text string) error {
 	return nil
 }
 
-// setSight reports whether it is about what is seen around a Job.
+// setSight sets a value of a Job's context, and reports whether key is one.
 func setSight(seen *decide.JobSight, key, text string) bool {
 	switch key {
 	case "hidden":
@@ -80,7 +80,7 @@ func (w *world) newRestoreJob() *decide.RestoreJob {
 		Digest: w.Declared.Restore.Digest, VolumeUID: w.Replica(0).VolumeUID, Phase: decide.JobRuns}}
 }
 
-// startRestore makes the volume and the Job.
+// startRestore creates the volume and the Job.
 func (w *world) startRestore() error {
 	if w.Replica(0).VolumeUID == "" {
 		if err := w.setSlot(0, "volume", "v0"); err != nil {

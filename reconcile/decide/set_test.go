@@ -110,7 +110,7 @@ func (w *world) setOne(target, key, text string) (err error) {
 	return err
 }
 
-// setExpiry lets a certificate expire so many days from now.
+// setExpiry makes a certificate expire in the given number of days.
 func (w *world) setExpiry(c decide.Certificate, lifetime time.Duration, days string) error {
 	n, err := strconv.Atoi(days)
 	c.NotAfter = w.Now.Add(time.Duration(n) * 24 * time.Hour)
@@ -120,8 +120,7 @@ func (w *world) setExpiry(c decide.Certificate, lifetime time.Duration, days str
 	return err
 }
 
-// setSlot changes the replica of an ordinal, its entry in the record, or its member; what is not
-// there yet is made.
+// setSlot changes the replica of an ordinal, its entry in the record, or its member, and creates it if it is missing.
 func (w *world) setSlot(ordinal int, key, text string) error {
 	switch key {
 	case "etcd", "learner", "alarms", "id", "applied", "revision", "storage", "runs", "silent-for", "disagrees", "hash", "hash-why", "db":
@@ -195,7 +194,7 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 		r.NoData, err = strconv.ParseBool(text)
 	case "volume":
 		r.VolumeUID, r.VolumeTerminating = decidetest.Text(text), false
-		r.NoData = r.Pod == decide.PodFailing && r.VolumeUID != volumeUID(r.Ordinal) // what Kubernetes has recreated is empty
+		r.NoData = r.Pod == decide.PodFailing && r.VolumeUID != volumeUID(r.Ordinal) // a volume recreated by Kubernetes is empty
 		if text == "terminating" {
 			r.VolumeUID, r.VolumeTerminating = volumeUID(r.Ordinal), true
 		}
@@ -317,7 +316,7 @@ func (w *world) remove(args []datadriven.CmdArg) error {
 	switch what := args[0].Key; what {
 	case "record":
 		w.Record = decide.Record{}
-	case "recovery": // from the record, as a person does by hand
+	case "recovery": // from the record, as a manual change
 		w.Record.Recovery = decide.RecordedRecovery{}
 	case "status":
 		w.ReportedClusterID = 0

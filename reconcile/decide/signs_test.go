@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestSignsOfFormation: every sign by itself is enough to know that a cluster has formed, and no
-// pass founds it then.
+// TestSignsOfFormation checks that every single sign shows that a cluster has formed, so that no pass bootstraps it.
 func TestSignsOfFormation(t *testing.T) {
 	record := FoundingRecord("t", 1)
 	for name, c := range map[string]struct {
@@ -62,8 +61,8 @@ func TestNothingRunsOnlyIfNothingDoes(t *testing.T) {
 	}
 }
 
-// TestSealedRecord: only members that have started are sealed, whoever else is named, and only who
-// answers is on record with ID and volume.
+// TestSealedRecord checks that only started members are sealed, regardless of the others named, and that only
+// responding members are recorded with ID and volume.
 func TestSealedRecord(t *testing.T) {
 	s := State{Name: "a", Record: FoundingRecord("t", 4)}
 	s.Membership = Membership{Known: true, ClusterID: 7, Members: []Member{
@@ -82,8 +81,7 @@ func TestSealedRecord(t *testing.T) {
 	if text, _ := json.Marshal(got); string(text) != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
-	// Etcd does not forbid two members of one name; which of them is on record must not depend on
-	// their order.
+	// etcd does not forbid two members with the same name; which of them is recorded must not depend on their order.
 	s.Membership.Members = append(s.Membership.Members, Member{ID: 15, Name: "a-0", Started: true, Answers: true})
 	one := SealedRecord(s, Seal{ClusterID: 7, Members: 1}, "fresh")
 	slices.Reverse(s.Membership.Members)
@@ -126,7 +124,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	// A member that answers has not lost its volume, whatever the record says.
+	// A member that responds has not lost its volume, regardless of the record.
 	s := State{Name: "a", Record: Record{Members: []RecordedMember{{Mode: Sealed, VolumeUID: "v"}}}, Replicas: []Replica{{Pod: PodReady, VolumeUID: "w"}}}
 	if got := s.Explain(healthy); got != "" {
 		t.Errorf("got %q of a member that answers on another volume", got)
@@ -170,7 +168,7 @@ func TestOrdinals(t *testing.T) {
 	}
 }
 
-// TestStrings: decisions and actions print on one line, and IDs as etcd prints them.
+// TestStrings checks that decisions and actions print on one line, and IDs as etcd prints them.
 func TestStrings(t *testing.T) {
 	for want, got := range map[string]interface{ String() string }{
 		"Act Seal Seal members=0,2 cluster=c1: because": Decision{Rule: "Seal", Verdict: Act, Action: Seal{ClusterID: 0xc1, Members: 5}, Message: "because"},
@@ -208,8 +206,8 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-// TestWantsOtherPods: new pods stay as they are only where a StatefulSet makes others than git asks
-// for, of a cluster that may have formed.
+// TestWantsOtherPods checks that new pods change only if a StatefulSet creates pods that differ from the declaration,
+// for a cluster that may have formed.
 func TestWantsOtherPods(t *testing.T) {
 	founding, formed, joining := FoundingRecord("t", 3), FoundingRecord("t", 3), FoundingRecord("t", 3)
 	formed.ClusterID, joining.Members[2].Mode = 1, Joining

@@ -16,11 +16,11 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestEveryRoadOfSmallWorlds foretells the road of small worlds, of every one in "make soak", in which etcd says who its
-// members are, and which can be: seen again, they are the same. The road has an end, breaks no law on the way, and is what
-// passes do that decide and act, one after the other. At each step the road that is foretold from what can be seen by then
-// is what is left of it: nothing that is hidden leads it. Of worlds in which nobody knows the members, TestRoadHasAnEnd
-// in simulate tells.
+// TestEveryRoadOfSmallWorlds predicts the road of small worlds (of every one in "make soak") in which etcd lists its
+// members, and which are possible: observed again, they are the same. The road ends, violates no invariant on the way,
+// and matches the decisions and actions of consecutive passes. At each step, the road predicted from the observable
+// state is the rest of it: hidden state does not affect it. TestRoadHasAnEnd in simulate covers worlds with unknown
+// members.
 func TestEveryRoadOfSmallWorlds(t *testing.T) {
 	var all roads
 	t.Run("all", func(t *testing.T) {
@@ -60,22 +60,23 @@ func TestEveryRoadOfSmallWorlds(t *testing.T) {
 	}
 }
 
-// roads counts those that were followed.
+// roads counts the roads that were followed.
 type roads struct{ closed, steps, open atomic.Int64 }
 
-// follow says what is wrong with the road from a state; nothing of one that cannot be.
+// follow returns what is wrong with the road from a state, or nothing for an impossible state.
 func (all *roads) follow(s decide.State) []string {
 	s = distinct(s)
 	s.LockHolder = ""
 	w := simulate.From(s, 0)
 	s = w.Observe()
-	// One that founds would do so under an ID that follows from the token, and that of a small world does not.
+	// An initial member would form a cluster with an ID that follows from the token, but a small world has a different
+	// ID.
 	founding := func(m decide.RecordedMember) bool { return m.Mode == decide.Founding }
 	if !s.Membership.Known || slices.ContainsFunc(s.Record.Members, founding) || !reflect.DeepEqual(simulate.From(s, 0).Observe(), s) {
 		return nil
 	}
 	ahead := road.Ahead(s)
-	if ahead.Open { // it is certain what comes next, and nothing else is said
+	if ahead.Open { // the next step is certain, and nothing else is predicted
 		all.open.Add(1)
 		if len(ahead.Steps) > 1 {
 			return []string{"of a state that cannot be made up, it foretells more than a step:\n" + ahead.Text("")}
@@ -110,7 +111,7 @@ func (all *roads) follow(s decide.State) []string {
 	return w.Violations()
 }
 
-// distinct gives each volume and each pod of a small world a UID of its own.
+// distinct gives each volume and each pod of a small world its own UID.
 func distinct(s decide.State) decide.State {
 	s = decidetest.Clone(s)
 	own := func(uid *string, ordinal int) {
@@ -131,7 +132,7 @@ func distinct(s decide.State) decide.State {
 	return s
 }
 
-// wordsOf are the steps of a road.
+// wordsOf returns the steps of a road.
 func wordsOf(r road.Road) []string {
 	var list []string
 	for _, step := range r.Steps {
@@ -140,8 +141,8 @@ func wordsOf(r road.Road) []string {
 	return list
 }
 
-// plainly leaves out what no plan can know: how often it is written down what has become of pods and volumes, who leads
-// by then, and how often Kubernetes makes a volume again before the member in its slot is gone.
+// plainly removes what no plan can know: how often the state of pods and volumes is recorded, which member leads by
+// then, and how often Kubernetes recreates a volume before the member in its slot is gone.
 func plainly(steps []string) []string {
 	var list []string
 	for _, step := range steps {
@@ -153,8 +154,8 @@ func plainly(steps []string) []string {
 	return list
 }
 
-// worksOnVolume reports whether a small world has a Job that works on the volume of a member, whose pod may be there in
-// it, which cannot be.
+// worksOnVolume reports whether a small world has a Job that works on a member's volume although the member's pod may
+// exist, which is impossible.
 func worksOnVolume(flag string) bool {
 	return strings.HasPrefix(flag, "recovery") || strings.HasPrefix(flag, "restore") || strings.HasPrefix(flag, "to be restored")
 }

@@ -18,13 +18,13 @@ import (
 	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
-// slot is what a small world may hold at one ordinal.
+// slot is the state of one ordinal in a small world.
 type slot struct {
 	pod    decide.PodPhase
 	volume string
 	member memberKind
-	mode   decide.Mode // empty: not on record
-	proven bool        // ID and volume are on record
+	mode   decide.Mode // empty: not recorded
+	proven bool        // ID and volume are recorded
 }
 
 type memberKind string
@@ -38,7 +38,7 @@ const (
 	unstartedLearner memberKind = "unstarted learner"
 )
 
-// every returns all the slots that there can be and that are to be kept.
+// every returns all possible slots that keep accepts.
 func every(keep func(slot) bool) []slot {
 	var slots []slot
 	for _, pod := range []decide.PodPhase{decide.PodAbsent, decide.PodPending, decide.PodStarting, decide.PodReady, decide.PodFailing, decide.PodTerminating} {
@@ -58,28 +58,28 @@ func every(keep func(slot) bool) []slot {
 
 func (s slot) answers() bool { return s.member == answering || s.member == learning }
 
-// anything: also what one observation cannot find so.
+// anything accepts all slots, even those that a single observation cannot find.
 func anything(slot) bool { return true }
 
-// telling leaves out what is impossible, and what makes no difference beside other slots.
+// telling excludes impossible slots, and slots that make no difference in combination with others.
 func telling(s slot) bool {
 	impossible := s.answers() && (s.volume == "" || s.pod != decide.PodStarting && s.pod != decide.PodReady)
 	return !impossible && s.pod != decide.PodPending && s.pod != decide.PodTerminating && s.mode != decide.Joining &&
 		s.member != unstartedLearner && (s.volume != "other" || s.proven)
 }
 
-// coarse leaves slots that differ in what becomes of the whole.
+// coarse accepts slots that differ in their effect on the whole cluster.
 func coarse(s slot) bool {
 	return telling(s) && s.pod != decide.PodStarting && (s.pod == decide.PodReady) == s.answers() &&
 		(s.mode != decide.Sealed || s.proven) && (s.volume != "" || s.pod == decide.PodAbsent) && s.member != learning
 }
 
-// common leaves those of larger clusters: on record, on a volume.
+// common accepts the slots of larger clusters: recorded, with a volume.
 func common(s slot) bool {
 	return coarse(s) && s.volume != "" && s.mode != "" && s.pod != decide.PodAbsent
 }
 
-// around is what a small world holds beside its slots.
+// around is the state of a small world outside its slots.
 type around struct {
 	record, status string // "", "unformed", "formed"; "", "same", "other"
 	known          bool
@@ -116,7 +116,7 @@ func arounds(flags ...string) []around {
 	return list
 }
 
-// smallWorld builds the state that the slots and all around them make.
+// smallWorld builds a state from the slots and everything around them.
 func smallWorld(slots []slot, a around) decide.State {
 	w := &world{}
 	w.State = decide.State{Name: "a", Now: dawn, Declared: decidetest.Declared(len(slots))}
@@ -212,7 +212,7 @@ func (w *world) flag(flag string) {
 	}
 }
 
-// wear lets certificates expire behind a guard.
+// wear makes certificates expire while a guard applies.
 func (w *world) wear(guard string) {
 	w.Record.CA, w.CA = "CA1", decide.CA{Secret: "CA1", Mounted: []string{"CA1"}}
 	w.Certificates = []decide.Certificate{{Secret: "a-peer-tls", Key: "tls.crt", NotBefore: dawn.Add(-9 * time.Hour), NotAfter: dawn.Add(time.Hour)}}
@@ -231,7 +231,7 @@ func (w *world) wear(guard string) {
 	}
 }
 
-// proven is the CA by which members answer, if any does.
+// proven returns the CA with which members respond, if any does.
 func (w *world) proven(ca string) string {
 	if decide.Answering(w.Membership.Members) == 0 {
 		return ""
@@ -239,7 +239,7 @@ func (w *world) proven(ca string) string {
 	return ca
 }
 
-// flagOfLife sets what belongs to a cluster that changes.
+// flagOfLife sets the state of a changing cluster.
 func (w *world) flagOfLife(flag string) {
 	switch flag {
 	case "fewer":
@@ -327,8 +327,8 @@ func (w *world) flagOfLife(flag string) {
 	}
 }
 
-// wantBackup has git want a backup before another version, of which new pods are to be made: none has
-// been started, or one has.
+// wantBackup declares a backup before a different version that new pods should get: no backup has been started, or one
+// has.
 func (w *world) wantBackup(state string) {
 	w.Declared.BacksUp, w.Declared.BacksUpBeforeUpgrade, w.Declared.Version = true, true, "3.6.17"
 	w.Generation = 2
@@ -343,8 +343,8 @@ func (w *world) wantBackup(state string) {
 		Last: &decide.Backup{ClusterID: theCluster, StartedAt: dawn.Add(-time.Hour)}}
 }
 
-// wantRestore has git want the cluster to be made from a backup: nothing has been done for it, or its
-// first member is on record as one that is restored, and a Job has come so far.
+// wantRestore declares a restore: either nothing has been done for it, or its first member is recorded as being
+// restored, with a Job in the given phase.
 func (w *world) wantRestore(state string) {
 	w.Declared.Restore = decide.RestoreSource{From: "tuesday", Digest: "d1"}
 	if state == "without record" {
@@ -366,13 +366,13 @@ func (w *world) wantRestore(state string) {
 	}
 }
 
-// volumeJob is a Job for what git declares on the volume of a slot.
+// volumeJob returns a Job for the declaration on the volume of a slot.
 func (w *world) volumeJob(ordinal int, phase decide.JobPhase) decide.VolumeJob {
 	return decide.VolumeJob{UID: "j1", Digest: "d1", VolumeUID: w.Replica(ordinal).VolumeUID, Phase: phase}
 }
 
-// wantRecovery has git order a new cluster of the data of the first member, and say that those of the others
-// are lost: it is not begun, or it is on record, and a Job has come so far.
+// wantRecovery requests a new cluster from the first member's data, with the others' data confirmed as lost: it has not
+// begun, or it is recorded, with a Job in the given phase.
 func (w *world) wantRecovery(state string) {
 	lost := decide.Ordinals(0)
 	for n := range w.Declared.Replicas {
@@ -409,8 +409,8 @@ func (w *world) wantRecovery(state string) {
 	}
 }
 
-// wantRestoredInPlace has git order a new cluster of a backup in the place of the first member, of which nobody needs
-// the data, or of any other.
+// wantRestoredInPlace requests a new cluster from a backup in place of the first member, with all members' data
+// confirmed as lost.
 func (w *world) wantRestoredInPlace(state string) {
 	as := map[string]string{"of a member": "done"}[state]
 	w.wantRecovery(cmp.Or(as, state))
@@ -430,7 +430,7 @@ func (w *world) wantRestoredInPlace(state string) {
 	}
 }
 
-// recovered lets the first member run in the new cluster, beside volumes of the lost one.
+// recovered makes the first member run in the new cluster, alongside volumes of the lost one.
 func (w *world) recovered() {
 	w.Record.Recovery.ClusterID = 0xc0
 	w.Declared.Recovery.ClusterID, w.Declared.Recovery.OldVolumes = 0xc0, decide.Delete
@@ -445,8 +445,8 @@ func (w *world) recovered() {
 	}
 }
 
-// joinTogether has a member be added, which has started or is about to, and another be missing, where two are to join
-// at once; or tells of one whose list differs after two have joined.
+// joinTogether adds a member that has started or is about to, with another missing, if two may join together; or makes
+// one member's list differ after two have joined.
 func (w *world) joinTogether(flag string) {
 	if w.Record.Token != "" {
 		w.Record.Token = decide.FoundingToken(theToken, w.Declared.Version)
@@ -479,8 +479,8 @@ func (w *world) joinTogether(flag string) {
 	w.Declared.Replicas = n + 2
 }
 
-// doubt makes one doubt the members' data, and gives all but the unheard their hashes: all the
-// same, one or every other another.
+// doubt puts the members' data in doubt, and sets their hashes, except for unheard: all the same, one different, or
+// every other one different.
 func (w *world) doubt(flag string) {
 	members := w.Membership.Members
 	w.Membership.StaleAlarms = []decide.Alarm{{Kind: "CORRUPT"}}
@@ -504,8 +504,7 @@ func (w *world) doubt(flag string) {
 	}
 }
 
-// choices calls do with every way to fill n ordinals with the slots; which ordinal has which makes
-// no difference.
+// choices calls do with every combination of n slots. Which ordinal has which slot makes no difference.
 func choices(slots []slot, n int, do func([]slot)) {
 	chosen := make([]slot, 0, n)
 	var choose func(from int)
@@ -523,12 +522,11 @@ func choices(slots []slot, n int, do func([]slot)) {
 	choose(0)
 }
 
-// thorough says that the larger runs are wanted.
+// thorough enables the larger runs.
 var thorough = os.Getenv("QUORATE_SOAK_PEOPLE") != ""
 
-// TestEverySmallWorld holds the decision on every small state against the invariants: one ordinal
-// with all that there can be, two and three with all that is telling, four, and five in
-// "make soak", with what is common.
+// TestEverySmallWorld checks the decision on every small state against the invariants: one ordinal with all possible
+// slots, two and three with telling slots, four (and in "make soak" five) with common slots.
 func TestEverySmallWorld(t *testing.T) {
 	seen := &tally{said: map[[2]string]bool{}}
 	for _, size := range []struct {
@@ -555,19 +553,19 @@ func TestEverySmallWorld(t *testing.T) {
 	t.Cleanup(func() { seen.compare(t) })
 }
 
-// parts deals the list out to as many tests as can run at once.
+// parts divides the list into as many tests as can run in parallel.
 func parts(list []around) [][]around {
 	return slices.Collect(slices.Chunk(list, (len(list)+3)/4))
 }
 
-// tally is what was said in all the small worlds.
+// tally collects the decisions in all small worlds.
 type tally struct {
 	sync.Mutex
 	states int
 	said   map[[2]string]bool
 }
 
-// holdAll checks the decision in every choice of slots and all around them.
+// holdAll checks the decision for every choice of slots and everything around them.
 func (all *tally) holdAll(t *testing.T, slots []slot, ordinals int, list []around) {
 	mine := tally{said: map[[2]string]bool{}}
 	choices(slots, ordinals, func(chosen []slot) {
@@ -577,11 +575,11 @@ func (all *tally) holdAll(t *testing.T, slots []slot, ordinals int, list []aroun
 			mine.states++
 			mine.said[[2]string{string(d.Verdict), d.Rule}] = true
 			check := decidetest.Faults
-			if mine.states%11 != 0 && !thorough { // what single rules say of neighbours is much the same
+			if mine.states%11 != 0 && !thorough { // the results of single rules in neighboring states are much the same
 				check = func(s decide.State) []string { return invariants.Broken(s, d) }
 			}
 			if faults := slices.Concat(check(s), endless(s, d)); len(faults) > 0 {
-				text, _ := yaml.Marshal(s) // a story can be made of it
+				text, _ := yaml.Marshal(s) // a story can be created from it
 				t.Fatalf("%q\n%s\n%s", faults, d, text)
 			}
 		}
@@ -592,8 +590,8 @@ func (all *tally) holdAll(t *testing.T, slots []slot, ordinals int, list []aroun
 	maps.Copy(all.said, mine.said)
 }
 
-// endless says what is wrong with a decision to wait once it has been waited for half an hour: it
-// must be a Block of the same rule by then, and none if nobody has looked meanwhile.
+// endless returns what is wrong with a decision to wait after half an hour: it must then be a Block of the same rule,
+// unless no pass has run since.
 func endless(s decide.State, d decide.Decision) []string {
 	if d.Verdict != decide.Wait {
 		return nil
@@ -612,7 +610,7 @@ func endless(s decide.State, d decide.Decision) []string {
 	return faults
 }
 
-// compare checks that every rule spoke somewhere, and that all that was said is told in a story.
+// compare checks that every rule applied somewhere, and that every decision occurs in a story.
 func (all *tally) compare(t *testing.T) {
 	if t.Failed() || testing.Short() {
 		return
@@ -632,8 +630,8 @@ func (all *tally) compare(t *testing.T) {
 	}
 }
 
-// outOfReach is what takes more than a small world holds: alarms, members that lag, objects that
-// contradict each other, long waits.
+// outOfReach lists decisions that require more than a small world contains: alarms, lagging members, contradictory
+// objects, long waits.
 var outOfReach = []string{"Block AlarmRaised", "Act AlarmRaised", "Block Stop", "Wait RollOneMember", "Wait ScaleUp", "Wait ScaleDown", "Block ApplyObjects", "Wait PrepareUpgrade",
 	"Block WaitForMembers", "Block ScaleUp", "Block ScaleDown", "Block LockedElsewhere", "Act DataInDoubt", "Block ReplaceMember",
 	"Act CALost", "Act CAChanged", "Wait ApplyObjects", "Act LostClusterRuns",

@@ -15,8 +15,8 @@ import (
 
 const stories = "../../testdata/decide"
 
-// TestStories runs the stories. If one fails, run "go test ./reconcile/decide -rewrite" and read
-// the diff: it is right only if it is what the story's first lines ask for.
+// TestStories runs the stories. If one fails, run "go test ./reconcile/decide -rewrite" and read the diff: it is right
+// only if it matches the requirement in the story's first lines.
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, stories, func(t *testing.T, path string) {
 		w := &world{}
@@ -26,8 +26,8 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// tell carries out a directive and those on the lines below it. Bad directives end the test;
-// everything else is output.
+// tell carries out a directive and the directives on the lines below it. Invalid directives end the test; everything
+// else is output.
 func tell(t *testing.T, w *world, d *datadriven.TestData) string {
 	if d.Cmd == "state" && d.Input != "" {
 		w.State = decide.State{}
@@ -43,7 +43,7 @@ func tell(t *testing.T, w *world, d *datadriven.TestData) string {
 	return out
 }
 
-// tell carries out one directive; package decidetest has an account of them.
+// tell carries out one directive, as described in package decidetest.
 func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 	switch cmd {
 	case "cluster":

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/etcdversion"
 )
 
-// runs has the members run these versions, in their order.
+// runs sets the members' versions, in order.
 func runs(versions ...string) func(*State) {
 	return func(s *State) {
 		for i, v := range versions {
@@ -18,7 +18,7 @@ func runs(versions ...string) func(*State) {
 	}
 }
 
-// stores has the members' data be of these minor versions, in their order, under a downgrade.
+// stores sets the members' storage versions, in order, under a downgrade.
 func stores(downgrade string, versions ...string) func(*State) {
 	return func(s *State) {
 		s.Membership.Downgrade = downgrade
@@ -48,7 +48,7 @@ func silence(ordinals ...int) func(*State) {
 	return func(s *State) { s.down(PodFailing, time.Second, ordinals...) }
 }
 
-// createdWith has a pod created with that version.
+// createdWith sets the version with which a pod was created.
 func createdWith(ordinal int, version string) func(*State) {
 	return func(s *State) { s.Replicas[ordinal].PodVersion = version }
 }
@@ -60,8 +60,7 @@ func versions(texts ...string) (list []etcdversion.Version) {
 	return list
 }
 
-// TestRunning: what members say counts while any says so, then the status, then what pods were made
-// with.
+// TestRunning checks that reported versions count first, then the status, then the versions of pods.
 func TestRunning(t *testing.T) {
 	unheard := both(silence(0, 1, 2), func(s *State) { s.Replicas[0].PodVersion = "3.5.35" })
 	for what, c := range map[string]struct {
@@ -73,8 +72,8 @@ func TestRunning(t *testing.T) {
 		"members and a status":  {func(s *State) { s.ReportedVersion = "3.4.0" }, versions("3.6.16", "3.6.16", "3.6.16")},
 		"the status alone":      {both(unheard, func(s *State) { s.ReportedVersion = "3.7.3" }), versions("3.7.3")},
 		"before a release":      {runs("3.6.0", "3.6.0-rc.1", "3.5.26"), versions("3.5.26", "3.6.0-rc.1", "3.6.0")},
-		// What a vendor calls its build is the release that it was built from, and members run it: an older
-		// status is not asked.
+		// A vendor's build counts as the release on which it is based, and members run it, so an older status is not
+		// used.
 		"builds of vendors": {both(runs("3.6.16+acme.1", "3.6.16-k3s1", "3.6.16-k3s1+x"), func(s *State) { s.ReportedVersion = "3.5.35" }),
 			versions("3.6.16", "3.6.16", "3.6.16")},
 		"what cannot be read": {both(runs("main", "main", "3.6.17"), func(s *State) { s.ReportedVersion = "3.5.35" }),
@@ -90,7 +89,7 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// unread is a cluster of which nobody knows what it runs, with an old status.
+// unread sets an old status for a cluster with an unknown version.
 func unread(s *State) {
 	runs("main", "main", "main")(s)
 	s.ReportedVersion = "3.5.35"
@@ -99,12 +98,12 @@ func unread(s *State) {
 	}
 }
 
-// TestJudgeVersion: what may be rolled to, from what runs.
+// TestJudgeVersion checks which versions may be rolled out from the running ones.
 func TestJudgeVersion(t *testing.T) {
 	const skips, tooOld, prepared = "skipped", "declare that first", "prepared"
 	for what, c := range map[string]struct {
 		change func(*State)
-		want   string // a part of the refusal, or that it is prepared; neither is ""
+		want   string // a part of the refusal, or that it is prepared; "" for neither
 	}{
 		"the same":                         {nil, prepared},
 		"a patch":                          {declares("3.6.99"), prepared},
@@ -166,8 +165,7 @@ func TestJudgeVersion(t *testing.T) {
 	}
 }
 
-// TestLogVersion: what is on record about the logs changes only on proof, and only for the worse
-// without one.
+// TestLogVersion checks that the recorded log version becomes newer only with proof, and older without one.
 func TestLogVersion(t *testing.T) {
 	taken := stores("3.5", "3.5", "3.5", "3.5")
 	for what, c := range map[string]struct {
@@ -213,8 +211,8 @@ func TestLogVersion(t *testing.T) {
 	}
 }
 
-// TestRestored: what has been prepared is taken back once no downgrade is under way and the data of
-// all are of the version that they run.
+// TestRestored checks that a prepared downgrade is reverted once no downgrade is in progress and every member's data
+// has the version that the member runs.
 func TestRestored(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)
@@ -240,7 +238,7 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestUpgradeRules: what prepareUpgrade and downgrade leave alone.
+// TestUpgradeRules checks what prepareUpgrade and downgrade leave unchanged.
 func TestUpgradeRules(t *testing.T) {
 	unclear := both(declares("3.7.3"), logs(""), stores("", "3.6", "3.6", "3.6"))
 	back := both(declares("3.5.35"), stores("", "3.6", "3.6", "3.6"))
@@ -295,7 +293,7 @@ func TestUpgradeRules(t *testing.T) {
 	}
 }
 
-// asDeclared is when all pods were made from what git declares.
+// asDeclared makes all pods match the declared version.
 func asDeclared(s *State) {
 	s.Objects.RunsVersion = s.Declared.Version
 	for i := range s.Replicas {
@@ -303,7 +301,7 @@ func asDeclared(s *State) {
 	}
 }
 
-// unstartedMember has a member that has never started.
+// unstartedMember makes a member one that has never started.
 func unstartedMember(n int) func(*State) {
 	return func(s *State) { s.Membership.Members[n].Started, s.Membership.Members[n].Answers = false, false }
 }

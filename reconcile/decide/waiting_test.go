@@ -50,8 +50,8 @@ func (w *world) report(changed bool) string {
 	return out.String()
 }
 
-// TestInVain: an action that has changed nothing for long is a person's matter; it is none before,
-// nor if it is another.
+// TestInVain checks that an action that has changed nothing for long requires manual action, but not earlier, and not
+// if it is a different action.
 func TestInVain(t *testing.T) {
 	s := decide.State{Name: "a", Now: dawn}
 	try := decide.Decision{Rule: "RollOneMember", Verdict: decide.Act, Action: decide.MoveLeader{From: 1, To: 2}, Message: "let it hand over"}
@@ -83,8 +83,7 @@ func TestInVain(t *testing.T) {
 	}
 }
 
-// TestTakingTurns: rules that take turns without changing anything end as well, and few are
-// remembered.
+// TestTakingTurns checks that rules that alternate without changing anything also end, and few are remembered.
 func TestTakingTurns(t *testing.T) {
 	s := decide.State{Name: "a", Now: dawn}
 	for n := range 36 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestCertificateWarnings: what no pass mends is told by each.
+// TestCertificateWarnings checks the warnings about problems that no pass fixes.
 func TestCertificateWarnings(t *testing.T) {
 	weak := Certificate{Secret: "s", Key: "k", CA: true, Weak: "P-224"}
 	reissued := Certificate{Secret: "s", Key: "k", Weak: "P-224"}
@@ -28,7 +28,7 @@ func TestCertificateWarnings(t *testing.T) {
 	}
 }
 
-// TestSpaceWarnings: a quota that a database has outgrown is told before members run with it.
+// TestSpaceWarnings checks the warning about a quota that a database exceeds, before members run with it.
 func TestSpaceWarnings(t *testing.T) {
 	const mebibyte = 1 << 20
 	for what, c := range map[string]struct {
@@ -52,8 +52,8 @@ func TestSpaceWarnings(t *testing.T) {
 	}
 }
 
-// TestBackupWarnings: what keeps backups from being taken, and what goes on although it is no longer
-// declared, is said.
+// TestBackupWarnings checks the warnings about what prevents backups, and what continues although it is no longer
+// declared.
 func TestBackupWarnings(t *testing.T) {
 	dawn := time.Date(2026, 11, 1, 6, 0, 0, 0, time.UTC)
 	failed := BackupJob{Name: "a-backup-gen2", Phase: JobFailed, CreatedAt: dawn, Message: "verify: no"}
@@ -93,7 +93,7 @@ func TestBackupWarnings(t *testing.T) {
 	}
 }
 
-// TestDrillsGoOn: a declaration that is refused ends no drills, and that is said.
+// TestDrillsGoOn checks that a rejected declaration does not stop drills, and the warning about that.
 func TestDrillsGoOn(t *testing.T) {
 	s := State{Name: "a", Backups: Backups{Drills: true}}
 	if got := s.BackupWarnings(); len(got) > 0 {

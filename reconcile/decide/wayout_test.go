@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestWayOut: what a person is told follows from what does not go on.
+// TestWayOut checks that the suggested action follows from what does not progress.
 func TestWayOut(t *testing.T) {
 	const leader, move, finalizers, learner = "log of etcd's leader", "etcdctl move-leader", "finalizers", "begin again with a new learner"
 	for rule, want := range map[string]string{
@@ -54,8 +54,8 @@ func TestWayOut(t *testing.T) {
 	}
 }
 
-// TestPatience: what Kubernetes refuses to make is a person's matter after two minutes, and all
-// else after half an hour.
+// TestPatience checks that refused pods require manual action after two minutes, and everything else after half an
+// hour.
 func TestPatience(t *testing.T) {
 	refused := func(r *Replica) { r.PodRefused = "exceeded quota" }
 	for what, c := range map[string]struct {
@@ -75,7 +75,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestWaits: what is written down of a wait, and what goes on beside it.
+// TestWaits checks what is recorded of a wait, and which other waits continue.
 func TestWaits(t *testing.T) {
 	at := func(rule string, since, seen time.Duration) Waited {
 		return Waited{Rule: rule, Since: noon.Add(-since), Seen: noon.Add(-seen)}
@@ -114,8 +114,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestActingIsNoWait: what is tried goes on being tried, however long; only a pass whose action has
-// changed nothing says otherwise.
+// TestActingIsNoWait checks that an action is retried indefinitely; only a pass whose action has changed nothing
+// blocks.
 func TestActingIsNoWait(t *testing.T) {
 	s := after(3, both(drifts, func(s *State) { s.Waited = []Waited{{Rule: "ApplyObjects", Since: noon.Add(-time.Hour), Seen: noon}} }))
 	if d := Decide(s); d.Verdict != Act {

@@ -11,11 +11,11 @@ import (
 	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
-// world is the state that a story is about.
+// world is the state of a story.
 type world struct {
 	decide.State
 	isNew bool // nothing has been decided yet
-	// together: it was founded so that two members may join at once.
+	// together is true if the cluster was founded so that two members may join at the same time.
 	together bool
 }
 
@@ -47,7 +47,7 @@ func (w *world) cluster(args []datadriven.CmdArg) error {
 	return nil
 }
 
-// found writes every object; no pod has been made yet.
+// found creates every object, but no pods.
 func (w *world) found() {
 	w.Record = decide.FoundingRecord(w.token(), w.Declared.Replicas)
 	w.Objects.RunsVersion, w.Objects.RunsHash, w.Objects.RunsReplicas = w.Declared.Version, w.Declared.SpecHash, w.Declared.Replicas
@@ -96,7 +96,7 @@ func memberID(n int) decide.ID { return decide.ID(0xa0 + n) }
 
 func volumeUID(n int) string { return fmt.Sprintf("v%d", n) }
 
-// strand puts the volume of an ordinal out of reach, and has passes know of it for so long.
+// strand makes the volume of an ordinal unreachable, as known to passes for the given time.
 func (w *world) strand(n int, ago time.Duration) {
 	w.Replicas[n].Stranded, w.Replicas[n].StrandedSince = "x", w.Now.Add(-ago)
 }
