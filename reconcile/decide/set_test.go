@@ -194,7 +194,7 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 		r.NoData, err = strconv.ParseBool(text)
 	case "volume":
 		r.VolumeUID, r.VolumeTerminating = decidetest.Text(text), false
-		r.NoData = r.Pod == decide.PodFailing && r.VolumeUID != volumeUID(r.Ordinal) // a volume recreated by Kubernetes is empty
+		r.NoData = r.Pod == decide.PodFailing && r.VolumeUID != volumeUID(r.Ordinal) // a recreated volume is empty
 		if text == "terminating" {
 			r.VolumeUID, r.VolumeTerminating = volumeUID(r.Ordinal), true
 		}
