@@ -47,7 +47,7 @@ func isA(a decide.Action) func(wrong) bool {
 	return func(w wrong) bool { return reflect.TypeOf(w.action) == reflect.TypeOf(a) }
 }
 
-// textOf returns the joined contents of the files that match the patterns.
+// textOf returns the joined contents of the matching files.
 func textOf(t *testing.T, patterns ...string) string {
 	t.Helper()
 	var all strings.Builder

@@ -10,8 +10,8 @@ import (
 
 // restartBroken applies the newest declaration to a member that does not run, regardless of other problems: this
 // repairs a broken rollout (hard cases H48, H101). A pod without a running container does not serve, but it may recover
-// by itself. So it is moved only if other pods run, or none fails, with that declaration, and not because of a brief
-// failure. A pod that can never get its volume is also recreated.
+// by itself. So it is moved only if the declaration works for other pods, or has not failed for any, and not because of
+// a brief failure. A pod that can never get its volume is also recreated.
 func restartBroken(s State) (Decision, bool) {
 	for _, r := range slices.Backward(s.replicasInOrder()) {
 		if s.waitsInVain(r) {
@@ -47,7 +47,7 @@ func (s State) moveOne(r Replica) (Decision, bool) {
 		s.ReplicaName(r.Ordinal), s.describePod(r))
 }
 
-// waitsInVain reports whether a pod can never get its volume; nothing runs in it.
+// waitsInVain reports whether a pod can never get its volume, and runs nothing.
 func (s State) waitsInVain(r Replica) bool {
 	m := s.Membership.byName(s.ReplicaName(r.Ordinal))
 	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !m.Answers && r.ClusterID == 0
@@ -77,8 +77,9 @@ func (s State) stuck(r Replica) bool {
 		r.Pod == PodStarting && since >= patience && s.Membership.Known
 }
 
-// outlastsPatience reports whether a broken pod has failed for longer than the kubelet takes to recover it. It need not
-// if nothing depends on the pod: other members serve and run as declared, or no member has ever had a vote.
+// outlastsPatience reports whether a broken pod has failed for longer than the kubelet takes to recover it. That is not
+// required if nothing depends on the pod: other members serve with the current declaration, or no member has ever had a
+// vote.
 func (s State) outlastsPatience(r Replica) bool {
 	serves := s.Membership.Known && s.Membership.HasQuorum()
 	return r.Pod != PodFailing || s.neverFormed() || serves && s.anyReplica(s.runsAsDeclared) || s.failsForGood(r)
@@ -114,8 +115,8 @@ func (s State) holdsAsDeclared(r Replica) bool {
 	return s.runsAsDeclared(r) || s.madeAsDeclared(r) && lacksOthers
 }
 
-// mayMoveTo reports whether members may be moved to the current declaration: at least one runs with it, or none fails
-// with it. A starting pod does not fail.
+// mayMoveTo reports whether members may be moved to the current declaration: it works for a pod, or has not failed for
+// any. A starting pod has not failed.
 func (s State) mayMoveTo() bool {
 	return s.anyReplica(s.holdsAsDeclared) || !s.anyReplica(s.failsAsDeclared)
 }

@@ -33,7 +33,7 @@ func another(r *Replica) { r.VolumeUID = "w1" }
 
 func onItsWay(r *Replica) { r.VolumeTerminating = true }
 
-// founded changes the state so that no member has ever had a vote.
+// founded resets the cluster to before any member had a vote.
 func founded(s *State) {
 	s.Record, s.ReportedClusterID, s.Membership = FoundingRecord("t", len(s.Replicas)), 0, Membership{}
 	for i := range s.Replicas {
@@ -60,7 +60,7 @@ func hold(t *testing.T, is func(State, Replica) bool, cases map[string]slotCase)
 	}
 }
 
-// TestWaitsForEver checks that only a pod that has a node but no claim, and runs nothing, waits without end.
+// TestWaitsForEver checks when a pod can never get its volume.
 func TestWaitsForEver(t *testing.T) {
 	unbound := func(r *Replica) { r.PodUnbound = true }
 	hold(t, State.waitsInVain, map[string]slotCase{
@@ -75,8 +75,7 @@ func TestWaitsForEver(t *testing.T) {
 
 func answers(s *State) { s.Membership.Members[1].Answers = true }
 
-// TestBroken checks that only a pod of a different declaration that does not run etcd, and might with the current one,
-// is broken.
+// TestBroken checks when a pod of a different declaration counts as broken.
 func TestBroken(t *testing.T) {
 	hold(t, State.broken, map[string]slotCase{
 		"broken":             {slot1(PodFailing, 0, madeOf("h0")), true},
@@ -127,8 +126,8 @@ func TestBroken(t *testing.T) {
 
 func declaresOther(s *State) { s.Declared.SpecHash, s.Objects.RunsHash = "h2", "h2" }
 
-// TestHoldsAsDeclared checks that a pod with the current declaration counts if it serves, or has run for a minute and
-// only lacks the others.
+// TestHoldsAsDeclared checks that a pod with the current declaration serves, or has only lacked the others for a
+// minute.
 func TestHoldsAsDeclared(t *testing.T) {
 	hold(t, State.runsAsDeclared, map[string]slotCase{
 		"ready":                {slot1(PodReady, 0), true},

@@ -132,7 +132,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestCorruptMinority checks which member is outvoted, by which members, and which is removed first.
+// TestCorruptMinority checks which member is outvoted and which is removed first.
 func TestCorruptMinority(t *testing.T) {
 	const other, stopped, from, alarm = "holds other data", "stopped itself", "its data from a-0", "etcd says"
 	since := func(at time.Time) func(*State) { return func(s *State) { s.Replicas[1].PodSince = at } }

@@ -12,7 +12,7 @@ type Drill struct {
 	// Slot of the backup, and ClusterID of its cluster.
 	Slot      time.Time `json:"slot"`
 	ClusterID ID        `json:"clusterID,omitempty"`
-	// EtcdVersion of the etcd that was started.
+	// EtcdVersion is the version of the started etcd.
 	EtcdVersion string `json:"etcdVersion,omitempty"`
 	// FinishedAt is when the drill was complete.
 	FinishedAt time.Time `json:"finishedAt"`

@@ -44,7 +44,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// since returns a relevant time up to dawn: none, now, long ago, or one at which a threshold is reached or almost
+// since returns a relevant time up to dawn: zero, now, long ago, or a time at which a threshold is reached or almost
 // reached.
 func since(how int) time.Time {
 	times := []time.Time{{}, dawn, dawn.Add(-48 * time.Hour)}

@@ -33,8 +33,8 @@ func labelsLost(s State) (Decision, bool) {
 		"nothing is lost, and nothing is done meanwhile", sentence(s.Objects.Relabelled))
 }
 
-// foreignVolumes returns the volumes created for a different token than the recorded one: a member that starts on such
-// a volume belongs to a different cluster.
+// foreignVolumes returns volumes created for a token other than the recorded one: members that start on them belong to
+// a different cluster.
 func (s State) foreignVolumes() []string {
 	var foreign []string
 	for _, r := range s.Replicas {

@@ -28,7 +28,7 @@ func inPlace(w *world) {
 	w.Declared.Recovery.Backup, w.Declared.Recovery.Lost = "tuesday", 0b111
 }
 
-// restoringInPlace changes the state like inPlace, with a Job that has just ended, and changes it.
+// restoringInPlace does the same with a Job that has just ended, and a further change.
 func restoringInPlace(change func(*world)) func(*world) {
 	return func(w *world) {
 		inPlace(w)

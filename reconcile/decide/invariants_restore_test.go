@@ -22,8 +22,7 @@ func restoring(change func(*world)) func(*world) {
 	return func(w *world) { restores(w); change(w) }
 }
 
-// proving changes the state to a cluster whose first member runs on restored data that a pass has not confirmed yet,
-// and applies a further change.
+// proving changes the state to a cluster whose first member runs on restored data, not yet confirmed by a pass.
 func proving(change func(*world)) func(*world) {
 	return func(w *world) {
 		data := decide.RestoredData{ClusterID: 0xc1, MemberID: 0xa0, Revision: 1018}

@@ -84,8 +84,7 @@ func deleted(retention string) func(*State) {
 	return func(s *State) { s.Declared.Lifecycle, s.Declared.Retention = Deleted, Retention(retention) }
 }
 
-// TestDelete checks that the declaration is stored first, then the objects are deleted, and the volumes only if git
-// requests it.
+// TestDelete checks that the declaration is stored, then objects are deleted, and volumes only if requested.
 func TestDelete(t *testing.T) {
 	gone := func(retention string) func(*State) {
 		return both(stopped("Deleted"), deleted(retention), noStatefulSet, func(s *State) { s.Record = Record{} })
@@ -125,7 +124,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestRenamed checks that a cluster that seems to be a renamed one is blocked only if it does not exist yet.
+// TestRenamed checks that a cluster that seems renamed is blocked only before it exists.
 func TestRenamed(t *testing.T) {
 	renamed := func(s *State) { s.Declared.RenamedFrom = "b/a" }
 	for what, c := range map[string]struct {

@@ -113,8 +113,8 @@ func (s State) sealedBlindly(ordinal int) bool {
 	return m.Mode == Sealed && m.ID == 0 && m.VolumeUID == ""
 }
 
-// replaceable reports whether a new member would do better than an unresponsive one. It would not if the member's pod
-// does not start with a declaration that no healthy member runs, or if the member has never started.
+// replaceable reports whether a new member would do better than an unresponsive one: not if the member has never
+// started, or its pod does not start with a declaration that no healthy member runs.
 func (s State) replaceable(m Member, r Replica) bool {
 	stuck := r.Pod == PodFailing || r.Pod == PodPending
 	proven := slices.ContainsFunc(s.Membership.Members, func(other Member) bool {

@@ -90,8 +90,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestSilentForLong checks that passes and Kubernetes must both find the member unhealthy for long enough, and git must
-// allow the replacement.
+// TestSilentForLong checks that passes and Kubernetes must both find a member unhealthy for as long as git allows.
 func TestSilentForLong(t *testing.T) {
 	after := func(limit, silent time.Duration) func(*State) {
 		return func(s *State) {

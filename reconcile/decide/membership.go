@@ -10,11 +10,11 @@ import (
 type Membership struct {
 	// Known is true if the list is linearizable, so that a majority of the voters confirmed it.
 	Known bool `json:"known"`
-	// Why is the reason why the list is unknown.
+	// Why is why the list is unknown.
 	Why string `json:"why,omitempty"`
 	// Forbidden is the missing right without which etcd cannot be asked, in the API server's words, or empty.
 	Forbidden string `json:"forbidden,omitempty"`
-	// ClusterID as etcd reports it.
+	// ClusterID is the cluster ID that etcd reports.
 	ClusterID ID `json:"clusterID,omitempty"`
 	// Members in any order. While the list is not Known, they are the views of single members: use them in
 	// explanations, never for actions.
@@ -57,7 +57,7 @@ type Member struct {
 
 	// Answers is true if the member responded in this pass and knows a leader.
 	Answers bool `json:"answers"`
-	// Why is the reason why it does not respond.
+	// Why is why it does not respond.
 	Why string `json:"why,omitempty"`
 
 	// SilentSince is the time since which passes have found it unresponsive, or zero if it responds or the time is

@@ -81,7 +81,7 @@ func recoverCluster(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// ordersRecovery reports whether git requests recovery of this cluster, and no quorum of it has responded.
+// ordersRecovery reports whether git requests recovery of this cluster, and its quorum does not respond.
 func (s State) ordersRecovery() bool {
 	order := s.Declared.Recovery.ClusterID
 	if order == 0 || order != s.Record.ClusterID || s.Membership.Known || s.Membership.HasQuorum() {

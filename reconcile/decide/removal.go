@@ -57,7 +57,7 @@ func (s State) lastTurn(rule string) Waited {
 	return s.Waited[i]
 }
 
-// isTurn reports whether a wait belongs to that rule and to a new leader, because it contains a member's name.
+// isTurn reports whether a wait belongs to that rule and names a leader.
 func (s State) isTurn(w Waited, rule string) bool {
 	_, turn := s.Ordinal(w.For)
 	return turn && w.Rule == rule

@@ -35,7 +35,7 @@ func (l *leaders) pass(began time.Time) {
 }
 
 // TestEachLeaderIsAskedOnce checks that leadership is transferred to each voter once, however often passes run, and
-// that manual action is requested after half an hour in any case.
+// that manual action is still requested after half an hour.
 func TestEachLeaderIsAskedOnce(t *testing.T) {
 	for _, sizes := range [][2]int{{2, 1}, {3, 1}, {3, 2}, {5, 3}, {7, 5}} {
 		for _, every := range []time.Duration{time.Second, 7 * time.Second, time.Minute, 9 * time.Minute} {

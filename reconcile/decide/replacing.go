@@ -39,9 +39,8 @@ func replaceMember(s State) (Decision, bool) {
 	return stuck, stuck.Verdict != "" && !surplus && !promotes
 }
 
-// giveUp removes a member. A leader among several voters transfers leadership first, preferably to a voter that is not
-// doomed, and never to one whose data may be wrong (see transferLeadership); etcd still holds elections under a CORRUPT
-// alarm.
+// giveUp removes a member. A leading voter first transfers leadership, preferably to a voter that is not doomed, and
+// never to one whose data may be wrong (see transferLeadership); a CORRUPT alarm does not prevent elections.
 func (s State) giveUp(m Member, why string) (Decision, bool) {
 	if m.Leader && len(s.Membership.Voters()) > 1 {
 		if d, hands := s.transferLeadership(m, func(to Member) bool { return s.doomed(to) == "" }, "%s %s", m.Name,
@@ -165,7 +164,7 @@ func (r Replica) holdsGoingVolume() bool {
 	return (r.holdsTerminating() || claimGone) && r.PodUID != ""
 }
 
-// allNamed reports whether every member is known to be in a certain slot, or in none.
+// allNamed reports whether every member is known to be in a certain slot, or outside all slots.
 func (m Membership) allNamed(s State) bool {
 	return !slices.ContainsFunc(m.Members, func(member Member) bool {
 		_, ours := s.OrdinalOf(member)

@@ -51,7 +51,7 @@ type Replica struct {
 	// NoPeers is true if etcd in this pod exited because no member confirmed that it could join.
 	NoPeers bool `json:"noPeers,omitempty"`
 	// PodUnbound is true if the pod got a node before its claim was created, and the claim has no volume. The scheduler
-	// no longer processes such a pod, so the claim will never be bound and the pod will never start.
+	// no longer processes the pod, so the claim is never bound and the pod never starts.
 	PodUnbound bool `json:"podUnbound,omitempty"`
 
 	// VolumeUID is the UID of the claim. It is empty without a claim, or if the claim was created under a running pod:

@@ -21,8 +21,8 @@ func cancelDowngrade(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// lacksMember reports whether a member must still join: a declared one that etcd does not list, a listed one that has
-// never started, or a spare.
+// lacksMember reports whether a member must still join: a declared but unlisted member, a listed member that has never
+// started, or a spare.
 func (s State) lacksMember() bool {
 	_, free := s.freeOrdinal()
 	_, spare := s.addSpare()

@@ -87,7 +87,7 @@ func TestGoesDown(t *testing.T) {
 	}
 }
 
-// TestPeerURL checks that a new member's peer URL is derived from one that contains its member's pod name.
+// TestPeerURL checks that a new member's peer URL is derived from a URL that contains a member's pod name.
 func TestPeerURL(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)

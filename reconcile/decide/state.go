@@ -59,7 +59,7 @@ type State struct {
 	// ReportedVoidRecovery is the record's VoidRecovery when the status was last written. It survives loss or
 	// restoration of the record.
 	ReportedVoidRecovery string `json:"reportedVoidRecovery,omitempty"`
-	// ReportedVersion is the oldest version that a member ran when the status was last written, or empty if none ever
+	// ReportedVersion is the oldest version that a member ran when the status was last written, or empty before any
 	// ran.
 	ReportedVersion string `json:"reportedVersion,omitempty"`
 	// Generation of the custom resource, which Kubernetes increases with every spec change, or zero if it does not
@@ -237,8 +237,8 @@ type RecordedMember struct {
 	// ID of the member and UID of the volume with its data, known once it is sealed.
 	ID        ID     `json:"id,omitempty"`
 	VolumeUID string `json:"volumeUID,omitempty"`
-	// Leaving is true if Quorate is about to remove the member from etcd. It identifies the removal as Quorate's if
-	// etcd then lists too few recorded members to tell.
+	// Leaving is true if Quorate is about to remove the member from etcd. It explains the removal if etcd then lists
+	// too few recorded members to tell.
 	Leaving bool `json:"leaving,omitempty"`
 }
 
@@ -267,7 +267,7 @@ type Objects struct {
 	RunsHash    string `json:"runsHash,omitempty"`
 	// RunsReplicas is the StatefulSet's replica count.
 	RunsReplicas int `json:"runsReplicas,omitempty"`
-	// RunsToken is the cluster token for which the StatefulSet creates new volumes, or empty without a StatefulSet.
+	// RunsToken is the StatefulSet's cluster token for new volumes, or empty without a StatefulSet.
 	RunsToken string `json:"runsToken,omitempty"`
 	// Remaining are the existing objects of the cluster, except the custom resource.
 	Remaining []string `json:"remaining,omitempty"`

@@ -301,7 +301,7 @@ func asDeclared(s *State) {
 	}
 }
 
-// unstartedMember makes a member one that has never started.
+// unstartedMember marks a member as never started.
 func unstartedMember(n int) func(*State) {
 	return func(s *State) { s.Membership.Members[n].Started, s.Membership.Members[n].Answers = false, false }
 }

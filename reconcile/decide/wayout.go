@@ -100,8 +100,7 @@ func (s State) wayOutOfMembers() string {
 	return s.wayOutOfPods()
 }
 
-// wayOutOfSpare returns how to proceed manually without a spare member, which would take the data of a member on a
-// volume that is being deleted.
+// wayOutOfSpare returns how to proceed without a spare for a member whose volume is being deleted.
 func (s State) wayOutOfSpare(ordinal int) string {
 	m, found := s.goingFirst()
 	voters := s.Membership.Voters()
@@ -209,7 +208,7 @@ func (s State) wayOutOfChecks() string {
 		"where they agree, its data are given up then%s", Enumerate(stopped), run[0], run[0], going)
 }
 
-// notAllowedToAsk blocks, because no later pass can succeed without the right.
+// notAllowedToAsk blocks, because no pass can fix missing rights.
 func (s State) notAllowedToAsk() (Decision, bool) {
 	return block("etcd cannot be asked from outside of the cluster: %s; "+
 		"give whoever runs this the verbs get and create on pods/portforward, or run it in the cluster; "+

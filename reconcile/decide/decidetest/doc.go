@@ -90,8 +90,8 @@
 //
 //	clock +2m
 //
-// These describe what earlier passes have waited for, since when, and when a pass last recorded it. Or they record what
-// is waited for now, as the status does after a pass without changes (or, with changed, after a pass with changes).
+// These record what earlier passes have waited for, since when, and when a pass last recorded it; or what is waited for
+// now, as the status does after a pass without changes (or, with changed, after a pass with changes).
 //
 //	waited WaitForMembers for=(a-1,a-2) since=31m seen=5m
 //	report changed
@@ -135,9 +135,8 @@
 //
 //	tick 3
 //
-// This runs passes, with a tick after each, regardless of their results. The first pass dies after the given number of
-// writes, or its write after that number fails, or it does not see everything, or sees a state that is the given number
-// of ticks old.
+// This runs passes, each followed by a tick, regardless of results. The first pass dies after the given number of
+// writes, or the write after them fails, or it does not see everything, or its state is the given number of ticks old.
 //
 //	pass 2 crash=3
 //	pass 1 fail=0

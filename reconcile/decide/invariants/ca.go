@@ -49,7 +49,7 @@ func wearsOut(s decide.State) bool {
 	return false
 }
 
-// podsThatTrust reports whether pods exist or may start: a pod trusts its initial CA until it ends.
+// podsThatTrust reports whether pods, which trust their initial CA, exist or may start.
 func podsThatTrust(s decide.State) bool {
 	for _, r := range s.Replicas {
 		if r.Pod != decide.PodAbsent {

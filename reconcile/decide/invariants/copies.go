@@ -35,8 +35,8 @@ func copiesKept(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// stopsOnGoingVolume returns a pod that must not stop, because a volume that is being deleted is gone once its pod
-// stops. Git may request that explicitly.
+// stopsOnGoingVolume finds pods that must not stop, because their volumes would be deleted. Git may allow that
+// explicitly.
 func stopsOnGoingVolume(s decide.State) string {
 	for _, r := range s.Replicas {
 		running := r.Pod != decide.PodAbsent && r.Pod != decide.PodTerminating
@@ -145,8 +145,8 @@ func notReadySince(s decide.State, r decide.Replica, least time.Duration) bool {
 	return !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= least
 }
 
-// itsVolumeIsLost reports whether a volume is missing; or was replaced with one that is empty or does not come up; or
-// is being deleted while nothing runs on it; or has been unusable for long.
+// itsVolumeIsLost reports whether the volume is missing; or its replacement is empty or does not come up; or it is
+// being deleted while nothing runs on it; or it has been unusable for long.
 func itsVolumeIsLost(s decide.State, r decide.Replica) bool {
 	running := r.Pod == decide.PodReady || r.Pod == decide.PodStarting || r.Pod == decide.PodFailing
 	another := otherVolume(s, r) && (r.VolumeUID == "" || r.NoData ||
@@ -179,8 +179,7 @@ func othersAreSafe(s decide.State, r decide.Replica) bool {
 	return 2*safe > others
 }
 
-// itNeverStarts reports whether a member's slot holds another member's volume, or there may be no file with which it
-// could start.
+// itNeverStarts reports whether a slot holds another member's volume, or its member may have no file to start with.
 func itNeverStarts(s decide.State, r decide.Replica, m decide.Member) bool {
 	recorded, _ := recordedAt(s.Record, r.Ordinal)
 	anothers := recorded.ID != 0 && recorded.ID != m.ID

@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestLoosened: every way in which a record can be worse than the one before it is seen.
+// TestLoosened checks that every way to weaken a record is detected.
 func TestLoosened(t *testing.T) {
 	sealed := decide.Record{Token: "t", ClusterID: 1}.With(decide.RecordedMember{Ordinal: 0, Mode: decide.Sealed}).With(decide.RecordedMember{Ordinal: 1, Mode: decide.Founding})
 	state := decide.State{Name: "a", Record: sealed, Membership: decide.Membership{Known: true, Members: []decide.Member{{Name: "a-0", Started: true}, {Name: "a-1"}}}}
