@@ -58,10 +58,9 @@ func (s State) because(m Member) Because {
 	return Because{Loss: Silence}
 }
 
-// VotersChanged reports whether the voters other than a member that will be removed or restarted have changed, fewer of
-// them respond, or more of them raise alarms about their data, or whether any voter now uses a different list, for
-// example because a new cluster was forced on it, and may serve alongside the others. Then the action must be decided
-// again.
+// VotersChanged reports whether an action on a member must be decided again: the other voters have changed, fewer of
+// them respond, or more of them raise alarms about their data. The same applies if a voter now uses a different list,
+// because it may serve alongside the others, as after a forced new cluster.
 func VotersChanged(seen, now Membership, but ID) bool {
 	voters, others := seen.Voters(), now.Voters()
 	if len(voters) != len(others) {

@@ -148,7 +148,7 @@ func (s State) DescribeCertificates() string {
 
 // renewCertificates renews certificates of a cluster that is orphaned, has an invalid spec, or waits for its final
 // backup, which cannot be taken without valid certificates. It does not act on suspended clusters, or if there are
-// foreign objects or cluster IDs.
+// foreign objects or contradictory cluster IDs.
 func renewCertificates(s State) (Decision, bool) {
 	_, broken := invalidSpec(s)
 	worn := slices.DeleteFunc(s.WornCertificates(), func(c Certificate) bool { return c.CA })

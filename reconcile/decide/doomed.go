@@ -58,16 +58,15 @@ func (s State) safeWithout(m Member) int {
 	return n
 }
 
-// FewerCopies reports whether, apart from a member that will be removed, fewer voters have their data on volumes that
-// are kept than were seen: a claim was deleted, or etcd has found that data differs. Then the removal must be decided
-// again.
+// FewerCopies reports whether a removal must be decided again: fewer of the other voters have their data on volumes
+// that are kept than were seen, because a claim was deleted or etcd has found that data differs.
 func FewerCopies(seen, now State, but ID) bool {
 	return now.safeWithout(Member{ID: but}) < seen.safeWithout(Member{ID: but})
 }
 
-// mayGiveUp reports whether a doomed voter can be removed: all others are well, except that they may be doomed too;
-// they have quorum; and either a replacement has joined, or the others with data on volumes that are kept suffice for
-// quorum of the declared number. So doomed voters are removed one at a time, and the number of copies never decreases.
+// mayGiveUp reports whether a doomed voter can be removed. All others must be well, except that they may be doomed too,
+// and have quorum. Either a replacement has joined, or enough others for a quorum of the declared number have their
+// data on volumes that are kept. So doomed voters are removed one at a time, and the number of copies never decreases.
 func (s State) mayGiveUp(m Member) bool {
 	if !s.othersAreWell(m) || !s.Membership.without(m.ID).HasQuorum() {
 		return false

@@ -65,8 +65,9 @@ func (s State) unconfirmed() []RecordedMember {
 }
 
 // standsBy reports whether the listed member in the slot is the recorded one, or has replaced it and serves. Without a
-// recorded ID, it is treated as the recorded one, except for a learner that was added by other means: in the slot of an
-// initial member, which was a voter, or, not started, in the slot of a sealed member, which had started.
+// recorded ID, it is treated as the recorded one, unless it is a learner that was added by other means. That is a
+// learner in the slot of an initial member, which was a voter, or one that has not started in the slot of a sealed
+// member, which had started.
 func (m RecordedMember) standsBy(listed Member) bool {
 	if m.ID == 0 {
 		return listed.Answers || !listed.Learner || m.Mode != Founding && listed.Started
@@ -91,8 +92,8 @@ func (s State) listedIDs() []ID {
 
 func sortedIDs(ids []ID) []ID { return slices.Compact(slices.Sorted(slices.Values(ids))) }
 
-// NeedsAnnouncement reports whether the removal of a member must be recorded before it is requested from etcd:
-// otherwise no majority of the recorded voters remains to show that it was intended.
+// NeedsAnnouncement reports whether the removal of a member must be recorded before it is requested from etcd, because
+// no majority of the recorded voters would remain to show that it was intended.
 func NeedsAnnouncement(s State, id ID) bool {
 	if m, listed := s.Membership.byID(id); listed {
 		ordinal, _ := s.OrdinalOf(m)

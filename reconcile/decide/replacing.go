@@ -126,9 +126,9 @@ func (s State) describeAlarm(a Alarm) string {
 	return fmt.Sprintf("the %s alarm of member %s, which is gone,", a.Kind, a.ID)
 }
 
-// cleanUp deletes the volumes of members that etcd no longer lists. A pod that still holds such a volume, because
-// Kubernetes keeps a pod in every slot below the highest, is recreated on an empty volume: a new member must not start
-// on a volume that is about to be deleted.
+// cleanUp deletes the volumes of members that etcd no longer lists. Kubernetes keeps a pod in every slot below the
+// highest. If such a pod still holds such a volume, it is recreated on an empty one, because a new member must not
+// start on a volume that is about to be deleted.
 func cleanUp(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false

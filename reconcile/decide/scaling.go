@@ -74,8 +74,8 @@ func (s State) surplus() (Member, bool) {
 func (m Member) needless() bool { return m.Learner || !m.Answers }
 
 // goesDown returns the member to remove if there is one too many: the highest ordinal, but before it any needless
-// member beyond the declared number, because a voter above it would wait until that member is healthy. While a volume
-// is being deleted, only the highest ordinal counts.
+// member beyond the declared number, for which a higher voter would wait. While a volume is being deleted, only the
+// highest ordinal counts.
 func (s State) goesDown() (Member, bool) {
 	victim, surplus := s.surplus()
 	if _, going := s.goingFirst(); going || !surplus {
@@ -169,9 +169,8 @@ func (s State) freeSlot(ordinal int) string {
 		"kubectl delete pvc data-%s", s.ReplicaName(ordinal))
 }
 
-// empty reports whether a slot is free of its previous member: it has no volume, or a volume that is being deleted and
-// that no pod will start on, or a volume that was created after the old one was gone, for a pod that has no file to
-// start with.
+// empty reports whether a slot is free of its previous member. It has no volume, or its volume is being deleted and no
+// pod will start on it. Or the volume was created after the old one was gone, for a pod without a file to start with.
 func (s State) empty(ordinal int) bool {
 	r := s.Replica(ordinal)
 	gone, _ := s.Record.removed(ordinal)

@@ -8,8 +8,8 @@ import (
 )
 
 // Two members may join at the same time only if every member of the cluster has always run with max-learners. etcd does
-// not check that limit when a learner is requested, but when each member applies the change, by the member's own
-// setting (etcd: ValidateConfigurationChange): a member with a lower limit would reject what the others accepted, and
+// not check that limit when a learner is requested. Each member checks it when it applies the change, by its own
+// setting (etcd: ValidateConfigurationChange). A member with a lower limit would reject what the others accepted, and
 // its list would differ from then on. A new member that is sent an old log also applies it by its own setting. So the
 // setting is never inferred from a file, which may be newer than the running process. It is tied to the token, which is
 // in the record, in the StatefulSet and on every volume from the bootstrap on, and cannot be changed.
@@ -43,10 +43,10 @@ func (r Record) MaxLearners(version etcdversion.Version) int {
 }
 
 // joinTogether adds a second learner once the first has started on its data. Until then, the first compares the list in
-// its file with etcd's, which must not change during that time (hard case H18); and two learners that start at the same
-// time each wait for the other to respond, for etcd's request timeout of seven seconds (etcd: isCompatibleWithCluster).
-// Once the first is a voter, etcd would require it to be connected for five seconds before the next. If anything
-// prevents it, including etcd itself, the first joins alone, and the next after it.
+// its file with etcd's, which must not change (hard case H18). Two learners that start at the same time each wait for
+// the other to respond, for etcd's request timeout of seven seconds (etcd: isCompatibleWithCluster). Once the first is
+// a voter, etcd would require it to be connected for five seconds before the next. If anything prevents it, including
+// etcd itself, the first joins alone, and the next after it.
 func joinTogether(s State) (Decision, bool) {
 	first, only := s.onlyLearner()
 	ordinal, free := s.freeOrdinal()

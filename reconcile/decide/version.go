@@ -52,10 +52,9 @@ func (s State) runs(m Member) (etcdversion.Version, error) {
 	return v, err
 }
 
-// running returns the versions that members run, ascending: the versions of responding members, or else the version in
-// the status, or else the versions of pods or, without pods, the versions that last used the volumes according to the
-// claims. Declared versions that never ran do not count (hard case H101), nor does a status from before a member
-// reported an unreadable version.
+// running returns the versions that members run, ascending: those of responding members, or else the one in the status,
+// or else those of pods or, without pods, those in the claims. Declared versions that never ran do not count (hard case
+// H101), nor does a status from before a member reported an unreadable version.
 func (s State) running() []etcdversion.Version {
 	if list := s.Running(); len(list) > 0 {
 		return list
@@ -212,7 +211,7 @@ func (s State) unresponsive() []Replica {
 }
 
 // knowsData reports whether every member's data version is known before a minor version changes: each member responds,
-// or a member's pod has already been created with that minor version or, without a pod, its claim names that version.
+// or a member's pod (or its claim, without a pod) already has that minor version.
 func (s State) knowsData(target etcdversion.MajorMinor) bool {
 	return len(s.unresponsive()) == 0 ||
 		s.anyReplica(func(r Replica) bool {

@@ -29,9 +29,9 @@
 //	set spec confirmed=(a0 a1) problem=(storage: shrinks)
 //	set lock holder=(process 7 on b)
 //
-// These do not change anything. They print the state as a table; the decision, and what is wrong with it; the record
+// These do not change anything. In this order, they print the state as a table; the decision and its faults; the record
 // that the objects must carry in the current state; the result of every rule, including those after the first that
-// applies; the invariants, and which of them the decision breaks.
+// applies; the invariants, with those that the decision violates.
 //
 //	state
 //	decide
@@ -39,9 +39,9 @@
 //	rules
 //	invariants
 //
-// This carries out the action of the decision. In a story, everything that Kubernetes and etcd then do is also done, as
-// far as the state shows it: the record is written, the objects are correct, pods and volumes are created and deleted.
-// A new member is only added; use set to start it. On a path, the action is from the last decide, however long ago, and
+// This carries out the action of the decision. In a story, its effects on Kubernetes and etcd follow, as far as the
+// state shows them: the record is written, the objects are correct, pods and volumes are created and deleted. A new
+// member is only added; use set to start it. On a path, the action is from the last decide, however long ago, and
 // nothing else happens before the next tick.
 //
 //	act
@@ -90,8 +90,8 @@
 //
 //	clock +2m
 //
-// These record what earlier passes have waited for, since when, and when a pass last recorded it; or what is waited for
-// now, as the status does after a pass without changes (or, with changed, after a pass with changes).
+// These record what earlier passes have waited for, since when, and when a pass last recorded it. Or they record the
+// current wait, as the status does after a pass without changes (or, with changed, after a pass with changes).
 //
 //	waited WaitForMembers for=(a-1,a-2) since=31m seen=5m
 //	report changed

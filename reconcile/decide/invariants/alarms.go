@@ -35,7 +35,7 @@ func rolloutsUnderAlarms(s decide.State, d decide.Decision) string {
 	case decide.EnableDowngrade:
 	case decide.StartRollout:
 		if !allAnswer(s.Membership.Members) || !s.Membership.Known {
-			return "" // a member that does not run may run as declared
+			return "" // a member that does not run may run with the new declaration
 		}
 	default:
 		return ""

@@ -6,8 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// majorityJudges checks that, with data in doubt, a voter whose copy may be right is removed, restarted or passed over
-// only if a strict majority of the listed voters responds now with the same hash, and it is not part of that majority.
+// majorityJudges checks decisions while data is in doubt. A voter whose copy may be right is removed, restarted or
+// passed over only if it is outside a strict majority of the listed voters that responds now with the same hash.
 // Nothing is copied from a leader outside that majority, and the alarm is disarmed only once all agree.
 func majorityJudges(s decide.State, d decide.Decision) string {
 	if a, disarms := d.Action.(decide.DisarmAlarm); disarms && a.Kind == decide.AlarmCorrupt {

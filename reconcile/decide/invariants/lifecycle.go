@@ -26,8 +26,8 @@ func deletedAsDeclared(s decide.State, d decide.Decision) string {
 }
 
 // downgradedAsDeclared checks that etcd prepares for the minor version below the running one only if git declares that
-// version or, to clear the log, the one above; and that this is canceled only if git does not declare it, or a new
-// member could not join.
+// version or, to clear the log, the one above. It is canceled only if git does not declare it, or a new member could
+// not join.
 func downgradedAsDeclared(s decide.State, d decide.Decision) string {
 	declaredMajor, declared, _ := minorOf(s.Declared.Version)
 	switch a := d.Action.(type) {
