@@ -8,8 +8,8 @@ import (
 
 // scaleDown removes the member with the highest ordinal, compared as a number (hard case H24). An unresponsive member
 // or a learner may be removed at any time (hard cases H25, H107), and before a healthy member. A healthy member is
-// removed only while all is well, and transfers leadership first. While a volume is being deleted, a surplus member
-// stays to take the place of its member.
+// removed only while all is well, and transfers leadership first if it leads. While a volume is being deleted, a
+// surplus member stays to take the place of its member.
 func scaleDown(s State) (Decision, bool) {
 	victim, surplus := s.goesDown()
 	needless := victim.needless()
