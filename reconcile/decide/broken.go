@@ -54,10 +54,11 @@ func (s State) waitsInVain(r Replica) bool {
 }
 
 // broken reports whether a pod created from a different declaration does not run etcd, and might with the current
-// declaration.
+// declaration. A member that etcd has removed never does.
 func (s State) broken(r Replica) bool {
-	m := s.Membership.byName(s.ReplicaName(r.Ordinal))
-	if s.volumeLost(r.Ordinal) || r.Stranded != "" || r.VolumeTerminating {
+	m, listed := s.listed()[r.Ordinal]
+	removed := s.Membership.Known && s.Formed() && !listed
+	if removed || s.volumeLost(r.Ordinal) || r.Stranded != "" || r.VolumeTerminating {
 		return false
 	}
 	return s.stuck(r) && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)

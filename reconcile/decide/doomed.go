@@ -1,6 +1,9 @@
 package decide
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // doomed returns why a member must be removed although it may still have its data (it responds, or may respond again),
 // or "" if it may stay.
@@ -127,9 +130,12 @@ func (s State) addSpare() (Decision, bool) {
 	if ordinal >= MaxOrdinals || !s.empty(ordinal) || s.peerURL(ordinal) == "" {
 		return Decision{}, false
 	}
-	return act(AddLearner{ordinal, s.peerURL(ordinal)},
-		"%s %s, and too few others have its data on volumes that stay: add %s as a learner before it goes; %s answer",
-		s.nameOf(m), s.doomed(m), s.ReplicaName(ordinal), s.describeQuorum())
+	need := fmt.Sprintf("%s %s, and too few others have its data on volumes that stay", s.nameOf(m), s.doomed(m))
+	if d, blocked := s.cannotJoin(ordinal, need); blocked {
+		return d, true
+	}
+	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s: add %s as a learner before it goes; %s answer", need,
+		s.ReplicaName(ordinal), s.describeQuorum())
 }
 
 // allAnswerOnGoingVolumes reports whether all voters on volumes that are being deleted respond: etcd does not accept a

@@ -39,3 +39,18 @@ func (s State) newPodsTooOld() string {
 	return fmt.Sprintf("new pods run etcd %s, and no member older than %s can join this cluster. Declare etcd %s until "+
 		"all members run", s.Objects.RunsVersion, runs[0].MajorMinor(), runs[0])
 }
+
+// cannotJoin makes new pods as declared if they are too old to join and the declared version is not. If that is too old
+// as well, it blocks. It returns false if a new member can join.
+func (s State) cannotJoin(ordinal int, need string) (Decision, bool) {
+	why := s.newPodsTooOld()
+	if why == "" {
+		return Decision{}, false
+	}
+	asDeclared := s
+	asDeclared.Objects.RunsVersion = s.Declared.Version
+	if s.WantsOtherPods() && asDeclared.newPodsTooOld() == "" && s.mayRoll() && s.heldByAlarm() == "" {
+		return act(s.rollout(), "%s: have new pods made as declared, so that %s can join", need, s.ReplicaName(ordinal))
+	}
+	return block("%s: %s cannot be added: %s", need, s.ReplicaName(ordinal), why)
+}

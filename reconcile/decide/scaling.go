@@ -131,12 +131,12 @@ func scaleUp(s State) (Decision, bool) {
 	if !s.empty(ordinal) {
 		return s.waitForSlot(ordinal)
 	}
-	if why := s.newPodsTooOld(); why != "" {
-		return block("%s cannot be added: %s", s.ReplicaName(ordinal), why)
+	need := fmt.Sprintf("%s, %d declared", plural(len(s.Membership.Members), "member", "members"), s.Declared.Replicas)
+	if d, blocked := s.cannotJoin(ordinal, need); blocked {
+		return d, true
 	}
-	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s, %d declared: add %s as a learner; %s answer",
-		plural(len(s.Membership.Members), "member", "members"), s.Declared.Replicas, s.ReplicaName(ordinal),
-		s.describeQuorum())
+	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s: add %s as a learner; %s answer", need,
+		s.ReplicaName(ordinal), s.describeQuorum())
 }
 
 // waitForSlot waits until a slot's volume is gone. If the record does not show that its member was removed, manual

@@ -56,7 +56,7 @@ func (j *journey) settle() string {
 
 // isForAPerson reports whether a Block requires manual judgement.
 func isForAPerson(d decide.Decision) bool {
-	stopsItself := d.Rule == "QuorumLost" && strings.Contains(d.Message, "whose data differ from theirs: kubectl cordon its node")
+	stopsItself := d.Rule == "QuorumLost" && strings.Contains(d.Message, "found data inconsistency with peers")
 	return slices.Contains([]string{"MembersMissing", "DataInDoubt"}, d.Rule) || replacedTooOften(d) || stopsItself
 }
 
@@ -90,6 +90,8 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 		}
 	case d.Rule == "ApplyObjects" && versionToReturnWith.MatchString(d.Message):
 		j.path.Declared.Version = versionToReturnWith.FindStringSubmatch(d.Message)[1]
+	case d.Rule == "ApplyObjects" && says("nothing says which version of etcd last used the volumes"):
+		j.path.AnnotateVersions()
 	case volumeInTheWay.MatchString(d.Message):
 		j.path.DeleteVolume(inTheWay(d))
 	default:

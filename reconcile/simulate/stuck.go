@@ -1,6 +1,10 @@
 package simulate
 
-import "quorate.dev/quorate/reconcile/decide"
+import (
+	"cmp"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
 
 // stuck holds faults around the cluster that do not end by themselves.
 type stuck struct {
@@ -33,6 +37,16 @@ func (w *World) DropAnnotations(drop bool) {
 	w.stuck.annotations = drop
 	for n := range w.volumes {
 		w.changeVolume(n, func(v *volume) { v.lastUse = decide.LastUse{} })
+	}
+}
+
+// AnnotateVersions annotates the claims without a version with the one that last ran on them, or, if etcd never ran on
+// them, with the declared one.
+func (w *World) AnnotateVersions() {
+	for n, v := range w.volumes {
+		if v.lastUse.Version == "" {
+			w.changeVolume(n, func(v *volume) { v.lastUse.Version = cmp.Or(v.data.ran, w.Declared.Version) })
+		}
 	}
 }
 
