@@ -3,8 +3,11 @@ package decide
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"quorate.dev/quorate/etcdversion"
 )
 
 func applyObjects(s State) (Decision, bool) {
@@ -20,7 +23,7 @@ func applyObjects(s State) (Decision, bool) {
 	}
 	if refusal, _ := s.judgeVersion(); !s.hasStatefulSet() && !s.mayRoll() {
 		return block("the StatefulSet is gone, and must not come back with etcd %s: %s%s", s.Declared.Version,
-			cmp.Or(refusal, "what runs is not prepared for it"), s.versionToReturnWith())
+			cmp.Or(refusal, "what runs is not prepared for it"), cmp.Or(s.versionToReturnWith(), s.surplusInTheWay()))
 	}
 	if !s.hasStatefulSet() && s.lacksBackup() {
 		return s.statefulSetAfterBackup()
@@ -36,20 +39,40 @@ func applyObjects(s State) (Decision, bool) {
 	return act(ApplyObjects{}, "%s", sentence(facts))
 }
 
-// versionToReturnWith returns which version brings back a cluster without StatefulSet: a minor version changes only
-// while members respond.
+// versionToReturnWith returns which version brings back a cluster without StatefulSet, or "" if none does: a minor version
+// changes only while members respond.
 func (s State) versionToReturnWith() string {
-	runs := s.running()
-	if len(runs) == 0 {
-		return ""
-	}
-	version := runs[0]
-	for _, v := range runs {
-		if v.MajorMinor() == version.MajorMinor() {
+	var version etcdversion.Version
+	for _, v := range s.running() {
+		declared := s
+		declared.Declared.Version = v.String()
+		if declared.mayRoll() && (version == etcdversion.Version{} || v.MajorMinor() == version.MajorMinor()) {
 			version = v
 		}
 	}
+	if version == (etcdversion.Version{}) {
+		return ""
+	}
 	return fmt.Sprintf("; to bring it back, declare etcd %s, and change the version once all members respond", version)
+}
+
+// surplusInTheWay returns how to free the slot of a volume beyond the declared number that alone prevents every version,
+// or "". Without a record, it is not known whether etcd has removed its member.
+func (s State) surplusInTheWay() string {
+	for _, r := range s.replicasInOrder() {
+		_, recorded := s.Record.Member(r.Ordinal)
+		if recorded || r.Ordinal < s.Declared.Replicas || !hasVolume(r) {
+			continue
+		}
+		without := s
+		without.Replicas = slices.DeleteFunc(slices.Clone(s.Replicas), func(other Replica) bool {
+			return other.Ordinal == r.Ordinal
+		})
+		if without.mayRoll() || without.versionToReturnWith() != "" {
+			return fmt.Sprintf("; if etcd had removed %s: %s", s.ReplicaName(r.Ordinal), s.freeSlot(r.Ordinal))
+		}
+	}
+	return ""
 }
 
 // silentOrdinals returns the ordinals of recorded members that etcd lists and that do not respond. It is empty if etcd
