@@ -184,6 +184,9 @@ func (c *cluster) applyOne(ctx context.Context, object objects.Object) (live met
 	if err == nil {
 		live, err = c.kube().ApplyOver(ctx, object.Apply, read)
 	}
+	if unwanted := objects.UnwantedKeys(object, live); err == nil && len(unwanted) > 0 {
+		live, err = c.kube().RemoveKeys(ctx, live, unwanted)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("apply %s %s: %w", object.Kind, object.Name, err)
 	}

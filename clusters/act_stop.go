@@ -103,7 +103,8 @@ func (c *cluster) stopReplicas(ctx context.Context, a decide.StopReplicas) (repo
 		}
 	}
 	outcome := report.Outcome{}
-	if record := decide.StoppedRecord(c.state, a); !record.Equal(c.state.Record) {
+	record := decide.StoppedRecord(c.state, a)
+	if !record.Equal(c.state.Record) || c.drifted["ConfigMap/"+c.names.ConfigMap] {
 		in, err := c.input(record)
 		if err != nil {
 			return outcome, err

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -193,12 +194,38 @@ func TestActions(t *testing.T) {
 	s.form()
 	s.makePods()
 	s.settled(s.observe())
+	s.restoreConfigMap()
 	s.rollOut()
 	s.restart()
 	s.remove()
 	s.loseClaim()
 	s.stop()
 	s.end()
+}
+
+// restoreConfigMap: a backup tool merges a ConfigMap from when the cluster had two more members. The tool owns these keys
+// from then on, so that apply alone would keep the files of those members.
+func (s *stage) restoreConfigMap() {
+	s.Helper()
+	configMaps := s.server.Client.CoreV1().ConfigMaps("default")
+	live, err := configMaps.Get(s.Context(), "a-members", metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	before := maps.Clone(live.Data)
+	live.Data["a-3-3.6.16-old.yaml"], live.BinaryData = "name: a-3", map[string][]byte{"a-4-3.6.16-old.yaml": []byte("name: a-4")}
+	if _, err := configMaps.Update(s.Context(), live, metav1.UpdateOptions{FieldManager: "velero"}); err != nil {
+		s.Fatal(err)
+	}
+	c := s.observe()
+	s.settled(c, "ConfigMap a-members: changed at data.a-3-3.6.16-old.yaml, data.a-4-3.6.16-old.yaml")
+	s.do(c, decide.ApplyObjects{}, true)
+	after := s.observe()
+	s.settled(after)
+	now := inventory.Get[*corev1.ConfigMap](after.own, "ConfigMap", "a-members")
+	if !maps.Equal(now.Data, before) || len(now.BinaryData) > 0 || len(after.rewritten) > 0 {
+		s.Errorf("keys %q and %q, rewritten %v", slices.Sorted(maps.Keys(now.Data)), slices.Sorted(maps.Keys(now.BinaryData)), after.rewritten)
+	}
 }
 
 // rollOut: nothing drifts until the rollout starts, pods of both templates then have files, and it starts only once.

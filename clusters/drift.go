@@ -97,7 +97,7 @@ func (c *cluster) compareObject(wanted objects.Object) error {
 		}
 		return nil
 	}
-	if kube.Stands(wanted.Apply, live, objects.FilledIn) { // as nearly all do
+	if len(objects.UnwantedKeys(wanted, live)) == 0 && kube.Stands(wanted.Apply, live, objects.FilledIn) { // as nearly all do
 		return nil
 	}
 	different, err := differences(wanted, live)

@@ -52,7 +52,8 @@ func (c *cluster) forgetRewritten(object string) {
 	c.rewritten = slices.DeleteFunc(c.rewritten, func(f decide.RewrittenField) bool { return f.Object == object })
 }
 
-// differences returns the fields of a live object that Quorate owns or will own and that differ from those wanted.
+// differences returns the fields of a live object that Quorate owns or will own and that differ from those wanted, and
+// the keys of a ConfigMap that are not wanted.
 func differences(wanted objects.Object, live metav1.Object) ([]objects.Difference, error) {
 	owned, err := kube.Owned(live)
 	if err != nil {
@@ -61,6 +62,9 @@ func differences(wanted objects.Object, live metav1.Object) ([]objects.Differenc
 	different, err := objects.Values(wanted.Apply, owned, nil)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s: %w", wanted.Identity, err)
+	}
+	for _, key := range objects.UnwantedKeys(wanted, live) {
+		different = append(different, objects.Difference{Path: "data." + key, From: key})
 	}
 	return different, nil
 }

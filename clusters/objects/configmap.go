@@ -1,6 +1,11 @@
 package objects
 
 import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
@@ -20,4 +25,23 @@ func configMap(in Input) (*applycorev1.ConfigMapApplyConfiguration, error) {
 		WithLabels(Labels(c.Name)).
 		WithOwnerReferences(owner(c)).
 		WithData(data), nil
+}
+
+// UnwantedKeys returns the keys of a live ConfigMap that are not wanted, in order. Another field manager owns them, such
+// as the tool that restored the ConfigMap, so that apply keeps them; but a member starts on any file that is there. It
+// returns nil for other kinds.
+func UnwantedKeys(wanted Object, live metav1.Object) []string {
+	want, ok := wanted.Apply.(*applycorev1.ConfigMapApplyConfiguration)
+	found, isConfigMap := live.(*corev1.ConfigMap)
+	if !ok || !isConfigMap {
+		return nil
+	}
+	unwanted := slices.Collect(maps.Keys(found.BinaryData))
+	for key := range found.Data {
+		if _, wanted := want.Data[key]; !wanted {
+			unwanted = append(unwanted, key)
+		}
+	}
+	slices.Sort(unwanted)
+	return unwanted
 }
