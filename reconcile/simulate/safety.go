@@ -101,6 +101,9 @@ func (w *World) isCopy(id decide.ID, r *raft, m member) bool {
 	mine := v.data.cluster == id && v.data.member == m.id
 	late := w.Declared.ReplaceAfter > 0 && !r.isUp(m.id) && !m.downSince.IsZero() &&
 		w.now.Sub(m.downSince) >= w.Declared.ReplaceAfter
+	if p := w.pods[m.ordinal]; w.Declared.ReplaceAfter > 0 && w.mute[m.ordinal] && !p.ready {
+		late = true // nothing that Quorate can see shows that it serves
+	}
 	// Differing data is unknown until something reports it.
 	wrong := v.data.corrupt || w.doubted(r) && w.outvoted(r, m)
 	goes := v.terminating && w.idleForLong(m.ordinal) && !w.doubted(r)
