@@ -40,7 +40,7 @@ func (t Target) hadFilledIn(own *inventory.Cluster) bool {
 }
 
 // volumeSize returns the size of the smallest volume that exists or will be created, or the declared size if
-// there is none.
+// there is none. It compares approximate sizes: an exact comparison of huge quantities takes seconds.
 func (t Target) volumeSize(own *inventory.Cluster) resource.Quantity {
 	var sizes []resource.Quantity
 	if set := t.statefulSet(own); set != nil && len(set.Spec.VolumeClaimTemplates) > 0 {
@@ -54,7 +54,7 @@ func (t Target) volumeSize(own *inventory.Cluster) resource.Quantity {
 	}
 	smallest := sizes[0]
 	for _, size := range sizes[1:] {
-		if size.Cmp(smallest) < 0 {
+		if size.AsApproximateFloat64() < smallest.AsApproximateFloat64() {
 			smallest = size
 		}
 	}

@@ -2,6 +2,7 @@ package targets
 
 import (
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -70,5 +71,23 @@ func TestQuota(t *testing.T) {
 				t.Errorf("got %s, want %s", got.String(), test.want)
 			}
 		})
+	}
+}
+
+// TestImmenseClaims: the sizes of claims are compared without effort, however large they are. The API server accepts such
+// claims.
+func TestImmenseClaims(t *testing.T) {
+	own := &inventory.Cluster{}
+	for _, size := range []string{"1e20000000", "8Gi", "1e20000000", "1e20000000", "1e20000000", "1e20000000"} {
+		claim := &corev1.PersistentVolumeClaim{}
+		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+		own.Claims = append(own.Claims, claim)
+	}
+	begin := time.Now()
+	if size := (Target{}).volumeSize(own); size.String() != "8Gi" {
+		t.Errorf("the smallest volume has %.20s", size.String())
+	}
+	if took := time.Since(begin); took > 2*time.Second { // an exact comparison takes seconds for each
+		t.Errorf("it took %s", took)
 	}
 }
