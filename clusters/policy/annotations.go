@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +19,8 @@ var weakening = []string{
 	"dev.gvisor.", "run.oci.", "org.systemd.property.", "cdi.k8s.io/",
 }
 
-// weakeningDomains lists suffixes of the domains of such annotations.
+// weakeningDomains lists suffixes of the domains of such annotations. CRI-O's annotations for a whole pod are domains
+// without a name.
 var weakeningDomains = []string{"nri.io/", "nri.containerd.io/", "crio.io/"}
 
 // weakens reports whether an annotation can loosen the confinement of a pod. The runtime's default profile and profiles
@@ -26,7 +28,7 @@ var weakeningDomains = []string{"nri.io/", "nri.containerd.io/", "crio.io/"}
 func weakens(key, value string) bool {
 	domain, _ := cutDomain(key)
 	known := slices.ContainsFunc(weakening, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||
-		slices.ContainsFunc(weakeningDomains, func(suffix string) bool { return strings.HasSuffix(domain, suffix) })
+		slices.ContainsFunc(weakeningDomains, func(suffix string) bool { return strings.HasSuffix(cmp.Or(domain, key+"/"), suffix) })
 	profile := strings.HasPrefix(key, "container.") || strings.HasPrefix(key, "seccomp.")
 	confined := value == "runtime/default" || value == "docker/default" || strings.HasPrefix(value, "localhost/")
 	return known && !(profile && confined)

@@ -27,6 +27,12 @@ func TestWeakeningAnnotations(t *testing.T) {
 		{"**", "cdi.k8s.io/device", "vendor.com/gpu=all", "refused"},
 		{"**", "devices.nri.io/container.etcd", "- path: /dev/kmsg", "refused"},
 		{"devices.nri.io/*", "devices.nri.io/container.etcd", "- path: /dev/kmsg", "allowed"},
+		{"**", "devices.crio.io", "/dev/kmsg", "refused"},
+		{"*", "userns-mode.crio.io", "auto", "refused"},
+		{"devices*", "devices.crio.io", "/dev/kmsg", "refused"},
+		{"devices.crio.io", "devices.crio.io", "/dev/kmsg", "allowed"},
+		{"*.crio.io", "devices.crio.io", "/dev/kmsg", "allowed"},
+		{"**", "seccomp-profile.crio.io/etcd", "unconfined", "refused"},
 		{"**", "org.systemd.property.MemoryMax", "1", "refused"},
 		{"**", "prometheus.io/scrape", "true", "allowed"},
 	} {
