@@ -54,11 +54,11 @@ func (s State) waitsInVain(r Replica) bool {
 }
 
 // broken reports whether a pod created from a different declaration does not run etcd, and might with the current
-// declaration. A member that etcd has removed never does.
+// declaration. A member that etcd has removed never does. The leader of the others runs, even if Quorate cannot reach it.
 func (s State) broken(r Replica) bool {
 	m, listed := s.listed()[r.Ordinal]
 	removed := s.Membership.Known && s.Formed() && !listed
-	if removed || s.volumeLost(r.Ordinal) || r.Stranded != "" || r.VolumeTerminating {
+	if removed || m.Leader || s.volumeLost(r.Ordinal) || r.Stranded != "" || r.VolumeTerminating {
 		return false
 	}
 	return s.stuck(r) && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)

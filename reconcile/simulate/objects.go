@@ -186,6 +186,9 @@ func (w *World) setStatefulSet(next statefulSet) {
 				(w.Declared.Recovery.ClusterID == lost || w.volumes[m.ordinal].lostCluster == lost)
 			if m.ordinal >= next.replicas && !restored && !w.wasSplit(id) && !w.isNobodys(r) && !w.isLost(id) &&
 				!givenUp && w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == decide.Running {
+				if _, runs := w.pods[m.ordinal]; !runs && w.volumes[m.ordinal].unlisted {
+					continue // nothing shows the member until the others respond
+				}
 				w.violate("the StatefulSet shrinks to %d, and etcd lists %s", next.replicas, w.replicaName(m.ordinal))
 			}
 		}

@@ -183,6 +183,9 @@ func changesVersion(s decide.State, action decide.Action) bool {
 			s.Record.ClusterID != 0 && podOfAnother(s)
 	case decide.RestartReplica:
 		r := replicaAt(s, a.Ordinal)
+		if _, listed := memberAt(s, a.Ordinal); s.Membership.Known && !listed {
+			return false // no member has data in it
+		}
 		return !r.PodUnbound && r.PodVersion != "" && r.PodVersion != s.Objects.RunsVersion &&
 			s.Objects.RunsVersion == s.Declared.Version
 	default:
