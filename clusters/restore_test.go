@@ -248,3 +248,29 @@ func (s *stage) deletePod(name string) {
 		s.Fatal(err)
 	}
 }
+
+// TestRestoreBesideLeftOverRecovery: a spec.recovery that is left over does not delay stopping a restore that git has
+// changed: the pod of the restore Job is not one of the recovery.
+func TestRestoreBesideLeftOverRecovery(t *testing.T) {
+	s := newStage(t)
+	s.spec += declaredRestore + ", recovery: {clusterID: c1, member: 1, lost: [0, 2]}"
+	s.live.options.BackupImage, s.live.options.AllowRecovery = "quorate:v1", true
+	s.do(s.decided("Bootstrap", "restore 20261121t180000z"), decide.Bootstrap{Replicas: 1, Restores: true}, true)
+	before := s.decided("Restore", "into the volume of a-0")
+	s.do(before, decide.StartRestore{Digest: before.state.Declared.Restore.Digest}, true)
+	job, err := s.server.Client.BatchV1().Jobs("default").Get(s.Context(), "a-restore", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
+	pod.Name = "a-restore-x"
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	if _, err := s.server.Client.CoreV1().Pods("default").Create(s.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.spec = strings.Replace(s.spec, "20261121t180000z", "20261120t180000z", 1)
+	s.do(s.observe(), decide.Declare{}, true)
+	if d := decide.Decide(s.observe().state); decide.KindOf(d.Action) != "StopRestore" {
+		t.Errorf("got %s", d)
+	}
+}

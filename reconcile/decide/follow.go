@@ -90,7 +90,11 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 		}
 		isNew := gone.VolumeUID == "" || slot.Ordinal >= replicas && gone.VolumeUID != slot.VolumeUID
 		if !inUse && known && isNew && slot.VolumeUID != "" && slot.VolumeToken == r.Token {
-			r = r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID})
+			lost := slot.LastUse.ClusterID // a claim of the lost cluster that came back is kept
+			if lost == r.ClusterID {
+				lost = 0
+			}
+			r = r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID, LostCluster: lost})
 		}
 	}
 	r.Removed = slices.DeleteFunc(slices.Clone(r.Removed), func(gone RemovedMember) bool {

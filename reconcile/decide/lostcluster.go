@@ -26,7 +26,7 @@ func (s State) runsOfLost() (slots Ordinals, lost ID) {
 			continue
 		}
 		_, recorded := s.Record.Member(r.Ordinal)
-		starts := recorded && (s.Record.ClusterID == mark || s.Record.ClusterID == 0)
+		starts := recorded && s.Record.ClusterID != s.madeOf(mark)
 		gone, _ := s.Record.removed(r.Ordinal)
 		kept := gone.LostCluster == mark && gone.VolumeUID == r.VolumeUID
 		if r.ClusterID == mark || r.ClusterID == 0 && (starts || kept && isReady(r)) {
@@ -54,7 +54,7 @@ func (s State) madeOf(lost ID) ID {
 
 // StoppedRecord returns the record after action a: the slots have no file to start with, and their volumes are kept.
 func StoppedRecord(s State, a StopReplicas) Record {
-	r := s.Record
+	r := s.catchUp(s.Record) // a formed cluster is never bootstrapped again
 	for _, ordinal := range a.Ordinals.List() {
 		r = r.keeping(s.Replica(ordinal), a.LostCluster)
 	}

@@ -10,7 +10,7 @@ import (
 // member, or they were removed manually. The missing members may have the only copy of writes that they acknowledged.
 func membersMissing(s State) (Decision, bool) {
 	missing := s.missing()
-	if len(missing) == 0 || !s.toRun() {
+	if len(missing) == 0 || !s.toRun() || s.Record.MayFound() && s.ReportedClusterID != 0 {
 		return Decision{}, false // stopping the pods keeps all volumes
 	}
 	var names, ids []string

@@ -57,7 +57,12 @@ type RecoveryJob struct {
 // it. It stops all pods first; from then on only the Job touches the data.
 func recoverCluster(s State) (Decision, bool) {
 	switch {
-	case !s.toRun() || !s.recorded():
+	case !s.toRun():
+		return Decision{}, false
+	case s.recoveryJobEnds() && !StandingRecord(s, "").Recovering() && s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod):
+		return wait(recheck, "pods are started once Job %s no longer writes to the volume of a member%s",
+			s.recoveryJobName(), describeStopping(s.Recovery.Stopping))
+	case !s.recorded():
 		return Decision{}, false
 	case s.recoversInVain():
 		return act(StopRecovery{s.Recovery.Job.UID}, "etcd has a quorum after all: delete Job %s, which would make "+
@@ -69,9 +74,6 @@ func recoverCluster(s State) (Decision, bool) {
 	case s.recoversUnasked():
 		return act(StopRecovery{s.Recovery.Job.UID}, "delete Job %s: neither git nor the record requests a new cluster",
 			s.recoveryJobName())
-	case s.recoveryJobEnds() && s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod):
-		return wait(recheck, "pods are started once Job %s no longer writes to the volume of a member%s",
-			s.recoveryJobName(), describeStopping(s.Recovery.Stopping))
 	case s.ordersRecovery() && s.hindersRecovery() == "":
 		return s.beginRecovery()
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod) && s.recoveredBefore() != "":
@@ -120,11 +122,8 @@ func (s State) hindersRecovery() string {
 	if recovered := s.recoveredBefore(); recovered != "" {
 		return recovered
 	}
-	if going := s.replicaNames(func(r Replica) bool {
-		return s.keepsGoingVolume(r) && !order.Lost.Has(r.Ordinal)
-	}); len(going) > 0 {
-		return fmt.Sprintf("volumes are being deleted that go as soon as their pods stop, with their data: %s; "+
-			"if nobody needs them, name them in spec.recovery.lost", Enumerate(going))
+	if going := s.wouldGoWithPods(); going != "" {
+		return going
 	}
 	if others := s.hinderedByOthers(); others != "" {
 		return others
@@ -133,6 +132,17 @@ func (s State) hindersRecovery() string {
 		return fmt.Sprintf("Kubernetes finds %s ready, as long as etcd has a quorum", Enumerate(serving))
 	}
 	return ""
+}
+
+// wouldGoWithPods returns which volumes, not declared as lost, are deleted once their pods stop, or "".
+func (s State) wouldGoWithPods() string {
+	order := s.Declared.Recovery
+	going := s.replicaNames(func(r Replica) bool { return s.keepsGoingVolume(r) && !order.Lost.Has(r.Ordinal) })
+	if len(going) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("volumes are being deleted that go as soon as their pods stop, with their data: %s; "+
+		"if nobody needs them, name them in spec.recovery.lost", Enumerate(going))
 }
 
 // recoversInVain reports whether a Job is still running, or about to, although the recorded cluster has a quorum. The
@@ -146,14 +156,15 @@ func (s State) recoversInVain() bool {
 // recoversUnasked reports whether a Job is at work that neither the record nor git requests, as after both were reverted.
 // A pod would start on the volume that it writes to.
 func (s State) recoversUnasked() bool {
-	job := s.Recovery.Job
-	return job != nil && job.runs() && s.Declared.Recovery.ClusterID != job.ClusterID
+	job, order := s.Recovery.Job, s.Declared.Recovery
+	return job != nil && job.runs() && (order.ClusterID != job.ClusterID || s.isVoid(order))
 }
 
 // recoveryJobEnds reports whether the Job is being deleted, or a pod of a deleted Job may still write to a volume.
 func (s State) recoveryJobEnds() bool {
 	job := s.Recovery.Job
-	return job != nil && job.Terminating || len(s.Recovery.Stopping) > 0
+	ends := job != nil && job.Terminating || len(s.Recovery.Stopping) > 0
+	return ends && !s.Record.Restoring() // whose Job's pods count as well
 }
 
 // describeStopping names the pods of deleted Jobs; empty if there are none.
@@ -193,7 +204,7 @@ func (s State) hinderedByOthers() string {
 		m, recorded := s.Record.Member(r.Ordinal)
 		gone, known := s.Record.removed(r.Ordinal)
 		goneBefore := known && !gone.Kept() && gone.VolumeUID == r.VolumeUID
-		lostMember := recorded && m.Mode != Joining ||
+		lostMember := recorded && (m.Mode != Joining || r.LastUse.ClusterID == order.ClusterID) ||
 			!recorded && !goneBefore && (r.LostCluster == 0 || r.LostCluster == order.ClusterID)
 		return lostMember && hasVolume(r) && !order.Lost.Has(r.Ordinal) &&
 			(r.Ordinal != order.Ordinal || order.Backup != "")
@@ -303,6 +314,9 @@ func (s State) goOnRecovering() (Decision, bool) {
 	case order.ClusterID != begun.ClusterID:
 		return block("a new cluster was being made of %s, and git does not order it any more: "+
 			"declare spec.recovery with clusterID %s again", source, begun.ClusterID)
+	}
+	if going := s.wouldGoWithPods(); going != "" {
+		return block("a new cluster was being made of %s, and %s", source, going)
 	}
 	if d, stops := s.stopForRecovery(source); stops {
 		return d, true

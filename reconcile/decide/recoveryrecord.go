@@ -134,9 +134,9 @@ func (s State) keepLost(r Record) Record {
 }
 
 // takeUpRecovery restores a recovery that the record has lost, because passes start Jobs only for recorded recoveries.
-// A Job created by others must not stop members. Therefore no pod may run or be requested, the Job must use the slot's
-// current volume, git must request the recovery (unless the whole record is lost), and the cluster must not have had a
-// quorum since.
+// A Job created by others must not stop members. Therefore the Job must use the slot's current volume, git must request
+// the recovery (unless the whole record is lost), and the cluster must not have had a quorum since. Pods may run only if
+// git requests exactly what the Job does, and no pod is ready.
 func (s State) takeUpRecovery(r Record) Record {
 	job := s.Recovery.Job
 	if job == nil || job.ClusterID == 0 || job.ClusterID != r.ClusterID || r.Recovering() || s.Membership.Known {
@@ -145,7 +145,10 @@ func (s State) takeUpRecovery(r Record) Record {
 	slot := s.Replica(job.Ordinal)
 	order := s.Declared.Recovery
 	ordered := !s.isVoid(order) && (order.ClusterID == job.ClusterID || len(s.Record.Members) == 0)
-	if !ordered || s.Objects.RunsReplicas > 0 || s.anyReplica(hasPod) || !hasVolume(slot) ||
+	stopped := s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod)
+	mayStop := order.ClusterID == job.ClusterID && order.Digest == job.Digest && !s.Membership.HasQuorum() &&
+		!s.anyReplica(isReady)
+	if !ordered || !stopped && !mayStop || !hasVolume(slot) ||
 		slot.VolumeUID != job.VolumeUID {
 		return r
 	}

@@ -1,0 +1,198 @@
+package simulate_test
+
+import (
+	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+// lostMajority is a cluster that loses members for good and is recovered.
+type lostMajority struct {
+	*testing.T
+	*simulate.World
+}
+
+func formedWith(t *testing.T, replicas int) lostMajority {
+	t.Helper()
+	w := simulate.New("a", decidetest.Declared(replicas), 0)
+	w.Remember(memoryOfTests)
+	form(t, w)
+	w.Converge(5)
+	return lostMajority{t, w}
+}
+
+// passes runs passes, with a tick after each.
+func (w lostMajority) passes(n int) {
+	for range n {
+		w.Pass(simulate.NoCrash)
+		w.Tick()
+	}
+}
+
+// order requests a new cluster from the data of a survivor.
+func (w lostMajority) order(survivor int, lost decide.Ordinals, word string) decide.RecoveryOrder {
+	return decide.RecoveryOrder{ClusterID: w.Observe().Record.ClusterID, Ordinal: survivor, Lost: lost, Digest: word,
+		Word: word, OldVolumes: decide.Retain}
+}
+
+// lose takes the nodes of the lost members away and requests the recovery. Then the pods and these claims are gone, and
+// the nodes are back.
+func (w lostMajority) lose(order decide.RecoveryOrder, claims ...int) {
+	for _, n := range order.Lost.List() {
+		w.NodeDown(n, true)
+	}
+	w.Declared.Recovery = order
+	w.passes(1)
+	for _, n := range order.Lost.List() {
+		w.ForceDelete(n)
+		w.NodeDown(n, false)
+	}
+	for _, n := range claims {
+		w.LoseVolume(n)
+	}
+}
+
+// oneServes checks that no law is broken and that clients are led to one cluster at most.
+func (w lostMajority) oneServes() {
+	w.Helper()
+	for _, violation := range w.Violations() {
+		w.Error(violation)
+	}
+	if ids := w.Serving(); len(ids) > 1 {
+		w.Errorf("clients are led to clusters %v", ids)
+	}
+}
+
+// TestRestoredFoundingRecord: after a recovery, the record of the bootstrap is restored. Empty volumes do not form
+// another cluster, whether members of the lost cluster are stopped meanwhile or members are missing.
+func TestRestoredFoundingRecord(t *testing.T) {
+	w := formedWith(t, 5)
+	w.lose(w.order(4, 0b01111, "w"), 2, 3)
+	w.passes(25)
+	w.PutBackRecord()
+	w.passes(4)
+	w.oneServes()
+
+	w = formedWith(t, 3)
+	w.lose(w.order(2, 0b011, "w"), 0, 1)
+	w.passes(7)
+	w.PutBackRecord()
+	w.passes(4)
+	w.oneServes()
+}
+
+// TestRestoredJoiningRecord: the restored record calls a voter a joining member. Its data counts.
+func TestRestoredJoiningRecord(t *testing.T) {
+	w := formedWith(t, 3)
+	w.LoseVolume(1)
+	var joining decide.Record
+	for range 25 {
+		w.passes(1)
+		if r := w.Observe().Record; len(r.Members) == 3 && r.Members[1].Mode == decide.Joining {
+			joining = r
+		}
+	}
+	w.NodeDown(0, true)
+	w.NodeDown(1, true)
+	w.Tick()
+	w.RestoreRecord(joining)
+	w.lose(w.order(2, 0b001, "w"))
+	w.ForceDelete(1)
+	w.passes(10)
+	w.oneServes()
+}
+
+// TestRestoredRecordOfTwoRecoveriesAgo: members of the second cluster do not start with the record of the first one
+// beside the third one, whether Quorate can reach them or not.
+func TestRestoredRecordOfTwoRecoveriesAgo(t *testing.T) {
+	for _, reached := range []bool{true, false} {
+		w := formedWith(t, 3)
+		first := w.Observe().Record
+		order := w.order(2, 0b011, "w")
+		order.OldVolumes = decide.Delete
+		w.lose(order)
+		w.Converge(60)
+		w.lose(w.order(2, 0b011, "w2"))
+		w.passes(15)
+		w.RestoreRecord(first)
+		w.Mute(0, !reached)
+		w.Mute(1, !reached)
+		w.passes(5)
+		w.oneServes()
+	}
+}
+
+// TestRestoredVoidOrder: the restored record calls the order void that a Job carries out. No pod starts beside the Job.
+func TestRestoredVoidOrder(t *testing.T) {
+	w := formedWith(t, 1)
+	order := w.order(0, 1, "w")
+	order.Backup = "tuesday"
+	w.Declared.Recovery = order // too early: the cluster has a quorum
+	w.passes(2)
+	void := w.Observe().Record
+	w.Declared.Recovery = decide.RecoveryOrder{}
+	w.passes(2)
+	w.RefuseRestores(true) // the Job goes on trying
+	w.lose(order)
+	w.passes(2)
+	w.RestoreRecord(void)
+	w.passes(5)
+	w.oneServes()
+}
+
+// TestRestoredRecordAndStatefulSet: both are restored to before the recovery, right before the record of the new cluster
+// is written, or right after. The lost cluster does not serve beside the new one.
+func TestRestoredRecordAndStatefulSet(t *testing.T) {
+	for _, finished := range []bool{false, true} {
+		w := formedWith(t, 3)
+		before := w.Observe().Record
+		w.lose(w.order(2, 0b011, "w"))
+		for {
+			d, _ := w.Pass(simulate.NoCrash)
+			w.Tick()
+			job := w.Observe().Recovery.Job
+			_, is := d.Action.(decide.FinishRecovery)
+			if is || !finished && job != nil && job.Phase == decide.JobSucceeded {
+				break
+			}
+		}
+		w.RestoreRecord(before)
+		w.Scale(3)
+		w.passes(6)
+		w.oneServes()
+	}
+}
+
+// TestRestoredClaimIsKept: a claim of the lost cluster that comes back right after the recovery is kept, as declared.
+func TestRestoredClaimIsKept(t *testing.T) {
+	w := formedWith(t, 3)
+	before := w.Clone()
+	w.lose(w.order(2, 0b011, "w"), 0)
+	back := before.Observe().Replica(0)
+	for range 15 {
+		d, _ := w.Pass(simulate.NoCrash)
+		if _, finishes := d.Action.(decide.FinishRecovery); finishes {
+			w.RestoreVolume(0, before)
+		}
+		if a, deletes := d.Action.(decide.DeleteVolume); deletes && a.VolumeUID == back.VolumeUID {
+			t.Errorf("%s, last used by cluster %s", a, back.LastUse.ClusterID)
+		}
+		w.Tick()
+	}
+}
+
+// TestRecoveryKeepsVolumesThatGoWithPods: a recovery that goes on does not stop a pod whose volume would go with it.
+func TestRecoveryKeepsVolumesThatGoWithPods(t *testing.T) {
+	w := formedWith(t, 3)
+	w.RefuseRecoveries(true)
+	w.lose(w.order(2, 0b011, "w"))
+	w.passes(3)
+	w.Scale(3)
+	w.Tick()
+	w.DeleteVolume(2)
+	for _, fault := range decidetest.Faults(w.Observe()) {
+		t.Error(fault)
+	}
+}
