@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/reconcile/notify/deliver"
+	"quorate.dev/quorate/visible"
 )
 
 // timeToPush is the timeout for each request at the end of a run.
@@ -184,20 +184,8 @@ func (e endpoint) failure(err error) error {
 	}
 	bare, user := e.withoutUser()
 	text := strings.ReplaceAll(err.Error(), strings.TrimSuffix(bare, "/"), e.url.Host)
-	return fmt.Errorf("%s: %s", e.url.Host, deliver.Hide(text, e.url.String(), secretsOf(user), mostOfFailure))
-}
-
-// secretsOf returns the credentials in all forms in which they may be repeated.
-func secretsOf(user *url.Userinfo) []string {
-	if user == nil {
-		return nil
-	}
-	password, has := user.Password()
-	basic := base64.StdEncoding.EncodeToString([]byte(user.Username() + ":" + password))
-	if !has {
-		password = user.Username() // a token
-	}
-	return []string{basic, password, url.QueryEscape(password), url.PathEscape(password)}
+	text = deliver.Hide(text, e.url.String(), visible.Credentials(user), mostOfFailure)
+	return fmt.Errorf("%s: %s", e.url.Host, text)
 }
 
 // isLoopback reports whether host is this machine.

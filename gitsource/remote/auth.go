@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"quorate.dev/quorate/visible"
 )
 
 // Auth specifies how to authenticate to a server, and how to verify the server. It never prints its secrets.
@@ -66,6 +68,15 @@ func (a Auth) LogValue() slog.Value { return slog.StringValue(a.String()) }
 // Given reports whether there are credentials that would be sent over the network with each request.
 func (a Auth) Given() bool {
 	return a.Username != "" || a.Password != "" || a.BearerToken != "" || a.GitHubApp.given()
+}
+
+// secrets returns the credentials that text from a server must not show.
+func (a Auth) secrets() []string {
+	secrets := []string{a.Password, a.BearerToken, a.Passphrase}
+	if a.ProxyPassword != "" {
+		secrets = append(secrets, visible.Credentials(url.UserPassword(a.ProxyUsername, a.ProxyPassword))...)
+	}
+	return secrets
 }
 
 func (a Auth) method() transport.AuthMethod {

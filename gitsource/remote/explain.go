@@ -28,7 +28,8 @@ type told struct{ error }
 // Unwrap returns the underlying error.
 func (t told) Unwrap() error { return t.error }
 
-// explain converts an error to one that tells the user what to do. It does not repeat unsafe text from the server.
+// explain converts an error to one that tells the user what to do. It does not repeat unsafe text from the server,
+// which may contain the credentials of the request.
 func (s *Session) explain(ctx context.Context, err error) error {
 	at := s.repository.URL
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -40,19 +41,20 @@ func (s *Session) explain(ctx context.Context, err error) error {
 	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok { // it has no Unwrap method
 		err = unexpected.Err
 	}
+	secrets := s.secrets()
 	if done, ok := errors.AsType[told](err); ok {
-		return fmt.Errorf("fetch %s: %w", at, done.error)
+		return fmt.Errorf("fetch %s: %w", at, hide(done.error, secrets...))
 	}
 	for _, text := range []string{s.explainGit(err), explainHTTP(err), explainReach(err)} {
 		if text != "" {
-			return fmt.Errorf("%s %s", at, text)
+			return fmt.Errorf("%s %s", at, visible.Hide(text, secrets...))
 		}
 	}
 	// The message already contains the URL; the cause is enough.
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err
 	}
-	return fmt.Errorf("fetch %s: %w", at, printable(err))
+	return fmt.Errorf("fetch %s: %w", at, printable(err, secrets...))
 }
 
 // explainGit explains errors reported by git.
@@ -168,12 +170,30 @@ func explainNetwork(err error) string {
 	return ""
 }
 
-// printable makes text from a server safe to print.
-func printable(err error) error {
+// reworded is an error with another text.
+type reworded struct {
+	error
+	text string
+}
+
+// Error returns the other text.
+func (r reworded) Error() string { return r.text }
+
+// Unwrap returns the underlying error.
+func (r reworded) Unwrap() error { return r.error }
+
+// hide hides secrets in the text of an error.
+func hide(err error, secrets ...string) error {
+	return reworded{err, visible.Hide(err.Error(), secrets...)}
+}
+
+// printable makes text from a server safe to print, without secrets that it repeats.
+func printable(err error, secrets ...string) error {
 	const most = 500
+	err = hide(err, secrets...)
 	text := err.Error()
 	if len(text) <= most && visible.IsPath(text) {
 		return err
 	}
-	return fmt.Errorf("%.*q", most, text)
+	return reworded{err, fmt.Sprintf("%.*q", most, text)}
 }

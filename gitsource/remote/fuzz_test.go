@@ -49,7 +49,7 @@ func FuzzFetch(f *testing.F) {
 		}
 		s := &Session{
 			repository: Repository{URL: "https://example.com/x.git", Limits: Limits{PackBytes: 1 << 16, Pack: pack.Limits{Objects: 100, InflatedBytes: 1 << 20}}},
-			upload:     saying{advertised, answer}, advertised: advertised, close: func() {}, elsewhere: func() string { return "" },
+			upload:     saying{advertised, answer}, advertised: advertised, close: func() {}, elsewhere: func() string { return "" }, secrets: Auth{}.secrets,
 		}
 		if head := s.References().HeadName; strings.ContainsAny(head.String(), "\x1b\n") {
 			t.Errorf("HEAD is %q", head)

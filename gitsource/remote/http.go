@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"quorate.dev/quorate/visible"
 )
 
 // httpClient sends requests to one server. It shares nothing with the rest of the process except the proxy settings of
@@ -24,7 +26,9 @@ type httpClient struct {
 	own, others *http.Transport
 	// redirected is the server to which the repository's server redirected, as a URL without a path.
 	redirected string
-	limits     Limits
+	// sent holds the secrets that are known before the first request, and those of every request.
+	sent   []string
+	limits Limits
 }
 
 func newHTTPClient(r Repository, address *url.URL) (*httpClient, error) {
@@ -36,10 +40,14 @@ func newHTTPClient(r Repository, address *url.URL) (*httpClient, error) {
 		}
 		proxy = http.ProxyURL(u)
 	}
-	others := &http.Transport{
+	c := &httpClient{address: address, sent: r.Auth.secrets(), limits: r.Limits.OrDefault()}
+	c.others = &http.Transport{
 		Proxy: func(request *http.Request) (*url.URL, error) {
 			u, err := proxy(request)
-			return r.Auth.withProxyCredentials(u), err
+			if u = r.Auth.withProxyCredentials(u); u != nil {
+				c.sent = append(c.sent, visible.Credentials(u.User)...)
+			}
+			return u, err
 		},
 		OnProxyConnectResponse: proxyAnswered,
 		TLSClientConfig:        r.Auth.tlsConfig(),
@@ -47,13 +55,13 @@ func newHTTPClient(r Repository, address *url.URL) (*httpClient, error) {
 		TLSHandshakeTimeout:    10 * time.Second,
 		ResponseHeaderTimeout:  time.Minute,
 	}
-	c := &httpClient{address: address, own: others, others: others, limits: r.Limits.OrDefault()}
+	c.own = c.others
 	if len(r.Auth.ClientCertificate) > 0 {
 		certificate, err := tls.X509KeyPair(r.Auth.ClientCertificate, r.Auth.ClientKey)
 		if err != nil {
 			return nil, errors.New("tls.crt and tls.key are not, in PEM, a certificate and its private key")
 		}
-		c.own = others.Clone()
+		c.own = c.others.Clone()
 		c.own.TLSClientConfig.Certificates = []tls.Certificate{certificate}
 	}
 	return c, nil
@@ -62,7 +70,7 @@ func newHTTPClient(r Repository, address *url.URL) (*httpClient, error) {
 // open starts a session without sending the first git request.
 func (c *httpClient) open(ctx context.Context, auth Auth) (transport.UploadPackSession, error) {
 	if auth.GitHubApp.given() {
-		api := &http.Client{Transport: c.others,
+		api := &http.Client{Transport: noting{c.others, c},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return errAPIRedirects }}
 		token, err := auth.GitHubApp.token(ctx, api, repositoryOf(c.address), time.Now())
 		if err != nil {
@@ -74,8 +82,8 @@ func (c *httpClient) open(ctx context.Context, auth Auth) (transport.UploadPackS
 	if err != nil {
 		return nil, errors.New("the source is not a valid URL")
 	}
-	return githttp.NewClient(&http.Client{Transport: boundedTransport{c, c.limits}, CheckRedirect: c.follow}).
-		NewUploadPackSession(endpoint, auth.method())
+	git := &http.Client{Transport: boundedTransport{noting{c, c}, c.limits}, CheckRedirect: c.follow}
+	return githttp.NewClient(git).NewUploadPackSession(endpoint, auth.method())
 }
 
 var errAPIRedirects = told{errors.New(
@@ -87,6 +95,20 @@ func (c *httpClient) RoundTrip(request *http.Request) (*http.Response, error) {
 		return c.own.RoundTrip(request)
 	}
 	return c.others.RoundTrip(request)
+}
+
+// noting records the credentials of each request before it is sent, because a response may repeat them.
+type noting struct {
+	http.RoundTripper
+	client *httpClient
+}
+
+// RoundTrip sends one request.
+func (n noting) RoundTrip(request *http.Request) (*http.Response, error) {
+	_, credentials, _ := strings.Cut(request.Header.Get("Authorization"), " ")
+	_, password, _ := request.BasicAuth()
+	n.client.sent = append(n.client.sent, credentials, password)
+	return n.RoundTripper.RoundTrip(request)
 }
 
 // close closes idle connections.

@@ -121,7 +121,7 @@ func (s *Session) renew(ctx context.Context) error {
 		return err
 	}
 	s.Close()
-	s.upload, s.close, s.elsewhere = again.upload, again.close, again.elsewhere
+	s.upload, s.close, s.elsewhere, s.secrets = again.upload, again.close, again.elsewhere, again.secrets
 	return nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"net/url"
 
 	"golang.org/x/net/proxy"
+
+	"quorate.dev/quorate/visible"
 )
 
 // dial connects to host, through the proxy if one is set. Proxies from the environment are only used for HTTP, as in
@@ -90,5 +92,6 @@ func proxyFailed(u *url.URL, err error) error {
 	if _, ok := errors.AsType[told](err); ok {
 		return err
 	}
-	return told{fmt.Errorf("the proxy %s does not connect to the server: %w", origin(u), printable(err))}
+	return told{fmt.Errorf("the proxy %s does not connect to the server: %w", origin(u),
+		printable(err, visible.Credentials(u.User)...))}
 }

@@ -38,6 +38,8 @@ type Session struct {
 	close      func()
 	// elsewhere returns the server to which the repository's server redirected, or "".
 	elsewhere func() string
+	// secrets returns the credentials that the server or a proxy may repeat.
+	secrets func() []string
 	// used is set once the connection has served its one request.
 	used bool
 }
@@ -48,7 +50,7 @@ func Open(ctx context.Context, r Repository) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{repository: r, close: func() {}, elsewhere: func() string { return "" }}
+	s := &Session{repository: r, close: func() {}, elsewhere: func() string { return "" }, secrets: r.Auth.secrets}
 	if err := s.open(ctx, address); err != nil {
 		s.Close()
 		return nil, s.explain(ctx, err)
@@ -73,6 +75,7 @@ func (s *Session) open(ctx context.Context, address *url.URL) (err error) {
 			return told{err}
 		}
 		s.close, s.elsewhere = client.close, func() string { return client.redirected }
+		s.secrets = func() []string { return client.sent }
 		if s.upload, err = client.open(ctx, s.repository.Auth); err != nil {
 			return err
 		}

@@ -19,12 +19,7 @@ func Hide(text, asked string, secrets []string, most int) string {
 			}
 		}
 	}
-	for _, secret := range secrets {
-		if len(secret) > 1 {
-			text = strings.ReplaceAll(text, secret, "…")
-		}
-	}
-	return visible.Short(text, most)
+	return visible.Short(visible.Hide(text, secrets...), most)
 }
 
 // leastSecret is the minimum length of a URL part that may be a secret by itself, in bytes.
