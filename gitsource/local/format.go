@@ -20,10 +20,12 @@ var harmless = []string{
 	"noop", "noop-v1", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig",
 }
 
-// format is the storage format specified in a repository's config. Git reads it from no other file.
+// format is the storage format specified in a repository's config, and its worktree. Git reads the format from no other
+// file.
 type format struct {
-	version    string
-	extensions map[string]string
+	version        string
+	bare, worktree string
+	extensions     map[string]string
 }
 
 // checkFormat returns an error if the repository is stored in a way that is not supported.
@@ -74,6 +76,10 @@ func readFormat(name string) (format, error) {
 		case sub != "" || key == "":
 		case section == "core" && key == "repositoryformatversion":
 			f.version = value
+		case section == "core" && key == "bare":
+			f.bare = value
+		case section == "core" && key == "worktree":
+			f.worktree = value
 		case section == "extensions":
 			f.extensions[key] = value
 		}

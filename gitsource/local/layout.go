@@ -3,6 +3,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -35,10 +36,14 @@ type Layout struct {
 	Unread []string
 }
 
-// Find returns the layout of the repository at location, which is a git directory or the directory that holds .git. It
-// includes only directories that look like git's, so that write access to location is not enough to name others.
+// Find returns the layout of the repository at location, which is a git directory or the directory that holds .git.
+// Write access to location, for example by a commit or an archive, is not enough to name another git directory: that
+// directory must name location in turn. Only the objects of other repositories can be borrowed.
 func Find(location string) (Layout, error) {
 	location, err := filepath.Abs(location)
+	if err == nil {
+		location, err = filepath.EvalSymlinks(location)
+	}
 	if err != nil {
 		return Layout{}, err
 	}
@@ -46,22 +51,36 @@ func Find(location string) (Layout, error) {
 	if err != nil {
 		return Layout{}, err
 	}
-	l := Layout{Dir: dir, Common: dir}
-	if named, err := readLine(filepath.Join(dir, "commondir")); err == nil {
-		l.Common = from(dir, named)
-		if !isRegular(filepath.Join(dir, "HEAD")) || !isGitDir(l.Common) {
-			return Layout{}, fmt.Errorf("%s names %s, which is not a git directory", filepath.Join(dir, "commondir"),
-				l.Common)
+	common, err := commonDir(dir)
+	if err != nil {
+		return Layout{}, err
+	}
+	l, dot := Layout{Dir: dir, Common: common}, filepath.Join(location, ".git")
+	switch {
+	case isGitDir(common) && dir == location:
+		if worktree := enclosing(dir); worktree != "" {
+			return Layout{}, fmt.Errorf("it looks like a bare repository, but is inside the repository %s: name that "+
+				"repository, and the directory with --path, or move it elsewhere", worktree)
 		}
-	} else if !isGitDir(dir) && dir == location {
+	case isGitDir(common) && dir != dot:
+		named, err := l.names(location)
+		if err != nil {
+			return Layout{}, err
+		}
+		if !named {
+			return Layout{}, fmt.Errorf("its .git names %s, which does not name it as its worktree; "+
+				"if the worktree was moved, git worktree repair corrects that", dir)
+		}
+	case isGitDir(common):
+	case dir == location:
 		return Layout{}, ErrNotRepository
-	} else if !isGitDir(dir) && dir == filepath.Join(location, ".git") {
+	case dir == dot:
 		return Layout{}, errors.New("its .git is not a git directory")
-	} else if !isGitDir(dir) {
+	default:
 		return Layout{}, fmt.Errorf("its .git names %s, which is not a git directory; "+
 			"if the repository was moved, git worktree repair corrects that", dir)
 	}
-	own, err := objectDir(filepath.Join(l.Common, "objects"))
+	own, err := objectDir(filepath.Join(common, "objects"))
 	if err != nil {
 		return Layout{}, err
 	}
@@ -92,7 +111,86 @@ func gitDir(location string) (string, error) {
 	if err != nil || !ok {
 		return "", fmt.Errorf("%s does not name a git directory", dot)
 	}
-	return from(location, named), nil
+	return resolved(from(location, named)), nil
+}
+
+// commonDir returns the git directory that dir shares with the other worktrees. It is dir unless dir is that of a linked
+// worktree, which git keeps below the common one.
+func commonDir(dir string) (string, error) {
+	file := filepath.Join(dir, "commondir")
+	named, err := readLine(file)
+	if err != nil {
+		return dir, nil
+	}
+	common := resolved(from(dir, named))
+	isOf := filepath.Dir(dir) == filepath.Join(common, "worktrees")
+	if !isOf || !isRegular(filepath.Join(dir, "HEAD")) || !isGitDir(common) {
+		return "", fmt.Errorf("%s names %s, which is not a git directory with this worktree", file, common)
+	}
+	return common, nil
+}
+
+// enclosing returns the closest directory around dir that has a .git, or an empty string if dir is not in a worktree.
+func enclosing(dir string) string {
+	for filepath.Base(dir) != ".git" && filepath.Dir(dir) != dir {
+		dir = filepath.Dir(dir)
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+	}
+	return ""
+}
+
+// names reports whether the git directory is that of the worktree at location.
+func (l Layout) names(location string) (bool, error) {
+	if l.Common != l.Dir {
+		named, err := readLine(filepath.Join(l.Dir, "gitdir"))
+		return err == nil && l.isLinked(named, location), err
+	}
+	if within(l.Dir, location) {
+		return true, nil
+	}
+	f, err := readFormat(filepath.Join(l.Dir, "config"))
+	if err != nil {
+		return false, err
+	}
+	own, err := readFormat(filepath.Join(l.Dir, "config.worktree")) // sparse checkouts move core.worktree there
+	if err != nil {
+		return false, err
+	}
+	if worktree := cmp.Or(own.worktree, f.worktree); worktree != "" {
+		return resolved(from(l.Dir, worktree)) == location, nil
+	}
+	// In the directory of git clone --separate-git-dir, git does not store where the worktree is. Other repositories
+	// are bare, or their worktree is the directory that holds .git.
+	return f.bare == "false" && filepath.Base(l.Dir) != ".git", nil
+}
+
+// isLinked reports whether named, the .git of a linked worktree as its git directory specifies it, is the one at
+// location. If the repository was moved or mounted elsewhere together with a worktree inside, git-sync's for example,
+// named has the old place of both.
+func (l Layout) isLinked(named, location string) bool {
+	dot := from(l.Dir, named)
+	if filepath.Base(dot) == ".git" && resolved(filepath.Dir(dot)) == location {
+		return true
+	}
+	main, isDot := strings.CutSuffix(l.Common, "/.git")
+	return isDot && within(location, main) && location != main &&
+		strings.HasSuffix(dot, strings.TrimPrefix(location, main)+"/.git")
+}
+
+// within reports whether a path is dir or below it.
+func within(path, dir string) bool {
+	relative, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(relative)
+}
+
+// resolved returns a path with links resolved, or the path itself if it does not exist.
+func resolved(path string) string {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		return to
+	}
+	return path
 }
 
 // isGitDir reports whether dir has what git requires of a git directory.
