@@ -1,31 +1,70 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/azureblob"
 	"gocloud.dev/gcerrors"
 )
 
 // openAzure opens a container in Azure Blob Storage.
-func openAzure(ctx context.Context, container string, o Options) (*blob.Bucket, error) {
+func openAzure(ctx context.Context, name string, o Options) (*blob.Bucket, error) {
 	endpoint, err := o.azureEndpoint()
 	if err != nil {
 		return nil, err
 	}
-	client, err := azureblob.NewDefaultClient(endpoint, azureblob.ContainerName(container))
+	client, err := azureClient(endpoint, name)
 	if err != nil {
 		return nil, err
 	}
 	return azureblob.OpenBucket(ctx, client, nil)
+}
+
+// azureClient returns the client that azureblob.NewDefaultClient would return, with limited responses.
+func azureClient(endpoint azureblob.ServiceURL, name string) (*container.Client, error) {
+	at, err := url.JoinPath(string(endpoint), name)
+	if err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}
+	options := &container.ClientOptions{ClientOptions: policy.ClientOptions{
+		Transport: limited{&http.Client{Transport: transport}},
+	}}
+	account, key := os.Getenv("AZURE_STORAGE_ACCOUNT"), os.Getenv("AZURE_STORAGE_KEY")
+	connection := cmp.Or(os.Getenv("AZURE_STORAGE_CONNECTION_STRING"), os.Getenv("AZURE_STORAGEBLOB_CONNECTIONSTRING"))
+	switch {
+	case account != "" && key != "":
+		credential, err := azblob.NewSharedKeyCredential(account, key)
+		if err != nil {
+			return nil, err
+		}
+		return container.NewClientWithSharedKeyCredential(at, credential, options)
+	case os.Getenv("AZURE_STORAGE_SAS_TOKEN") != "":
+		return container.NewClientWithNoCredential(at, options)
+	case connection != "":
+		return container.NewClientFromConnectionString(connection, name, options)
+	}
+	credential, err := azidentity.NewDefaultAzureCredential(nil)
+	if err != nil {
+		return nil, err
+	}
+	return container.NewClient(at, credential, options)
 }
 
 // azureEndpoint returns the URL of the storage account, with the SAS token from the environment if there is one.

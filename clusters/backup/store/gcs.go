@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
+	"os"
 	"strings"
 
 	"cloud.google.com/go/storage"
@@ -12,6 +14,8 @@ import (
 	"gocloud.dev/gcerrors"
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
+	"google.golang.org/api/option/internaloption"
+	htransport "google.golang.org/api/transport/http"
 )
 
 // gcsAttempts is the maximum number of attempts for a request to Google Cloud Storage; its library would retry forever.
@@ -31,13 +35,36 @@ func openGCS(ctx context.Context, bucket string, o Options) (*blob.Bucket, error
 		}
 		options = append(options, option.WithEndpoint("https://"+u.Host+"/storage/v1/"))
 	}
-	client, err := storage.NewClient(ctx, options...)
+	limited, err := gcsHTTPClient(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	client, err := storage.NewClient(ctx, append(options, option.WithHTTPClient(limited))...)
 	if err != nil {
 		return nil, err
 	}
 	// All requests made here may be repeated.
 	client.SetRetry(storage.WithPolicy(storage.RetryAlways), storage.WithMaxAttempts(gcsAttempts))
 	return gcsblob.OpenBucket(ctx, nil, bucket, &gcsblob.Options{Client: client})
+}
+
+// gcsHTTPClient returns the HTTP client that the library would create, with limited responses.
+func gcsHTTPClient(ctx context.Context, options []option.ClientOption) (*http.Client, error) {
+	options = append([]option.ClientOption{
+		internaloption.WithDefaultEndpointTemplate("https://storage.UNIVERSE_DOMAIN/storage/v1/"),
+		internaloption.WithDefaultMTLSEndpoint("https://storage.mtls.googleapis.com/storage/v1/"),
+		internaloption.WithDefaultUniverseDomain("googleapis.com"),
+		internaloption.EnableNewAuthLibrary(),
+	}, options...)
+	if os.Getenv("STORAGE_EMULATOR_HOST") != "" {
+		options = []option.ClientOption{option.WithoutAuthentication(), internaloption.SkipDialSettingsValidation()}
+	}
+	client, _, err := htransport.NewClient(ctx, options...)
+	if err != nil {
+		return nil, err
+	}
+	client.Transport = limitedTransport{client.Transport}
+	return client, nil
 }
 
 // gcsCode maps a Google Cloud Storage error to a code. gocloud.dev reports a denied request as not found.

@@ -142,7 +142,7 @@ func catch(what string, err *error) {
 // Open implements Bucket.
 func (o objects) Open(ctx context.Context, name string) (content io.ReadCloser, err error) {
 	defer catch("open "+name, &err)
-	r, err := o.bucket.NewReader(ctx, o.prefix+name, nil)
+	r, err := o.bucket.NewReader(readingContent(ctx), o.prefix+name, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, o.plain(ctx, err))
 	}

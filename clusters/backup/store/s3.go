@@ -83,6 +83,7 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 	}
 	return s3.NewFromConfig(settings, func(s *s3.Options) {
 		s.UsePathStyle = o.PathStyle
+		s.HTTPClient = limited{s.HTTPClient}
 		// If several requests write the same name, a store may ask one to retry; the object exists by then.
 		s.Retryer = retry.AddWithErrorCodes(s.Retryer, "ConditionalRequestConflict")
 		s.APIOptions = append(s.APIOptions, checkLists)
