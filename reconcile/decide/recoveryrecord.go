@@ -136,7 +136,7 @@ func (s State) keepLost(r Record) Record {
 // takeUpRecovery restores a recovery that the record has lost, because passes start Jobs only for recorded recoveries.
 // A Job created by others must not stop members. Therefore the Job must use the slot's current volume, git must request
 // the recovery (unless the whole record is lost), and the cluster must not have had a quorum since. Pods may run only if
-// git requests exactly what the Job does, and no pod is ready.
+// the record and the StatefulSet were restored during the recovery.
 func (s State) takeUpRecovery(r Record) Record {
 	job := s.Recovery.Job
 	if job == nil || job.ClusterID == 0 || job.ClusterID != r.ClusterID || r.Recovering() || s.Membership.Known {
@@ -146,15 +146,24 @@ func (s State) takeUpRecovery(r Record) Record {
 	order := s.Declared.Recovery
 	ordered := !s.isVoid(order) && (order.ClusterID == job.ClusterID || len(s.Record.Members) == 0)
 	stopped := s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod)
-	mayStop := order.ClusterID == job.ClusterID && order.Digest == job.Digest && !s.Membership.HasQuorum() &&
-		!s.anyReplica(isReady)
-	if !ordered || !stopped && !mayStop || !hasVolume(slot) ||
+	if !ordered || !stopped && !s.restoredDuring(*job) || !hasVolume(slot) ||
 		slot.VolumeUID != job.VolumeUID {
 		return r
 	}
 	r.Recovery = RecordedRecovery{ClusterID: job.ClusterID, Ordinal: job.Ordinal, VolumeUID: job.VolumeUID,
 		FromBackup: job.From != ""}
 	return r
+}
+
+// restoredDuring reports whether the record and the StatefulSet are from before a recovery that git still requests and
+// that the Job carries out: the status does not name another cluster yet, no claim was used by the new cluster, and no
+// pod is ready.
+func (s State) restoredDuring(job RecoveryJob) bool {
+	order := s.Declared.Recovery
+	same := order.ClusterID == job.ClusterID && order.Digest == job.Digest && s.ReportedClusterID == job.ClusterID
+	return s.recorded() && same && !s.Membership.HasQuorum() && !s.anyReplica(func(r Replica) bool {
+		return isReady(r) || job.Into != 0 && r.LastUse.ClusterID == job.Into
+	})
 }
 
 // mayBeRight returns why a lost cluster's volume may hold the right data, and the cluster created from it the wrong
