@@ -60,7 +60,7 @@ type PreferredSchedulingTerm struct {
 	Preference NodeSelectorTerm `json:"preference"`
 }
 
-// PodAffinity has the shape of core/v1 PodAffinity, and of PodAntiAffinity, which is the same.
+// PodAffinity has the shape of core/v1 PodAffinity and PodAntiAffinity.
 type PodAffinity struct {
 	// +optional
 	// +listType=atomic

@@ -1,11 +1,12 @@
 package v1alpha1
 
-// AnnotationConfirmNewCluster on a declaration in git names, in hexadecimal, the ID of a cluster that git declares no longer and that
-// the declared one seems to be under another name, or several, separated by commas: the declared one is another cluster all the
-// same, and is founded beside it.
+// AnnotationConfirmNewCluster in git confirms that a cluster is new, although it seems to be another cluster under a new
+// name. Its value is the ID, in hexadecimal, of the cluster that git no longer declares, or several IDs, separated by
+// commas. The new cluster is then bootstrapped alongside the others.
 const AnnotationConfirmNewCluster = "etcd.quorate.dev/confirm-new-cluster"
 
-// AnnotationConfirmMembers on a declaration in git names, in hexadecimal and separated by commas, exactly the members that etcd lists after it has
-// lost half or more of the voters on record at once, as after a new cluster was forced on one of them: a person has seen that those have all data
-// that matters, so the others' volumes may be deleted.
+// AnnotationConfirmMembers in git confirms that the members that etcd lists hold all data that matters, after etcd has
+// lost half or more of the recorded voters at the same time, as after a new cluster was forced on one of them. Its value
+// is exactly the IDs of the listed members, in hexadecimal, separated by commas. The volumes of the others may then be
+// deleted.
 const AnnotationConfirmMembers = "etcd.quorate.dev/confirm-members"

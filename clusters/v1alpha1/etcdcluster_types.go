@@ -30,10 +30,10 @@ type EtcdCluster struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what git declares.
+	// spec is the desired state of the cluster.
 	// +required
 	Spec EtcdClusterSpec `json:"spec"`
-	// status is what the last pass saw.
+	// status is the state of the cluster as observed by the last pass.
 	// +optional
 	Status EtcdClusterStatus `json:"status,omitzero"`
 }
@@ -47,22 +47,21 @@ type EtcdClusterList struct {
 	Items           []EtcdCluster `json:"items"`
 }
 
-// EtcdClusterSpec is the declaration of one etcd cluster.
+// EtcdClusterSpec is the desired state of an etcd cluster.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.etcd.quota) || string(self.etcd.quota).size() > 36 || string(self.etcd.quota).matches('[eE].{4}') || string(self.storage.size).size() > 36 || string(self.storage.size).matches('[eE].{4}') || !isQuantity(string(self.etcd.quota)) || !isQuantity(string(self.storage.size)) || quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota must fit into storage.size (8Gi where unset); leave room for the write-ahead log and for defragmentation: where etcd.quota is unset it is half of the volume, 2Gi at most",fieldPath=".etcd.quota"
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.image.digests) || self.image.digests.size() == 0 || self.version in self.image.digests",message="image.digests must have one for spec.version if it has any: a digest is good for one version",fieldPath=".image.digests"
 type EtcdClusterSpec struct {
-	// replicas is the number of voting members, 1 to 9. Odd numbers are best: an
-	// even number tolerates no more failures than the odd number below it. Where
-	// git leaves it out, the scale subresource may set it.
+	// replicas is the number of voting members, 1 to 9. Defaults to 3. Odd numbers are best: an even number tolerates
+	// no more failures than the odd number below it. If git does not set replicas, the scale subresource may.
 	// +optional
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// version of etcd, 3.5.3 or newer, as MAJOR.MINOR.PATCH.
+	// version is the etcd version as MAJOR.MINOR.PATCH, 3.5.3 or newer.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)$')",message="a version of etcd is MAJOR.MINOR.PATCH, such as 3.6.5, without a leading v"
@@ -70,72 +69,72 @@ type EtcdClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!(self in ['3.5.0', '3.5.1', '3.5.2'])",message="3.5.0 to 3.5.2 can lose committed data in a crash (etcd issue 13766); use 3.5.3 or newer"
 	Version string `json:"version"`
 
-	// image says where etcd's image is pulled from.
+	// image specifies where the etcd image is pulled from.
 	// +optional
 	// +kubebuilder:default={}
 	Image ImageSpec `json:"image,omitzero"`
 
-	// storage is the volume of each member.
+	// storage specifies the volume of each member.
 	// +optional
 	// +kubebuilder:default={}
 	Storage StorageSpec `json:"storage,omitzero"`
 
-	// tls between members, and between clients and members.
+	// tls specifies TLS between members, and between clients and members.
 	// +optional
 	// +kubebuilder:default={}
 	TLS TLSSpec `json:"tls,omitzero"`
 
-	// etcd holds etcd's own options.
+	// etcd configures etcd itself.
 	// +optional
 	// +kubebuilder:default={}
 	Etcd EtcdOptions `json:"etcd,omitzero"`
 
-	// pod shapes the pods of the members.
+	// pod configures the members' pods.
 	// +optional
 	// +kubebuilder:default={}
 	Pod PodSpec `json:"pod,omitzero"`
 
-	// networkPolicy restricts who may connect to the members: other members, Quorate's own pods, and
-	// the peers listed here. Unset, there is no NetworkPolicy and nothing is restricted. It takes a
-	// network plugin that enforces policies.
+	// networkPolicy restricts connections to the members to other members, Quorate's own pods, and the peers listed
+	// here. If unset, there is no NetworkPolicy and nothing is restricted. It requires a network plugin that enforces
+	// policies.
 	// +optional
 	NetworkPolicy *NetworkPolicySpec `json:"networkPolicy,omitempty"`
 
-	// backup says when and where the cluster is backed up. Unset, it is not.
+	// backup specifies when and where the cluster is backed up. If unset, the cluster is not backed up.
 	// +optional
 	Backup *BackupSpec `json:"backup,omitempty"`
 
-	// restore says which backup a new cluster is made from. Unset, it begins without data. It has no effect on one that
-	// has formed.
+	// restore specifies the backup that a new cluster is created from. If unset, the cluster starts without data. It
+	// has no effect on a cluster that has formed.
 	// +optional
 	Restore *RestoreSpec `json:"restore,omitempty"`
 
-	// recovery says what is to be done about a cluster that has lost its majority for good. Unset, nothing is: Quorate
-	// waits for the members to come back.
+	// recovery requests a new cluster in place of one that has permanently lost its majority. If unset, Quorate waits
+	// for the members to come back.
 	// +optional
 	Recovery *RecoverySpec `json:"recovery,omitempty"`
 
-	// replaceAfter is how long a member may fail to answer before it is replaced, if
-	// the others hold quorum without it: a duration such as 15m. Unset, silence alone is no
-	// reason. Set or not, a member is replaced if its volume or its node is provably gone, if
-	// its etcd crashes again and again while the others run, or if most members hold other data.
+	// replaceAfter is how long a member may be unresponsive before it is replaced, if the others have quorum without
+	// it: a duration such as 15m. If unset, members are not replaced only because they are unresponsive. In either
+	// case, a member is replaced if its volume or node is provably gone, if its etcd keeps crashing while the others
+	// run, or if most members hold different data.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('10s') && duration(self) <= duration('8760h')",message="replaceAfter must be a duration between 10s and 8760h, such as 15m"
 	ReplaceAfter *Duration `json:"replaceAfter,omitempty"`
 
-	// suspend makes every pass look and report, and touch nothing.
+	// suspend makes passes report status without changing anything.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// lifecycle says whether the members run. Stopped keeps volumes and identity and
-	// removes the pods; Deleted removes the cluster, and its volumes as
-	// storage.retention says. Taking the declaration out of git deletes nothing.
+	// lifecycle specifies whether the members run: Running, Stopped or Deleted. Defaults to Running. Stopped removes
+	// the pods and keeps volumes and identity. Deleted removes the cluster; storage.retention specifies what happens to
+	// its volumes. Removing the declaration from git does not delete anything.
 	// +optional
 	// +kubebuilder:default=Running
 	Lifecycle Lifecycle `json:"lifecycle,omitempty"`
 }
 
-// Lifecycle says whether the members of a cluster run.
+// Lifecycle specifies whether the members of a cluster run.
 //
 // +kubebuilder:validation:Enum=Running;Stopped;Deleted
 type Lifecycle string
@@ -147,22 +146,22 @@ const (
 	LifecycleDeleted Lifecycle = "Deleted"
 )
 
-// ImageSpec says where etcd's image is pulled from. The tag is v plus spec.version.
+// ImageSpec specifies where the etcd image is pulled from. The tag is v plus spec.version.
 type ImageSpec struct {
-	// repository without a tag.
+	// repository is the image repository, without a tag. Defaults to gcr.io/etcd-development/etcd.
 	// +optional
 	// +kubebuilder:default="gcr.io/etcd-development/etcd"
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$')",message="an image repository has neither tag nor digest, such as gcr.io/etcd-development/etcd"
 	Repository string `json:"repository,omitempty"`
-	// digests of the images, by version of etcd: each is good for one version. If there are any, spec.version
-	// needs one, and pods run exactly that image. Add that of the next version before spec.version changes, or
-	// with it, and keep that of the last one, to be able to go back.
+	// digests maps etcd versions to image digests. If set, it must contain spec.version, and pods run exactly that
+	// image. Add the digest of the next version before spec.version changes, or in the same commit. Keep the digest of
+	// the previous version so that you can go back.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^3[.](0|[1-9][0-9]{0,4})[.](0|[1-9][0-9]{0,4})$'))",message="a digest is named by a version of etcd, such as 3.6.5"
 	Digests map[string]ImageDigest `json:"digests,omitempty"`
-	// pullSecrets are Secrets of the cluster's namespace.
+	// pullSecrets lists the image pull Secrets, in the cluster's namespace.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -170,71 +169,73 @@ type ImageSpec struct {
 	PullSecrets []SecretReference `json:"pullSecrets,omitempty"`
 }
 
-// ImageDigest is the digest of an image, sha256: and 64 hexadecimal digits.
+// ImageDigest is the digest of an image: sha256: and 64 hexadecimal digits.
 //
 // +kubebuilder:validation:MaxLength=71
 // +kubebuilder:validation:Pattern=`^sha256:[a-f0-9]{64}$`
 type ImageDigest string
 
-// SecretReference names a Secret of the cluster's namespace.
+// SecretReference names a Secret in the cluster's namespace.
 type SecretReference struct {
-	// name of the Secret.
+	// name is the name of the Secret.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 }
 
-// Retention says what becomes of the volumes when the lifecycle is Deleted.
+// Retention specifies whether volumes are kept or deleted.
 //
 // +kubebuilder:validation:Enum=Retain;Delete
 type Retention string
 
-// The retentions.
+// The retention policies.
 const (
 	RetentionRetain Retention = "Retain"
 	RetentionDelete Retention = "Delete"
 )
 
-// StorageSpec is the volume of each member.
+// StorageSpec specifies the volume of each member.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storageClassName cannot change: the class of an existing volume is fixed",fieldPath=".storageClassName"
 type StorageSpec struct {
-	// size of each member's volume. It may grow, never shrink.
+	// size is the size of each member's volume. Defaults to 8Gi. It may grow, but never shrink.
 	// +optional
 	// +kubebuilder:default="8Gi"
 	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have 36 characters, and an exponent of two digits"
 	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('256Mi')) >= 0",message="a member's volume needs 256Mi at least; is a unit missing, as in 8Gi?"
 	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || string(oldSelf).size() > 36 || string(oldSelf).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="a volume cannot shrink"
 	Size resource.Quantity `json:"size,omitzero"`
-	// storageClassName of the volumes; the cluster's default class where unset.
+	// storageClassName is the StorageClass of the volumes. Defaults to the default StorageClass of the Kubernetes
+	// cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$')",message="storageClassName must be the name of a StorageClass"
 	StorageClassName *string `json:"storageClassName,omitempty"`
-	// retention of the volumes when lifecycle is Deleted.
+	// retention specifies what happens to the volumes when lifecycle is Deleted: Retain or Delete. Defaults to Retain.
 	// +optional
 	// +kubebuilder:default=Retain
 	Retention Retention `json:"retention,omitempty"`
 }
 
-// TLSMode says who provides certificates.
+// TLSMode specifies who provides certificates.
 //
 // +kubebuilder:validation:Enum=Managed;Disabled
 type TLSMode string
 
-// The TLS modes. Managed: a CA of the cluster's own, members and clients
-// mutually authenticated. Disabled: everything in the clear.
+// The TLS modes. Managed: the cluster has its own CA, and members and clients authenticate each other. Disabled:
+// connections are not encrypted.
 const (
 	TLSManaged  TLSMode = "Managed"
 	TLSDisabled TLSMode = "Disabled"
 )
 
-// TLSSpec is TLS between members, and between clients and members.
+// TLSSpec specifies TLS between members, and between clients and members.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.mode) || !has(oldSelf.mode) || self.mode == oldSelf.mode",message="tls.mode cannot change: members that speak TLS and members that do not are no cluster",fieldPath=".mode"
 type TLSSpec struct {
-	// mode says who provides certificates.
+	// mode specifies who provides certificates. Managed: the cluster has its own CA, and members and clients
+	// authenticate each other. Disabled: connections are not encrypted. Defaults to Managed.
 	// +optional
 	// +kubebuilder:default=Managed
 	Mode TLSMode `json:"mode,omitempty"`

@@ -2,53 +2,53 @@ package v1alpha1
 
 import "k8s.io/apimachinery/pkg/api/resource"
 
-// EtcdOptions are etcd's own options. Those that are not named here go into options.
+// EtcdOptions configures etcd. Options that do not have a field here go into options.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.electionTimeout) || !has(self.heartbeatInterval) || !self.electionTimeout.matches('^([0-9]{1,5}(ms|s|m|h))+$') || !self.heartbeatInterval.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self.electionTimeout) >= duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval)",message="electionTimeout must be at least five times heartbeatInterval: etcd refuses to start otherwise",fieldPath=".electionTimeout"
 type EtcdOptions struct {
-	// quota of the backend database (quota-backend-bytes). A write past it raises the
-	// NOSPACE alarm and makes the cluster read-only. Where unset, it is half of the volume
-	// that members are made with, in whole mebibytes, and 2Gi at most. A custom resource in
-	// which an earlier definition has filled in 2Gi keeps that.
+	// quota is the maximum size of the backend database (quota-backend-bytes). A write beyond it raises the NOSPACE
+	// alarm and makes the cluster read-only. Defaults to half of the size with which the members' volumes were created,
+	// in whole mebibytes, up to 2Gi. If an earlier definition has set 2Gi in the custom resource, that value is kept.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have 36 characters, and an exponent of two digits"
 	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Mi')) >= 0",message="a quota under 100Mi stops the cluster at once; is a unit missing, as in 2Gi?"
 	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Gi')) <= 0",message="a quota over 100Gi is more than etcd can handle"
 	Quota resource.Quantity `json:"quota,omitzero"`
 
-	// autoCompaction of the key history; off where unset.
+	// autoCompaction specifies how the key history is compacted automatically. If unset, it is not.
 	// +optional
 	AutoCompaction *AutoCompaction `json:"autoCompaction,omitempty"`
 
-	// snapshotCount is the number of applied entries after which etcd writes a Raft snapshot
-	// (snapshot-count). etcd's default for the version where unset.
+	// snapshotCount is the number of applied entries after which etcd writes a Raft snapshot (snapshot-count). Defaults
+	// to the default of the etcd version.
 	// +optional
 	// +kubebuilder:validation:Minimum=100
 	// +kubebuilder:validation:Maximum=10000000
 	SnapshotCount *int64 `json:"snapshotCount,omitempty"`
 
-	// heartbeatInterval of the Raft leader, whole milliseconds (heartbeat-interval).
+	// heartbeatInterval is the interval between heartbeats of the Raft leader, in whole milliseconds
+	// (heartbeat-interval). Defaults to 100ms.
 	// +optional
 	// +kubebuilder:default="100ms"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('10ms') && duration(self) <= duration('5s')",message="heartbeatInterval must be a duration between 10ms and 5s, such as 100ms"
 	HeartbeatInterval Duration `json:"heartbeatInterval,omitempty"`
 
-	// electionTimeout after which a follower stands for leader, whole milliseconds, at least
-	// five times heartbeatInterval (election-timeout).
+	// electionTimeout is how long a follower waits for the leader before it starts an election, in whole milliseconds
+	// (election-timeout). It must be at least five times heartbeatInterval. Defaults to 1000ms.
 	// +optional
 	// +kubebuilder:default="1000ms"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('50ms') && duration(self) <= duration('50s')",message="electionTimeout must be a duration between 50ms and 50s, such as 1s: etcd refuses to start otherwise"
 	ElectionTimeout Duration `json:"electionTimeout,omitempty"`
 
-	// maxRequestBytes is the size of the largest request (max-request-bytes).
+	// maxRequestBytes is the maximum size of a request (max-request-bytes). Defaults to 1536Ki.
 	// +optional
 	// +kubebuilder:default="1536Ki"
 	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have 36 characters, and an exponent of two digits"
 	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || (quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('10Mi')) <= 0)",message="maxRequestBytes must be between 1Ki and 10Mi"
 	MaxRequestBytes resource.Quantity `json:"maxRequestBytes,omitzero"`
 
-	// options are further options of etcd, by the name that etcd 3.6 gives them on its command line. Only
-	// options that are safe to set on a cluster run by Quorate are taken.
+	// options sets further etcd options, named as on the command line of etcd 3.6. Only options that are safe to set on
+	// a cluster run by Quorate are accepted.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=24
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['backend-batch-interval', 'backend-batch-limit', 'compaction-batch-limit', 'compaction-sleep-interval', 'corrupt-check-time', 'enable-distributed-tracing', 'grpc-keepalive-interval', 'grpc-keepalive-min-time', 'grpc-keepalive-timeout', 'log-level', 'max-concurrent-streams', 'max-snapshots', 'max-txn-ops', 'max-wals', 'metrics', 'snapshot-catchup-entries', 'tls-min-version', 'warning-apply-duration', 'warning-unary-request-duration', 'watch-progress-notify-interval'])",message="unknown option, or one that is not safe to set here; named fields of spec.etcd come first, and see docs/reference/api.md for the options taken"
@@ -62,14 +62,14 @@ type EtcdOptions struct {
 	Options map[string]OptionValue `json:"options,omitempty"`
 }
 
-// OptionValue is the value of an etcd option, as it would stand on etcd's command line.
+// OptionValue is the value of an etcd option, as on etcd's command line.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:Pattern=`^[A-Za-z0-9._-]+$`
 type OptionValue string
 
-// CompactionMode says how retention is read.
+// CompactionMode specifies the unit of retention.
 //
 // +kubebuilder:validation:Enum=Periodic;Revision
 type CompactionMode string
@@ -80,14 +80,15 @@ const (
 	CompactionRevision CompactionMode = "Revision"
 )
 
-// AutoCompaction of the key history.
+// AutoCompaction specifies how the key history is compacted.
 //
 // +kubebuilder:validation:XValidation:rule="self.mode == 'Periodic' ? self.retention.matches('^([0-9]{1,5}(s|m|h))+$') && duration(self.retention) >= duration('1m') : self.retention.matches('^[1-9][0-9]{0,17}$')",message="retention is a duration of at least 1m, such as 1h, when mode is Periodic, and a number of revisions, such as 1000, when it is Revision; etcd would read either as the other and never compact",fieldPath=".retention"
 type AutoCompaction struct {
-	// mode says how retention is read.
+	// mode specifies the unit of retention: Periodic (a duration) or Revision (a number of revisions).
 	// +required
 	Mode CompactionMode `json:"mode"`
-	// retention: how much history is kept. A duration (Periodic) or a number of revisions (Revision).
+	// retention is how much history is kept: a duration such as 1h (Periodic), or a number of revisions such as 1000
+	// (Revision).
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	Retention string `json:"retention"`

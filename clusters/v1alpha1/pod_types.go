@@ -5,43 +5,44 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodSpec shapes the pods of the members. The fields mean what they mean in core/v1.
+// PodSpec configures the members' pods. The fields have the same meaning as in core/v1.
 type PodSpec struct {
-	// resources of the etcd container. A request for CPU keeps etcd from being the first to be
-	// evicted; a limit on CPU slows its heartbeats.
+	// resources specifies the resource requests and limits of the etcd container. Requests default to 50m of CPU and
+	// 128Mi of memory. A CPU request keeps etcd from being evicted first. A CPU limit slows etcd's heartbeats.
 	// +optional
 	// +kubebuilder:default={requests: {cpu: "50m", memory: "128Mi"}}
 	Resources ResourceRequirements `json:"resources,omitzero"`
-	// affinity of the pods.
+	// affinity is the affinity of the pods.
 	// +optional
 	Affinity *Affinity `json:"affinity,omitempty"`
-	// topologySpreadConstraints of the pods. Where unset, members spread over zones and nodes as far as they can.
+	// topologySpreadConstraints lists the topology spread constraints of the pods. By default, members spread over
+	// zones and nodes as far as possible.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-	// tolerations of the pods.
+	// tolerations lists the tolerations of the pods.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Tolerations []Toleration `json:"tolerations,omitempty"`
-	// nodeSelector of the pods.
+	// nodeSelector is the node selector of the pods.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].size() <= 63)",message="a value of nodeSelector is the value of a label, with 63 characters at most"
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	// priorityClassName of the pods.
+	// priorityClassName is the PriorityClass of the pods.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
-	// labels of the pods besides Quorate's own.
+	// labels are added to the pods, in addition to Quorate's own.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('app.kubernetes.io/') && !k.startsWith('etcd.quorate.dev/'))",message="labels under app.kubernetes.io/ and etcd.quorate.dev/ are Quorate's own"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('statefulset.kubernetes.io/') && !k.startsWith('apps.kubernetes.io/') && k != 'controller-revision-hash')",message="labels under statefulset.kubernetes.io/ and apps.kubernetes.io/ and controller-revision-hash are Kubernetes' own"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="a label is named as name or as domain/name, the name with 63 characters at most"
 	Labels map[string]PodLabelValue `json:"labels,omitempty"`
-	// annotations of the pods besides Quorate's own.
+	// annotations are added to the pods, in addition to Quorate's own.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('etcd.quorate.dev/'))",message="annotations under etcd.quorate.dev/ are Quorate's own"
@@ -66,7 +67,7 @@ type PodAnnotationValue string
 // +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || !('memory' in self.requests) || !('memory' in self.limits) || string(self.requests['memory']).size() > 36 || string(self.requests['memory']).matches('[eE].{4}') || string(self.limits['memory']).size() > 36 || string(self.limits['memory']).matches('[eE].{4}') || !isQuantity(string(self.requests['memory'])) || !isQuantity(string(self.limits['memory'])) || quantity(string(self.requests['memory'])).compareTo(quantity(string(self.limits['memory']))) <= 0",message="a request may not exceed the limit of the same resource: memory",fieldPath=".requests"
 // +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || !('ephemeral-storage' in self.requests) || !('ephemeral-storage' in self.limits) || string(self.requests['ephemeral-storage']).size() > 36 || string(self.requests['ephemeral-storage']).matches('[eE].{4}') || string(self.limits['ephemeral-storage']).size() > 36 || string(self.limits['ephemeral-storage']).matches('[eE].{4}') || !isQuantity(string(self.requests['ephemeral-storage'])) || !isQuantity(string(self.limits['ephemeral-storage'])) || quantity(string(self.requests['ephemeral-storage'])).compareTo(quantity(string(self.limits['ephemeral-storage']))) <= 0",message="a request may not exceed the limit of the same resource: ephemeral-storage",fieldPath=".requests"
 type ResourceRequirements struct {
-	// limits by resource name.
+	// limits are the resource limits, by resource name.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=6
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-') || k.contains('/'))",message="a resource is cpu, memory, ephemeral-storage, hugepages-SIZE or domain/name"
@@ -74,7 +75,7 @@ type ResourceRequirements struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !string(self[k]).matches('^-[0.]*[1-9]'))",message="a limit cannot be negative"
 	// +kubebuilder:validation:XValidation:rule="!('memory' in self) || string(self['memory']).size() > 36 || string(self['memory']).matches('[eE].{4}') || !isQuantity(string(self['memory'])) || quantity(string(self['memory'])).compareTo(quantity('32Mi')) >= 0",message="etcd cannot run in less than 32Mi of memory; is a unit missing, as in 512Mi?"
 	Limits map[string]resource.Quantity `json:"limits,omitempty"`
-	// requests by resource name.
+	// requests are the resource requests, by resource name.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=6
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-') || k.contains('/'))",message="a resource is cpu, memory, ephemeral-storage, hugepages-SIZE or domain/name"
@@ -110,7 +111,7 @@ type TopologySpreadConstraint struct {
 	// +required
 	// +kubebuilder:validation:Enum=DoNotSchedule;ScheduleAnyway
 	WhenUnsatisfiable string `json:"whenUnsatisfiable"`
-	// labelSelector; the cluster's own pods where unset.
+	// labelSelector selects the pods to spread. Defaults to the cluster's own pods.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 	// +optional

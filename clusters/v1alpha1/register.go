@@ -12,7 +12,7 @@ const Kind = "EtcdCluster"
 var (
 	// GroupVersion is the API group and version of this package.
 	GroupVersion = schema.GroupVersion{Group: "etcd.quorate.dev", Version: "v1alpha1"}
-	// Resource names the collection of EtcdClusters.
+	// Resource is the resource of EtcdClusters.
 	Resource = GroupVersion.WithResource("etcdclusters")
 
 	schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {

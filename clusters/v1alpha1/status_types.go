@@ -2,76 +2,82 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// The condition types. Reasons are names of rules, except where a read failed before any rule was asked.
+// The condition types. Reasons are rule names, unless a read failed before the rules were evaluated.
 const (
 	// ConditionReady is true when every declared member is a healthy voter and nothing is left to do.
 	ConditionReady = "Ready"
 	// ConditionReconciling is true while passes act or wait.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is true when a person is needed.
+	// ConditionStalled is true when manual action is required.
 	ConditionStalled = "Stalled"
-	// ConditionSourceReady is false while git cannot be read; the last applied declaration holds then.
+	// ConditionSourceReady is false while git cannot be read. The last applied declaration then remains in effect.
 	ConditionSourceReady = "SourceReady"
-	// ConditionRemovalHeld is true while git declares the cluster no longer, along with so many others that it may be an accident,
-	// and nobody has confirmed it. The last applied declaration holds then. Its message says since which revision.
+	// ConditionRemovalHeld is true while git no longer declares the cluster, together with so many others that it may
+	// be an accident, and the removal has not been confirmed. The last applied declaration then remains in effect. The
+	// message names the first revision without the cluster.
 	ConditionRemovalHeld = "RemovalHeld"
-	// ConditionOrphaned is true while git declares the cluster no longer. Its message says since which revision.
+	// ConditionOrphaned is true while git no longer declares the cluster. The message names the first revision without
+	// it.
 	ConditionOrphaned = "Orphaned"
-	// ConditionCertificatesValid is false when a certificate has expired or is about to. Its message says which one expires first, and when.
+	// ConditionCertificatesValid is false when a certificate has expired or is about to. The message names the
+	// certificate that expires first, and when.
 	ConditionCertificatesValid = "CertificatesValid"
 )
 
-// Conditions of backups.
+// The condition types for rewritten fields and backups.
 const (
-	// ConditionFieldsRewritten is true while an admission policy or webhook sets fields to other values than Quorate applies. Its message
-	// names them.
+	// ConditionFieldsRewritten is true while an admission policy or webhook changes the values of fields that Quorate
+	// applies. The message names the fields.
 	ConditionFieldsRewritten = "FieldsRewritten"
-	// ConditionBackupStale is true when the newest backup that the schedule asks for has not succeeded within its deadline. Its message says
-	// how old the newest one is, and why the last one failed.
+	// ConditionBackupStale is true when the newest scheduled backup has not succeeded within its deadline. The message
+	// states the age of the newest backup, and why the last one failed.
 	ConditionBackupStale = "BackupStale"
-	// ConditionBackupUnverified is true when the newest backup that succeeded was not read back, though spec.backup.verify asks for it.
+	// ConditionBackupUnverified is true when the newest successful backup was not read back, although
+	// spec.backup.verify requires it.
 	ConditionBackupUnverified = "BackupUnverified"
-	// ConditionBackupDamaged is true when a stored backup was found to be no longer what was stored, where spec.backup.reread asks for that.
+	// ConditionBackupDamaged is true when a reread (spec.backup.reread) found that a stored backup is damaged.
 	ConditionBackupDamaged = "BackupDamaged"
 )
 
-// EtcdClusterStatus is what the last pass saw.
+// EtcdClusterStatus is the state of a cluster as observed by the last pass.
 type EtcdClusterStatus struct {
-	// observedGeneration is the generation of the spec that this status answers.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Ready, Reconciling, Stalled, SourceReady, CertificatesValid with TLS; RemovalHeld or Orphaned once git declares the cluster no longer.
+	// conditions are Ready, Reconciling, Stalled and SourceReady. CertificatesValid is added with TLS, RemovalHeld or
+	// Orphaned once git no longer declares the cluster. FieldsRewritten, BackupStale, BackupUnverified and
+	// BackupDamaged report further problems.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// declaredRevision is the revision of git that declared this cluster, as branch@sha1:commit.
+	// declaredRevision is the git revision that declared this cluster, as branch@sha1:commit.
 	// +optional
 	DeclaredRevision string `json:"declaredRevision,omitempty"`
-	// declaredRevisionTime is when declaredRevision was committed, as the commit says itself; absent where that is not known, as of a directory
-	// that is no repository. Written along with other news, not by itself.
+	// declaredRevisionTime is the time of the commit in declaredRevision, according to the commit. It is absent if
+	// unknown, as for a directory that is not a repository. It is only written together with other changes.
 	// +optional
 	DeclaredRevisionTime *metav1.Time `json:"declaredRevisionTime,omitempty"`
 	// declaredSource is the source that declared this cluster, such as https://git.example.com/fleet.git,path=clusters.
 	// +optional
 	DeclaredSource string `json:"declaredSource,omitempty"`
-	// sourceRevision is the revision at which declaredSource was last read and not refused, whether it declares this cluster still or not. A
-	// later one has to descend from it.
+	// sourceRevision is the revision at which declaredSource was last read and accepted, whether or not it still
+	// declares this cluster. Later revisions must descend from it.
 	// +optional
 	SourceRevision string `json:"sourceRevision,omitempty"`
-	// rule is the one that spoke in the last pass.
+	// rule is the rule that applied in the last pass.
 	// +optional
 	Rule string `json:"rule,omitempty"`
 	// clusterID is etcd's cluster ID in hexadecimal.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
-	// leader is the name of the member that leads.
+	// leader is the name of the Raft leader.
 	// +optional
 	Leader string `json:"leader,omitempty"`
-	// version is the oldest version of etcd that a member runs, or ran when the members last answered.
+	// version is the oldest etcd version that a member runs, or ran when the members last responded.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// voters is healthy voters of declared replicas, such as 3/3.
+	// voters is the number of healthy voters and the number of declared replicas, such as 3/3.
 	// +optional
 	Voters string `json:"voters,omitempty"`
 	// replicas is the number of members that etcd lists.
@@ -80,222 +86,225 @@ type EtcdClusterStatus struct {
 	// readyReplicas is the number of healthy voters.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-	// selector selects the pods of the members.
+	// selector selects the members' pods.
 	// +optional
 	Selector string `json:"selector,omitempty"`
-	// endpoints are the URLs for clients, one per member; none until all founding members have been sealed.
+	// endpoints lists the client URLs, one per member. It is empty until all initial members have been sealed.
 	// +optional
 	// +listType=atomic
 	Endpoints []string `json:"endpoints,omitempty"`
-	// clientSecretName is the Secret with ca.crt, tls.crt and tls.key for clients.
+	// clientSecretName is the name of the Secret that contains ca.crt, tls.crt and tls.key for clients.
 	// +optional
 	ClientSecretName string `json:"clientSecretName,omitempty"`
-	// members as etcd lists them.
+	// members is etcd's member list.
 	// +optional
 	// +listType=atomic
 	Members []MemberStatus `json:"members,omitempty"`
-	// backup is the newest backup that succeeded, and the newest that failed since.
+	// backup reports the newest backups, drills and rereads.
 	// +optional
 	Backup *BackupStatus `json:"backup,omitempty"`
-	// restoredFrom is the backup that the cluster was made from.
+	// restoredFrom is the backup that the cluster was created from.
 	// +optional
 	RestoredFrom string `json:"restoredFrom,omitempty"`
-	// voidRecovery is a digest of a spec.recovery that came to nothing, since the cluster has had a quorum. It is not acted on, and has to be
-	// removed and declared again if the majority is lost later.
+	// voidRecovery is the digest of a spec.recovery that had no effect because the cluster had quorum. It remains
+	// without effect. If the majority is lost later, remove spec.recovery from git, run a pass, and declare it again.
 	// +optional
 	VoidRecovery string `json:"voidRecovery,omitempty"`
-	// waiting is what passes have waited for, or tried in vain, since they last changed anything. What has been waited for too long becomes
-	// a matter for a person: see the condition Stalled.
+	// waiting lists the waits and unsuccessful attempts of passes since they last changed anything. If a wait takes too
+	// long, manual action is required: see the condition Stalled.
 	// +optional
 	// +listType=atomic
 	Waiting []WaitStatus `json:"waiting,omitempty"`
-	// repeated lists actions that passes carried out in a row because the next pass found them undone. After three times, all other
-	// actions come first.
+	// repeated lists the actions that passes repeated because the next pass found them undone. After three times, all
+	// other actions come first.
 	// +optional
 	// +listType=atomic
 	Repeated []RepeatedAction `json:"repeated,omitempty"`
-	// rewritten lists fields that an admission policy or webhook sets to another value than Quorate applies. They are applied again
-	// when either value changes.
+	// rewritten lists the fields that an admission policy or webhook sets to a different value than Quorate applies.
+	// They are applied again when either value changes.
 	// +optional
 	// +listType=atomic
 	Rewritten []RewrittenField `json:"rewritten,omitempty"`
 }
 
-// RepeatedAction is an action that passes carried out in a row.
+// RepeatedAction is an action that consecutive passes carried out.
 type RepeatedAction struct {
-	// rule that decided the action.
+	// rule is the rule that decided the action.
 	// +required
 	Rule string `json:"rule"`
-	// what the action does.
+	// what describes the action.
 	// +required
 	What string `json:"what"`
-	// times it was carried out.
+	// times is the number of times the action was carried out.
 	// +required
 	Times int32 `json:"times"`
-	// last is when it was last carried out.
+	// last is when the action was last carried out.
 	// +required
 	Last metav1.Time `json:"last"`
 }
 
-// RewrittenField is a field that came back from the API server with another value than Quorate applied.
+// RewrittenField is a field that the API server returned with a different value than Quorate applied.
 type RewrittenField struct {
-	// object by its kind and name.
+	// object is the kind and name of the object.
 	// +required
 	Object string `json:"object"`
-	// field is its path in the object.
+	// field is the path of the field in the object.
 	// +required
 	Field string `json:"field"`
 	// by is the field manager that owns the field, if it is not Quorate.
 	// +optional
 	By string `json:"by,omitempty"`
-	// digest of the value that was applied and of the one that came back.
+	// digest is the digest of the applied value and the returned value.
 	// +required
 	Digest string `json:"digest"`
 }
 
-// BackupStatus is what passes have seen of backups. What is stored, the store says.
+// BackupStatus reports the backups that passes have observed. The store may contain others.
 type BackupStatus struct {
-	// last is the newest backup that succeeded.
+	// last is the newest successful backup.
 	// +optional
 	Last *BackupResult `json:"last,omitempty"`
-	// beforeDeletion is the one that the deletion of the cluster goes by, where backup.before has Deletion, and the
-	// generation that declares the deletion.
+	// beforeDeletion is the backup on which the deletion of the cluster relies, if backup.before contains Deletion. Its
+	// generation is the generation that declares the deletion.
 	// +optional
 	BeforeDeletion *BackupResult `json:"beforeDeletion,omitempty"`
-	// failed is the newest one that failed since.
+	// failed is the newest backup that has failed since last.
 	// +optional
 	Failed *BackupFailure `json:"failed,omitempty"`
-	// drill is the newest one that was well.
+	// drill is the newest successful drill.
 	// +optional
 	Drill *DrillResult `json:"drill,omitempty"`
-	// drillFailed is the newest drill that failed since.
+	// drillFailed is the newest drill that has failed since drill.
 	// +optional
 	DrillFailed *BackupFailure `json:"drillFailed,omitempty"`
-	// reread is what came of reading stored backups again, the last time.
+	// reread is the result of the last reread of stored backups.
 	// +optional
 	Reread *RereadResult `json:"reread,omitempty"`
 }
 
-// RereadResult is what is known of stored backups since some of them were read again.
+// RereadResult is the result of a reread of stored backups.
 type RereadResult struct {
-	// job that read them.
+	// job is the name of the Job that reread them.
 	// +required
 	Job string `json:"job"`
-	// at is when it did.
+	// at is when they were reread.
 	// +required
 	At metav1.Time `json:"at"`
-	// backups is how many good ones there were, and read how many of them were read again.
+	// backups is the number of good backups in the store.
 	// +optional
 	Backups int64 `json:"backups,omitempty"`
+	// read is the number of backups that were reread.
 	// +optional
 	Read int64 `json:"read,omitempty"`
-	// oldest is since when the one of them was not read that was not read for the longest time.
+	// oldest is when the least recently read good backup was last read.
 	// +optional
 	Oldest *metav1.Time `json:"oldest,omitempty"`
-	// damaged are the newest that were found damaged, then or earlier, as SLOT of CLUSTERID; more is how many there
-	// are besides.
+	// damaged lists the newest backups that were found damaged, now or earlier, as SLOT of CLUSTERID.
 	// +optional
 	// +listType=atomic
 	Damaged []string `json:"damaged,omitempty"`
+	// more is the number of further damaged backups.
 	// +optional
 	More int64 `json:"more,omitempty"`
-	// unread says why one could not be read that was due; empty if there is none.
+	// unread is why a backup that was due could not be read. It is empty if there were no such failures.
 	// +optional
 	Unread string `json:"unread,omitempty"`
 }
 
-// DrillResult is a backup that was restored for practice: etcd started with it, and held what was backed up.
+// DrillResult is the result of a successful drill: a backup was restored for practice, and etcd started with it.
 type DrillResult struct {
-	// job that did it.
+	// job is the name of the Job that ran the drill.
 	// +required
 	Job string `json:"job"`
-	// slot of the backup that was restored.
+	// slot is the time that the restored backup is for.
 	// +required
 	Slot metav1.Time `json:"slot"`
-	// clusterID of the cluster that was backed up, in hexadecimal.
+	// clusterID is the ID of the cluster that was backed up, in hexadecimal.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
-	// etcdVersion of the etcd that was started.
+	// etcdVersion is the version of the etcd that was started.
 	// +optional
 	EtcdVersion string `json:"etcdVersion,omitempty"`
-	// finishedAt is when all of it was done.
+	// finishedAt is when the drill finished.
 	// +required
 	FinishedAt metav1.Time `json:"finishedAt"`
-	// seconds that it took to fetch and check the backup, to make a data directory of it, and until etcd answered, rounded
-	// up.
+	// seconds is the time to fetch and check the backup, create a data directory from it, and start etcd until it
+	// responded, in seconds, rounded up.
 	// +optional
 	Seconds int64 `json:"seconds,omitempty"`
-	// bytes of the snapshot, before it was compressed.
+	// bytes is the size of the snapshot in bytes, before compression.
 	// +optional
 	Bytes int64 `json:"bytes,omitempty"`
-	// uncompared says why the data could not be compared; empty if they were, and are the same.
+	// uncompared is why the data could not be compared. It is empty if the data was compared and is the same.
 	// +optional
 	Uncompared string `json:"uncompared,omitempty"`
 }
 
-// BackupResult is a backup that was stored.
+// BackupResult is a stored backup.
 type BackupResult struct {
-	// job that took it.
+	// job is the name of the Job that took the backup.
 	// +required
 	Job string `json:"job"`
-	// generation of this resource that a pass has started it for; 0 if none has.
+	// generation is the generation of this resource for which a pass started the backup. It is 0 if no pass did.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// slot is the moment that it is for, and its name in the store.
+	// slot is the time that the backup is for, and its name in the store.
 	// +required
 	Slot metav1.Time `json:"slot"`
-	// to is the store that it is in.
+	// to is the store that contains the backup.
 	// +optional
 	To string `json:"to,omitempty"`
-	// startedAt and finishedAt are when it was begun, and when all of it was done.
+	// startedAt is when the backup started.
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`
+	// finishedAt is when the backup finished.
 	// +required
 	FinishedAt metav1.Time `json:"finishedAt"`
-	// clusterID of the cluster that was backed up, in hexadecimal.
+	// clusterID is the ID of the cluster that was backed up, in hexadecimal.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
-	// revision of the key space that it holds.
+	// revision is the etcd revision that the backup contains.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
-	// bytes of the snapshot, before it was compressed.
+	// bytes is the size of the snapshot in bytes, before compression.
 	// +optional
 	Bytes int64 `json:"bytes,omitempty"`
-	// verified: it was read back from the store, and is what was stored.
+	// verified reports whether the backup was read back from the store and is unchanged.
 	// +optional
 	Verified bool `json:"verified,omitempty"`
 }
 
-// BackupFailure is a backup that failed.
+// BackupFailure is a backup or drill that failed.
 type BackupFailure struct {
-	// job that failed.
+	// job is the name of the Job that failed.
 	// +required
 	Job string `json:"job"`
-	// at is when it had failed for good.
+	// at is when the Job failed, after all retries.
 	// +required
 	At metav1.Time `json:"at"`
-	// message says why.
+	// message is why the Job failed.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// WaitStatus is something that passes wait for.
+// WaitStatus is a wait of passes.
 type WaitStatus struct {
-	// rule that waits.
+	// rule is the rule that waits.
 	// +required
 	Rule string `json:"rule"`
-	// for what exactly, such as the members that are not well.
+	// for names the objects of the wait, such as the unhealthy members.
 	// +optional
 	For string `json:"for,omitempty"`
-	// since when it is waited for.
+	// since is when the wait started.
 	// +required
 	Since metav1.Time `json:"since"`
-	// seen is when that was last written down. It is written again every ten minutes; what nobody has seen for half an hour does not count.
+	// seen is when the wait was last recorded. It is recorded again every ten minutes. A wait that has not been
+	// observed for half an hour does not count.
 	// +required
 	Seen metav1.Time `json:"seen"`
 }
 
-// MemberRole is the part that a member plays in Raft.
+// MemberRole is the role of a member in Raft.
 //
 // +kubebuilder:validation:Enum=Leader;Voter;Learner
 type MemberRole string
@@ -307,60 +316,61 @@ const (
 	RoleLearner MemberRole = "Learner"
 )
 
-// MemberHealth says whether a member answered in the last pass.
+// MemberHealth is the health of a member in the last pass.
 //
 // +kubebuilder:validation:Enum=Healthy;Unhealthy;Unreachable
 type MemberHealth string
 
-// The healths. Unhealthy: it answers and says that something is wrong. Unreachable: it does not answer.
+// The health values. Unhealthy: the member responds and reports a problem. Unreachable: it is not responding.
 const (
 	MemberHealthy     MemberHealth = "Healthy"
 	MemberUnhealthy   MemberHealth = "Unhealthy"
 	MemberUnreachable MemberHealth = "Unreachable"
 )
 
-// MemberStatus is one entry of etcd's member list, and what that member says of itself.
+// MemberStatus is an entry in etcd's member list, with the state that the member reports.
 type MemberStatus struct {
-	// name of the member, which is that of its pod.
+	// name is the name of the member and of its pod.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// id of the member in hexadecimal.
+	// id is the ID of the member, in hexadecimal.
 	// +required
 	ID string `json:"id"`
-	// role in Raft.
+	// role is the role of the member in Raft.
 	// +required
 	Role MemberRole `json:"role"`
-	// version of etcd that it runs.
+	// version is the etcd version that the member runs.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// health as of the last pass.
+	// health is the health of the member in the last pass.
 	// +required
 	Health MemberHealth `json:"health"`
-	// message says why it is not healthy.
+	// message is why the member is not healthy.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// revision of the key space that it has applied. Written along with other news, not by itself.
+	// revision is the etcd revision that the member has applied. It is only written together with other changes.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
-	// dbSize is the size of its database file in bytes. Written along with other news, or once it moved
-	// by a tenth and by 1 MiB.
+	// dbSize is the size of the member's database file in bytes. It is written together with other changes, or once it
+	// has changed by a tenth and by 1 MiB.
 	// +optional
 	DBSize int64 `json:"dbSize,omitempty"`
-	// dbSizeInUse is the part of dbSize that holds data, in bytes; the rest is freed by defragmentation.
+	// dbSizeInUse is the part of dbSize that holds data, in bytes. Defragmentation frees the rest.
 	// +optional
 	DBSizeInUse int64 `json:"dbSizeInUse,omitempty"`
-	// alarms that it has raised: NOSPACE, CORRUPT.
+	// alarms lists the alarms that the member has raised: NOSPACE, CORRUPT.
 	// +optional
 	// +listType=atomic
 	Alarms []string `json:"alarms,omitempty"`
-	// pod that runs it.
+	// pod is the pod that runs the member.
 	// +optional
 	Pod string `json:"pod,omitempty"`
-	// since when its role and health are as they are; of an unreachable member, since when passes have not reached it
-	// while the others answered.
+	// since is when the role or health last changed. For an unreachable member, it is the time of the first pass that
+	// did not reach it while the others responded.
 	// +optional
 	Since metav1.Time `json:"since,omitzero"`
-	// strandedSince is since when passes have found that no pod can use its volume any more, such as for the node that it is on, which is gone.
+	// strandedSince is when passes first found that no pod can use the member's volume again, for example because its
+	// node is gone.
 	// +optional
 	StrandedSince metav1.Time `json:"strandedSince,omitzero"`
 }
