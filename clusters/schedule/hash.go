@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// spread is the word for a number that follows from the key.
+// spread stands for a number derived from the key.
 const spread = "H"
 
-// resolve replaces each H for the minute or the hour by its number. What has none stays as it is.
+// resolve replaces each H in the minute and hour fields with its number. Expressions without H are unchanged.
 func resolve(expression, key string) (string, error) {
 	fields := strings.Fields(expression)
 	if len(fields) != 5 {
-		return expression, nil // a word such as @daily, or what the library refuses
+		return expression, nil // a word such as @daily, or rejected by the library
 	}
 	found := false
 	for i, field := range fields {
@@ -32,7 +32,7 @@ func resolve(expression, key string) (string, error) {
 	return strings.Join(fields, " "), nil
 }
 
-// hasSpread reports whether a field uses H for a number. The name of Thursday has one too.
+// hasSpread reports whether a field contains H as a number. THU also contains an H.
 func hasSpread(field string) bool {
 	parts := strings.FieldsFunc(field, func(r rune) bool { return strings.ContainsRune(",-/", r) })
 	for _, part := range parts {
@@ -43,12 +43,12 @@ func hasSpread(field string) bool {
 	return false
 }
 
-// numberOf is the number of a field. It must never change: a cluster would be backed up at another
-// time, or twice.
+// numberOf returns the number for a field. It must never change: a cluster would be backed up at a different time, or
+// twice.
 func numberOf(key string, field int) string {
 	names, sizes := [...]string{"minute", "hour"}, [...]uint64{60, 24}
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(key + "\x00" + names[field])) // a hash takes everything
+	_, _ = h.Write([]byte(key + "\x00" + names[field])) // it never fails
 	sum := h.Sum64()
 	return strconv.FormatUint((sum^sum>>32)%sizes[field], 10)
 }

@@ -1,6 +1,6 @@
-// Package schedule reads when a cluster is to be backed up, and says which of these times came last.
-// It takes what a CronJob takes, and finds the times that Kubernetes finds, since it asks the same
-// library. It is pure: the clock is an argument, and time zones do not depend on the machine's.
+// Package schedule parses backup schedules and determines the latest scheduled time. It accepts the expressions that
+// CronJobs accept, and finds the same times as Kubernetes because it uses the same library. It is pure: the clock is an
+// argument, and time zones do not depend on the machine.
 package schedule
 
 import (
@@ -9,25 +9,25 @@ import (
 	"math/bits"
 	"strings"
 	"time"
-	_ "time/tzdata" // so that zones are known where the machine has no zoneinfo
+	_ "time/tzdata" // so that zones are known on a machine without zoneinfo
 
 	"github.com/robfig/cron/v3"
 )
 
-// longest is how long an expression may be, as in the definition of EtcdCluster.
+// longest is the maximum length of an expression, as in the definition of EtcdCluster.
 const longest = 100
 
-// horizon is how far back Newest looks.
+// horizon is the maximum age of the time that Newest returns.
 const horizon = 400 * 24 * time.Hour
 
-// Schedule is when something happens again and again. Its zero value never happens.
+// Schedule is a recurring schedule. The zero value never occurs.
 type Schedule struct {
 	expression string
 	times      *cron.SpecSchedule
 }
 
-// Parse reads an expression as spec.backup.schedule has it. The key, NAMESPACE/NAME, decides what
-// number each H stands for.
+// Parse parses an expression in the format of spec.backup.schedule. The key, NAMESPACE/NAME, determines the number that
+// each H stands for.
 func Parse(expression, timeZone, key string) (Schedule, error) {
 	zone, err := parseZone(timeZone)
 	if err != nil {
@@ -48,30 +48,29 @@ func Parse(expression, timeZone, key string) (Schedule, error) {
 	return Schedule{resolved, times}, nil
 }
 
-// Cron is the expression for a CronJob, whose time zone goes in a field of its own.
+// Cron returns the expression for a CronJob. The CronJob's time zone is a separate field.
 func (s Schedule) Cron() string { return s.expression }
 
-// PerDay is how often it happens on a day on which it does, whatever numbers each H stands for.
+// PerDay returns the number of occurrences on a scheduled day. It does not depend on the numbers for H.
 func (s Schedule) PerDay() int {
 	if s.times == nil {
 		return 0
 	}
-	const star = 1 << 63 // how the library marks a field that is *
+	const star = 1 << 63 // the library's mark for *
 	return bits.OnesCount64(s.times.Minute&^star) * bits.OnesCount64(s.times.Hour&^star)
 }
 
-// Newest is the newest time that is not after now, in UTC; zero if there is none in the 400 days
-// before.
+// Newest returns the latest scheduled time that is not after now, in UTC, or zero if the schedule has not occurred in
+// the 400 days before.
 //
-// As Kubernetes has it, an hour that a time zone skips has no times, and one that it repeats has its
-// times twice. In the few zones whose clocks change at midnight or by half an hour, Kubernetes skips
-// a time that follows the change, or not, depending on when it looks; here it counts.
+// As in Kubernetes, an hour that a time zone skips has no scheduled times, and a repeated hour has its times twice. In
+// the few zones whose clocks change at midnight or by half an hour, Kubernetes may skip a time after the change,
+// depending on when it checks. Here, that time counts.
 func (s Schedule) Newest(now time.Time) time.Time {
 	if s.times == nil {
 		return time.Time{}
 	}
-	// The first time after t gets no earlier as t gets later, so the last t at which it is not yet
-	// over is found by halving.
+	// after(t) never decreases as t increases, so a binary search finds the latest time that has passed.
 	newest := s.after(now.Add(-horizon))
 	if newest.After(now) {
 		return time.Time{}
@@ -87,7 +86,7 @@ func (s Schedule) Newest(now time.Time) time.Time {
 	return newest
 }
 
-// after is the first time after t; a very distant one where the library finds none within five years.
+// after returns the first time after t, or a very distant time if the library finds none within five years.
 func (s Schedule) after(t time.Time) time.Time {
 	next := s.times.Next(t.UTC())
 	if next.IsZero() {
@@ -96,7 +95,7 @@ func (s Schedule) after(t time.Time) time.Time {
 	return next
 }
 
-// checkForm refuses what the library reads and a CronJob, or this program, does not take.
+// checkForm rejects expressions that the library accepts but a CronJob or this program does not.
 func checkForm(expression string) error {
 	switch {
 	case len(expression) > longest:
@@ -110,7 +109,7 @@ func checkForm(expression string) error {
 	return nil
 }
 
-// parseTimes asks the library, and refuses what never happens.
+// parseTimes parses an expression with the library, and rejects expressions that never occur.
 func parseTimes(expression string) (*cron.SpecSchedule, error) {
 	parsed, err := cron.ParseStandard(expression)
 	if err != nil {
@@ -120,7 +119,7 @@ func parseTimes(expression string) (*cron.SpecSchedule, error) {
 	if !ok {
 		return nil, fmt.Errorf("%q is not a schedule of fixed times", expression)
 	}
-	// A field such as "," is empty; to look for its times would take long.
+	// A field such as "," is empty; searching for its times would take long.
 	for _, field := range []uint64{times.Minute, times.Hour, times.Dom, times.Month, times.Dow} {
 		if field == 0 {
 			return nil, fmt.Errorf("%q never happens: a field of it is empty", expression)

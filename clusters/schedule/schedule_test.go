@@ -89,7 +89,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Zones come with the program.
+// TestZonesAreEmbedded checks that time zones are part of the program.
 func TestZonesAreEmbedded(t *testing.T) {
 	t.Setenv("ZONEINFO", t.TempDir())
 	if parsed(t, "0 0 * * *", "Asia/Kathmandu").Newest(time.Date(2026, 5, 1, 18, 15, 0, 0, time.UTC)).Minute() != 15 {
@@ -97,7 +97,7 @@ func TestZonesAreEmbedded(t *testing.T) {
 	}
 }
 
-// The numbers that H stands for never change, are those of a cluster, and are spread.
+// TestSpread checks that the numbers for H never change, depend on the cluster, and are spread.
 func TestSpread(t *testing.T) {
 	for key, want := range map[string]string{"prod/a": "16 21 * * THU", "prod/b": "0 22 * * THU", "dev/a": "37 19 * * THU"} {
 		s, err := Parse("H  H * *\tTHU", "Etc/UTC", key)
@@ -127,21 +127,21 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// What a time zone skips does not happen, and what it repeats happens twice: that is what Kubernetes
-// does.
+// TestDaylightSaving checks that times that a time zone skips do not occur, and that repeated times occur twice, as in
+// Kubernetes.
 func TestDaylightSaving(t *testing.T) {
 	for _, test := range []struct{ zone, expression, now, want string }{
-		// Clocks go from 2:00 to 3:00 in Berlin at 1:00 UTC.
+		// Berlin: from 2:00 to 3:00 at 1:00 UTC.
 		{"Europe/Berlin", "30 2 * * *", "2026-03-29T12:00:00Z", "2026-03-28T01:30:00Z"},
 		{"Europe/Berlin", "30 2 * * *", "2026-03-30T12:00:00Z", "2026-03-30T00:30:00Z"},
 		{"Europe/Berlin", "0 * * * *", "2026-03-29T01:59:59Z", "2026-03-29T01:00:00Z"},
 		{"Europe/Berlin", "0 3 * * *", "2026-03-29T12:00:00Z", "2026-03-29T01:00:00Z"},
-		// And from 3:00 back to 2:00 at 1:00 UTC.
+		// Berlin: from 3:00 back to 2:00 at 1:00 UTC.
 		{"Europe/Berlin", "30 2 * * *", "2026-10-25T00:59:00Z", "2026-10-25T00:30:00Z"},
 		{"Europe/Berlin", "30 2 * * *", "2026-10-25T12:00:00Z", "2026-10-25T01:30:00Z"},
 		{"Europe/Berlin", "30 2 * * *", "2026-10-26T12:00:00Z", "2026-10-26T01:30:00Z"},
 		{"Europe/Berlin", "@daily", "2026-10-25T12:00:00Z", "2026-10-24T22:00:00Z"},
-		// From 2:00 to 3:00 in New York at 7:00 UTC, and from 2:00 to 1:00 at 6:00 UTC.
+		// New York: from 2:00 to 3:00 at 7:00 UTC, and from 2:00 back to 1:00 at 6:00 UTC.
 		{"America/New_York", "30 2 * * *", "2026-03-08T23:00:00Z", "2026-03-07T07:30:00Z"},
 		{"America/New_York", "30 2 * * *", "2026-03-09T23:00:00Z", "2026-03-09T06:30:00Z"},
 		{"America/New_York", "30 1 * * *", "2026-11-01T05:59:00Z", "2026-11-01T05:30:00Z"},
@@ -166,7 +166,7 @@ func TestNewest(t *testing.T) {
 		time.Date(2024, 2, 28, 23, 59, 59, 9, time.UTC): {},
 		time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC):     time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC),
 		time.Date(2027, 3, 1, 0, 0, 0, 0, time.UTC):     {},
-		time.Date(2099, 3, 1, 0, 0, 0, 0, time.UTC):     {}, // the next one is beyond where the library looks
+		time.Date(2099, 3, 1, 0, 0, 0, 0, time.UTC):     {}, // the next time is beyond the library's limit
 	} {
 		if got := leap.Newest(now); !got.Equal(want) {
 			t.Errorf("at %s: %s, want %s", now, got, want)
@@ -175,14 +175,14 @@ func TestNewest(t *testing.T) {
 	if got := (Schedule{}).Newest(time.Unix(0, 0)); !got.IsZero() || (Schedule{}).Cron() != "" {
 		t.Error("the zero value happens")
 	}
-	// Whatever zone the clock is in, and between two seconds.
+	// The clock's zone and fractions of a second do not matter.
 	at := time.Date(2026, 5, 1, 12, 0, 0, 1, time.FixedZone("", 3600))
 	if got := parsed(t, "* * * * *", "Etc/UTC").Newest(at); !got.Equal(at.Truncate(time.Second)) {
 		t.Error(got)
 	}
 }
 
-// field is a field of an expression that fits between the two numbers.
+// field returns a random field of an expression, with numbers in the given range.
 func field(random *rand.Rand, low, high int) string {
 	number := func(from, to int) int { return from + random.IntN(to-from+1) }
 	first := number(low, high)
@@ -200,8 +200,8 @@ func field(random *rand.Rand, low, high int) string {
 	}
 }
 
-// For weeks, in zones whose clocks change: what Kubernetes would start next is the newest from then
-// on and until the one after it, and the newest never goes back.
+// TestEveryTimeIsFound checks, for weeks in which clocks change, that each time Kubernetes would start is the newest
+// until the following time, and that the newest time never goes back.
 func TestEveryTimeIsFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	starts := map[string][]time.Time{
@@ -235,7 +235,7 @@ func followed(t *testing.T, s Schedule, zone string, begin time.Time) {
 	}
 }
 
-// The newest time is the newest minute that the fields name, by looking at every minute.
+// TestNewestIsWhatTheFieldsSay compares Newest with a search through every minute.
 func TestNewestIsWhatTheFieldsSay(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, zone := range []string{"Etc/UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu"} {
@@ -253,15 +253,14 @@ func TestNewestIsWhatTheFieldsSay(t *testing.T) {
 	}
 }
 
-// named reports whether the fields name a minute, where every day of the month is.
+// named reports whether the fields match a minute, for schedules on every day of the month.
 func named(times *cron.SpecSchedule, at time.Time) bool {
 	at = at.In(times.Location)
 	has := func(field uint64, n int) bool { return field>>n&1 == 1 }
 	return has(times.Minute, at.Minute()) && has(times.Hour, at.Hour()) && has(times.Dow, int(at.Weekday()))
 }
 
-// What is taken here, Kubernetes takes too, and what Kubernetes takes is taken, but for what never
-// happens.
+// TestSameAsKubernetes checks that the same expressions are accepted as by Kubernetes, except those that never occur.
 func TestSameAsKubernetes(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	words := []string{"*", "?", "0", "1", "7", "59", "60", "-", "/", ",", "mon", "JAN", "L", "W", "#", "x", "5-3", "*/7", "1/2", "-1", "+1", "99999999999999999999"}
@@ -289,7 +288,7 @@ func TestSameAsKubernetes(t *testing.T) {
 	}
 }
 
-// No expression that fits into the definition takes long.
+// TestHostileExpressions checks that no expression of valid length takes long.
 func TestHostileExpressions(t *testing.T) {
 	now := time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
 	for _, expression := range []string{
@@ -321,7 +320,7 @@ func BenchmarkNewest(b *testing.B) {
 	}
 }
 
-// A schedule is as frequent as its fields say, whatever numbers each H stands for.
+// TestPerDay checks that the number of occurrences matches the fields and does not depend on the numbers for H.
 func TestPerDay(t *testing.T) {
 	for expression, want := range map[string]int{
 		"H H * * *": 1, "H * * * *": 24, "@hourly": 24, "@weekly": 1, "* * * * *": 1440, "*/15 8-19 * * *": 48, "0,0 1,2 1 1 *": 2, "59 23 29 2 *": 1,

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// zonePart is one part of the name of a zone, as a CronJob takes it.
+// zonePart matches a part of a zone name that a CronJob accepts.
 var zonePart = regexp.MustCompile(`^[A-Za-z0-9_+][-A-Za-z0-9_+]{0,13}$`)
 
-// ofMachine are names that some machines have in their directory of zones beside those of the
-// database: what they mean elsewhere, if anything, is something else.
+// ofMachine lists names that are in the zone directory of some machines but not in the IANA database. On other
+// machines, they are missing or mean something different.
 var ofMachine = []string{"local", "localtime", "posix", "posixrules", "right"}
 
-// CheckTimeZone says what is wrong with the name of a time zone.
+// CheckTimeZone returns an error unless name is a valid time zone name.
 func CheckTimeZone(name string) error {
 	_, err := parseZone(name)
 	return err
