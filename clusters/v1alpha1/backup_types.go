@@ -88,7 +88,7 @@ type BackupDrill struct {
 
 // BackupReread specifies which stored backups are reread. The least recently read backups come first.
 type BackupReread struct {
-	// after is the time after which a backup that was read must be reread. Defaults to 720h.
+	// after is the minimum time since a backup was last read before it is reread. Defaults to 720h.
 	// +optional
 	// +kubebuilder:default="720h"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('1h') && duration(self) <= duration('87600h')",message="after must be a duration between 1h and 87600h, such as 720h"
