@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestSourcesAreBelievedWhereTheyMayDeclare: write access to a namespace does not allow acting as a source that
-// may not declare clusters there.
+// TestSourcesAreBelievedWhereTheyMayDeclare: write access to a namespace does not allow acting as a source that may not
+// declare clusters there.
 func TestSourcesAreBelievedWhereTheyMayDeclare(t *testing.T) {
 	desired := reconcile.Desired{Sources: []reconcile.Place{
 		{Name: "https://g/shop,path=a", Namespaces: reconcile.Namespaces{"shop"}},

@@ -112,8 +112,8 @@ func (d *Deletions) takeOthers(targets []Target, owned inventory.ByCluster, live
 	}
 }
 
-// grant gives places to the clusters of an owner whose deletion begins, up to most, and returns those that have
-// to wait.
+// grant gives places to the clusters of an owner whose deletion begins, up to most, and returns the clusters that must
+// wait.
 func (d *Deletions) grant(
 	owner string, targets []Target, begins []int, owned inventory.ByCluster, live bool, most int,
 ) (waiting []int) {

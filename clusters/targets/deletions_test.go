@@ -20,7 +20,7 @@ func doomed() v1alpha1.EtcdClusterSpec {
 	return v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleDeleted, Storage: v1alpha1.StorageSpec{Retention: v1alpha1.RetentionDelete}}
 }
 
-// TestBeginsDeletion: only deletions that this run would begin are counted, not those that an earlier run has
+// TestBeginsDeletion: only deletions that this run would begin are counted, not deletions that an earlier run has
 // begun.
 func TestBeginsDeletion(t *testing.T) {
 	kept, stopped, suspended := doomed(), doomed(), doomed()
@@ -169,7 +169,7 @@ func TestDeletionsOfEachNamespace(t *testing.T) {
 	}
 }
 
-// TestBlockedDeletionsGiveWay: a deletion that a pass has found blocked does not take the place of one that may
+// TestBlockedDeletionsGiveWay: a deletion that a pass has found blocked does not take the place of a deletion that may
 // begin.
 func TestBlockedDeletionsGiveWay(t *testing.T) {
 	one := 1
@@ -224,8 +224,8 @@ func TestBlockedDeletionsGiveWay(t *testing.T) {
 	}
 }
 
-// TestBlockedDeletionsTakeTurns: blocked deletions never keep an unblocked one from beginning, whatever a pass
-// remembers. Each of them is retried, because nothing else shows that it can begin now.
+// TestBlockedDeletionsTakeTurns: blocked deletions never keep an unblocked one from beginning, regardless of what a
+// pass remembers. Each of them is retried, because nothing else shows that it can begin now.
 func TestBlockedDeletionsTakeTurns(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	one := 1

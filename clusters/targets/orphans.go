@@ -32,7 +32,7 @@ type orphan struct {
 	// confirm is the revision to confirm if the removal is intended: the revision that removed the cluster, or
 	// the revision of all sources if its source is unknown.
 	confirm string
-	// kin reports whether a source is the one that declared it.
+	// kin reports whether a source may be the source that declared it.
 	kin func(source string) bool
 	// heirs are the declared clusters that may be this one under a new name.
 	heirs []inventory.Key

@@ -192,8 +192,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestRenamedWithinOneSource: a cluster is considered renamed only if its own source declares the new one, at
-// whatever path.
+// TestRenamedWithinOneSource: a cluster is considered renamed only if its own source declares the new one, at any path.
 func TestRenamedWithinOneSource(t *testing.T) {
 	for _, test := range []struct {
 		name, before, now string

@@ -39,8 +39,8 @@ func (t Target) hadFilledIn(own *inventory.Cluster) bool {
 		objects.ReadMetadata(set.Spec.Template.Annotations).Template().IsDeclared(&t.Cluster)
 }
 
-// volumeSize returns the size of the smallest volume that exists or will be created, or the declared size if
-// there is none. It compares approximate sizes: an exact comparison of huge quantities takes seconds.
+// volumeSize returns the size of the smallest volume that exists or will be created, or the declared size if there are
+// no volumes. It compares approximate sizes: an exact comparison of huge quantities takes seconds.
 func (t Target) volumeSize(own *inventory.Cluster) resource.Quantity {
 	var sizes []resource.Quantity
 	if set := t.statefulSet(own); set != nil && len(set.Spec.VolumeClaimTemplates) > 0 {

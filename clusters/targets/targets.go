@@ -25,7 +25,7 @@ import (
 type Target struct {
 	// Cluster has the metadata and the spec, with defaults.
 	Cluster v1alpha1.EtcdCluster
-	// Applied is the source's declaration. It is nil if there is none, so that nothing is applied.
+	// Applied is the source's declaration. It is nil without a declaration, so that nothing is applied.
 	Applied  map[string]any
 	Warnings []string
 	// Problems keep Quorate from acting on the declaration.
@@ -37,7 +37,7 @@ type Target struct {
 	Held string
 	// Elsewhere means that this run does not read the source that declared it.
 	Elsewhere bool
-	// Source is the source that declares it now, or empty if there is none or it is unknown.
+	// Source is the source that declares it now, or empty if no source does or it is unknown.
 	Source string
 	// Empty means that none of its objects exist yet.
 	Empty bool

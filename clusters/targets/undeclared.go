@@ -82,8 +82,8 @@ func (o *orphan) goes(confirmed []string) bool {
 	return o.isOrphan() || o.custom.Spec.Lifecycle == v1alpha1.LifecycleDeleted || meant
 }
 
-// candidatesIn lists the clusters that count when undeclared clusters are judged: those that were declared when
-// last observed, except those that are orphans anyway.
+// candidatesIn lists the clusters that count when undeclared clusters are judged: clusters that were declared when last
+// observed, except clusters that are orphans anyway.
 func candidatesIn(all, rest inventory.ByCluster, goes map[inventory.Key]bool) []candidate {
 	var list []candidate
 	for k, p := range all {

@@ -36,7 +36,7 @@ type Change struct {
 	Object string `json:"object,omitempty"`
 	// Field is the path of the field, such as spec.replicas; empty if the object is reported as a whole.
 	Field string `json:"field"`
-	// From and To are the values; null if there is none.
+	// From and To are the values; null if a value is missing.
 	From any `json:"from"`
 	To   any `json:"to"`
 	// What happens to the object as a whole; empty for a field.

@@ -33,9 +33,9 @@ const directory = "directory"
 func (r Report) Unversioned() bool { return slices.Contains(strings.Fields(r.Revision), directory) }
 
 // Digest returns the digest of a plan, as sha256:HEX. It covers the revision, and the declaration and planned actions
-// of each cluster: two plans with the same digest do the same to the same clusters. It is empty if nothing is to be
-// done, if the revision does not identify what was read, or if nothing was observed, because the clusters are then made
-// up.
+// of each cluster: two plans with the same digest do the same to the same clusters. It is empty if nothing needs to be
+// done, if the revision does not identify the files that were read, or if nothing was observed, because the clusters
+// are then only assumed.
 func (r Report) Digest() string {
 	var all []planned
 	for _, c := range r.Clusters {

@@ -11,7 +11,7 @@ import (
 
 // Following tracks a fleet across repeated looks. The zero value has not seen any.
 type Following struct {
-	// before is what was last shown for each cluster, without ages.
+	// before is the text last shown for each cluster, without ages.
 	before map[string]string
 }
 

@@ -32,7 +32,7 @@ func Members(w io.Writer, r Report, style Style) error {
 	return err
 }
 
-// writeOrigin writes the cluster ID, and what the cluster was created from.
+// writeOrigin writes the cluster ID, and the origin of the cluster's data.
 func writeOrigin(b *strings.Builder, s decide.State) {
 	if id := s.Membership.ClusterID; id != 0 {
 		fmt.Fprintf(b, "    cluster ID %s\n", id)

@@ -18,7 +18,7 @@ type Removal struct {
 	Kubernetes string `json:"kubernetes,omitempty"`
 	// Source is the source that declared them; empty if it is unknown.
 	Source string `json:"source,omitempty"`
-	// Revision is the revision that no longer declares them, which is to be confirmed.
+	// Revision is the revision that no longer declares them, and that must be confirmed.
 	Revision string `json:"revision"`
 	// Clusters are the clusters that are no longer declared, as namespace/name.
 	Clusters []string `json:"clusters"`

@@ -24,7 +24,7 @@ type Report struct {
 	Sources []Source `json:"sources,omitempty"`
 	// Clusters are sorted by namespace and name, and by Kubernetes cluster first if there are several.
 	Clusters []Cluster `json:"clusters"`
-	// Problems are those of the declarations, by file and line.
+	// Problems are the problems of the declarations, by file and line.
 	Problems []Problem `json:"problems,omitempty"`
 	// Warnings are about the sources.
 	Warnings []string `json:"warnings,omitempty"`

@@ -80,7 +80,7 @@ var etcdVersion = regexp.MustCompile(`^\d{1,3}(\.\d{1,3}){2}(-[0-9A-Za-z.-]{1,40
 // longest is more seconds than a step of a drill can take.
 const longest = 7 * 24 * 60 * 60
 
-// problem returns what is wrong with r, without repeating any of the text.
+// problem describes the first problem of r, without repeating any of the text.
 func (r Drilled) problem() string {
 	if r.Format != DrilledFormat {
 		return "its format is not " + DrilledFormat

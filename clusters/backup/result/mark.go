@@ -11,14 +11,14 @@ const MarkFormat = "quorate.dev/restored/v1"
 // MaxMark is the maximum size of a mark. Names and URLs of members have no limits of their own.
 const MaxMark = 64 << 10
 
-// Mark is stored beside a data directory that was restored with --once. It records what was requested, and the result.
+// Mark is stored beside a data directory that was restored with --once. It records the request and the result.
 type Mark struct {
 	Format   string   `json:"format"`
 	Asked    Asked    `json:"asked"`
 	Restored Restored `json:"restored"`
 }
 
-// Asked is what a command line requests. Equal values request the same.
+// Asked is the request of a command line. Equal values request the same.
 type Asked struct {
 	// From is the URL of the store. Endpoint is set if it is not the vendor's default.
 	From     string `json:"from"`
@@ -26,7 +26,7 @@ type Asked struct {
 	// Cluster is NAMESPACE/NAME. Backup is the requested backup, or empty for the newest one.
 	Cluster string `json:"cluster"`
 	Backup  string `json:"backup,omitempty"`
-	// Name, PeerURL, InitialCluster and Token are those of the member. RevisionBump is how much its revision is raised.
+	// Name, PeerURL, InitialCluster and Token describe the member. RevisionBump is the number added to its revision.
 	Name           string `json:"name"`
 	PeerURL        string `json:"peerURL"`
 	InitialCluster string `json:"initialCluster"`
@@ -65,7 +65,7 @@ func ParseMark(text string) (Mark, error) {
 	return m, nil
 }
 
-// problem returns what is wrong with m, without repeating any of the text.
+// problem describes the first problem of m, without repeating any of the text.
 func (m Mark) problem() string {
 	switch a := m.Asked; {
 	case m.Format != MarkFormat:

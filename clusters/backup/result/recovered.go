@@ -64,7 +64,7 @@ func ParseRecovered(text string) (Recovered, error) {
 
 func (r *Recovered) utc() { r.StartedAt, r.FinishedAt = r.StartedAt.UTC(), r.FinishedAt.UTC() }
 
-// problem returns what is wrong with r, without repeating any of the text.
+// problem describes the first problem of r, without repeating any of the text.
 func (r Recovered) problem() string {
 	switch {
 	case r.Format != RecoveredFormat:

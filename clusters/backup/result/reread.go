@@ -25,7 +25,7 @@ type Reread struct {
 	Backups int64 `json:"backups"`
 	Read    int64 `json:"read"`
 	Bytes   int64 `json:"bytes"`
-	// Oldest is when the least recently read of them was last read, or zero if there are none.
+	// Oldest is when the least recently read good backup was last read, or zero without good backups.
 	Oldest time.Time `json:"oldest,omitzero"`
 	// Damaged lists the newest backups that were found damaged, now or earlier, by BackupName, the newest first. More
 	// is the number of further ones.
@@ -95,7 +95,7 @@ func IsBackupName(text string) bool {
 	return err == nil && isMoment(slot)
 }
 
-// problem returns what is wrong with r, without repeating any of the text.
+// problem describes the first problem of r, without repeating any of the text.
 func (r Reread) problem() string {
 	switch {
 	case r.Format != RereadFormat:

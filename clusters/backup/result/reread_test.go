@@ -28,8 +28,8 @@ func manyDamaged(n int) (names []string) {
 	return names
 }
 
-// TestReread checks that a written result can be read, and is one line, however many backups are damaged and whatever
-// the store returned.
+// TestReread checks that a written result can be read, and is one line, regardless of the number of damaged backups and
+// of the store's response.
 func TestReread(t *testing.T) {
 	for name, text := range visibletest.Hostile {
 		r := soundReread()
@@ -58,7 +58,7 @@ func TestReread(t *testing.T) {
 	}
 }
 
-// refusedRereads returns texts that a reread could not have written, by what is wrong with them.
+// refusedRereads returns texts that a reread could not have written, by their problem.
 func refusedRereads(t testing.TB) map[string]string {
 	line, err := soundReread().Encode()
 	if err != nil {

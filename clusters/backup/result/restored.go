@@ -25,7 +25,7 @@ type Restored struct {
 	// Bytes and SHA256 describe the snapshot as the member sent it.
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
-	// ClusterVersion and StorageVersion are those of the data, as MAJOR.MINOR.0, or empty if unknown.
+	// ClusterVersion and StorageVersion are the versions of the data, as MAJOR.MINOR.0, or empty if unknown.
 	ClusterVersion string `json:"clusterVersion,omitempty"`
 	StorageVersion string `json:"storageVersion,omitempty"`
 	// StartedAt and FinishedAt are the times of the restore, not of the backup.
@@ -73,7 +73,7 @@ func (r *Restored) utc() {
 	r.Slot, r.StartedAt, r.FinishedAt = r.Slot.UTC(), r.StartedAt.UTC(), r.FinishedAt.UTC()
 }
 
-// problem returns what is wrong with r, without repeating any of the text.
+// problem describes the first problem of r, without repeating any of the text.
 func (r Restored) problem() string {
 	if r.Format != RestoredFormat {
 		return "its format is not " + RestoredFormat

@@ -69,8 +69,8 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestRestoredRefused checks that text from a pod's status or a volume, which tenants can write, is accepted only if it
-// is exactly what a restore would have written.
+// TestRestoredRefused checks that text from a pod's status or a volume, which tenants can write, is accepted only if a
+// restore would have written exactly that text.
 func TestRestoredRefused(t *testing.T) {
 	line, err := soundRestored().Encode()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package result defines what a backup or restore reports in the status of its pod: --result writes it, and a pass
-// reads it.
+// Package result defines the result that a backup or restore reports in the status of its pod: --result writes it, and
+// a pass reads it.
 package result
 
 import (
@@ -90,7 +90,7 @@ func ParseResult(text string) (Result, error) {
 	return r, nil
 }
 
-// decode reads the output of encode and nothing else, or returns what is wrong with the text.
+// decode reads the output of encode and nothing else, or describes the problem of the text.
 func decode(text string, most int, into any) (problem string) {
 	if len(text) > most {
 		return fmt.Sprintf("it is longer than %d bytes", most)
@@ -117,7 +117,7 @@ var (
 // maxSnapshot is larger than any possible snapshot.
 const maxSnapshot = 1 << 50
 
-// problem returns what is wrong with r, without repeating any of the text.
+// problem describes the first problem of r, without repeating any of the text.
 func (r Result) problem() string {
 	name := dataName.FindStringSubmatch(r.Data)
 	switch {

@@ -55,7 +55,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestNamesOfTheStore checks that the names of data are those that the store creates.
+// TestNamesOfTheStore checks that the store creates valid names of data.
 func TestNamesOfTheStore(t *testing.T) {
 	for _, compression := range []string{"", store.Zstd} {
 		for _, encryption := range []string{"", store.Age} {

@@ -17,8 +17,8 @@ import (
 var maxChanged = 4 << 20
 
 // hashKV returns the response of members to HashKV at the newest revision (etcd's storage/mvcc/hash.go): the CRC-32C of
-// all revisions, except those that a compaction at that revision would drop. Members use an index of all keys for that.
-// Here, a finished compaction has left one revision of each key, so it is enough to know the keys that changed since.
+// all revisions that a compaction at that revision would not drop. Members use an index of all keys for that. Here, a
+// finished compaction has left one revision of each key, so it is enough to know the keys that changed since.
 func hashKV(tx *bolt.Tx, revision, compacted int64) (uint32, error) {
 	if mainOf(value(tx, metaBucket, finished)) != compacted {
 		return 0, errUnderWay
@@ -55,8 +55,8 @@ func hashKV(tx *bolt.Tx, revision, compacted int64) (uint32, error) {
 type counted struct {
 	// before and since are the numbers of changes up to the compaction and after it.
 	before, since int
-	// living is the number of keys at the newest revision: those that the compaction left, plus those created since,
-	// minus those deleted since.
+	// living is the number of keys at the newest revision: the keys left by the compaction, plus the keys created
+	// since, minus the keys deleted since.
 	living int
 }
 

@@ -72,8 +72,7 @@ func logsIn(dir string) ([]string, error) {
 // beforeMetadata is the number of records that may precede the metadata in a log: a checksum.
 const beforeMetadata = 1
 
-// beginning is a log file of which only the first records are read. Records that claim to be longer than that are
-// invalid.
+// beginning is a log file that is only read up to its first records. Records that claim to be longer are invalid.
 type beginning struct{ file *os.File }
 
 // maxBeginning is more than the size of the first records of any log.
@@ -88,7 +87,7 @@ func (b beginning) FileInfo() (fs.FileInfo, error) {
 	return bounded{info}, err
 }
 
-// bounded describes a file as no longer than what is read of it.
+// bounded reports the size of a file as at most the size that is read.
 type bounded struct{ fs.FileInfo }
 
 // Size implements fs.FileInfo.

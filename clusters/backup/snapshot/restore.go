@@ -106,7 +106,7 @@ type Made struct {
 	workspace, made, dataDir string
 }
 
-// Make creates what Restore puts in place, and flushes it to disk.
+// Make creates the member that Restore puts in place, and flushes it to disk.
 func Make(file string, r Restoration) (*Made, error) {
 	if r.Bump > maxRevision {
 		return nil, fmt.Errorf("restore %s: the revision cannot be raised by %d; "+
@@ -166,7 +166,7 @@ func (m *Made) make(file string, r Restoration) (err error) {
 	return syncTree(filepath.Join(m.made, member))
 }
 
-// Remove removes what was not put in place.
+// Remove removes a member that was not put in place.
 func (m *Made) Remove() { _ = os.RemoveAll(m.workspace) }
 
 // Place durably moves the finished data into the data directory. It returns ErrExists if another process was faster.
@@ -215,7 +215,7 @@ func (m *Made) Exchange(aside string, held *disk.Shared) error {
 	if err := Exchange(m.dataDir, aside); err != nil || held.Leased() {
 		return err
 	}
-	return errors.Join(ErrRunning, Exchange(m.dataDir, aside)) // it appeared in the meantime: all is as it was
+	return errors.Join(ErrRunning, Exchange(m.dataDir, aside)) // it appeared concurrently: nothing has changed
 }
 
 // Exchange atomically exchanges the member in a data directory with the one kept there as aside.

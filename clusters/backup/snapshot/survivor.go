@@ -41,7 +41,7 @@ type Survivor struct {
 	// Committed is the index up to which it knows its log to be committed. Later entries may have been acknowledged,
 	// too, because a leader notifies its followers only with the next message.
 	Committed uint64
-	// Facts are those that can be read without reading the whole database: versions, alarms, authentication.
+	// Facts contains only facts that do not require reading the whole database: versions, alarms, authentication.
 	Facts Facts
 }
 
@@ -74,8 +74,8 @@ func Hold(dataDir string) (*disk.Shared, error) {
 	return holdDatabase(dataDir)
 }
 
-// HoldRemains is like Hold, for the remains of a member, damaged or not: whatever else exists, etcd would wait for its
-// database. It returns nil if the database is missing or is not a regular file.
+// HoldRemains is like Hold, for the remains of a member, damaged or not: in any case, etcd would wait for its database.
+// It returns nil if the database is missing or is not a regular file.
 func HoldRemains(dataDir string) (*disk.Shared, error) {
 	info, err := os.Lstat(Database(dataDir))
 	switch {

@@ -19,7 +19,7 @@ const pageSize = 512
 // ErrTruncated is returned for a snapshot that ends before its checksum does.
 var ErrTruncated = errors.New("the snapshot is cut off")
 
-// ErrChecksum is returned for a snapshot that differs from what the member sent.
+// ErrChecksum is returned for a snapshot that differs from the one that the member sent.
 var ErrChecksum = errors.New("the snapshot does not match the checksum at its end")
 
 // Trailer compares the data written to it with the checksum at its end. That checksum is the last message of etcd's

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Old uploads to S3 that were left by killed processes are aborted: those of data in the same directory, and nothing
-// else. Recent uploads are kept, and stored data is not affected.
+// Old uploads to S3 that were left by killed processes are aborted, but only for data in the same directory. Recent
+// uploads are kept, and stored data is not affected.
 func TestAbandonedUploadsToS3Go(t *testing.T) {
 	b, _ := versitygw(t)
 	c := client(t, b)

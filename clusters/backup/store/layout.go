@@ -95,7 +95,7 @@ func (b Backup) verifiedName() string { return b.stem() + ".verified.json" }
 func (b Backup) damagedName() string  { return b.stem() + ".damaged.json" }
 func (b Backup) drilledName() string  { return b.stem() + ".drilled.json" }
 
-// markNames returns the names of the backup's marks, except those of rereads. The damage mark is deleted last.
+// markNames returns the names of the backup's marks, except reread marks. The damage mark is deleted last.
 func (b Backup) markNames() []string {
 	return []string{b.drilledName(), b.verifiedName(), b.damagedName()}
 }

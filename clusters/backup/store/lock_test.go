@@ -74,7 +74,7 @@ func TestLockFor(t *testing.T) {
 	}
 }
 
-// promises is a store that records what is requested, and returns what a test configures.
+// promises is a store that records requests, and returns configured responses.
 type promises struct {
 	mu    sync.Mutex
 	asked map[string]http.Header // by method and name
@@ -93,8 +93,8 @@ func (p *promises) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Last-Modified", "Sun, 22 Nov 2026 18:00:00 GMT")
 }
 
-// TestPromises checks that uploads request the key, and those of backups the lock. If the store does not confirm them,
-// an error is returned even if the upload succeeded. Without settings, nothing is requested.
+// TestPromises checks that uploads request the key, and that uploads of backups request the lock. If the store does not
+// confirm them, an error is returned even if the upload succeeded. Without settings, nothing is requested.
 func TestPromises(t *testing.T) {
 	const (
 		lockMode, lockedUntil = "X-Amz-Object-Lock-Mode", "X-Amz-Object-Lock-Retain-Until-Date"

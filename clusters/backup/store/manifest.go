@@ -62,7 +62,7 @@ type Snapshot struct {
 	Unproven string   `json:"unproven,omitempty"`
 }
 
-// Backup returns what the names of a backup with this manifest state.
+// Backup returns the information in the names of a backup with this manifest.
 func (m Manifest) Backup() Backup {
 	return Backup{Cluster: Cluster{m.Namespace, m.Cluster}, ClusterID: m.ClusterID, Slot: m.Slot,
 		Suspect: m.Snapshot.Corrupt()}
@@ -126,7 +126,7 @@ func ReadManifest(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	return m, nil
 }
 
-// problem returns what is wrong with the manifest: ErrFormat if the data's encoding may be that of a newer version.
+// problem returns the problem of the manifest: ErrFormat if the data's encoding may be that of a newer version.
 func (m Manifest) problem(of Backup) error {
 	about := m.Backup()
 	about.Verified, about.Damaged, about.Drilled = of.Verified, of.Damaged, of.Drilled
@@ -233,7 +233,7 @@ func ReadUseful(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	return m, nil
 }
 
-// Held returns ErrHeld while the backup is locked. A store may accept a deletion anyway, and hide what it keeps.
+// Held returns ErrHeld while the backup is locked. A store may accept a deletion anyway, and hide the kept data.
 func (m Manifest) Held(now time.Time) error {
 	if m.LockedUntil.After(now) {
 		return fmt.Errorf("%w: it is locked until %s", ErrHeld, m.LockedUntil.UTC().Format(time.RFC3339))
@@ -256,7 +256,7 @@ func Remove(ctx context.Context, b Bucket, m Manifest) error {
 }
 
 // Remove deletes a listed backup like the function Remove, but does not list its names again, which takes long in a
-// large store. A mark created in the meantime remains, but belongs to no backup.
+// large store. A mark that is created concurrently remains, but does not belong to a backup.
 func (l Listing) Remove(ctx context.Context, b Bucket, m Manifest) error {
 	backup := m.Backup()
 	names := []string{backup.manifestName()}

@@ -55,7 +55,7 @@ func (o objects) Replace(ctx context.Context, name string, content io.Reader) er
 }
 
 // write uses gocloud.dev's Upload, because its Writer for Azure panics if an upload fails. If its reader fails, Upload
-// stores what was read so far unless the context is canceled.
+// stores the data read so far unless the context is canceled.
 func (o objects) write(ctx context.Context, name string, content io.Reader, onlyNew bool) (err error) {
 	defer catch("store "+name, &err)
 	ctx, cancel := context.WithCancel(ctx)
@@ -125,7 +125,7 @@ func (c *canceler) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errNoStore is returned for a response that lacks what those of a store always contain.
+// errNoStore is returned for a response that lacks parts that the responses of a store always contain.
 var errNoStore = errors.New("what answers there is no such store: is its endpoint right?")
 
 // catch converts a panic of the library to an error. The library panics if a response lacks something that it expects.

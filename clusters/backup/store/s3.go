@@ -26,14 +26,14 @@ import (
 
 // S3 specifies how to reach an S3 store.
 type S3 struct {
-	// Endpoint is the URL of a store that is not AWS's. If Region is empty, the environment determines it.
+	// Endpoint is the URL of a store other than AWS. If Region is empty, the environment determines it.
 	Endpoint, Region string
 	// PathStyle puts the bucket into the path of URLs instead of the host name.
 	PathStyle bool
-	// CA is the store's certificate authority, in PEM, in addition to those that the system trusts.
+	// CA is the store's certificate authority, in PEM, in addition to the authorities that the system trusts.
 	CA []byte
 	// KMSKey is the ID, ARN or alias of the AWS KMS key that encrypts everything that is stored. If it is empty, the
-	// bucket decides.
+	// bucket's setting applies.
 	KMSKey string
 	// LockFor is how long created objects cannot be deleted or replaced. Zero leaves that to the bucket.
 	LockFor time.Duration

@@ -199,8 +199,8 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// TestRotated checks that a revoked key ends an upload in progress, with an error that says so. Nothing of the upload
-// remains, and it succeeds with the new key.
+// TestRotated checks that a revoked key ends an upload in progress, with an error that names the reason. Nothing of the
+// upload remains, and it succeeds with the new key.
 func TestRotated(t *testing.T) {
 	b, f := versitygw(t)
 	if err := b.Create(t.Context(), "ns/a/1", strings.NewReader("old")); err != nil {

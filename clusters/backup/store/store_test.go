@@ -574,8 +574,8 @@ func TestNoRightToReplace(t *testing.T) {
 	})
 }
 
-// TestDamageIsAShortLine checks that errors repeat untrusted text from a manifest, but the stored damage does not.
-// Whatever the recorded damage is, the backup can be read back again.
+// TestDamageIsAShortLine checks that errors repeat untrusted text from a manifest, but the stored damage does not. The
+// backup can be read back again, regardless of the recorded damage.
 func TestDamageIsAShortLine(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()

@@ -48,7 +48,7 @@ func (p PendingVerification) Resume() Verification {
 	return v
 }
 
-// ErrOvertaken is returned for a backup that another process has found damaged in the meantime.
+// ErrOvertaken is returned for a backup that another process has found damaged since.
 var ErrOvertaken = errors.New("it was found damaged meanwhile, and stays so until it is verified again")
 
 // BeginVerification records the known damage of a backup that is about to be read.
@@ -99,7 +99,7 @@ func (v Verification) Record(ctx context.Context, b Bucket) error {
 		return nil // the store refuses to replace what already states the same
 	}
 	if err != nil || now == nil {
-		return err // what was recorded since then is kept
+		return err // results recorded since then are kept
 	}
 	return remove(ctx, b, of.damagedName())
 }
@@ -120,7 +120,7 @@ func (v Verification) RecordRead(ctx context.Context, b Bucket) error {
 	}
 	for _, name := range before {
 		if name >= of.readName(v.At) {
-			continue // keep what another process has recorded in the meantime
+			continue // keep results that another process has recorded since
 		}
 		if err := unlessHeld(remove(ctx, b, name)); err != nil {
 			return err // only the newest mark counts, so older ones may remain
@@ -178,7 +178,7 @@ func (m Manifest) record(ctx context.Context, b Bucket, name string, found any) 
 	return b.Replace(ctx, name, bytes.NewReader(append(text, '\n')))
 }
 
-// Drill is the result of a trial restore: etcd starts with the backup, and holds what was backed up.
+// Drill is the result of a trial restore: etcd starts with the backup and contains its data.
 type Drill struct {
 	Format string    `json:"format"`
 	At     time.Time `json:"at"`

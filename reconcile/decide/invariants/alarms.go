@@ -2,7 +2,7 @@ package invariants
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// alarmInvariants are the invariants about what an alarm may delay.
+// alarmInvariants are the invariants about actions that an alarm may delay.
 var alarmInvariants = []invariant{
 	{Invariant{"healing under alarms", "AlarmRaised applies only while etcd lists every declared member."},
 		healingUnderAlarms},

@@ -16,8 +16,7 @@ var (
 	// judged lists what invariants may call in package decide: conversions, and the records that actions write, which
 	// the invariants judge.
 	judged = []string{"Action", "Alarm", "ID", "StandingRecord", "SealedRecord", "RestoredRecord", "RecoveredRecord"}
-	// methods lists the methods that invariants may call: those of times and of regular expressions, not those of the
-	// rules.
+	// methods lists the methods that invariants may call: methods of times and regular expressions, not of the rules.
 	methods = []string{"FindStringSubmatch", "IsZero", "Sub", "broken"}
 )
 

@@ -113,7 +113,7 @@ func backedUpBeforeDeletion(s decide.State, d decide.Decision) string {
 
 func volumeStays(r decide.Replica) bool { return r.VolumeUID != "" && !r.VolumeTerminating }
 
-// lacksProof returns what is wrong with the backup on which deletion relies, or "".
+// lacksProof returns the problem with the backup on which deletion relies, or "".
 func lacksProof(s decide.State) string {
 	b := s.Backups.BeforeDeletion
 	stands := s.Objects.RunsVersion != "" || s.Objects.RunsHash != "" || s.Objects.RunsReplicas > 0

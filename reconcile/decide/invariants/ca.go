@@ -6,8 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// oneCA checks what is written while members trust a CA other than the one from which certificates would be issued:
-// only the custom resource, a record that keeps the trusted CA, or a StatefulSet without pods.
+// oneCA checks writes while members trust a CA other than the one from which certificates would be issued: only the
+// custom resource, a record that keeps the trusted CA, or a StatefulSet without pods.
 func oneCA(s decide.State, d decide.Decision) string {
 	if d.Action == nil || !anotherCA(s) {
 		return ""
@@ -59,7 +59,7 @@ func podsThatTrust(s decide.State) bool {
 	return s.Objects.RunsReplicas > 0
 }
 
-// mistakenCA returns what is wrong with the CA that a record names after an action.
+// mistakenCA returns the problem with the CA that a record names after an action.
 func mistakenCA(s decide.State, after string) string {
 	before := s.Record.CA
 	switch {

@@ -51,9 +51,9 @@ func stopsOnGoingVolume(s decide.State) string {
 	return ""
 }
 
-// costsCopies returns what is wrong with removing a voter that may still have its data. Either fewer copies would
-// remain on volumes that are kept than existed and than are declared, or the voter is not replaced yet and too few
-// others could replace it.
+// costsCopies returns the problem with removing a voter that may still have its data. Either fewer copies would remain
+// on volumes that are kept than existed and than are declared, or the voter is not replaced yet and too few others
+// could replace it.
 func costsCopies(s decide.State, m decide.Member) string {
 	before, after := 0, 0
 	for _, other := range voters(s) {

@@ -109,7 +109,7 @@ func leaderIsRight(s decide.State) bool {
 	return false
 }
 
-// wrongVerdict returns what is wrong with removing a member: its copy may be right.
+// wrongVerdict returns the problem with removing a member: its copy may be right.
 func wrongVerdict(s decide.State, id decide.ID) string {
 	m, _ := memberByID(s, id)
 	ordinal, ours := slotOf(s, m)
@@ -149,8 +149,8 @@ func othersAreOne(s decide.State, but decide.Member) bool {
 	return false
 }
 
-// soonDisarmed returns what is wrong with disarming an alarm: not all voters are known to hold the same data, or there
-// is only one voter and the alarm may be about it.
+// soonDisarmed returns the problem with disarming an alarm: not all voters are known to hold the same data, or there is
+// only one voter and the alarm may be about it.
 func soonDisarmed(s decide.State, a decide.DisarmAlarm) string {
 	_, gone := memberByID(s, a.ID)
 	gone = !gone && a.ID != 0

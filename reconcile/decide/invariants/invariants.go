@@ -270,7 +270,7 @@ func oneStepAtATime(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// wrongStep returns what is wrong with a rollout: it does not match the declaration, or exceeds one minor version.
+// wrongStep returns the problem with a rollout: it does not match the declaration, or exceeds one minor version.
 func wrongStep(s decide.State, a decide.StartRollout) string {
 	if a.Version != s.Declared.Version || a.SpecHash != s.Declared.SpecHash {
 		return "rolls to something that is not declared"
@@ -286,8 +286,8 @@ func wrongStep(s decide.State, a decide.StartRollout) string {
 	return ""
 }
 
-// wrongRestart returns what is wrong with restarting a serving pod: it already matches the declaration, or new pods
-// would not, or another member does not serve.
+// wrongRestart returns the problem with restarting a serving pod: it already matches the declaration, or new pods would
+// not, or another member does not serve.
 func wrongRestart(s decide.State, a decide.RestartReplica) string {
 	r := replicaAt(s, a.Ordinal)
 	if member, _ := memberNamed(s, a.Ordinal); !member.Answers {
@@ -338,7 +338,7 @@ func doneIsDone(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// notGone returns what remains of a cluster that should not run.
+// notGone returns the remains of a cluster that should not run.
 func notGone(s decide.State) string {
 	for _, r := range s.Replicas {
 		switch {

@@ -22,7 +22,7 @@ func recordOnlyTightens(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// loosened returns what a record revokes compared with the one in s, or adds without evidence.
+// loosened returns the facts that a record revokes compared with the one in s, or adds without evidence.
 func loosened(s decide.State, after decide.Record, founds bool) string {
 	switch before := s.Record; {
 	case after.Token == "" || len(after.Members) == 0:
@@ -77,7 +77,7 @@ func keepsVolume(r decide.Replica, uid string) bool {
 	return uid != "" && r.VolumeUID == uid && !goes
 }
 
-// restoringAgain returns what is wrong with concluding from an existing Job that a cluster without a record is being
+// restoringAgain returns the problem with concluding from an existing Job that a cluster without a record is being
 // created from a backup.
 func restoringAgain(s decide.State) string {
 	switch beside := besideSeed(s); {
@@ -91,7 +91,7 @@ func restoringAgain(s decide.State) string {
 	return ""
 }
 
-// outOfNothing returns what is wrong with a new entry.
+// outOfNothing returns the problem with a new entry.
 func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
 	_, before := recordedAt(s.Record, m.Ordinal)
 	member, listed := memberAt(s, m.Ordinal)
@@ -126,7 +126,7 @@ func keptOfLost(s decide.State, before decide.RecordedMember, after decide.Recor
 	return marked && !(listed && s.Membership.Known) && keepsSlot(after, r)
 }
 
-// loosens returns what a record revokes about a member compared with the one in s.
+// loosens returns the facts about a member that a record revokes compared with the one in s.
 func loosens(s decide.State, before decide.RecordedMember, after decide.Record) string {
 	m, found := recordedAt(after, before.Ordinal)
 	member, listed := memberAt(s, before.Ordinal)

@@ -125,7 +125,7 @@ func ofCluster(c report.Cluster, message string, failOn []road.Risk) []Finding {
 	return list
 }
 
-// asks describes a risk as what the declaration does.
+// asks describes a risk as an effect of the declaration.
 func asks(risk road.Risk) string {
 	switch risk {
 	case road.Unknown:

@@ -13,7 +13,7 @@ import (
 )
 
 // TestSeveralKubernetesClusters: clusters with the same name in different Kubernetes clusters are distinguished,
-// whatever those are called, and statements that all share are included once.
+// regardless of the Kubernetes clusters' names, and statements that all share are included once.
 func TestSeveralKubernetesClusters(t *testing.T) {
 	names := map[string]string{"a context of EKS": "arn:aws:eks:eu-west-1:1:cluster/x" + visibletest.Mark}
 	for name, text := range visibletest.Hostile {

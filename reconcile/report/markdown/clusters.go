@@ -75,7 +75,7 @@ func (e entry) verdict() string {
 	return verdict + ", **" + risks[len(risks)-1].String() + "**"
 }
 
-// next returns the next action, or the rule that explains why there is none.
+// next returns the next action, or the rule that explains the absence of an action.
 func (e entry) next() string {
 	switch {
 	case e.Road != nil && len(e.Road.Steps) > 0 && e.Decision.Verdict == decide.Act:
@@ -254,7 +254,7 @@ func mayFail(at road.Standing) string {
 	return fmt.Sprint(at.Spare())
 }
 
-// effect is what happens to the pods or volumes with these names.
+// effect describes what happens to the pods or volumes with these names.
 type effect struct {
 	verb  string
 	names []string

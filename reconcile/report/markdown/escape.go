@@ -23,8 +23,8 @@ var looked = regexp.MustCompile(`(?i)://|\bwww\.|:[^ ]|\bgh[a-z]*-|\b[0-9a-f]{7,
 // contain it.
 const mark = "<!--"
 
-// text converts any text to one that is shown literally within a line of Markdown, shortened to most bytes before
-// escaping. It is never empty.
+// text escapes any text so that a line of Markdown shows it literally, shortened to most bytes before escaping. It is
+// never empty.
 func text(s string, most int) string {
 	s = short(s, most)
 	if plain.MatchString(s) && !looked.MatchString(s) && !strings.HasSuffix(s, " ") {

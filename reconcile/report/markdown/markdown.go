@@ -16,7 +16,7 @@ import (
 // million.
 const Most = 65536
 
-// least is the smallest limit: it leaves room for the notes on what was omitted.
+// least is the smallest limit: it leaves room for the notes on omissions.
 const least = 4096
 
 // Options configure a comment.
@@ -32,7 +32,7 @@ func Marker(command string) string { return mark + " quorate " + command + " -->
 
 // Comment renders the report: a line with the worst result, a table with a row for each cluster that has not converged,
 // and a folded section for each of them with the reasons and the road. If there is not enough room, roads and reasons
-// are omitted before clusters, the worst clusters last, and the comment mentions what is missing.
+// are omitted before clusters, the worst clusters last, and the comment mentions the omissions.
 func Comment(r report.Report, o Options) string {
 	if o.Most == 0 {
 		o.Most = Most
@@ -48,7 +48,7 @@ func Comment(r report.Report, o Options) string {
 	return strings.Join(p.parts, "\n") + "\n"
 }
 
-// reserved is the room for the end of a comment, and for the notes on what is missing.
+// reserved is the room for the end of a comment, and for the notes on omissions.
 const reserved = 2048
 
 // page is a comment under construction.
@@ -133,7 +133,7 @@ func atBest(r report.Report) string {
 	return "valid"
 }
 
-// revisionsOf returns what was read.
+// revisionsOf returns the revisions that were read.
 func revisionsOf(r report.Report) string {
 	const longest, most = 300, 10
 	if len(r.Sources) == 0 {
@@ -185,7 +185,7 @@ func (p *page) list(title string, items []string, room int) {
 	shown := 0
 	for _, item := range items {
 		line := "* " + text(item, 1500) + "\n"
-		if part.Len()+len(line)+100 > room { // with room for the note on what is missing
+		if part.Len()+len(line)+100 > room { // with room for the note on omissions
 			break
 		}
 		part.WriteString(line)
@@ -217,7 +217,7 @@ func removalsOf(r report.Report) []string {
 	return list
 }
 
-// end adds what is not in the table, the assumptions about roads, and the counts.
+// end adds the clusters that are not in the table, the assumptions about roads, and the counts.
 func (p *page) end(r report.Report, entries []entry) {
 	if r.Compared != nil {
 		p.note("Nothing was observed: clusters are taken to be as declared there; %s.", report.AssumedWell)

@@ -311,8 +311,8 @@ func many(n int, words string) report.Report {
 	return r
 }
 
-// TestBound: a comment never exceeds its limit; roads are omitted before reasons, and reasons before clusters, of which
-// the worst are kept. The comment mentions what is missing.
+// TestBound: a comment never exceeds its limit; roads are omitted before reasons, and reasons before clusters, the
+// worst clusters last. The comment mentions the omissions.
 func TestBound(t *testing.T) {
 	for _, most := range []int{1, 10_000, 65536, 1_000_000} {
 		for _, n := range []int{0, 1, 20, 70, 1000} {
