@@ -200,8 +200,8 @@ func field(random *rand.Rand, low, high int) string {
 	}
 }
 
-// TestEveryTimeIsFound checks, for weeks in which clocks change, that each time Kubernetes would start is the newest
-// until the following time, and that the newest time never goes back.
+// TestEveryTimeIsFound checks, for weeks in which clocks change, that each time is the newest until the next time that
+// Kubernetes would start. The newest time never goes back.
 func TestEveryTimeIsFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	starts := map[string][]time.Time{

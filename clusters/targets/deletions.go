@@ -67,11 +67,10 @@ func (t Target) owner(live bool) string {
 	return t.Source
 }
 
-// Limit allows at most Most clusters of each owner to begin to be deleted with their data, in all passes of
-// this process together, in the order of the targets. Clusters that a pass has found blocked come last and take
-// turns, so that they do not keep others from beginning. The remaining clusters stay as last applied, with a
-// problem that says what to do. A cluster whose deletion has begun is not counted, because a half-finished
-// deletion is useless.
+// Limit lets the deletion of at most Most clusters of each owner begin, with their data. It counts all passes of this
+// process together, and follows the order of the targets. Clusters that a pass has found blocked come last and take
+// turns, so that they do not keep others from beginning. The remaining clusters stay as last applied, with a problem
+// that says what to do. A cluster whose deletion has begun is not counted, because a half-finished deletion is useless.
 func (d *Deletions) Limit(targets []Target, owned inventory.ByCluster, live bool) []Target {
 	if d.Most == nil {
 		return targets

@@ -92,9 +92,9 @@ func orphansOf(declared []Target, undeclared inventory.ByCluster, desired reconc
 	return list
 }
 
-// sameSource reports whether clusters declared by before may now be declared by now: both are the same source,
-// possibly at a different path, or now is the only source and before is unknown. Any other source belongs to
-// another tenant.
+// sameSource reports whether clusters declared by before may now be declared by now. Either both are the same source,
+// possibly at a different path, or now is the only source and before is unknown. Any other source belongs to another
+// tenant.
 func sameSource(before, now string, desired reconcile.Desired) bool {
 	if before == now {
 		return true
@@ -133,8 +133,8 @@ func (t *Target) inherit(list []*orphan) {
 	}
 }
 
-// mayBe reports whether the orphan may be t, declared by the same source under a new name: its spec is the
-// same, or the revision that removed the orphan added a cluster with the same name or in the same namespace.
+// mayBe reports whether the orphan may be t, declared by the same source under a new name. Either its spec is the same,
+// or the revision that removed the orphan added a cluster with the same name or namespace.
 func (o *orphan) mayBe(t Target) bool {
 	beside := strings.Split(t.Cluster.Annotations[v1alpha1.AnnotationConfirmNewCluster], ",")
 	if o.id == 0 || !o.kin(t.Source) || slices.ContainsFunc(beside,

@@ -45,10 +45,10 @@ func undeclared(
 	return targets, removals
 }
 
-// doubts returns why it is unknown whether a source declares a cluster: the source could not be read, has
-// problems that may be about the cluster, or its clusters are not completely listed, so that it is unknown how
-// many it omits. If the source is unknown or not one of this run's, any of them may now declare the cluster.
-// Their problems are then not returned, because they may belong to another tenant.
+// doubts returns why it is unknown whether a source declares a cluster. The source could not be read, or has problems
+// that may be about the cluster, or its clusters are not completely listed, so the number of omitted clusters is
+// unknown. If the source is unknown or not one of this run's, any of them may now declare the cluster. Their problems
+// are then not returned, because they may belong to another tenant.
 func doubts(source string, desired reconcile.Desired, unplaced map[string][]string) (unread bool, problems []string) {
 	if desired.Unread != nil || len(desired.Sources) == 0 {
 		return desired.Unread != nil, unplaced[source]
@@ -60,9 +60,8 @@ func doubts(source string, desired reconcile.Desired, unplaced map[string][]stri
 	return desired.Failure() != nil || unlisted || len(unplaced) > 0, nil
 }
 
-// unjudged returns the target of an undeclared cluster while it is uncertain whether it is declared: a source
-// that cannot be read may declare it, or a problem that names no cluster may be about it. An existing orphan
-// remains one.
+// unjudged returns the target of an undeclared cluster while it is uncertain whether it is declared. A source that
+// cannot be read may declare it, or a problem that names no cluster may be about it. An existing orphan remains one.
 func (o *orphan) unjudged(unread bool, problems []string) Target {
 	t := o.asBefore()
 	switch {

@@ -5,8 +5,8 @@ package v1alpha1
 // commas. The new cluster is then bootstrapped alongside the others.
 const AnnotationConfirmNewCluster = "etcd.quorate.dev/confirm-new-cluster"
 
-// AnnotationConfirmMembers in git confirms that the members that etcd lists hold all data that matters, after etcd has
-// lost half or more of the recorded voters at the same time, as after a new cluster was forced on one of them. Its value
-// is exactly the IDs of the listed members, in hexadecimal, separated by commas. The volumes of the others may then be
-// deleted.
+// AnnotationConfirmMembers in git confirms that the members that etcd lists hold all data that matters. It is required
+// after etcd has lost half or more of the recorded voters at the same time, as after a new cluster was forced on one of
+// them. Its value is exactly the IDs of the listed members, in hexadecimal, separated by commas. The volumes of the
+// others may then be deleted.
 const AnnotationConfirmMembers = "etcd.quorate.dev/confirm-members"

@@ -11,8 +11,8 @@ import "strings"
 type BackupSpec struct {
 	// schedule is the cron schedule: minute, hour, day of the month, month and day of the week, such as "0 * * * *". It
 	// can also be @hourly, @daily, @weekly, @monthly or @yearly. H as the minute or the hour stands for a number
-	// derived from the cluster's namespace and name, so that clusters do not all start at the same time: "H * * * *" is
-	// once an hour, "H H * * *" once a day. If backups could not start in time, only the newest of them is taken later.
+	// derived from the cluster's namespace and name, so that clusters start at different times. "H * * * *" is once an
+	// hour, "H H * * *" once a day. If backups could not start in time, only the newest of them is taken later.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
@@ -54,8 +54,7 @@ type BackupSpec struct {
 	// +optional
 	Retention *BackupRetention `json:"retention,omitempty"`
 	// drill specifies when the newest backup is restored for practice. It is restored into a temporary etcd of the
-	// declared version, the data is checked, and the etcd is deleted. status.backup.drill reports how long the restore
-	// took.
+	// declared version, and its data is checked. status.backup.drill reports how long the restore took.
 	// +optional
 	Drill *BackupDrill `json:"drill,omitempty"`
 	// reread specifies which stored backups are downloaded again after each backup and compared with the checksum
@@ -324,10 +323,10 @@ func (d BackupDestination) Location() string {
 	return ""
 }
 
-// Place identifies the store: its URL and, after an @, its endpoint unless that is the public one of AWS or Google, or
-// its AWS partition unless that is the public one. The URL is not enough: each Azure account, AWS partition and
-// S3-compatible store may have a bucket with the same name. An AWS bucket without a region counts as one in the public
-// partition; its region is in the pods' environment.
+// Place identifies the store by its URL. After an @, it adds the endpoint, unless that is the public one of AWS or
+// Google, or the AWS partition, unless that is the public one. The URL is not enough: each Azure account, AWS partition
+// and S3-compatible store may have a bucket with the same name. An AWS bucket without a region counts as one in the
+// public partition; its region is in the pods' environment.
 func (d BackupDestination) Place() string {
 	switch {
 	case d.S3 != nil && d.S3.Endpoint == "":

@@ -115,9 +115,9 @@ type EtcdClusterSpec struct {
 	Recovery *RecoverySpec `json:"recovery,omitempty"`
 
 	// replaceAfter is how long a member may be unresponsive before it is replaced, if the others have quorum without
-	// it: a duration such as 15m. If unset, members are not replaced only because they are unresponsive. In either
-	// case, a member is replaced if its volume or node is provably gone, if its etcd keeps crashing while the others
-	// run, or if most members hold different data.
+	// it: a duration such as 15m. If unset, members are not replaced only because they are unresponsive. Regardless of
+	// replaceAfter, a member is replaced if its volume or node is provably gone, or if its etcd keeps crashing while
+	// the others run. The same applies if most members hold different data.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('10s') && duration(self) <= duration('8760h')",message="replaceAfter must be a duration between 10s and 8760h, such as 15m"
 	ReplaceAfter *Duration `json:"replaceAfter,omitempty"`

@@ -12,8 +12,8 @@ const (
 	ConditionStalled = "Stalled"
 	// ConditionSourceReady is false while git cannot be read. The last applied declaration then remains in effect.
 	ConditionSourceReady = "SourceReady"
-	// ConditionRemovalHeld is true while git no longer declares the cluster, together with so many others that it may
-	// be an accident, and the removal has not been confirmed. The last applied declaration then remains in effect. The
+	// ConditionRemovalHeld is true while git no longer declares the cluster, but has removed so many clusters that it
+	// may be an accident, and the removal is not confirmed. The last applied declaration then remains in effect. The
 	// message names the first revision without the cluster.
 	ConditionRemovalHeld = "RemovalHeld"
 	// ConditionOrphaned is true while git no longer declares the cluster. The message names the first revision without

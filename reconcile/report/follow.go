@@ -15,8 +15,8 @@ type Following struct {
 	before map[string]string
 }
 
-// Changes writes the table lines that have changed since the last call, and reports clusters that are gone, unless some
-// clusters could not be observed, because missing ones may be among those. Ages alone are not changes.
+// Changes writes the table lines that have changed since the last call. It reports clusters that are gone, unless some
+// clusters could not be observed: missing clusters may be among those. Ages alone are not changes.
 func (f *Following) Changes(w io.Writer, r Report) error {
 	first := f.before == nil
 	now := map[string]string{}

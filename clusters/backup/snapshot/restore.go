@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// DefaultBump is how much a restore raises the revision, so that no client sees a revision that it has already seen
-// with different data: a week of 1,500 writes a second (etcd.io, "Disaster recovery").
+// DefaultBump is the number that a restore adds to the revision, so that clients do not see the same revision with
+// different data. It suffices for a week of 1,500 writes a second (etcd.io, "Disaster recovery").
 const DefaultBump = 1_000_000_000
 
 // Restoration describes the member to create.

@@ -6,8 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// oneCA checks writes while members trust a CA other than the one from which certificates would be issued: only the
-// custom resource, a record that keeps the trusted CA, or a StatefulSet without pods.
+// oneCA checks writes while members trust a CA other than the one from which certificates would be issued. Only the
+// custom resource, a record that keeps the trusted CA, or a StatefulSet without pods may be written.
 func oneCA(s decide.State, d decide.Decision) string {
 	if d.Action == nil || !anotherCA(s) {
 		return ""

@@ -18,8 +18,8 @@ type entry struct {
 }
 
 // entriesOf returns the clusters that are worth mentioning, the worst first. A converged cluster, or one that was only
-// validated, is omitted unless it has a warning or two revisions are compared, in which case all clusters in the report
-// differ.
+// validated, is omitted unless it has a warning. If two revisions are compared, all clusters in the report differ, and
+// none is omitted.
 func entriesOf(r report.Report) []entry {
 	var list []entry
 	messages := r.Messages()

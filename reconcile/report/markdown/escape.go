@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Untrusted text is shown as it is if no git host could interpret it, and as code otherwise: git hosts do not interpret
+// Untrusted text is shown as it is if no git host could interpret it, and as code otherwise. Git hosts do not interpret
 // markup, mentions, references, links or emoji in code.
 
 // plain matches text without anything that git hosts interpret: no markup, no @, #, &, !, $, %, ~ or ^ of a reference,

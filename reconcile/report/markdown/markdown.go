@@ -30,9 +30,9 @@ type Options struct {
 // Marker returns the first line of a comment. It is invisible, and pipelines find their earlier comment by it.
 func Marker(command string) string { return mark + " quorate " + command + " -->" }
 
-// Comment renders the report: a line with the worst result, a table with a row for each cluster that has not converged,
-// and a folded section for each of them with the reasons and the road. If there is not enough room, roads and reasons
-// are omitted before clusters, the worst clusters last, and the comment mentions the omissions.
+// Comment renders the report. It has a line with the worst result, and a table with a row for each cluster that has not
+// converged. A folded section for each of them contains the reasons and the road. If there is not enough room, roads
+// and reasons are omitted before clusters, the worst clusters last, and the comment mentions the omissions.
 func Comment(r report.Report, o Options) string {
 	if o.Most == 0 {
 		o.Most = Most
