@@ -63,9 +63,9 @@ func whether(name, help string, of func(report.Cluster) (is, known bool)) family
 }
 
 var (
-	observed = gauge("observed", "Whether the last pass that looked at the cluster could observe it. "+
-		"If not, only this and quorate_cluster_failed are known of it.", nil, nil)
-	failed = gauge("failed", "Whether observing the cluster, acting on it or reporting failed the last time.", nil, nil)
+	observed = gauge("observed", "Whether the last pass that processed the cluster could observe it. "+
+		"If not, only this metric and quorate_cluster_failed are present.", nil, nil)
+	failed = gauge("failed", "Whether the last pass failed to observe, act on or report the cluster.", nil, nil)
 )
 
 // families are all cluster gauges.
@@ -73,57 +73,58 @@ var families = append([]family{observed, failed}, append(append(health, sizes...
 
 var health = []family{
 	when("last_observed", "When the cluster was last observed.", func(s decide.State) time.Time { return s.Now }),
-	gauge("info", "1, with the oldest version of etcd that a member runs, and what is declared.",
+	gauge("info", "1, with the oldest etcd version that a member runs, and the declared version and lifecycle.",
 		[]string{"version", "declared_version", "lifecycle"}, addInfo),
-	gauge("decision", "1, with the rule that decided the last time, and its verdict: Act, Wait, Block or Done.",
+	gauge("decision", "1, with the rule of the last decision and its verdict: Act, Wait, Block or Done.",
 		[]string{"rule", "verdict"}, func(c report.Cluster, add func(float64, ...string)) {
 			add(1, c.Decision.Rule, string(c.Decision.Verdict))
 		}),
-	whether("ready", "Whether every declared member is a healthy voter, as the condition Ready. "+
-		"Absent while etcd does not say who its members are.",
+	whether("ready", "Whether every declared member is a healthy voter, as in the condition Ready. "+
+		"Absent while etcd returns no member list.",
 		func(c report.Cluster) (bool, bool) { return c.Ready(healthyVoters(c.State), false) }),
-	single("members_declared", "Members that are declared.",
+	single("members_declared", "Number of declared members.",
 		func(c report.Cluster) (float64, bool) { return float64(c.State.Declared.Replicas), true }),
 	gauge("members", "Members that etcd lists, by role (Leader, Voter, Learner) and health (Healthy, Unhealthy, "+
-		"Unreachable). What there is none of is absent, and so are all while etcd does not say.",
+		"Unreachable). Combinations without a member are absent, and so are all while etcd returns no member list.",
 		[]string{"role", "health"}, addMembers),
-	gauge("member_versions", "Members that answer, by the version of etcd that they run; other if neither git nor a "+
-		"pod names it. Absent while none does.",
+	gauge("member_versions", "Members that respond, by etcd version, which is other if neither git nor a pod names "+
+		"it. Absent while none responds.",
 		[]string{"version"}, addVersions),
-	gauge("alarms", "Alarms that members have raised: NOSPACE, CORRUPT or other. Absent while etcd does not say.",
+	gauge("alarms", "Alarms that members have raised: NOSPACE, CORRUPT or other. "+
+		"Absent while etcd returns no member list.",
 		[]string{"alarm"}, addAlarms),
-	when("certificate_expiry", "When the first certificate of the cluster expires. Passes renew all but that of "+
-		"the CA.", func(s decide.State) time.Time {
+	when("certificate_expiry", "When the cluster's first certificate expires. Passes renew all except the CA "+
+		"certificate.", func(s decide.State) time.Time {
 		for _, c := range s.CertificatesInOrder() {
 			return c.NotAfter
 		}
 		return time.Time{}
 	}),
-	whether("certificates_urgent", "Whether a person has to see to the certificates now, as the condition "+
+	whether("certificates_urgent", "Whether certificates need manual action now, as in the condition "+
 		"CertificatesValid.", func(c report.Cluster) (bool, bool) {
 		return c.State.CertificatesUrgent() && !c.Renews(), len(c.State.Certificates) > 0
 	}),
 }
 
 var sizes = []family{
-	single("db_size_bytes", "Size of the largest database of a member.",
+	single("db_size_bytes", "Size of the largest member database.",
 		largest(func(m decide.Member) int64 { return m.DBSize })),
-	single("db_in_use_bytes", "Bytes in use in the database of which most are.",
+	single("db_in_use_bytes", "Bytes in use in the member database with the most.",
 		largest(func(m decide.Member) int64 { return m.DBSizeInUse })),
-	single("db_quota_bytes", "Size at which etcd refuses writes, as declared.",
+	single("db_quota_bytes", "Declared database size at which etcd refuses writes.",
 		func(c report.Cluster) (float64, bool) {
 			return float64(c.State.Declared.Quota), c.State.Declared.Quota > 0
 		}),
 }
 
 var backups = []family{
-	when("backup_last_success", "When the newest backup that was stored was begun.", func(s decide.State) time.Time {
+	when("backup_last_success", "When the newest stored backup began.", func(s decide.State) time.Time {
 		if s.Backups.Last == nil {
 			return time.Time{}
 		}
 		return s.Backups.Last.StartedAt
 	}),
-	when("backup_last_verified", "When the newest backup was begun, if it was read back. Absent if it was not.",
+	when("backup_last_verified", "When the newest backup began, if it was read back. Absent if it was not.",
 		func(s decide.State) time.Time {
 			if s.Backups.Last == nil || !s.Backups.Last.Verified {
 				return time.Time{}
@@ -136,18 +137,19 @@ var backups = []family{
 		}
 		return float64(c.State.Backups.Last.Bytes), true
 	}),
-	whether("backup_failed", "Whether a backup has failed and none was begun since.",
+	whether("backup_failed", "Whether a backup has failed and none has begun since.",
 		func(c report.Cluster) (bool, bool) {
 			b := c.State.Backups
 			return b.NewestFailure() != nil, b.Hidden == "" && (c.State.Declared.BacksUp || len(b.Jobs) > 0)
 		}),
-	whether("backup_stale", "Whether a backup is overdue, as the condition BackupStale. Absent where none is declared.",
+	whether("backup_stale", "Whether a backup is overdue, as in the condition BackupStale. "+
+		"Absent if no backups are declared.",
 		func(c report.Cluster) (bool, bool) { return c.State.BackupStale() }),
-	whether("backup_unverified", "Whether the newest backup was not read back, as the condition BackupUnverified. "+
-		"Absent where that is not declared.",
+	whether("backup_unverified", "Whether the newest backup was not read back, as in the condition "+
+		"BackupUnverified. Absent if verification is not declared.",
 		func(c report.Cluster) (bool, bool) { return c.State.BackupUnverified() }),
-	single("backup_damaged", "Stored backups that were read again and found damaged, as the condition BackupDamaged. "+
-		"Absent where backups are not declared, and while none is known to have been read again.",
+	single("backup_damaged", "Stored backups that were found damaged when read again, as in the condition "+
+		"BackupDamaged. Absent if no backups are declared or none is known to have been read again.",
 		func(c report.Cluster) (float64, bool) {
 			r := c.State.Backups.Reread
 			if c.State.Declared.BackupTo == "" || !r.KnowsDamage() {
@@ -155,19 +157,20 @@ var backups = []family{
 			}
 			return float64(int64(len(r.Damaged)) + r.More), true
 		}),
-	when("drill_last_success", "When a backup was last restored for practice.", func(s decide.State) time.Time {
+	when("drill_last_success", "When the last successful restore drill ended.", func(s decide.State) time.Time {
 		if s.Backups.Drill == nil {
 			return time.Time{}
 		}
 		return s.Backups.Drill.FinishedAt
 	}),
-	single("drill_duration_seconds", "How long that took.", func(c report.Cluster) (float64, bool) {
-		if c.State.Backups.Drill == nil {
-			return 0, false
-		}
-		return float64(c.State.Backups.Drill.Seconds), true
-	}),
-	whether("drill_failed", "Whether the newest drill has failed. Absent where there was none.",
+	single("drill_duration_seconds", "Duration of the last successful restore drill.",
+		func(c report.Cluster) (float64, bool) {
+			if c.State.Backups.Drill == nil {
+				return 0, false
+			}
+			return float64(c.State.Backups.Drill.Seconds), true
+		}),
+	whether("drill_failed", "Whether the newest restore drill failed. Absent if there was none.",
 		func(c report.Cluster) (bool, bool) {
 			b := c.State.Backups
 			return b.DrillFailed != nil, b.Drill != nil || b.DrillFailed != nil

@@ -22,16 +22,16 @@ func newStepMetrics() stepMetrics {
 	m := stepMetrics{
 		phases: map[string]prometheus.Observer{},
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "quorate_phase_duration_seconds",
-			Help: "How long phases took: fetch (reading one source), list (finding out which clusters there are), " +
-				"and, for each cluster, observe, decide, act and report.",
+			Help: "Duration of phases: fetch (reading one source), list (listing the existing clusters) and, for " +
+				"each cluster, observe, decide, act and report.",
 			Buckets: []float64{.001, .0025, .01, .025, .1, .25, 1, 2.5, 10, 25, 100}}, []string{"phase"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "quorate_api_requests_total",
-			Help: "Requests to the API server, by verb and by class of the answer: 1xx to 5xx, or none. Each try " +
-				"is one. A connection to a pod has the verb connect, and none for an answer if it was refused."},
+			Help: "Requests to the API server, by verb and response class: 1xx to 5xx, or none. Each retry counts. " +
+				"A connection to a pod has the verb connect, and the class none if it was refused."},
 			[]string{"verb", "code"}),
 		conflicts: prometheus.NewCounter(prometheus.CounterOpts{Name: "quorate_lease_conflicts_total",
-			Help: "Actions that were given up because another process had taken the lease of the cluster meanwhile. " +
-				"Clusters whose lease was another's to begin with are decided by the rule LockedElsewhere."}),
+			Help: "Actions that were abandoned because another process had taken the cluster's lease. If another " +
+				"process already held the lease, the rule LockedElsewhere applies instead."}),
 	}
 	for _, phase := range steps.Phases() {
 		m.phases[phase] = m.duration.WithLabelValues(phase)
