@@ -74,7 +74,11 @@ func (f *fleet) declare(names ...string) {
 // pass runs a command over the fleet, and requires its exit code and the clusters that it reports as held.
 func (f *fleet) pass(command string, code int, held []string, args ...string) string {
 	f.Helper()
-	got, said := f.quorate(append([]string{command, "--source", f.dir, "--path", "clusters", "--etcd-access", "direct", "--log-level", "error", "--timeout", "5s", "-o", "json"}, args...)...)
+	timeout := "30s"
+	if slices.Contains(args, "--until-converged") {
+		timeout = "10s" // it uses all of it
+	}
+	got, said := f.quorate(append([]string{command, "--source", f.dir, "--path", "clusters", "--etcd-access", "direct", "--log-level", "error", "--timeout", timeout, "-o", "json"}, args...)...)
 	var rep struct {
 		Removals []struct {
 			Revision string
