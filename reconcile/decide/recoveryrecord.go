@@ -161,7 +161,7 @@ func (s State) takeUpRecovery(r Record) Record {
 func (s State) restoredDuring(job RecoveryJob) bool {
 	order := s.Declared.Recovery
 	same := order.ClusterID == job.ClusterID && order.Digest == job.Digest && s.ReportedClusterID == job.ClusterID
-	return s.recorded() && same && !s.Membership.HasQuorum() && !s.anyReplica(func(r Replica) bool {
+	return same && !s.Membership.HasQuorum() && !s.anyReplica(func(r Replica) bool {
 		return isReady(r) || job.Into != 0 && r.LastUse.ClusterID == job.Into
 	})
 }
