@@ -100,7 +100,7 @@ type PromoteLearner struct {
 type RemoveMember struct {
 	ID   ID     `json:"id"`
 	Name string `json:"name"`
-	// Because is why the member counts as lost, or zero if there is one member too many.
+	// Because is why the member counts as lost, or zero for a surplus member.
 	Because Because `json:"because,omitzero"`
 }
 

@@ -95,7 +95,7 @@ type Backup struct {
 	Verified bool `json:"verified,omitempty"`
 }
 
-// slotAhead is how far in the future the minute may be after which a CronJob named its Job.
+// slotAhead is how far in the future the scheduled minute in the name of a CronJob's Job may be.
 const slotAhead = 10 * time.Minute
 
 // CanHaveBeen reports whether the backup can have begun by now. The age of the data in a backup from the future is
@@ -234,7 +234,7 @@ func (s State) lacksBackup() bool {
 }
 
 // upgradeAfterBackup makes an upgrade that should fix a failing member wait for its backup, or starts that backup.
-// Until then, nothing else is done for the member. It does not wait for a failed backup.
+// Until then, nothing else is done for the member. The upgrade does not wait for a backup that has failed.
 func (s State) upgradeAfterBackup() (Decision, bool) {
 	lack, ends := s.describeLackingBackup()
 	if !ends {

@@ -34,7 +34,8 @@ func restartBroken(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// moveOne recreates a broken pod from the current spec, once the previous pod's result is known.
+// moveOne recreates a broken pod from the current declaration, once that works for a pod, or no other pod is on trial
+// with it.
 func (s State) moveOne(r Replica) (Decision, bool) {
 	for _, before := range s.replicasInOrder() {
 		if !s.anyReplica(s.holdsAsDeclared) && s.onTrial(before) {
@@ -54,7 +55,8 @@ func (s State) waitsInVain(r Replica) bool {
 }
 
 // broken reports whether a pod created from a different declaration does not run etcd, and might with the current
-// declaration. A member that etcd has removed never does. The leader of the others runs, even if Quorate cannot reach it.
+// declaration. A member that etcd has removed can never run again. The other members' leader runs etcd, even if Quorate
+// cannot reach it.
 func (s State) broken(r Replica) bool {
 	m, listed := s.listed()[r.Ordinal]
 	removed := s.Membership.Known && s.Formed() && !listed

@@ -126,8 +126,8 @@ func TestBroken(t *testing.T) {
 
 func declaresOther(s *State) { s.Declared.SpecHash, s.Objects.RunsHash = "h2", "h2" }
 
-// TestHoldsAsDeclared checks that a pod with the current declaration serves, or has only lacked the others for a
-// minute.
+// TestHoldsAsDeclared checks which pods show that the current declaration works, or does not: a pod works if it serves,
+// or has run for a minute and only lacks the others.
 func TestHoldsAsDeclared(t *testing.T) {
 	hold(t, State.runsAsDeclared, map[string]slotCase{
 		"ready":                {slot1(PodReady, 0), true},

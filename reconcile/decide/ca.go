@@ -31,7 +31,8 @@ func short(fingerprint string) string {
 // CAInUse reports whether pods exist, or may at any moment. They trust the CA with which they started.
 func (s State) CAInUse() bool { return s.Objects.RunsReplicas > 0 || s.anyReplica(hasPod) }
 
-// Distrusted returns why nothing may be issued from the CA in the Secret, or "": members seem to trust a different CA.
+// Distrusted returns why nothing may be issued from the CA in the Secret: members seem to trust a different CA. It
+// returns "" if nothing indicates that.
 func (s State) Distrusted() string {
 	a, recorded := s.CA, s.Record.CA
 	if a.Secret == "" || !s.CAInUse() {

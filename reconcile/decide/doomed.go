@@ -68,8 +68,9 @@ func FewerCopies(seen, now State, but ID) bool {
 }
 
 // mayGiveUp reports whether a doomed voter can be removed. All others must be well, except that they may be doomed too,
-// and have quorum. Either a replacement has joined, or enough others for a quorum of the declared number have their
-// data on volumes that are kept. So doomed voters are removed one at a time, and the number of copies never decreases.
+// and have quorum. Either there are more voters than declared, and another has its data on a volume that is kept; or
+// every declared slot has a member, and enough others for a quorum of the declared number have their data on volumes
+// that are kept. So doomed voters are removed one at a time, and the number of copies never decreases.
 func (s State) mayGiveUp(m Member) bool {
 	if !s.othersAreWell(m) || !s.Membership.without(m.ID).HasQuorum() {
 		return false

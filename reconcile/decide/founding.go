@@ -13,7 +13,7 @@ func (s State) Formed() bool {
 		!s.recorded() && (s.hasStatefulSet() || s.anyReplica(Replica.remains))
 }
 
-// recorded reports whether a record exists. A record without members does not specify how any of them may start.
+// recorded reports whether a record with members exists. A record without members does not specify how any may start.
 func (s State) recorded() bool { return len(s.Record.Members) > 0 }
 
 // founding reports whether, according to earlier passes, the members are only about to bootstrap the cluster. etcd may

@@ -197,7 +197,7 @@ func quorumLost(s State) (Decision, bool) {
 		s.describeHindered())
 }
 
-// mayRecover reports whether enough unresponsive voters for quorum may still come up by themselves: their pods are
+// mayRecover reports whether enough voters for quorum respond or may still come up by themselves: their pods are
 // starting, or Kubernetes will recreate them, and they have their recorded volumes.
 func (s State) mayRecover(voters []Member) bool {
 	recoverable := 0

@@ -136,5 +136,5 @@ func (s State) tooLongAgo(begin time.Time) bool {
 	return s.Now.Sub(begin) > s.lastsFor()
 }
 
-// lastsFor returns how long after its beginning deletion may rely on a backup.
+// lastsFor returns for how long, from the start of a backup, a deletion may rely on that backup.
 func (s State) lastsFor() time.Duration { return s.Declared.BackupDeadline + LateBackup }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// lost returns why a member is permanently lost: its data is known to be wrong, or it does not respond and will not
-// come back with its data. Otherwise "". Being slow, restarting, evicted or out of memory are not reasons (hard case
-// H45).
+// lost returns why a member is permanently lost: its data is known to be wrong, it is a learner on a volume that is
+// being deleted, or it does not respond and will not come back with its data. Otherwise "". Being slow, restarting,
+// evicted or out of memory are not reasons (hard case H45).
 func (s State) lost(m Member) string {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)

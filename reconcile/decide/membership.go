@@ -106,7 +106,7 @@ func (s State) Ordinal(name string) (int, bool) {
 }
 
 // OrdinalOf returns a member's ordinal, and whether the member belongs to this cluster. A member that has not started
-// has no name yet, but its peer URL starts with its pod's name.
+// has no name yet, but the host in its peer URL starts with its pod's name.
 func (s State) OrdinalOf(m Member) (int, bool) {
 	if m.Name != "" {
 		return s.Ordinal(m.Name)

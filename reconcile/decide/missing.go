@@ -11,7 +11,9 @@ import (
 func membersMissing(s State) (Decision, bool) {
 	missing := s.missing()
 	if len(missing) == 0 || !s.toRun() || s.Record.MayFound() && s.ReportedClusterID != 0 {
-		return Decision{}, false // stopping the pods keeps all volumes
+		// Stopping the pods keeps all volumes. A record by which members may still bootstrap a formed cluster must be
+		// corrected first.
+		return Decision{}, false
 	}
 	var names, ids []string
 	for _, m := range missing {
@@ -29,7 +31,7 @@ func membersMissing(s State) (Decision, bool) {
 
 // missing returns the recorded voters that are not in the recorded cluster's linearizable list, if no majority of the
 // recorded voters is in it and they are not all recorded as leaving. It returns nothing for a list that was confirmed
-// manually.
+// in git.
 func (s State) missing() []RecordedMember {
 	if s.membersConfirmed() {
 		return nil

@@ -19,7 +19,8 @@ func restoreMismatch(s State) (Decision, bool) {
 }
 
 // restoreDifferences returns how the running data differs from the restored data, until the match is proven. It is
-// empty if etcd returns no list. If etcd lists other members, the record was reset, and the cluster has continued.
+// empty if etcd returns no list. If etcd lists several members, an older record was restored after the cluster had
+// grown: then only the cluster ID is compared.
 func (s State) restoreDifferences() []string {
 	if !s.Record.Unproven() || !s.Membership.Known {
 		return nil

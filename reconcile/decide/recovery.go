@@ -16,7 +16,7 @@ type RecoveryOrder struct {
 	Ordinal int `json:"ordinal"`
 	// Backup describes the source backup. Empty: the source is the member's data.
 	Backup string `json:"backup,omitempty"`
-	// Lost are the members whose data is permanently lost, as confirmed manually.
+	// Lost are the members whose data is permanently lost, according to spec.recovery.lost.
 	Lost Ordinals `json:"lost,omitempty"`
 	// OldVolumes is whether the lost cluster's other volumes are kept.
 	OldVolumes Retention `json:"oldVolumes,omitempty"`
@@ -153,8 +153,8 @@ func (s State) recoversInVain() bool {
 		s.Membership.ClusterID == s.Record.ClusterID
 }
 
-// recoversUnasked reports whether a Job is at work that neither the record nor git requests, as after both were reverted.
-// A pod would start on the volume that it writes to.
+// recoversUnasked reports whether a Job is running although git does not request its recovery, or the request is void. A
+// pod would start on the volume that it writes to.
 func (s State) recoversUnasked() bool {
 	job, order := s.Recovery.Job, s.Declared.Recovery
 	return job != nil && job.runs() && (order.ClusterID != job.ClusterID || s.isVoid(order))
@@ -167,7 +167,7 @@ func (s State) recoveryJobEnds() bool {
 	return ends && !s.Record.Restoring() // whose Job's pods count as well
 }
 
-// describeStopping names the pods of deleted Jobs; empty if there are none.
+// describeStopping names the pods of deleted Jobs, or returns "".
 func describeStopping(pods []string) string {
 	if len(pods) == 0 {
 		return ""

@@ -99,7 +99,8 @@ func (s State) MayPromote(id ID) bool {
 		m.Answers && !s.volumeGoes(m) && s.Membership.promoted(id).HasQuorum()
 }
 
-// disarmAlarm disarms stale alarms. CORRUPT is disarmed only once all voters are known to hold the same data.
+// disarmAlarm disarms alarms of removed members. A CORRUPT alarm, also of a current voter, is disarmed only once all
+// voters are known to hold the same data.
 func disarmAlarm(s State) (Decision, bool) {
 	stale := slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms),
 		func(a Alarm) bool { return a.ID == unidentified || a.Kind == AlarmCorrupt })

@@ -108,8 +108,8 @@ func TestPromoteLearner(t *testing.T) {
 	})
 }
 
-// TestDisarmAlarm checks that only alarms of removed members are disarmed, and CORRUPT only when all voters are known
-// to hold the same data.
+// TestDisarmAlarm checks that alarms of removed members are disarmed, and CORRUPT only when all voters are known to
+// hold the same data.
 func TestDisarmAlarm(t *testing.T) {
 	askAlone(t, disarmAlarm, map[string]ruleCase{
 		"a lack of space of one that is gone": {3, leftOver(0xd1, "NOSPACE"), DisarmAlarm{0xd1, "NOSPACE"}},

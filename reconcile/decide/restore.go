@@ -136,8 +136,9 @@ func (s State) isBeingRestored() bool {
 	return !s.recorded() && !s.hasID() && job != nil && job.Phase != JobSucceeded && s.besideRestore() == ""
 }
 
-// besideRestore returns what exists that a cluster being created from a backup cannot have, or "": a pod, or a volume
-// of any but its only member. If so, the record may have been reset to before the cluster formed.
+// besideRestore returns what exists that a cluster being created from a backup cannot have, or "": a pod, a volume of
+// any but its only member, or a record of other members. If so, an older record, from before the cluster formed, may
+// have been restored.
 func (s State) besideRestore() string {
 	var facts []string
 	if len(s.Record.Members) > 1 {

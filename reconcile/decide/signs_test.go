@@ -206,8 +206,8 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-// TestWantsOtherPods checks that new pods change only if a StatefulSet creates pods that differ from the declaration,
-// for a cluster that may have formed.
+// TestWantsOtherPods checks that new pods keep their current template only if a StatefulSet creates pods that differ
+// from the declaration, for a cluster that may have formed.
 func TestWantsOtherPods(t *testing.T) {
 	founding, formed, joining := FoundingRecord("t", 3), FoundingRecord("t", 3), FoundingRecord("t", 3)
 	formed.ClusterID, joining.Members[2].Mode = 1, Joining

@@ -125,8 +125,8 @@ type Declared struct {
 	Orphaned string `json:"orphaned,omitempty"`
 	// RenamedFrom is the cluster that git seems to have renamed or moved to this one, or empty if this one seems new.
 	RenamedFrom string `json:"renamedFrom,omitempty"`
-	// ConfirmedMembers are the only members that etcd may list, as confirmed manually, although most recorded members
-	// are not among them.
+	// ConfirmedMembers are the only members that etcd may list, as confirmed in git, although most recorded members are
+	// not among them.
 	ConfirmedMembers []ID `json:"confirmedMembers,omitempty"`
 	// Problems are the reasons why this declaration cannot be applied. Empty if it can.
 	Problems []string `json:"problems,omitempty"`
@@ -202,7 +202,7 @@ type Record struct {
 	// JoinedTogether is true if two learners are about to be listed at the same time, have been, or may have been. etcd
 	// before 3.6 cannot follow such a log.
 	JoinedTogether bool `json:"joinedTogether,omitempty"`
-	// Confirmed are the members that had been confirmed manually when Quorate followed a list without most recorded
+	// Confirmed are the members that had been confirmed in git when Quorate followed a list without most recorded
 	// members, ascending.
 	Confirmed []ID `json:"confirmed,omitempty"`
 	// Replaced counts how often the member of a slot was replaced recently, by ascending ordinal.
@@ -223,11 +223,11 @@ type RemovedMember struct {
 	// volume.
 	VolumeUID string `json:"volumeUID,omitempty"`
 	// LostCluster is the ID of the lost cluster whose data the volume holds and from which this cluster was created.
-	// Such a volume is kept until it is discarded manually. Otherwise zero.
+	// Such a volume is kept until it is given up, by oldVolumes: Delete in spec.recovery or manually. Otherwise zero.
 	LostCluster ID `json:"lostCluster,omitempty"`
 }
 
-// Kept reports whether the volume is kept until it is discarded manually.
+// Kept reports whether the volume is kept until it is given up in git or manually.
 func (m RemovedMember) Kept() bool { return m.LostCluster != 0 }
 
 // RecordedMember is one member in the record.

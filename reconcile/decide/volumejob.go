@@ -27,7 +27,7 @@ type VolumeJob struct {
 // runs reports whether the Job is running, or about to run, and is not being deleted.
 func (j VolumeJob) runs() bool { return j.Phase == JobRuns && !j.Terminating }
 
-// hinders returns what prevents starting or following a Job. what is the consequence.
+// hinders returns what prevents starting or following a Job. what describes the consequence of an unmanaged Job.
 func (j JobSight) hinders(what string) (Decision, bool) {
 	switch {
 	case j.Hidden != "":

@@ -35,7 +35,7 @@ func Faults(s decide.State) []string {
 	return slices.Concat(faults, opinionFaults(s), recordFaults(s, d))
 }
 
-// opinionFaults checks each rule's own decision against the invariants: no rule may rely on earlier rules, except
+// opinionFaults checks each rule's own decision against the invariants: no rule may rely on earlier rules, except on
 // guards.
 func opinionFaults(s decide.State) []string {
 	var faults []string

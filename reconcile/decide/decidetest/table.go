@@ -88,7 +88,7 @@ func describeKnown(m decide.Membership) string {
 	return known
 }
 
-// templateLine prints the template of new pods, if it differs from the declaration or there are no pods.
+// templateLine prints the template of new pods, if it differs from the declaration or the StatefulSet is scaled to 0.
 func templateLine(s decide.State, line func(name, format string, args ...any)) {
 	o := s.Objects
 	if o.RunsVersion != "" && (o.RunsVersion != s.Declared.Version || o.RunsHash != s.Declared.SpecHash ||

@@ -184,7 +184,7 @@ func guardsHold(s decide.State, d decide.Decision) string {
 // ambiguous is the cluster of a state with contradictory cluster IDs.
 const ambiguous = ^decide.ID(0)
 
-// cluster returns the only known cluster ID, or zero if it is unknown.
+// cluster returns the known cluster ID, zero if no source knows an ID, or ambiguous if the sources disagree.
 func cluster(s decide.State) decide.ID {
 	said := []decide.ID{s.Record.ClusterID, s.ReportedClusterID, s.Membership.ClusterID}
 	for _, r := range s.Replicas {

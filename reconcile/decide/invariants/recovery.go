@@ -113,7 +113,7 @@ func replaced(record decide.Record, lost decide.ID) bool {
 	return false
 }
 
-// guarded reports whether a guard prevents changes to the cluster, except the renewal of certificates.
+// guarded reports whether a guard prevents changes to the cluster, or the action only renews certificates.
 func guarded(s decide.State, d decide.Decision) bool {
 	_, renews := d.Action.(decide.RenewCertificates)
 	return renews || s.Declared.Suspended || s.Declared.Orphaned != "" || len(s.Declared.Problems) > 0 ||

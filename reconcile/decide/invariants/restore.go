@@ -107,7 +107,8 @@ func restoredAsDeclared(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// findsWhatWasRestored accepts lists with other members than the first, because the record was then reset.
+// findsWhatWasRestored checks that a cluster created from a backup is sealed only if it runs the restored data. If etcd
+// lists several members, an older record was restored, and only the cluster ID is checked.
 func findsWhatWasRestored(s decide.State, d decide.Decision) string {
 	a, seals := d.Action.(decide.Seal)
 	want := s.Record.Restored
