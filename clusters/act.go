@@ -39,7 +39,7 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 }
 
 // stillDeclared returns kube.ErrConflict if a custom resource that is its own source has changed since it was listed:
-// the change may have cancelled the request for the action.
+// the change may have canceled the request for the action.
 func (c *cluster) stillDeclared(ctx context.Context) error {
 	seen := c.own.Custom
 	if seen == nil || c.target.Applied != nil {

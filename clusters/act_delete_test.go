@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A member is gone if etcd does not list it or a member whose slot is not known yet.
+// A member is gone if etcd lists neither that member nor a member whose slot is not known yet.
 func TestMemberGone(t *testing.T) {
 	for name, test := range map[string]struct {
 		also *listedMember
@@ -86,7 +86,7 @@ func TestKeptVolumeStaysWhileMembersAreUnwell(t *testing.T) {
 }
 
 // If the custom resources are the source, a list of many can be seconds old when a cluster has its turn. If the
-// deletion has been cancelled since, everything left is kept.
+// deletion has been canceled since, everything left is kept.
 func TestDeletionTakenBack(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)

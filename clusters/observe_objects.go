@@ -102,7 +102,7 @@ func lostLabels(labels map[string]string, cluster string) string {
 }
 
 // madeForUs reports whether a claim or a pod was created for this cluster, whatever its current labels: a claim that is
-// recorded or has a token, or a pod of its StatefulSet or with a recorded version.
+// recorded or has a token, or a pod of its StatefulSet or with a version in its annotations.
 func (c *cluster) madeForUs(object metav1.Object) bool {
 	if _, is := object.(*corev1.Pod); is {
 		made := objects.ReadMetadata(object.GetAnnotations())

@@ -107,7 +107,8 @@ func pruneArgs(in Input) []string {
 // rereadPart is the fraction of the deadline available for rereading stored backups.
 const rereadPart = 4
 
-// rereadArgs returns the arguments for rereading stored backups, up to the size that the backup volume can hold.
+// rereadArgs returns the arguments for rereading stored backups, up to the size limit of the spool volume on which a
+// backup is checked.
 func rereadArgs(in Input) []string {
 	b := in.Cluster.Spec.Backup
 	most := spoolLimit(in.Cluster.Spec)

@@ -41,7 +41,8 @@ func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 			WithVolumeClaimTemplates(volumeClaim(in))), nil
 }
 
-// keptStatefulSet returns the live StatefulSet with the current number of pods; its pod template does not change.
+// keptStatefulSet returns what Quorate owns of the live StatefulSet, with the number of pods and the owner set anew. The
+// pod template does not change.
 func keptStatefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 	kept, err := convert[*applyappsv1.StatefulSetApplyConfiguration](in.Kept)
 	if err != nil {
@@ -55,7 +56,8 @@ func keptStatefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, erro
 	return kept.WithOwnerReferences(owner(in.Cluster)), nil
 }
 
-// pods returns how many pods Kubernetes runs: zero while a volume is being filled.
+// pods returns how many pods Kubernetes must run: zero unless the lifecycle is Running, and while a volume is being
+// filled.
 func pods(in Input) int32 {
 	if in.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning || in.Record.Restoring() || in.Record.Recovering() {
 		return 0
