@@ -153,8 +153,8 @@ func (s State) recoversInVain() bool {
 		s.Membership.ClusterID == s.Record.ClusterID
 }
 
-// recoversUnasked reports whether a Job is running although git does not request its recovery, or the request is void. A
-// pod would start on the volume that it writes to.
+// recoversUnasked reports whether a Job is running although git does not request its recovery, or the request is void.
+// A pod would start on the volume that it writes to.
 func (s State) recoversUnasked() bool {
 	job, order := s.Recovery.Job, s.Declared.Recovery
 	return job != nil && job.runs() && (order.ClusterID != job.ClusterID || s.isVoid(order))
