@@ -73,7 +73,8 @@ func (l *Live) listAll(
 	return listed, nil
 }
 
-// wantedOf returns the wanted clusters among the declared and live clusters, and the number of all of them.
+// wantedOf returns the wanted clusters among the declared and known live clusters, without those in namespaces that
+// could not be listed, and the number of all declared and known clusters.
 func (l *Live) wantedOf(desired reconcile.Desired, wanted func(cluster string) bool) (keys []inventory.Key, all int) {
 	last := l.last.Load()
 	l.mu.Lock()

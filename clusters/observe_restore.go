@@ -34,8 +34,8 @@ func (c *cluster) findRestore(ctx context.Context) error {
 	return err
 }
 
-// findRecovery reads the state of the recovery Job, if a recovery is recorded or requested, if the Job or one of its pods
-// was listed, or if the record is lost.
+// findRecovery reads the state of the recovery Job, if a recovery is recorded or requested, if the Job or one of its
+// pods was listed, or if the record is lost.
 func (c *cluster) findRecovery(ctx context.Context) error {
 	looks := c.state.Record.Recovering() || c.state.Declared.Recovery.ClusterID != 0 ||
 		c.own.Objects["Job/"+c.names.RecoveryJob] != nil || slices.ContainsFunc(c.own.VolumePods, c.recovers)
