@@ -39,8 +39,8 @@ func applyObjects(s State) (Decision, bool) {
 	return act(ApplyObjects{}, "%s", sentence(facts))
 }
 
-// versionToReturnWith returns which version brings back a cluster without StatefulSet, or "" if none does: a minor version
-// changes only while members respond.
+// versionToReturnWith returns which version brings back a cluster without StatefulSet, or "" if none does: a minor
+// version changes only while members respond.
 func (s State) versionToReturnWith() string {
 	var version etcdversion.Version
 	for _, v := range s.running() {
@@ -56,8 +56,8 @@ func (s State) versionToReturnWith() string {
 	return fmt.Sprintf("; to bring it back, declare etcd %s, and change the version once all members respond", version)
 }
 
-// surplusInTheWay returns how to free the slot of a volume beyond the declared number that alone prevents every version,
-// or "". Without a record, it is not known whether etcd has removed its member.
+// surplusInTheWay returns how to free the slot of a volume beyond the declared number that alone prevents every
+// version, or "". Without a record, it is not known whether etcd has removed its member.
 func (s State) surplusInTheWay() string {
 	for _, r := range s.replicasInOrder() {
 		_, recorded := s.Record.Member(r.Ordinal)
