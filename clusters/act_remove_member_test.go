@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// What proved that a member is lost is read again right before etcd is told.
+// The evidence that a member is lost is read again immediately before the removal is requested from etcd.
 func TestDisproof(t *testing.T) {
 	going := claimed("v1")
 	going.DeletionTimestamp = &metav1.Time{Time: noon}
@@ -78,7 +78,7 @@ func TestDisproof(t *testing.T) {
 	}
 }
 
-// What cannot be read again proves nothing.
+// Evidence that cannot be read again does not count.
 func TestDisproofUnreadable(t *testing.T) {
 	c := &cluster{live: &Live{kube: clientOf(t, &storageServer{refuse: true})}, state: decide.State{Name: "a"}}
 	a := decide.RemoveMember{ID: 2, Name: "a-1", Because: decide.Because{Loss: decide.VolumeLost, VolumeUID: "v1"}}
@@ -87,7 +87,7 @@ func TestDisproofUnreadable(t *testing.T) {
 	}
 }
 
-// A member is not removed while its volume is there: etcd is not told.
+// The removal of a member for the loss of its volume is not requested from etcd while that volume exists.
 func TestRemovalNeedsProof(t *testing.T) {
 	l := newLife(t)
 	l.etcd.running[1].hangs.Store(true)
@@ -107,7 +107,7 @@ func TestRemovalNeedsProof(t *testing.T) {
 	}
 }
 
-// A member that is one too many stays while nobody else has its data on a volume that stays: what it has would be
+// A surplus member is kept while no other member has its data on a volume that is kept, because its own data would be
 // deleted next.
 func TestRemovalLeavesCopies(t *testing.T) {
 	for name, test := range map[string]struct {

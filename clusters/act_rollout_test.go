@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// podServer is an API server that has pods, and the claim of the one that is to be restarted.
+// podServer is an API server with pods, and the claim of the pod to restart.
 type podServer struct {
 	pods     []*corev1.Pod
 	claim    *corev1.PersistentVolumeClaim
@@ -39,7 +39,8 @@ func (s *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// A pod that is being evicted answers for seconds, until its etcd has handed over; of three, none other is restarted then.
+// A pod that is being evicted responds for seconds, until its etcd has transferred leadership. No other of the three
+// pods is restarted during that time.
 func TestRestartWaitsForOtherPods(t *testing.T) {
 	for name, test := range map[string]struct {
 		happens func(*corev1.Pod)
@@ -65,8 +66,8 @@ func TestRestartWaitsForOtherPods(t *testing.T) {
 	}
 }
 
-// A member that serves is not restarted with an older version once somebody has cancelled the downgrade: it would not
-// start with the data that it has.
+// A serving member is not restarted with an older version once the downgrade has been canceled, because it would not
+// start with its data.
 func TestRestartWaitsForDowngrade(t *testing.T) {
 	for _, enabled := range []string{"", "3.5.0"} {
 		l := newLife(t)
@@ -81,8 +82,8 @@ func TestRestartWaitsForDowngrade(t *testing.T) {
 	}
 }
 
-// A member that serves is not restarted once somebody has removed another one: of the two that are left, the one that
-// would stay is no majority, although it answers.
+// A serving member is not restarted once another member has been removed manually: of the two remaining members, the
+// other is not a majority, although it responds.
 func TestRestartWaitsForOtherVoters(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		l := newLife(t)
@@ -102,8 +103,8 @@ func TestRestartWaitsForOtherVoters(t *testing.T) {
 	}
 }
 
-// Nor once etcd has found that members hold different data: one that is restarted compares its own with a peer's, and does
-// not start if those are the wrong ones.
+// A serving member is not restarted either once etcd has found that members hold different data: on restart, it
+// compares its data with a peer's, and does not start if the peer's data is wrong.
 func TestRestartWaitsWhileDataAreInDoubt(t *testing.T) {
 	for _, alarm := range []string{"", "memberID:1 alarm:CORRUPT", "memberID:2 alarm:CORRUPT", "alarm:CORRUPT"} {
 		l := newLife(t)
@@ -117,8 +118,9 @@ func TestRestartWaitsWhileDataAreInDoubt(t *testing.T) {
 	}
 }
 
-// A pod stays while the claim of its volume is being deleted: once it ends, the volume goes with the data, of a cluster
-// of one with all that there are. One that was seen to go is not kept by that.
+// A pod is kept if its claim is being deleted or has been replaced since it was observed: the volume and its data would
+// be deleted with the pod, in a cluster of one member all data. A claim that was already being deleted when it was
+// observed does not keep the pod.
 func TestRestartKeepsVolume(t *testing.T) {
 	for _, test := range []struct {
 		name             string

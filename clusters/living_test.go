@@ -18,8 +18,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// life is a cluster without TLS whose members are fake, and a process that lives on beside those
-// that start afresh.
+// life is a cluster without TLS with fake members, and a process that keeps running, for comparison with new processes.
 type life struct {
 	*testing.T
 	etcd   *fakeEtcd
@@ -40,7 +39,7 @@ func newLife(t *testing.T) *life {
 	return l
 }
 
-// leaseOf is the lease of a that was renewed by that holder.
+// leaseOf returns the lease of a, renewed by that holder.
 func leaseOf(holder string, renewed time.Time) *coordinationv1.Lease {
 	seconds := int32(3600)
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: coordinationv1.LeaseSpec{
@@ -48,7 +47,7 @@ func leaseOf(holder string, renewed time.Time) *coordinationv1.Lease {
 	}}
 }
 
-// claimOf is the claim of a member; life tells one from another of the same name.
+// claimOf returns the claim of a member; life distinguishes it from other claims with the same name.
 func claimOf(ordinal int, life string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
@@ -58,7 +57,7 @@ func claimOf(ordinal int, life string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// pod is a pod that runs; life tells one from another of the same name.
+// pod returns a running pod; life distinguishes it from other pods with the same name.
 func (l *life) pod(ordinal int, life string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: objects.PodName("a", ordinal), UID: types.UID(fmt.Sprint("pod-", ordinal, life))}}
 	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, l.etcd.address(ordinal)
@@ -66,7 +65,7 @@ func (l *life) pod(ordinal int, life string) *corev1.Pod {
 	return pod
 }
 
-// seen is the cluster as that process sees it now.
+// seen returns the cluster as that process currently observes it.
 func (l *life) seen(by *Live) *cluster {
 	c := &cluster{live: by, names: objects.NamesOf("a"), own: &inventory.Cluster{Pods: l.pods, Claims: l.claims}}
 	c.target.Cluster.Name, c.target.Cluster.Namespace = "a", "default"
@@ -80,8 +79,8 @@ func (l *life) seen(by *Live) *cluster {
 	return c
 }
 
-// same fails unless the old process and one that starts now see and decide the same, and returns
-// what the old one sees.
+// same fails unless the old process and a new process observe and decide the same, and returns the cluster that the old
+// process observes.
 func (l *life) same(when string) *cluster {
 	l.Helper()
 	young := New(clientThatPanics(l.T), Options{Timeout: time.Second})
@@ -105,9 +104,8 @@ func inWords(s decide.State) string {
 	return decide.Decide(s).String() + "\n" + string(state)
 }
 
-// TestALongLifeDecidesAsANewOne replaces a member whose new pod is there already when the old
-// member is removed, so that the same pod hosts the next one. At each step a process that lives on
-// decides as one that has just started.
+// TestALongLifeDecidesAsANewOne replaces a member whose new pod already exists when the old member is removed, so that
+// the same pod hosts the next member. At each step, a long-running process decides the same as a new process.
 func TestALongLifeDecidesAsANewOne(t *testing.T) {
 	l := newLife(t)
 	c := l.same("with all well")
@@ -140,8 +138,8 @@ func TestALongLifeDecidesAsANewOne(t *testing.T) {
 	}
 }
 
-// A record that was put back to an earlier one may say of a member that it is gone. What etcd lists
-// is asked all the same, and where nobody else gives a list, so is what it may list.
+// An older record that was restored may list a current member as removed. Members that etcd lists are still asked, and
+// so is such a member if no other member returns a list.
 func TestRecordOfRemovalIsNotTheLastWord(t *testing.T) {
 	l := newLife(t)
 	for ordinal, alone := range map[int]bool{1: false, 0: true} {
@@ -156,8 +154,8 @@ func TestRecordOfRemovalIsNotTheLastWord(t *testing.T) {
 	}
 }
 
-// A pod may get another address in its life, as after its node has been started again. The
-// connection to the old one hangs.
+// A pod may get a different address during its life, for example after its node has restarted. The connection to the
+// old address hangs.
 func TestPodMoves(t *testing.T) {
 	l := newLife(t)
 	l.same("before")

@@ -29,7 +29,7 @@ func nodeNamed(name string) corev1.Node {
 	}}}
 }
 
-// volumeOn is a volume that needs what the terms say.
+// volumeOn returns a volume with these node affinity terms.
 func volumeOn(terms ...corev1.NodeSelectorTerm) *corev1.PersistentVolume {
 	volume := &corev1.PersistentVolume{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
 	volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: terms}}
@@ -83,7 +83,7 @@ func TestOutOfReach(t *testing.T) {
 	}
 }
 
-// storageServer serves one volume, or none, or refuses, and a claim; it counts what it is asked.
+// storageServer serves one volume or none, or refuses, and claims. It records the requests.
 type storageServer struct {
 	volume *corev1.PersistentVolume
 	claim  *corev1.PersistentVolumeClaim
@@ -119,7 +119,7 @@ func (s *storageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// clientOf is a client of that API server.
+// clientOf returns a client of that API server.
 func clientOf(t *testing.T, handler http.Handler) *kube.Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -140,7 +140,7 @@ func clientOf(t *testing.T, handler http.Handler) *kube.Client {
 	return client
 }
 
-// claimed is the claim of a-1 with that UID.
+// claimed returns the claim of a-1 with that UID.
 func claimed(uid types.UID) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
@@ -149,7 +149,7 @@ func claimed(uid types.UID) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// hard case H46: a member whose volume went with its node waits for that node forever.
+// hard case H46: a member whose volume was lost with its node waits for that node forever.
 func TestFindStranded(t *testing.T) {
 	local := volumeOn(in(corev1.LabelHostname, "n1"))
 	pending := func() *corev1.Pod {
@@ -214,8 +214,7 @@ func TestFindStranded(t *testing.T) {
 	}
 }
 
-// A pod that has a node and a claim without a volume waits forever. Lists that were read at
-// different moments do not make it so.
+// A pod that has a node and a claim without a volume waits forever. Lists read at different times do not prove that.
 func TestFindUnbound(t *testing.T) {
 	claim := func(uid types.UID, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 		c := claimed(uid)

@@ -27,9 +27,9 @@ func configMap(in Input) (*applycorev1.ConfigMapApplyConfiguration, error) {
 		WithData(data), nil
 }
 
-// UnwantedKeys returns the keys of a live ConfigMap that are not wanted, in order. Another field manager owns them, such
-// as the tool that restored the ConfigMap, so that apply keeps them; but a member starts on any file that is there. It
-// returns nil for other kinds.
+// UnwantedKeys returns the keys of a live ConfigMap that are not wanted, in order. Another field manager owns them,
+// such as the tool that restored the ConfigMap, so that apply keeps them, but a member starts with any existing file.
+// It returns nil for other kinds.
 func UnwantedKeys(wanted Object, live metav1.Object) []string {
 	want, ok := wanted.Apply.(*applycorev1.ConfigMapApplyConfiguration)
 	found, isConfigMap := live.(*corev1.ConfigMap)
