@@ -94,9 +94,9 @@ type EtcdClusterSpec struct {
 	// +kubebuilder:default={}
 	Pod PodSpec `json:"pod,omitzero"`
 
-	// networkPolicy restricts connections to the members to other members, Quorate's own pods, and the peers listed
-	// here. If unset, there is no NetworkPolicy and nothing is restricted. It requires a network plugin that enforces
-	// policies.
+	// networkPolicy restricts connections to the members to other members, Quorate's own pods, the cluster's backup
+	// pods, and the peers listed here. If unset, there is no NetworkPolicy and nothing is restricted. It requires a
+	// network plugin that enforces policies.
 	// +optional
 	NetworkPolicy *NetworkPolicySpec `json:"networkPolicy,omitempty"`
 

@@ -7,7 +7,7 @@ import (
 
 // PodSpec configures the members' pods. The fields have the same meaning as in core/v1.
 type PodSpec struct {
-	// resources specifies the resource requests and limits of the etcd container. Requests default to 50m of CPU and
+	// resources specifies the resource requests and limits of the etcd container. If unset, requests are 50m of CPU and
 	// 128Mi of memory. A CPU request keeps etcd from being evicted first. A CPU limit slows etcd's heartbeats.
 	// +optional
 	// +kubebuilder:default={requests: {cpu: "50m", memory: "128Mi"}}

@@ -21,7 +21,7 @@ type RecoverySpec struct {
 	Member *int32 `json:"member"`
 	// lost lists the ordinals of members whose data is permanently lost although their PersistentVolumeClaim exists.
 	// This includes a claim that Kubernetes has recreated, because it may be bound to the old volume. If you can bring
-	// back a majority instead, no data is lost. The new cluster does not use the data of the listed members.
+	// back a majority instead, no data is lost. The data of the listed members is given up.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=9
@@ -34,7 +34,8 @@ type RecoverySpec struct {
 	Backup *RecoveryBackup `json:"backup,omitempty"`
 	// oldVolumes specifies what happens to the volumes of the lost cluster's other members once the new cluster serves:
 	// Retain or Delete. Defaults to Retain. Delete removes one volume at a time, each when a new member takes its
-	// place. A retained volume prevents adding a member in its place.
+	// place. Volumes that may hold the right data are retained even then: if etcd had found that members hold
+	// different data, or if the record no longer shows it. A retained volume prevents adding a member in its place.
 	// +optional
 	// +kubebuilder:default=Retain
 	OldVolumes Retention `json:"oldVolumes,omitempty"`

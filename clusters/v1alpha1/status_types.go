@@ -89,7 +89,8 @@ type EtcdClusterStatus struct {
 	// selector selects the members' pods.
 	// +optional
 	Selector string `json:"selector,omitempty"`
-	// endpoints lists the client URLs, one per member. It is empty until all initial members have been sealed.
+	// endpoints lists the client URLs, one per member. It is empty until all initial members have been sealed,
+	// or until restored data has been checked.
 	// +optional
 	// +listType=atomic
 	Endpoints []string `json:"endpoints,omitempty"`
@@ -211,7 +212,8 @@ type RereadResult struct {
 	Unread string `json:"unread,omitempty"`
 }
 
-// DrillResult is the result of a successful drill: a backup was restored for practice, and etcd started with it.
+// DrillResult is the result of a successful drill: a backup was restored for practice, etcd started with it, and, unless
+// uncompared is set, had the data that was backed up.
 type DrillResult struct {
 	// job is the name of the Job that ran the drill.
 	// +required
