@@ -41,7 +41,7 @@ func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 			WithVolumeClaimTemplates(volumeClaim(in))), nil
 }
 
-// keptStatefulSet returns what Quorate owns of the live StatefulSet, with the number of pods and the owner set anew.
+// keptStatefulSet returns what Quorate owns of the live StatefulSet, with the number of pods and the owner set again.
 // The pod template does not change.
 func keptStatefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 	kept, err := convert[*applyappsv1.StatefulSetApplyConfiguration](in.Kept)
