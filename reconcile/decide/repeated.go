@@ -35,11 +35,12 @@ func (s State) subject(d Decision) string {
 		return KindOf(a) + " " + a.Name
 	case PromoteLearner:
 		return KindOf(a) + " " + a.Name
-	case ApplyObjects, Bootstrap:
-		return d.Message // the objects, and how they differ
-	case Seal, Declare, RenewCertificates, StopPods, StopReplicas, StartRollout, EnableDowngrade, CancelDowngrade, DisarmAlarm,
-		MoveLeader, StartBackup, DiscardBackup, StartRestore, StopRestore, FinishRestore, StartRecovery, StopRecovery,
-		FinishRecovery, DeleteObjects:
+	case ApplyObjects, Bootstrap, Seal, Declare:
+		return d.Message // the objects and how they differ, the members and what is not recorded of them
+	case DisarmAlarm, StartRollout, StopReplicas:
+		return a.String()
+	case RenewCertificates, StopPods, EnableDowngrade, CancelDowngrade, MoveLeader, StartBackup, DiscardBackup,
+		StartRestore, StopRestore, FinishRestore, StartRecovery, StopRecovery, FinishRecovery, DeleteObjects:
 		return KindOf(a)
 	}
 	return ""

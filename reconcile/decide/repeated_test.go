@@ -46,3 +46,44 @@ func TestActionThatKeepsBeingUndoneComesLast(t *testing.T) {
 		t.Errorf("what has lasted is not forgotten: %+v", list)
 	}
 }
+
+// TestSteadyProgressIsNotUndone checks that actions of the same kind in a row, each for something else, do not count as
+// one action that keeps being undone: members that are sealed as they respond, and alarms that are disarmed in turn.
+func TestSteadyProgressIsNotUndone(t *testing.T) {
+	s := decide.State{
+		Name: "a", Declared: decide.Declared{Lifecycle: "Running", Replicas: 5, Version: "3.6.1", SpecHash: "h"},
+		Objects:    decide.Objects{RunsVersion: "3.6.1", RunsHash: "h", RunsReplicas: 5},
+		Record:     decide.Record{Token: "t"},
+		Membership: decide.Membership{Known: true, ClusterID: 0xc1},
+		Now:        time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	for n := range 5 {
+		name := s.ReplicaName(n)
+		s.Record = s.Record.With(decide.RecordedMember{Ordinal: n, Mode: decide.Founding})
+		s.Replicas = append(s.Replicas, decide.Replica{Ordinal: n, VolumeUID: "v-" + name, Pod: decide.PodReady})
+		s.Membership.Members = append(s.Membership.Members, decide.Member{ID: decide.ID(n + 1), Name: name, Started: true})
+	}
+	for n := range 5 {
+		s.Membership.Members[n].Answers = true
+		d := decide.Decide(s)
+		seal, ok := d.Action.(decide.Seal)
+		if !ok || d.Verdict != decide.Act {
+			t.Fatalf("once %s responds: got %s", s.ReplicaName(n), d)
+		}
+		s.Repeated = decide.Repeats(s, d, true)
+		s.Record = decide.SealedRecord(s, seal, "")
+	}
+
+	s.Repeated = nil
+	for n := range 5 {
+		s.Membership.StaleAlarms = append(s.Membership.StaleAlarms, decide.Alarm{ID: decide.ID(0xd0 + n), Kind: decide.AlarmNoSpace})
+	}
+	for len(s.Membership.StaleAlarms) > 0 {
+		d := decide.Decide(s)
+		if decide.KindOf(d.Action) != "DisarmAlarm" {
+			t.Fatalf("with %d alarms left: got %s", len(s.Membership.StaleAlarms), d)
+		}
+		s.Repeated = decide.Repeats(s, d, true)
+		s.Membership.StaleAlarms = s.Membership.StaleAlarms[1:]
+	}
+}
