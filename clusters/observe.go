@@ -193,10 +193,10 @@ func (c *cluster) gather(ctx context.Context) error {
 	if c.state.Record.Supersedes(c.state.ReportedClusterID) {
 		c.state.ReportedClusterID = 0
 	}
-	if err := c.findRecovery(ctx); err != nil {
+	if err := c.findRestore(ctx); err != nil {
 		return err
 	}
-	if err := c.findRestore(ctx); err != nil {
+	if err := c.findRecovery(ctx); err != nil { // after findRestore
 		return err
 	}
 	if err := c.findSlots(ctx); err != nil {

@@ -58,6 +58,12 @@ func (c *cluster) recovers(pod *corev1.Pod) bool {
 	return pod.Labels[batchv1.JobNameLabel] == c.names.RecoveryJob
 }
 
+// restores reports whether a pod is that of the observed restore Job.
+func (c *cluster) restores(pod *corev1.Pod) bool {
+	job, owner := c.state.Restore.Job, metav1.GetControllerOf(pod)
+	return job != nil && owner != nil && string(owner.UID) == job.UID
+}
+
 // findVolumeJob looks up a Job that works on a volume, and its pods.
 func (c *cluster) findVolumeJob(
 	ctx context.Context, id objects.Identity, seen *decide.JobSight,
@@ -75,6 +81,7 @@ func (c *cluster) findVolumeJob(
 		switch {
 		case job != nil && metav1.IsControlledBy(pod, job):
 			pods = append(pods, pod)
+		case c.restores(pod): // a recovery does not wait for it
 		case c.mayWrite(pod):
 			seen.Stopping = append(seen.Stopping, pod.Name)
 		}

@@ -273,4 +273,10 @@ func TestRestoreBesideLeftOverRecovery(t *testing.T) {
 	if d := decide.Decide(s.observe().state); decide.KindOf(d.Action) != "StopRestore" {
 		t.Errorf("got %s", d)
 	}
+
+	// Nor does it delay writing a lost record again.
+	if err := s.server.Client.CoreV1().ConfigMaps("default").Delete(s.Context(), "a-members", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.decided("ApplyObjects", "the record is lost while a-0 is being restored")
 }

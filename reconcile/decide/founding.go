@@ -9,7 +9,7 @@ import (
 // and does not revoke one (hard case H1): a formed cluster is never bootstrapped again. If the record is lost, anything
 // that runs or has run counts: its data may be needed.
 func (s State) Formed() bool {
-	return s.hasID() || s.Record.beyondFounding() ||
+	return s.hasID() || s.Record.beyondFounding() || s.formedBefore() ||
 		!s.recorded() && (s.hasStatefulSet() || s.anyReplica(Replica.remains))
 }
 
@@ -18,9 +18,24 @@ func (s State) recorded() bool { return len(s.Record.Members) > 0 }
 
 // founding reports whether, according to earlier passes, the members are only about to bootstrap the cluster. etcd may
 // know more.
-func (s State) founding() bool {
+func (s State) founding() bool { return s.recordsFounding() && !s.formedBefore() }
+
+func (s State) recordsFounding() bool {
 	return s.recorded() && s.Record.ClusterID == 0 && s.ReportedClusterID == 0 && !s.Record.beyondFounding()
 }
+
+// formedBefore reports whether a record of the bootstrap was restored after the cluster had formed, according to a claim
+// that its etcd has used, or to a recovery Job on a claim that still exists. While a cluster is being bootstrapped, it
+// has neither.
+func (s State) formedBefore() bool {
+	job := s.Recovery.Job
+	return s.recordsFounding() && s.anyReplica(func(r Replica) bool {
+		return r.LastUse.ClusterID != 0 || r.LostCluster != 0 || hasVolume(r) && job != nil && job.VolumeUID == r.VolumeUID
+	})
+}
+
+// recordLost reports whether there is no record of the cluster as it is: it is missing or as old as the bootstrap.
+func (s State) recordLost() bool { return !s.recorded() || s.formedBefore() }
 
 // beyondFounding reports whether a recorded member may start only with its data, or joins.
 func (r Record) beyondFounding() bool {

@@ -10,7 +10,8 @@ import (
 // member, or they were removed manually. The missing members may have the only copy of writes that they acknowledged.
 func membersMissing(s State) (Decision, bool) {
 	missing := s.missing()
-	if len(missing) == 0 || !s.toRun() || s.Record.MayFound() && s.ReportedClusterID != 0 {
+	formed := s.ReportedClusterID != 0 || s.formedBefore()
+	if len(missing) == 0 || !s.toRun() || s.Record.MayFound() && formed {
 		// Stopping the pods keeps all volumes. A record by which members may still bootstrap a formed cluster must be
 		// corrected first.
 		return Decision{}, false

@@ -107,7 +107,7 @@ func StandingRecord(s State, freshToken string) Record {
 
 func (s State) standing(freshToken string) Record {
 	switch {
-	case s.recorded():
+	case !s.recordLost():
 		return s.follow(s.voidRecovery(s.keepLost(s.takeUpRecovery(s.catchUp(s.Record)))))
 	case !s.Formed():
 		r := s.firstRecord(cmp.Or(s.Record.Token, freshToken))

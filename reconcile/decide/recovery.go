@@ -30,38 +30,14 @@ type RecoveryOrder struct {
 	Deadline time.Duration `json:"deadline,omitempty"`
 }
 
-// Recovery is the observed state of the Job that creates a new cluster from a lost one.
-type Recovery struct {
-	// Job is the existing Job, or nil.
-	Job *RecoveryJob `json:"job,omitempty"`
-	JobSight
-}
-
-// RecoveryJob is the Job that creates a new cluster in a volume, from its data or from a backup.
-type RecoveryJob struct {
-	VolumeJob
-	// ClusterID of the lost cluster, and Ordinal of the member.
-	ClusterID ID  `json:"clusterID"`
-	Ordinal   int `json:"ordinal"`
-	// From describes the backup for which the Job was started, or is empty if it uses the data in the volume.
-	From string `json:"from,omitempty"`
-	// Restored is the backup that the Job restored, once reported.
-	Restored string `json:"restored,omitempty"`
-	// Into is the ID of the new cluster, once reported.
-	Into ID `json:"into,omitempty"`
-	// Suspect is true if the Job reports that etcd had found different data on members.
-	Suspect bool `json:"suspect,omitempty"`
-}
-
 // recoverCluster creates a new cluster from the remains of one that has permanently lost its majority, if git requests
 // it. It stops all pods first; from then on only the Job touches the data.
 func recoverCluster(s State) (Decision, bool) {
 	switch {
 	case !s.toRun():
 		return Decision{}, false
-	case s.recoveryJobEnds() && !StandingRecord(s, "").Recovering() && s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod):
-		return wait(recheck, "pods are started once Job %s no longer writes to the volume of a member%s",
-			s.recoveryJobName(), describeStopping(s.Recovery.Stopping))
+	case s.endingJob() != "" && s.Objects.RunsReplicas == 0 && !StandingRecord(s, "").Recovering():
+		return wait(recheck, "pods are started once %s no longer writes to the volume of a member", s.endingJob())
 	case !s.recorded():
 		return Decision{}, false
 	case s.recoversInVain():
@@ -76,7 +52,7 @@ func recoverCluster(s State) (Decision, bool) {
 			s.recoveryJobName())
 	case s.ordersRecovery() && s.hindersRecovery() == "":
 		return s.beginRecovery()
-	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod) && s.recoveredBefore() != "":
+	case s.nothingRuns() && s.recoveredBefore() != "":
 		// Starting would bring back the lost cluster alongside the new one.
 		return block("nothing runs, and %s", s.recoveredBefore())
 	}
@@ -145,36 +121,6 @@ func (s State) wouldGoWithPods() string {
 		"if nobody needs them, name them in spec.recovery.lost", Enumerate(going))
 }
 
-// recoversInVain reports whether a Job is still running, or about to, although the recorded cluster has a quorum. The
-// pod of the member that it uses would lead clients to a second cluster.
-func (s State) recoversInVain() bool {
-	job := s.Recovery.Job
-	return job != nil && job.runs() && s.Membership.Known &&
-		s.Membership.ClusterID == s.Record.ClusterID
-}
-
-// recoversUnasked reports whether a Job is running although git does not request its recovery, or the request is void.
-// A pod would start on the volume that it writes to.
-func (s State) recoversUnasked() bool {
-	job, order := s.Recovery.Job, s.Declared.Recovery
-	return job != nil && job.runs() && (order.ClusterID != job.ClusterID || s.isVoid(order))
-}
-
-// recoveryJobEnds reports whether the Job is being deleted, or a pod of a deleted Job may still write to a volume.
-func (s State) recoveryJobEnds() bool {
-	job := s.Recovery.Job
-	ends := job != nil && job.Terminating || len(s.Recovery.Stopping) > 0
-	return ends && !s.Record.Restoring() // whose Job's pods count as well
-}
-
-// describeStopping names the pods of deleted Jobs, or returns "".
-func describeStopping(pods []string) string {
-	if len(pods) == 0 {
-		return ""
-	}
-	return ": " + Enumerate(pods)
-}
-
 // awaitsUnready reports whether the requested recovery only waits until Kubernetes no longer reports any pod as ready,
 // which takes seconds after quorum is lost.
 func (s State) awaitsUnready() bool {
@@ -223,6 +169,9 @@ func (s State) hinderedByOthers() string {
 		"and name the others in spec.recovery.lost", Enumerate(left))
 }
 
+// nothingRuns reports whether no pod exists and the StatefulSet does not start any.
+func (s State) nothingRuns() bool { return s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod) }
+
 func isReady(r Replica) bool { return r.Pod == PodReady }
 
 // replicaNames returns the names of the replicas for which holds is true.
@@ -235,8 +184,6 @@ func (s State) replicaNames(holds func(Replica) bool) []string {
 	}
 	return names
 }
-
-func (s State) recoveryJobName() string { return s.Name + "-recovery" }
 
 // beginRecovery stops the pods. The request can be removed from git until they are gone.
 func (s State) beginRecovery() (Decision, bool) {
@@ -339,19 +286,6 @@ func (s State) goOnRecovering() (Decision, bool) {
 	return s.followRecovery()
 }
 
-// stopsRecovery returns why a running Job must be stopped, or "": the request has changed, or no longer gives up the
-// others. A run that must not carry out a request does not touch another run's Job.
-func (s State) stopsRecovery() string {
-	job, order := s.Recovery.Job, s.Declared.Recovery
-	switch {
-	case job == nil || !job.runs() || order.Refused != "":
-		return ""
-	case order.ClusterID != job.ClusterID || order.Digest != job.Digest:
-		return "spec.recovery has changed since it was started"
-	}
-	return s.hinderedByOthers()
-}
-
 // firstGiveUp returns what to delete manually before removing a begun recovery: the Job, or what it may have created.
 func (s State) firstGiveUp() string {
 	begun, job := s.Record.Recovery, s.Recovery.Job
@@ -363,46 +297,6 @@ func (s State) firstGiveUp() string {
 			s.ReplicaName(begun.Ordinal))
 	}
 	return ""
-}
-
-// followRecovery follows the Job on the existing volume.
-func (s State) followRecovery() (Decision, bool) {
-	begun, job := s.Record.Recovery, s.Recovery.Job
-	if job == nil || job.Terminating || !job.isFor(begun) || job.Digest != s.Declared.Recovery.Digest {
-		return s.startRecovery()
-	}
-	source := s.describeBegun()
-	if d, waits := s.Recovery.hinders("a new cluster cannot be made of the data"); waits {
-		return d, true
-	}
-	switch job.Phase {
-	case JobSucceeded:
-		if job.Into == 0 || job.Into == begun.ClusterID {
-			return act(StopRecovery{job.UID}, "Job %s has ended, and what it said is gone: have it say it again",
-				s.recoveryJobName())
-		}
-		doubt := ""
-		if job.Suspect {
-			doubt = "; etcd had found that members hold different data: compare them before anything relies on these"
-		}
-		return act(FinishRecovery{ClusterID: job.Into, VolumeUID: begun.VolumeUID},
-			"a new cluster is made of %s: let %s start%s", cmp.Or(job.Restored, source), s.ReplicaName(begun.Ordinal),
-			doubt)
-	case JobFailed:
-		return block("Job %s has failed: %s; cure that, and delete the Job to have it tried again: "+
-			"kubectl delete job %[1]s; or name another member in spec.recovery", s.recoveryJobName(),
-			cmp.Or(job.Message, "it does not say why"))
-	case JobRuns:
-	}
-	if job.Message != "" {
-		return wait(recheck, "making a new cluster of %s: %s", source, job.Message)
-	}
-	return wait(recheck, "making a new cluster of %s", source)
-}
-
-func (j RecoveryJob) isFor(r RecordedRecovery) bool {
-	return j.ClusterID == r.ClusterID && j.Ordinal == r.Ordinal && j.VolumeUID == r.VolumeUID &&
-		(j.From != "") == r.FromBackup
 }
 
 // describeHindered returns why the requested recovery of a cluster without quorum has not begun, or "".

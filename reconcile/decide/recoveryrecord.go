@@ -76,7 +76,7 @@ func (s State) voidRecovery(r Record) Record {
 	case order.ClusterID == 0:
 		r.VoidRecovery = ""
 	case order.ClusterID != r.ClusterID || r.Recovering():
-	case served || s.isVoid(order) || !s.recorded():
+	case served || s.isVoid(order) || s.recordLost():
 		r.VoidRecovery = order.Word
 	}
 	return r
@@ -144,9 +144,8 @@ func (s State) takeUpRecovery(r Record) Record {
 	}
 	slot := s.Replica(job.Ordinal)
 	order := s.Declared.Recovery
-	ordered := !s.isVoid(order) && (order.ClusterID == job.ClusterID || len(s.Record.Members) == 0)
-	stopped := s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod)
-	if !ordered || !stopped && !s.restoredDuring(*job) || !hasVolume(slot) ||
+	ordered := !s.isVoid(order) && (order.ClusterID == job.ClusterID || s.recordLost())
+	if !ordered || !s.nothingRuns() && !s.restoredDuring(*job) || !hasVolume(slot) ||
 		slot.VolumeUID != job.VolumeUID {
 		return r
 	}

@@ -196,3 +196,25 @@ func TestRecoveryKeepsVolumesThatGoWithPods(t *testing.T) {
 		t.Error(fault)
 	}
 }
+
+// TestRestoredFoundingRecordAnytime: the record of the bootstrap is restored at any time during or after a recovery, and
+// the status may be gone as well. What the status, claims and a Job say about the cluster prevents empty volumes from
+// forming another one.
+func TestRestoredFoundingRecordAnytime(t *testing.T) {
+	for _, withStatus := range []bool{true, false} {
+		for passes := range 26 {
+			w := formedWith(t, 3)
+			w.lose(w.order(2, 0b011, "w"), 0, 1)
+			w.passes(passes)
+			w.PutBackRecord()
+			if !withStatus {
+				w.DeleteStatus()
+			}
+			w.passes(6)
+			w.oneServes()
+			if t.Failed() {
+				t.Fatalf("restored after %d passes, with status %t", passes, withStatus)
+			}
+		}
+	}
+}
