@@ -93,11 +93,11 @@ type Rule struct {
 // Rules lists the rules in evaluation order.
 func Rules() []Rule {
 	list := []Rule{{LockedElsewhere,
-		"Another pass holds the lease of the cluster: whatever the rules say, do not act."}}
+		"Another process holds the cluster's lease. Do not act."}}
 	for _, r := range rules {
 		list = append(list, r.Rule)
 	}
-	return append(list, Rule{Converged, "Nothing is left to do."})
+	return append(list, Rule{Converged, "Nothing to do."})
 }
 
 // Opinion is one rule's result for a state.

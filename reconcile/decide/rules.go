@@ -31,87 +31,84 @@ type rule struct {
 // rules lists the rules in evaluation order: guards, then sealing, then the Kubernetes objects that etcd needs, then
 // etcd's health, then everything else the spec requests.
 var rules = []rule{
-	{Rule{"RenewCertificates",
-		"Certificates are about to expire, and git declares the cluster no longer, or something that cannot be " +
-			"built, or it waits for its last backup: reissue them, touch nothing else."}, renewCertificates},
-	{Rule{"Orphaned", "Git declares the cluster no longer: report it, touch nothing."}, orphaned},
-	{Rule{"InvalidSpec", "Git asks for something that cannot be built: touch nothing, keep what runs."}, invalidSpec},
-	{Rule{"ForeignObjects", "An object or a volume has one of the cluster's names and is not its own: touch nothing."},
-		foreignObjects},
-	{Rule{"LabelsLost", "A volume, a pod or the lease of the cluster has lost the labels by which it is found: touch " +
-		"nothing until they are back."}, labelsLost},
-	{Rule{"Suspended", "spec.suspend is set: look, report, touch nothing."}, suspended},
-	{Rule{"LostClusterRuns", "Members of a lost cluster run, or would start, beside the one that was made of it. Stop them; " +
-		"keep their volumes."}, lostClusterRuns},
-	{Rule{"ClusterIDMismatch", "Not all say the same cluster ID, or members that are to found the cluster have formed another one: " +
-		"touch nothing."}, clusterIDMismatch},
-	{Rule{"MembersMissing", "etcd's list has lost half or more of the voters on record, and nobody has said so: " +
-		"touch nothing, keep every volume."}, membersMissing},
-	{Rule{"Seal", "A member has started: from now on it starts on its data or not at all."}, seal},
-	{Rule{"Terminating", "Kubernetes is deleting objects of the cluster: wait until they are gone."}, terminating},
-	{Rule{"CALost", "The CA is gone while members still trust it: a new one would cut them off from each other."},
-		caLost},
-	{Rule{"CAChanged", "Another CA is in the Secret than the one that members trust: issue nothing from it."},
-		caChanged},
-	{Rule{"NothingRuns", "Git declares that the cluster does not run, and nothing runs: found nothing."}, nothingRuns},
-	{Rule{ruleLastBackup,
-		"The cluster is to be deleted, and git wants a backup of before: take it, stop nothing until it is there."},
-		backUpBeforeDeletion},
-	{Rule{"Stop", "Git declares that the cluster does not run: stop its pods, keep its data; if it is to be deleted, " +
+	{Rule{"RenewCertificates", "Certificates are about to expire, and the cluster is orphaned, invalid, or " +
+		"waiting for its last backup. Reissue them and change nothing else."}, renewCertificates},
+	{Rule{"Orphaned", "The source no longer declares the cluster. Report it and leave it unchanged."}, orphaned},
+	{Rule{"InvalidSpec", "The spec is invalid or not allowed. Leave the running cluster unchanged."}, invalidSpec},
+	{Rule{"ForeignObjects", "An object or volume has one of the cluster's names but does not belong to it. Change " +
+		"nothing."}, foreignObjects},
+	{Rule{"LabelsLost", "A volume, pod or Lease has lost the labels that identify it. Change nothing until they " +
+		"are restored."}, labelsLost},
+	{Rule{"Suspended", "spec.suspend is set. Report status and change nothing."}, suspended},
+	{Rule{"LostClusterRuns", "Members of a lost cluster run, or would start, beside the one that was made of it. " +
+		"Stop them; keep their volumes."}, lostClusterRuns},
+	{Rule{"ClusterIDMismatch", "Record, status, etcd and pods disagree on the cluster ID. Change nothing."},
+		clusterIDMismatch},
+	{Rule{"MembersMissing", "At least half of the recorded voters left etcd's member list unexpectedly, and git " +
+		"has not confirmed it. Keep every volume."}, membersMissing},
+	{Rule{"Seal", "A member has started for the first time. From now on it starts only with its data."}, seal},
+	{Rule{"Terminating", "Kubernetes is deleting objects of the cluster. Wait until they are gone."}, terminating},
+	{Rule{"CALost", "The CA is missing or unusable while members still trust it. Do not replace it: members would " +
+		"reject each other."}, caLost},
+	{Rule{"CAChanged", "The CA in the Secret is not the one members trust. Issue nothing from it."}, caChanged},
+	{Rule{"NothingRuns", "The cluster should not run, and nothing is running. Do not bootstrap it."}, nothingRuns},
+	{Rule{ruleLastBackup, "The cluster is to be deleted, and the spec requires a backup first. Take it before " +
+		"stopping anything."}, backUpBeforeDeletion},
+	{Rule{"Stop", "The cluster should not run. Stop its pods and keep its data; if the lifecycle is Deleted, " +
 		"delete the rest."}, stop},
-	{Rule{"RenamedInGit", "A cluster seems to have got another name or namespace in git: found no second, empty one."},
-		renamedInGit},
-	{Rule{"Bootstrap", "No sign that the cluster ever formed: make all its objects, founding members and all."},
-		bootstrap},
-	{Rule{ruleRecover, "The cluster has lost its majority for good, and git orders to make a new one of what a " +
-		"member has left, or of a backup: stop all pods, and do it."}, recoverCluster},
-	{Rule{"ApplyObjects", "Objects of the cluster are missing or changed, or etcd's list has: put them right."},
+	{Rule{"RenamedInGit", "The cluster seems to have been renamed or moved in git. Do not create a second, empty " +
+		"one."}, renamedInGit},
+	{Rule{"Bootstrap", "The cluster has never formed. Create its objects and initial members."}, bootstrap},
+	{Rule{ruleRecover, "The cluster has permanently lost its majority, and the spec requests a new cluster from " +
+		"one member's data or a backup. Stop all pods and create it."}, recoverCluster},
+	{Rule{"ApplyObjects", "Objects are missing or have drifted, or etcd's member list has changed. Apply them."},
 		applyObjects},
 	{Rule{"FieldsRewritten", "An admission policy or webhook rewrites a field that security or quorum depends on. " +
 		"Do not change members."}, fieldsRewritten},
-	{Rule{ruleRestore, "The cluster is made from a backup: fill the volume of its first member before it starts."},
-		restore},
-	{Rule{"RestoreMismatch", "What runs is not what was restored: lead no client to it."}, restoreMismatch},
-	{Rule{"CancelDowngrade", "A downgrade is enabled in etcd that git does not declare, or that keeps a new member from " +
-		"joining. Cancel it."}, cancelDowngrade},
-	{Rule{"RestartBroken", "A pod that does not come up was made from an earlier declaration, " +
-		"or can never get its volume: recreate it."}, restartBroken},
-	{Rule{"WaitForFormation", "The founding members are starting."}, waitForFormation},
-	{Rule{"QuorumLost", "Fewer voters answer than quorum needs: change no member, delete nothing."}, quorumLost},
-	{Rule{"MembershipUnknown",
-		"etcd gives no member list for a cluster that has formed: change no member, delete nothing."},
-		membershipUnknown},
-	{Rule{"MembershipMismatch",
-		"etcd lists a member that is none of the cluster's replicas: somebody else has added it."}, membershipMismatch},
-	{Rule{"DisarmAlarm", "An alarm of a member that is gone still holds: take it back."}, disarmAlarm},
-	{Rule{"CleanUp", "A member is gone: delete the volume that it has left."}, cleanUp},
-	{Rule{ruleReplaceMember, "A member is lost for good, and the others hold quorum without it: " +
-		"remove it, so that another can take its place."}, replaceMember},
-	{Rule{ruleScaleDown, "There are more members than declared: remove the one with the highest ordinal."}, scaleDown},
-	{Rule{ruleJoinTogether, "A learner has started, and the next can join beside it: add that one, too."},
-		joinTogether},
-	{Rule{"PromoteLearner", "A learner has caught up: make it a voter."}, promoteLearner},
-	{Rule{"DataInDoubt", "Members may hold different data, and no majority has said yet whose are right: " +
-		"give up no copy, make no other."}, besideBackup(dataInDoubt)},
-	{Rule{"MemberFailing", "The cluster serves; the pod of a member has been failing for long."},
-		besideBackup(memberFailing)},
-	{Rule{"WaitForMembers", "The cluster serves; a member is not healthy yet, or no longer."}, waitForMembers},
-	{Rule{"PrepareUpgrade", "The version that git declares cannot read all that is in the members' logs: have etcd " +
-		"write it out first."}, prepareUpgrade},
-	{Rule{"Downgrade", "An older minor version is declared. Have etcd prepare its data for it."},
-		downgrade},
-	{Rule{"StartRollout", "Git declares other pods than run: have new pods made so."}, startRollout},
-	{Rule{"RollOneMember", "A pod was made from an earlier declaration: restart it, one at a time, the leader last."},
+	{Rule{ruleRestore, "The cluster is being created from a backup. Fill the first member's volume before it " +
+		"starts."}, restore},
+	{Rule{"RestoreMismatch", "The running data is not the restored data. Keep the client Service closed."},
+		restoreMismatch},
+	{Rule{"CancelDowngrade", "A downgrade is enabled in etcd that git does not declare, or that keeps a new " +
+		"member from joining. Cancel it."}, cancelDowngrade},
+	{Rule{"RestartBroken", "A pod that cannot start has an outdated spec or can never get its volume. Recreate it."},
+		restartBroken},
+	{Rule{"WaitForFormation", "The initial members are starting. Wait for them."}, waitForFormation},
+	{Rule{"QuorumLost", "Fewer voters respond than quorum requires. Do not change members or delete anything."},
+		quorumLost},
+	{Rule{"MembershipUnknown", "The cluster has formed, but etcd returns no member list. Do not change members or " +
+		"delete anything."}, membershipUnknown},
+	{Rule{"MembershipMismatch", "etcd lists a member that is not one of the cluster's replicas. It must be " +
+		"removed manually."}, membershipMismatch},
+	{Rule{"DisarmAlarm", "An alarm of a removed member is still active. Disarm it."}, disarmAlarm},
+	{Rule{"CleanUp", "A removed member left a volume. Delete it."}, cleanUp},
+	{Rule{ruleReplaceMember, "A member is permanently lost, and the others have quorum without it. Remove it so " +
+		"that a new one can join."}, replaceMember},
+	{Rule{ruleScaleDown, "There are more members than declared. Remove the one with the highest ordinal."},
+		scaleDown},
+	{Rule{ruleJoinTogether, "A learner has started, and a second can safely join with it. Add it."}, joinTogether},
+	{Rule{"PromoteLearner", "A learner has caught up. Promote it."}, promoteLearner},
+	{Rule{"DataInDoubt", "Members may hold different data, and no majority agrees which is right. Do not discard " +
+		"or copy any data."}, besideBackup(dataInDoubt)},
+	{Rule{"MemberFailing", "The cluster has quorum, but a member's pod keeps failing."}, besideBackup(memberFailing)},
+	{Rule{"WaitForMembers", "The cluster has quorum, but a member is not healthy. Wait for it."}, waitForMembers},
+	{Rule{"PrepareUpgrade", "Members' logs may hold entries that the declared version cannot read. Have etcd " +
+		"write a snapshot first."}, prepareUpgrade},
+	{Rule{"Downgrade", "An older minor version is declared. Have etcd prepare its data for it."}, downgrade},
+	{Rule{"StartRollout", "The declared pod template differs from the running one. Use it for new pods."},
+		startRollout},
+	{Rule{"RollOneMember", "A pod has an outdated template. Restart pods one at a time, the leader last."},
 		rollOneMember},
-	{Rule{"ScaleUp", "An ordinal below the declared number has no member: add one there, as a learner."},
-		besideBackup(scaleUp)},
-	{Rule{"AlarmRaised", "A member raises an alarm, and etcd refuses writes. Only a larger quota is rolled out."}, besideBackup(alarmRaised)},
-	{Rule{"BackUp", "Git declares backups, and there is none of this cluster yet, or none from before an upgrade: " +
-		"start one."}, backUp},
-	{Rule{"VersionRefused", "The version that git declares cannot be reached from the one that runs in one step: " +
-		"keep what runs."}, versionRefused},
-	{Rule{ruleWaitForBackup,
-		"Another version of etcd is to be rolled out, and git wants a backup of before: wait for it."}, waitForBackup},
-	{Rule{"WaitForCleanUp", "The volume of a member that is gone is being deleted."}, waitForCleanUp},
-	{Rule{"NotActedOn", "Git asks for a change that this version does not make: say so, keep what runs."}, notActedOn},
+	{Rule{"ScaleUp", "An ordinal below the declared size has no member. Add a learner."}, besideBackup(scaleUp)},
+	{Rule{"AlarmRaised", "A member raises an alarm, and etcd refuses writes. Only a larger quota is rolled out."},
+		besideBackup(alarmRaised)},
+	{Rule{"BackUp", "Backups are declared, but none exists yet, or none since an upgrade was declared. Start one."},
+		backUp},
+	{Rule{"VersionRefused", "The declared version cannot be reached in one step. Keep the running version."},
+		versionRefused},
+	{Rule{ruleWaitForBackup, "An etcd upgrade is due, and the spec requires a backup first. Wait for it."},
+		waitForBackup},
+	{Rule{"WaitForCleanUp", "A removed member's volume is being deleted. Wait for it."}, waitForCleanUp},
+	{Rule{"NotActedOn", "The spec requests a change that this version cannot make. Report it; change nothing."},
+		notActedOn},
 }
