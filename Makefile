@@ -34,15 +34,24 @@ prometheus: ## build bin/prometheus, which scrapes the components of scenarios, 
 $(BIN)/tools: build
 	$(BIN)/sandbox build --tools $@
 
-test: build s3 prometheus $(BIN)/tools ## test everything: the packages, then scenarios on a sandbox; requires Linux and root
+# Like go test, and records how long each test takes.
+TIMED   = $(BIN)/gotestsum --format standard-quiet --hide-summary all --jsonfile-timing-events $(BIN)/$(1).json --raw-command --
+SLOWEST = echo 'The slowest tests:'; $(BIN)/gotestsum tool slowest --num 20 --jsonfile
+
+$(BIN)/gotestsum: .ci/gotestsum/go.mod
+	$(GO) -C .ci/gotestsum build -trimpath -o $@ gotest.tools/gotestsum
+
+test: build s3 prometheus $(BIN)/tools $(BIN)/gotestsum ## test everything: the packages, then scenarios on a sandbox; requires Linux and root
 	$(BIN)/sandbox down --name $(SANDBOX) # the remains of an interrupted test would affect this one
 	$(BIN)/sandbox up --name $(SANDBOX) --nodes 3
 	trap '$(BIN)/sandbox down --name $(SANDBOX)' EXIT; \
-	$(REAL) QUORATE_SANDBOX_KUBECONFIG=$$($(BIN)/sandbox kubeconfig --name $(SANDBOX)) $(TEST) ./... && \
+	$(REAL) QUORATE_SANDBOX_KUBECONFIG=$$($(BIN)/sandbox kubeconfig --name $(SANDBOX)) $(call TIMED,tests) $(TEST) -json ./... && \
 	$(MAKE) fuzz && \
 	$(MAKE) test-alerts && \
 	$(MAKE) test-release && \
-	$(SANDBOX_TEST) ./...
+	$(call TIMED,scenarios) $(SANDBOX_TEST) -json ./...
+	$(SLOWEST) $(BIN)/tests.json
+	$(SLOWEST) $(BIN)/scenarios.json
 
 test-alerts: ## test the rules of deploy/monitoring with the Prometheus engine
 	$(GO) -C .ci/alerts test -trimpath -count 1 $(TAGS) ./... # the cache does not track files of other modules
