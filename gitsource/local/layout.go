@@ -58,9 +58,8 @@ func Find(location string) (Layout, error) {
 	l, dot := Layout{Dir: dir, Common: common}, filepath.Join(location, ".git")
 	switch {
 	case isGitDir(common) && dir == location:
-		if worktree := enclosing(dir); worktree != "" {
-			return Layout{}, fmt.Errorf("it looks like a bare repository, but is inside the repository %s: name that "+
-				"repository, and the directory with --path, or move it elsewhere", worktree)
+		if err := refuseTracked(dir); err != nil {
+			return Layout{}, err
 		}
 	case isGitDir(common) && dir != dot:
 		named, err := l.names(location)
@@ -128,6 +127,25 @@ func commonDir(dir string) (string, error) {
 		return "", fmt.Errorf("%s names %s, which is not a git directory with this worktree", file, common)
 	}
 	return common, nil
+}
+
+// refuseTracked returns an error if a git directory may be part of a commit of the repository around it: then an author
+// of commits could name other repositories in it.
+func refuseTracked(dir string) error {
+	worktree := enclosing(dir)
+	if worktree == "" {
+		return nil
+	}
+	tracked, err := isTracked(worktree, dir)
+	if err != nil {
+		return fmt.Errorf("it looks like a bare repository, and whether the repository around it, %s, tracks it is "+
+			"unknown: %w; move it elsewhere", worktree, err)
+	}
+	if tracked {
+		return fmt.Errorf("it looks like a bare repository, but the repository around it, %s, tracks it: name that "+
+			"repository, and the directory with --path, or move it elsewhere", worktree)
+	}
+	return nil
 }
 
 // enclosing returns the closest directory around dir that has a .git, or an empty string if dir is not in a worktree.

@@ -66,8 +66,8 @@ func TestFindRefusesWhatNamesOthers(t *testing.T) {
 		files     map[string]string
 		want      string
 	}{
-		"committed bare repository":                   {true, fakeBare(nil), "is inside the repository CLONE: "},
-		"committed bare repository that borrows":      {true, fakeBare(map[string]string{"objects/info/alternates": dot + "/objects\n"}), "is inside the repository CLONE: "},
+		"committed bare repository":                   {true, fakeBare(nil), "the repository around it, CLONE, tracks it: "},
+		"committed bare repository that borrows":      {true, fakeBare(map[string]string{"objects/info/alternates": dot + "/objects\n"}), "the repository around it, CLONE, tracks it: "},
 		"committed bare repository with commondir":    {true, fakeBare(map[string]string{"commondir": dot + "\n"}), "is not a git directory with this worktree"},
 		"committed bare repository with relative dir": {true, fakeBare(map[string]string{"commondir": "../../victim/.git\n"}), "is not a git directory with this worktree"},
 		"committed worktree directory":                {true, map[string]string{"HEAD": "x\n", "commondir": dot + "\n"}, "is not a git directory with this worktree"},
@@ -89,6 +89,9 @@ func TestFindRefusesWhatNamesOthers(t *testing.T) {
 				dir = filepath.Join(clone, "clusters")
 			}
 			write(t, dir, c.files)
+			if c.committed {
+				(&gittest.Repository{T: t, Dir: clone}).Git("add", ".")
+			}
 			link := filepath.Join(t.TempDir(), "link") // hides the parent directories
 			if err := os.Symlink(dir, link); err != nil {
 				t.Fatal(err)
@@ -108,6 +111,15 @@ func TestFindRefusesWhatNamesOthers(t *testing.T) {
 		}
 		if layout, err := Find(dir); err == nil {
 			t.Errorf("layout %v", layout)
+		}
+	})
+	t.Run("whether it is tracked is unknown", func(t *testing.T) {
+		clone := repositoryIn(t, "clone").Dir
+		dir := filepath.Join(clone, "clusters")
+		write(t, dir, fakeBare(nil))
+		write(t, clone, map[string]string{".git/index": "DIRC"})
+		if layout, err := Find(dir); err == nil || !strings.Contains(err.Error(), "is unknown: read "+clone) {
+			t.Errorf("layout %v, error %v", layout, err)
 		}
 	})
 	t.Run("a committed directory is not a repository", func(t *testing.T) {
@@ -171,6 +183,12 @@ func TestFindRealLayouts(t *testing.T) {
 			clone := &gittest.Repository{T: r.T, Dir: root + "/clone"}
 			clone.Git("worktree", "add", "--quiet", root+"/linked")
 			return root + "/linked", root + "/git/worktrees/linked", root + "/git"
+		},
+		"ignored bare repository in another": func(r *gittest.Repository, root string) (string, string, string) {
+			outer := repositoryIn(t, "outer").Dir
+			gittest.MustWrite(r.T, outer+"/.gitignore", "bin\n")
+			r.Git("clone", "--quiet", "--bare", r.Dir, outer+"/bin/inner.git")
+			return outer + "/bin/inner.git", outer + "/bin/inner.git", outer + "/bin/inner.git"
 		},
 		"bare repository below its worktrees": func(r *gittest.Repository, root string) (string, string, string) {
 			r.Git("clone", "--quiet", "--bare", r.Dir, root+"/project/.bare")
