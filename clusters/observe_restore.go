@@ -18,9 +18,11 @@ import (
 )
 
 // findRestore reads the state of the restore Job, if the cluster is being created from a backup or does not have a
-// record.
+// record, or if the volume is being deleted on which the Job has worked.
 func (c *cluster) findRestore(ctx context.Context) error {
-	if lost := len(c.state.Record.Members) == 0; !lost && !c.state.Record.Restoring() {
+	lost := len(c.state.Record.Members) == 0
+	if seed := c.own.Claim(objects.VolumeClaimName(c.state.Name, decide.SeedOrdinal)); !lost && !c.state.Record.Restoring() &&
+		(seed == nil || seed.DeletionTimestamp == nil) {
 		return nil
 	}
 	if c.state.Restore.Hidden = c.jobsHidden(); c.state.Restore.Hidden != "" {

@@ -36,6 +36,8 @@ func recoverCluster(s State) (Decision, bool) {
 	switch {
 	case !s.toRun():
 		return Decision{}, false
+	case s.Recovery.Job != nil && s.delaysDeletion(s.Recovery.Job.VolumeJob):
+		return s.releaseVolume()
 	case s.endingJob() != "" && s.Objects.RunsReplicas == 0 && !StandingRecord(s, "").Recovering():
 		return wait(recheck, "pods are started once %s no longer writes to the volume of a member", s.endingJob())
 	case !s.recorded():

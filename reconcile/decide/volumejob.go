@@ -39,3 +39,36 @@ func (j JobSight) hinders(what string) (Decision, bool) {
 	}
 	return Decision{}, false
 }
+
+// releaseVolume deletes a Job that has ended and whose pod delays the deletion of a volume, because Kubernetes does not
+// create a member's new volume before that.
+func (s State) releaseVolume() (Decision, bool) {
+	recovery, restore := s.Recovery.Job, s.Restore.Job
+	switch {
+	case recovery != nil && s.delaysDeletion(recovery.VolumeJob):
+		return act(StopRecovery{recovery.UID}, "delete Job %s, which has ended: its pod delays the deletion of a volume",
+			s.recoveryJobName())
+	case restore != nil && s.delaysDeletion(restore.VolumeJob):
+		return act(StopRestore{restore.UID}, "delete Job %s, which has ended: its pod delays the deletion of a volume",
+			s.restoreJobName())
+	}
+	return Decision{}, false
+}
+
+// delaysDeletion reports whether a Job has ended and its volume, which others do not need, is being deleted.
+func (s State) delaysDeletion(j VolumeJob) bool {
+	return j.Phase != JobRuns && !j.Terminating && s.anyReplica(func(r Replica) bool {
+		return r.VolumeTerminating && r.VolumeUID == j.VolumeUID && s.dispensable(r.Ordinal)
+	})
+}
+
+// dispensable reports whether the data in a slot's volume is also elsewhere, or is not needed: etcd has a quorum, no
+// member is recorded there, git declares its data lost, or it comes from a backup and no member has started on it.
+func (s State) dispensable(ordinal int) bool {
+	m, recorded := s.Record.Member(ordinal)
+	order := s.Declared.Recovery
+	givenUp := order.ClusterID != 0 && order.ClusterID == s.Record.ClusterID && order.Lost.Has(ordinal)
+	fromBackup := m.Mode == Restoring || s.Record.Recovering() && s.Record.Recovery.FromBackup &&
+		s.Record.Recovery.Ordinal == ordinal
+	return s.Membership.Known || s.recorded() && !recorded || givenUp || fromBackup
+}

@@ -94,10 +94,12 @@ func (w *World) runStatefulSet() {
 	}
 }
 
-// releaseVolume deletes a claim being deleted once no pod uses it. A pod without a node does not use it yet.
+// releaseVolume deletes a claim being deleted once no pod uses it. A pod without a node does not use it yet. The pod of a
+// Job uses it until the Job is deleted.
 func (w *World) releaseVolume(n int) {
 	v := w.volumes[n]
 	_, used := w.pods[n]
+	used = used || w.restores != nil && w.restores.VolumeUID == v.uid || w.recovers != nil && w.recovers.VolumeUID == v.uid
 	if v.detached && !used || v.terminating && !w.stuck.finalizer && (!used || v.stranded != "") {
 		w.forgive(n)
 		delete(w.volumes, n)

@@ -102,7 +102,7 @@ func (w *World) runRestore() {
 
 // seenRestore returns the restore Job as a pass sees it.
 func (w *World) seenRestore() (seen decide.Restore) {
-	if w.restores != nil && (w.record.Restoring() || !w.exists(w.configMap())) {
+	if w.restores != nil && (w.record.Restoring() || !w.exists(w.configMap()) || w.volumes[0].terminating) {
 		job := w.restores.RestoreJob
 		seen.Job = &job
 	}
@@ -114,7 +114,8 @@ func (w *World) fromRestore(s decide.State) {
 	if s.Restore.Job != nil {
 		owner := w.objects[w.customResource()].uid
 		w.restores = &restore{RestoreJob: *s.Restore.Job, owner: owner, since: s.Now, wait: 1}
-		if v := w.volumes[0]; s.Restore.Job.Phase == decide.JobSucceeded && v.uid == s.Restore.Job.VolumeUID {
+		unused := w.record.Restoring() || !w.exists(w.configMap())
+		if v := w.volumes[0]; unused && s.Restore.Job.Phase == decide.JobSucceeded && v.uid == s.Restore.Job.VolumeUID {
 			w.restores.Phase = decide.JobRuns
 			w.runRestore()
 		}

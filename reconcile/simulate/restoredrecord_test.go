@@ -218,3 +218,21 @@ func TestRestoredFoundingRecordAnytime(t *testing.T) {
 		}
 	}
 }
+
+// TestEndedJobDoesNotKeepVolume: after a recovery, a member's volume is deleted and its pod is gone. The pod of the
+// recovery Job, which has ended, would keep the volume: the member is still replaced.
+func TestEndedJobDoesNotKeepVolume(t *testing.T) {
+	w := formedWith(t, 3)
+	w.lose(w.order(2, 0b011, "w"), 0, 1)
+	w.Converge(100)
+	if job := w.Observe().Recovery.Job; job == nil || job.Phase != decide.JobSucceeded {
+		t.Fatalf("the recovery Job is %+v", job)
+	}
+	w.DeleteVolume(2)
+	w.KillPod(2)
+	w.passes(40)
+	w.oneServes()
+	if !isWhole(w.World) {
+		t.Error(decidetest.Table(w.Observe()))
+	}
+}

@@ -2,6 +2,7 @@ package invariants
 
 import (
 	"fmt"
+	"slices"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -126,12 +127,29 @@ func keptOfLost(s decide.State, before decide.RecordedMember, after decide.Recor
 	return marked && !(listed && s.Membership.Known) && keepsSlot(after, r)
 }
 
+// formedBefore reports whether the record is that of the bootstrap although a claim was used by a cluster that had formed,
+// or a recovery Job worked on it. Such a record counts as lost.
+func formedBefore(s decide.State) bool {
+	for _, m := range s.Record.Members {
+		if m.Mode != decide.Founding {
+			return false
+		}
+	}
+	job := s.Recovery.Job
+	return s.Record.ClusterID == 0 && s.ReportedClusterID == 0 && slices.ContainsFunc(s.Replicas, func(r decide.Replica) bool {
+		worked := job != nil && r.VolumeUID != "" && job.VolumeUID == r.VolumeUID
+		return r.LastUse.ClusterID != 0 || r.LostCluster != 0 || worked
+	})
+}
+
 // loosens returns the facts about a member that a record revokes compared with the one in s.
 func loosens(s decide.State, before decide.RecordedMember, after decide.Record) string {
 	m, found := recordedAt(after, before.Ordinal)
 	member, listed := memberAt(s, before.Ordinal)
-	rolledBack := s.Record.ClusterID == 0 && s.ReportedClusterID != 0
+	rolledBack := s.Record.ClusterID == 0 && (s.ReportedClusterID != 0 || formedBefore(s))
 	switch {
+	case !found && formedBefore(s):
+		return ""
 	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID && forgets(s, before) &&
 		!keptOfLost(s, before, after):
 		return "is dropped, and no majority of those on record stands behind the list"

@@ -55,7 +55,8 @@ func recoveredOnWord(s decide.State, d decide.Decision) string {
 		}
 	case decide.StopRecovery:
 		ended := s.Recovery.Job == nil || s.Recovery.Job.Phase != decide.JobRuns
-		if ended && s.Declared.Recovery.ClusterID != s.Record.ClusterID && !s.Membership.Known {
+		held := s.Recovery.Job != nil && delaysDeletion(s, s.Recovery.Job.VolumeJob)
+		if ended && !held && s.Declared.Recovery.ClusterID != s.Record.ClusterID && !s.Membership.Known {
 			return fmt.Sprintf("%s, and git orders no recovery of this cluster", d.Action)
 		}
 		return ""

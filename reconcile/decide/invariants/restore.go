@@ -29,6 +29,9 @@ func restoredBeforeItRuns(s decide.State, d decide.Decision) string {
 	default:
 		return ""
 	}
+	if _, stops := d.Action.(decide.StopRestore); stops && s.Restore.Job != nil && delaysDeletion(s, s.Restore.Job.VolumeJob) {
+		return ""
+	}
 	switch {
 	case !restoring(s.Record) || s.Record.Members[0].Ordinal != 0:
 		return fmt.Sprintf("%s, and no member is on record as one that is restored", d.Action)
@@ -41,6 +44,20 @@ func restoredBeforeItRuns(s decide.State, d decide.Decision) string {
 		return fmt.Sprintf("%s beside %s", d.Action, what)
 	}
 	return ""
+}
+
+// delaysDeletion reports whether a Job has ended whose volume is being deleted, and no data is lost with that: etcd has a
+// quorum, or no member that has started is recorded there, or git declares its data lost.
+func delaysDeletion(s decide.State, j decide.VolumeJob) bool {
+	for _, r := range s.Replicas {
+		m, recorded := s.Record.Member(r.Ordinal)
+		lost := s.Declared.Recovery.ClusterID == s.Record.ClusterID && s.Declared.Recovery.Lost.Has(r.Ordinal)
+		fromBackup := m.Mode == decide.Restoring || recovering(s.Record) && s.Record.Recovery.FromBackup
+		if r.VolumeTerminating && r.VolumeUID == j.VolumeUID {
+			return j.Phase != decide.JobRuns && (s.Membership.Known || !recorded || lost || fromBackup)
+		}
+	}
+	return false
 }
 
 // restoring reports whether the only recorded member is being restored.
