@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,10 +28,8 @@ type runFlags struct {
 	timeout        time.Duration
 	clusterTimeout time.Duration
 	plan           bool
-	// traces receive the steps of the run.
-	traces  *traces
-	failOn  riskFlag
-	approve approveFlag
+	failOn         riskFlag
+	approve        approveFlag
 	// against is the revision that a plan compares with, instead of the live state.
 	against string
 }
@@ -169,7 +166,6 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if f.loop.on {
 		f.live.round = loopRound
 	}
-	f.traces = newTraces(ctx, os.Getenv, log)
 	sites, err := f.sites(ctx, log, progress(std.err, f.plan))
 	if err != nil {
 		return err
@@ -179,8 +175,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 		return err
 	}
 	if f.loop.on {
-		defer endTelling(ctx, sites, timeToFlush)
-		defer f.traces.end(ctx, timeToFlush)
+		defer endTelling(ctx, sites, hurriedNotify)
 		defer closeAll(ctx, sites)
 		return f.loop.run(ctx, sites[0].r, sites[0].watched, f.live.leaseDuration)
 	}
@@ -206,17 +201,12 @@ func (f *runFlags) keepToApproved(ctx context.Context, sites []*site) error {
 
 // once runs until there is a report, and prints it.
 func (f *runFlags) once(ctx context.Context, std streams, log *slog.Logger, sites []*site) error {
-	began, longest := time.Now(), timeToFlush
-	rep, converged := f.pass(f.traces.within(ctx), sites)
-	took := time.Since(began)
-	left := f.timeout - took
+	began := time.Now()
+	rep, converged := f.pass(ctx, sites)
+	left := f.timeout - time.Since(began)
 	if ctx.Err() != nil { // a run that stops slowly may be killed
 		left = 0
 	}
-	if left <= 0 {
-		longest = hurriedFlush
-	}
-	defer f.traces.end(ctx, longest)
 	closeAll(ctx, sites)
 	defer endTelling(ctx, sites, min(max(left, hurriedNotify), timeToNotify))
 	err := f.output.report(std, outcome{f.name(), rep, f.failOn, &f.source})

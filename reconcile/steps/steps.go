@@ -1,5 +1,5 @@
 // Package steps defines the steps of a run: passes, clusters, phases and actions. A hook is called for each step and
-// its outcome; metrics and traces are based on it.
+// its outcome; metrics are based on it.
 package steps
 
 import "context"
