@@ -11,7 +11,6 @@ import (
 	"quorate.dev/quorate/gitsource/manifests/confined"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/reconcile/steps"
 )
 
 // runFlags are the flags of run and plan.
@@ -231,15 +230,11 @@ func (f *runFlags) passes(ctx context.Context, s *site) (rep report.Report, conv
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
 		fmt.Errorf("the run took longer than --timeout %s", f.timeout))
 	defer cancel()
-	step := steps.Step{Kind: steps.Run, Name: f.name(), Kubernetes: s.name}
-	steps.Do(ctx, s.r.Steps, step, func(ctx context.Context) steps.End {
-		if f.untilConverged {
-			rep, converged = s.r.UntilConverged(ctx)
-		} else {
-			rep, converged = s.r.Pass(ctx), true
-		}
-		return reconcile.EndOf(rep)
-	})
+	if f.untilConverged {
+		rep, converged = s.r.UntilConverged(ctx)
+	} else {
+		rep, converged = s.r.Pass(ctx), true
+	}
 	if offline, is := s.live.(*against); is {
 		offline.complete(&rep)
 	}
