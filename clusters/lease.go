@@ -25,15 +25,14 @@ func (l *Live) lockHolder(lease *coordinationv1.Lease, now time.Time) string {
 	if identity == "" || identity == l.holder.String() || lease.Spec.LeaseDurationSeconds == nil {
 		return ""
 	}
-	other := parseHolder(identity)
-	if now.After(runsOut(lease)) || other.gone() {
+	if now.After(runsOut(lease)) {
 		return ""
 	}
 	since := lease.Spec.RenewTime
 	if lease.Spec.AcquireTime != nil {
 		since = lease.Spec.AcquireTime
 	}
-	return fmt.Sprintf("%s holds the lease since %s", other.Words(), since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s holds the lease since %s", parseHolder(identity).Words(), since.UTC().Format(time.RFC3339))
 }
 
 // runsOut returns when a lease expires unless it is renewed.

@@ -40,9 +40,6 @@ type Options struct {
 	Reading bool
 	// BackupImage is the image of backup pods, with a tag or a digest; empty if not configured.
 	BackupImage string
-	// Part names this part of the process, if it has several. Each part has its own leases: if two of them work on the
-	// same Kubernetes cluster, each leaves alone the clusters that the other acts on.
-	Part string
 	// AllowRecovery allows spec.recovery to create a new cluster from what is left of one that has lost its majority.
 	AllowRecovery bool
 	// Shard is the part of the clusters that is observed and acted on. Decisions about all clusters, such as which ones
@@ -76,7 +73,7 @@ type Live struct {
 
 // New returns the live side of a client's API server.
 func New(client *kube.Client, options Options) *Live {
-	l := &Live{kube: client, options: options, holder: thisHolder(options.Part),
+	l := &Live{kube: client, options: options, holder: newHolder(),
 		held: map[inventory.Key]*coordinationv1.Lease{}, met: map[inventory.Key]bool{}}
 	l.etcd.Timeout, l.deletions.Most, l.deletions.Shard = options.Timeout, options.MaxDeletions, options.Shard
 	l.deletions.Round = options.Round

@@ -34,7 +34,7 @@ type Reconciler struct {
 	// Progress, if set, is called at the end of each pass with its report and duration, and for finished stragglers
 	// with a duration of zero.
 	Progress func(rep report.Report, took time.Duration)
-	// Steps, if set, is called when each step begins and ends.
+	// Steps, if set, is called when a phase ends, and for lease conflicts.
 	Steps steps.Hook
 
 	// said is what was last logged about each cluster, so that a run of many passes logs each message once.
@@ -47,10 +47,10 @@ type Reconciler struct {
 	pulse pulse
 }
 
-// passOver runs one pass over the wanted clusters; nil means all clusters whose declarations are known. Each cluster is
+// pass runs one pass over the wanted clusters; nil means all clusters whose declarations are known. Each cluster is
 // observed, acted on and reported independently, so that none waits for another, and the pass waits for each cluster at
 // most for its turn.
-func (r *Reconciler) passOver(ctx context.Context, in *intake, wanted func(key string) bool) report.Report {
+func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key string) bool) report.Report {
 	began, busy := time.Now(), r.stragglers.areBusy()
 	observed, err := r.list(ctx, in.desired, wanted)
 	desired := in.sees(observed, err)
@@ -79,7 +79,7 @@ func (r *Reconciler) passOver(ctx context.Context, in *intake, wanted func(key s
 	sourceOf := desired.sourceOf()
 	rep.Clusters = r.stragglers.each(ctx, clusters, busy, func(c Cluster) report.Cluster {
 		defer r.pulse.beat()
-		entry, err := guarded(c, func() report.Cluster { return r.cluster(ctx, c, sourceOf(c)) })
+		entry, err := guarded(c, func() report.Cluster { return r.reconcile(ctx, c, sourceOf(c)) })
 		c.Leave(entry.Pending() || entry.Error != "")
 		if err != nil && r.isNewMessage(entry.Key(), entry.Error) {
 			r.Log.Error("reconcile", "cluster", entry.Key(), "error", err, stack(err))
@@ -179,7 +179,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 		}
 		return entry
 	}
-	entry.State, entry.Decision = state, r.decide(ctx, state)
+	entry.State, entry.Decision = state, r.decide(state)
 	r.approve(&entry)
 	entry.Warnings = slices.Concat(entry.Warnings, state.Unseen, state.Warnings())
 	r.logDecision(log, entry)

@@ -19,7 +19,7 @@ type fetched struct {
 	source source
 	// reads, if set, is shared by several Kubernetes clusters.
 	reads *reads
-	// steps, if set, is called when the source is fetched.
+	// steps, if set, is called when the source has been fetched.
 	steps steps.Hook
 	// name identifies the source in status, and label in reports.
 	name, label string
@@ -83,19 +83,14 @@ func (f *sourceFlags) unread() ([]fetched, error) {
 // read reads the source with its reader.
 func (s fetched) read(ctx context.Context, reader *gitsource.Reader) fetched {
 	s.began = time.Now()
-	step := steps.Step{Kind: steps.Phase, Name: steps.Fetch, Source: s.label}
-	steps.Do(ctx, s.steps, step, func(ctx context.Context) steps.End {
-		s.err = panics.Catch(func() (err error) {
-			s.desired, err = s.reads.once(s.whatIsRead(), func() (gitsource.Desired, error) {
-				return s.source.fetch(ctx, reader)
-			})
-			return err
+	ended := steps.Begin(s.steps, steps.Fetch)
+	s.err = panics.Catch(func() (err error) {
+		s.desired, err = s.reads.once(s.whatIsRead(), func() (gitsource.Desired, error) {
+			return s.source.fetch(ctx, reader)
 		})
-		if s.err != nil {
-			return steps.End{Outcome: steps.Error, Error: s.err.Error()}
-		}
-		return steps.End{Outcome: steps.OK, Revision: s.revision()}
+		return err
 	})
+	ended()
 	s.descent, s.at = s.source.descentOf(s.desired.Revision), momentOf(time.Now())
 	return s
 }

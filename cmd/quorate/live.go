@@ -257,7 +257,6 @@ func (f *liveFlags) live(s scope) (*clusters.Live, error) {
 		LeaseDuration: f.leaseDuration,
 		Timeout:       f.etcdTimeout,
 		Shard:         part,
-		Part:          f.kubernetes,
 		MaxDeletions:  f.maxDeletions,
 		BackupImage:   string(f.backupImage),
 		AllowRecovery: f.recovers,

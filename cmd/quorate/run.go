@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +11,6 @@ import (
 	"quorate.dev/quorate/gitsource/manifests/confined"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/reconcile/steps"
 )
 
 // runFlags are the flags of run and plan.
@@ -29,10 +27,8 @@ type runFlags struct {
 	timeout        time.Duration
 	clusterTimeout time.Duration
 	plan           bool
-	// traces receive the steps of the run.
-	traces  *traces
-	failOn  riskFlag
-	approve approveFlag
+	failOn         riskFlag
+	approve        approveFlag
 	// against is the revision that a plan compares with, instead of the live state.
 	against string
 }
@@ -169,7 +165,6 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if f.loop.on {
 		f.live.round = loopRound
 	}
-	f.traces = newTraces(ctx, os.Getenv, log)
 	sites, err := f.sites(ctx, log, progress(std.err, f.plan))
 	if err != nil {
 		return err
@@ -179,8 +174,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 		return err
 	}
 	if f.loop.on {
-		defer endTelling(ctx, sites, timeToFlush)
-		defer f.traces.end(ctx, timeToFlush)
+		defer endTelling(ctx, sites, hurriedNotify)
 		defer closeAll(ctx, sites)
 		return f.loop.run(ctx, sites[0].r, sites[0].watched, f.live.leaseDuration)
 	}
@@ -206,17 +200,12 @@ func (f *runFlags) keepToApproved(ctx context.Context, sites []*site) error {
 
 // once runs until there is a report, and prints it.
 func (f *runFlags) once(ctx context.Context, std streams, log *slog.Logger, sites []*site) error {
-	began, longest := time.Now(), timeToFlush
-	rep, converged := f.pass(f.traces.within(ctx), sites)
-	took := time.Since(began)
-	left := f.timeout - took
+	began := time.Now()
+	rep, converged := f.pass(ctx, sites)
+	left := f.timeout - time.Since(began)
 	if ctx.Err() != nil { // a run that stops slowly may be killed
 		left = 0
 	}
-	if left <= 0 {
-		longest = hurriedFlush
-	}
-	defer f.traces.end(ctx, longest)
 	closeAll(ctx, sites)
 	defer endTelling(ctx, sites, min(max(left, hurriedNotify), timeToNotify))
 	err := f.output.report(std, outcome{f.name(), rep, f.failOn, &f.source})
@@ -241,15 +230,11 @@ func (f *runFlags) passes(ctx context.Context, s *site) (rep report.Report, conv
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
 		fmt.Errorf("the run took longer than --timeout %s", f.timeout))
 	defer cancel()
-	step := steps.Step{Kind: steps.Run, Name: f.name(), Kubernetes: s.name}
-	steps.Do(ctx, s.r.Steps, step, func(ctx context.Context) steps.End {
-		if f.untilConverged {
-			rep, converged = s.r.UntilConverged(ctx)
-		} else {
-			rep, converged = s.r.Pass(ctx), true
-		}
-		return reconcile.EndOf(rep)
-	})
+	if f.untilConverged {
+		rep, converged = s.r.UntilConverged(ctx)
+	} else {
+		rep, converged = s.r.Pass(ctx), true
+	}
 	if offline, is := s.live.(*against); is {
 		offline.complete(&rep)
 	}

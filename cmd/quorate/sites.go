@@ -17,7 +17,6 @@ import (
 	"quorate.dev/quorate/reconcile/metrics"
 	"quorate.dev/quorate/reconcile/panics"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/reconcile/steps"
 )
 
 // site is the part of a run for one Kubernetes cluster. It does not wait for the others.
@@ -128,7 +127,7 @@ func (f *runFlags) open(
 	if err != nil {
 		return err
 	}
-	live.requested, source.steps = s.watched.Request, steps.All(s.watched, f.traces.hook())
+	live.requested, source.steps = s.watched.Request, s.watched
 	if s.live, err = f.side(live, source, scope); err != nil && f.plan {
 		return without(err, "compare with another revision by "+flagAgainst+", which asks no Kubernetes")
 	} else if err != nil {

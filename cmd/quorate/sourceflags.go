@@ -39,7 +39,7 @@ type sourceFlags struct {
 	turns  *turns
 	// reads, if set, is shared by a run over several Kubernetes clusters, so that each source is read only once.
 	reads *reads
-	// steps, if set, is called when a source is fetched.
+	// steps, if set, is called when a source has been fetched.
 	steps steps.Hook
 	// namespaces limits declarations to these namespaces, if any; it belongs to another flag.
 	namespaces namespaces

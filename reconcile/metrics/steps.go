@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"context"
 	"strconv"
 	"time"
 
@@ -43,23 +42,15 @@ func (m stepMetrics) all() []prometheus.Collector {
 	return []prometheus.Collector{m.duration, m.requests, m.conflicts}
 }
 
-// Begin implements steps.Hook.
-func (m *Metrics) Begin(ctx context.Context, s steps.Step) (context.Context, func(steps.End)) {
-	began := time.Now()
-	return ctx, func(e steps.End) {
-		switch s.Kind {
-		case steps.Phase:
-			if phase, known := m.steps.phases[s.Name]; known {
-				phase.Observe(time.Since(began).Seconds())
-			}
-		case steps.Action:
-			if e.Outcome == steps.Locked {
-				m.steps.conflicts.Inc()
-			}
-		case steps.Run, steps.Pass, steps.Cluster: // their reports contain more
-		}
+// Phase implements steps.Hook. It ignores unknown phases.
+func (m *Metrics) Phase(name string, took time.Duration) {
+	if phase, known := m.steps.phases[name]; known {
+		phase.Observe(took.Seconds())
 	}
 }
+
+// LeaseConflict implements steps.Hook.
+func (m *Metrics) LeaseConflict() { m.steps.conflicts.Inc() }
 
 // Request counts a request to the API server, by its verb, of which there are few, and the response status, or 0 if
 // there was no response.

@@ -11,13 +11,6 @@ import (
 	"quorate.dev/quorate/reconcile/steps"
 )
 
-// do reports a step to a hook.
-func do(t *testing.T, h steps.Hook, s steps.Step, e steps.End) {
-	t.Helper()
-	_, end := h.Begin(t.Context(), s)
-	end(e)
-}
-
 // counts returns how many times each phase was observed.
 func counts(t *testing.T, m *metrics.Metrics) string {
 	t.Helper()
@@ -36,22 +29,15 @@ func counts(t *testing.T, m *metrics.Metrics) string {
 	return strings.Join(lines, "\n")
 }
 
-// Each phase is counted once, whatever its outcome. A lost lease counts as one conflict, when the action is abandoned.
-func TestSteps(t *testing.T) {
+// Each phase is counted once, and unknown phases are ignored.
+func TestPhasesAreCounted(t *testing.T) {
 	m := metrics.New()
-	for _, phase := range append(steps.Phases(), "observe", "of somebody else") {
-		do(t, m, steps.Step{Kind: steps.Phase, Name: phase, Source: "fleet.git"}, steps.End{Outcome: steps.OK})
+	for _, phase := range append(steps.Phases(), "observe", "unknown") {
+		m.Phase(phase, time.Second)
 	}
-	action := steps.Step{Kind: steps.Action, Name: "AddLearner", Detail: "AddLearner 3", Cluster: "a"}
-	for outcome, of := range map[string][]steps.Kind{steps.OK: {steps.Action}, steps.Error: {steps.Action}, steps.Unchanged: {steps.Action},
-		steps.Locked: {steps.Action, steps.Cluster, steps.Pass, steps.Run}} {
-		for _, kind := range of {
-			action.Kind = kind
-			do(t, m, action, steps.End{Outcome: outcome, Error: "why"})
-		}
-	}
-	do(t, m, steps.Step{Kind: steps.Phase, Name: steps.Act}, steps.End{Outcome: steps.Locked})
-	requireSame(t, counts(t, m), "act 2\ndecide 1\nfetch 1\nlist 1\nobserve 2\nreport 1")
+	requireSame(t, counts(t, m), "act 1\ndecide 1\nfetch 1\nlist 1\nobserve 2\nreport 1")
+	requireSame(t, gathered(t, m, "lease"), "lease_conflicts_total 0")
+	m.LeaseConflict()
 	requireSame(t, gathered(t, m, "lease"), "lease_conflicts_total 1")
 }
 
