@@ -62,7 +62,7 @@ FUZZ    := gitsource/manifests:FuzzDecode:400 gitsource/manifests:FuzzRender:120
            gitsource/pack:FuzzRead:40000 gitsource/remote:FuzzFetch:60000 gitsource/remote:FuzzParseAddress:60000 \
            gitsource/signature:FuzzVerify:100000 gitsource/signature:FuzzKeys:40000 clusters/etcd:FuzzObserve:500 \
            clusters:FuzzReadBack:700 clusters/backup/result:FuzzParseResult:10000 clusters/backup/result:FuzzParseRestored:10000 \
-           clusters/backup/result:FuzzReread:1000 reconcile/report/markdown:FuzzComment:4000
+           reconcile/report/markdown:FuzzComment:4000
 
 test-release: ## test the chart with the Helm engine, and how releases are built
 	$(GO) -C .ci/release test -trimpath -count 1 $(TAGS) ./...

@@ -23,7 +23,6 @@ func (c *cluster) findBackups() {
 	if c.own.Custom != nil {
 		c.state.Generation = c.own.Custom.Generation
 		c.state.Backups.Last, c.state.Backups.BeforeDeletion = status.LastBackup(c.own.Custom, c.state.Now)
-		c.state.Backups.Reread = status.LastReread(c.own.Custom, c.state.Now)
 		c.state.Backups.Drill, c.state.Backups.DrillFailed = status.LastDrill(c.own.Custom, c.state.Now)
 	}
 	if c.hiddenBackups != nil && c.target.Cluster.Spec.Backup != nil {
@@ -43,7 +42,6 @@ func (c *cluster) findBackups() {
 	for _, job := range c.own.BackupJobs {
 		if c.backs(job) {
 			b.Jobs = append(b.Jobs, podstate.BackupJob(c.target.Cluster.Name, job, pods[job.UID], c.state.Now))
-			b.Reread = decide.LaterReread(b.Reread, podstate.Reread(job, pods[job.UID], c.state.Now))
 		}
 	}
 	c.findDrills(pods)
@@ -52,28 +50,10 @@ func (c *cluster) findBackups() {
 			b.Last, b.BeforeDeletion = unlessOf(j.Name, b.Last), unlessOf(j.Name, b.BeforeDeletion)
 		}
 	}
-	c.withoutReread()
 	for _, j := range b.Jobs {
 		b.Last = decide.NewerBackup(b.Last, j.Backup)
 	}
 	b.Due, b.Overdue = status.Overdue(&c.target.Cluster, c.own.Custom, c.state)
-}
-
-// withoutReread drops backups that a reread found damaged, and the result if the spec no longer requests rereads.
-func (c *cluster) withoutReread() {
-	b := &c.state.Backups
-	backups := []**decide.Backup{&b.Last, &b.BeforeDeletion}
-	for i := range b.Jobs {
-		backups = append(backups, &b.Jobs[i].Backup)
-	}
-	for _, backup := range backups {
-		if b.Reread.Damages(*backup) {
-			*backup = nil
-		}
-	}
-	if declared := c.target.Cluster.Spec.Backup; declared == nil || declared.Reread == nil {
-		b.Reread = nil
-	}
 }
 
 // unlessOf returns b, or nil if that Job created it.

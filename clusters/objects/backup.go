@@ -21,7 +21,6 @@ const (
 	BackupContainer = "backup"
 	VerifyContainer = "verify"
 	PruneContainer  = "prune"
-	RereadContainer = "reread"
 )
 
 const (
@@ -128,20 +127,11 @@ func BackupJob(in Input, generation int64) (Object, error) {
 		WithSpec(backupJobSpec(in).WithTTLSecondsAfterFinished(startedKept))}, nil
 }
 
-// jobDeadline returns the deadline of the Job. Rereading stored backups does not reduce the time for the backup.
-func jobDeadline(b *v1alpha1.BackupSpec) time.Duration {
-	deadline := BackupDeadline(b)
-	if b.Reread != nil {
-		deadline += deadline / rereadPart
-	}
-	return deadline
-}
-
 func backupJobSpec(in Input) *applybatchv1.JobSpecApplyConfiguration {
 	return applybatchv1.JobSpec().
 		WithBackoffLimit(backupAttempts).
 		WithPodFailurePolicy(storeFailures()).
-		WithActiveDeadlineSeconds(int64(jobDeadline(in.Cluster.Spec.Backup).Seconds())).
+		WithActiveDeadlineSeconds(int64(BackupDeadline(in.Cluster.Spec.Backup).Seconds())).
 		WithTemplate(applycorev1.PodTemplateSpec().
 			WithLabels(withStore(backupLabels(in.Cluster.Name), in.Cluster.Spec.Backup.To)).
 			WithSpec(backupPod(in)))

@@ -51,9 +51,6 @@ func backupSteps(in Input) []*applycorev1.ContainerApplyConfiguration {
 	if b.Retention != nil && VerifiesBackups(b) {
 		steps = append(steps, storeStep(in, b.To, PruneContainer, pruneArgs(in)))
 	}
-	if b.Reread != nil {
-		steps = append(steps, storeStep(in, b.To, RereadContainer, rereadArgs(in)))
-	}
 	return steps
 }
 
@@ -102,20 +99,6 @@ func pruneArgs(in Input) []string {
 		}
 	}
 	return append(append(args, "--min-age="+string(r.MinAge)), storeArgs(c.Spec.Backup.To, c.Spec.Backup.Deadline)...)
-}
-
-// rereadPart is the fraction of the deadline available for rereading stored backups.
-const rereadPart = 4
-
-// rereadArgs returns the arguments for rereading stored backups, up to the size limit of the spool volume on which a
-// backup is checked.
-func rereadArgs(in Input) []string {
-	b := in.Cluster.Spec.Backup
-	most := spoolLimit(in.Cluster.Spec)
-	args := []string{"backups", "reread", clusterKey(in.Cluster), "--from=" + storeURL(b.To),
-		"--after=" + string(b.Reread.After), "--count=" + strconv.Itoa(int(b.Reread.Count)),
-		"--max-bytes=" + strconv.FormatInt(most.Value(), 10), "--result=" + corev1.TerminationMessagePathDefault}
-	return append(args, storeArgs(b.To, v1alpha1.Duration((BackupDeadline(b)/rereadPart).String()))...)
 }
 
 func clusterKey(c *v1alpha1.EtcdCluster) string { return c.Namespace + "/" + c.Name }

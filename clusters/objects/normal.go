@@ -30,9 +30,6 @@ func Normalize(c *v1alpha1.EtcdCluster) {
 	if b.Retention != nil {
 		durations = append(durations, &b.Retention.MinAge)
 	}
-	if b.Reread != nil {
-		durations = append(durations, &b.Reread.After)
-	}
 	if b.To.S3 != nil {
 		durations = append(durations, &b.To.S3.LockFor)
 	}

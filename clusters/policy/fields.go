@@ -47,7 +47,7 @@ var decisions = []decision{
 	{nil, "networkPolicy.clients[] networkPolicy.metrics[]", `pods`}, // only select pods in the cluster's namespace
 	{(*refusals).schedules, "backup", `schedule drill.schedule`},
 	{nil, "backup", `timeZone suspend recipients identitySecretName verify retention.last retention.hourly
-		retention.daily retention.weekly retention.minAge reread.after reread.count before deadline`},
+		retention.daily retention.weekly retention.minAge before deadline`},
 	{nil, "restore", `cluster backup identitySecretName revisionBump deadline`},
 	{nil, "recovery", `clusterID member lost oldVolumes revisionBump deadline backup.name backup.identitySecretName`},
 	{(*refusals).destinations, destinationsAt, `s3.bucket s3.prefix s3.region s3.endpoint gcs.bucket gcs.prefix

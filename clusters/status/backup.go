@@ -62,7 +62,6 @@ func backupStatus(old *v1alpha1.BackupStatus, s decide.State) *v1alpha1.BackupSt
 		status.Failed = old.Failed
 	}
 	status.Drill, status.DrillFailed = drillStatus(seen)
-	status.Reread = rereadStatus(seen.Reread)
 	if *status == (v1alpha1.BackupStatus{}) {
 		return nil
 	}
@@ -73,8 +72,7 @@ func backupStatus(old *v1alpha1.BackupStatus, s decide.State) *v1alpha1.BackupSt
 func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.EtcdCluster, s decide.State) {
 	b := declared.Spec.Backup
 	if b == nil || s.Declared.Lifecycle != decide.Running || s.Record.ClusterID == 0 {
-		for _, kind := range []string{v1alpha1.ConditionBackupStale, v1alpha1.ConditionBackupUnverified,
-			v1alpha1.ConditionBackupDamaged} {
+		for _, kind := range []string{v1alpha1.ConditionBackupStale, v1alpha1.ConditionBackupUnverified} {
 			meta.RemoveStatusCondition(&status.Conditions, kind)
 		}
 		return
@@ -82,17 +80,11 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.
 	if s.Backups.Hidden != "" {
 		return // their state is unknown
 	}
-	setTo := func(kind string, is metav1.ConditionStatus, reason, message string) {
+	set := func(kind, reason, message string, is bool) {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: kind, Status: is, Reason: reason, Message: visible.Line(message),
+			Type: kind, Status: truth(is), Reason: reason, Message: visible.Line(message),
 			ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(s.Now),
 		})
-	}
-	set := func(kind, reason, message string, is bool) { setTo(kind, truth(is), reason, message) }
-	if damaged, reason, message := rereadCondition(s.Backups.Reread); reason == "" {
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupDamaged)
-	} else {
-		setTo(v1alpha1.ConditionBackupDamaged, damaged, reason, message)
 	}
 	last := s.Backups.Last
 	if b.Suspend {
@@ -162,7 +154,7 @@ func failureOf(b *v1alpha1.BackupStatus) string {
 	return fmt.Sprintf("; Job %s failed: %s", b.Failed.Job, cmp.Or(b.Failed.Message, "it does not say why"))
 }
 
-// backupEvents returns a warning whenever another backup fails, or backups become stale or damaged.
+// backupEvents returns a warning whenever another backup fails, or backups become stale.
 func backupEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event kube.Event) []kube.Event {
 	var events []kube.Event
 	event.Warning = true
@@ -176,13 +168,11 @@ func backupEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatu
 		}
 	}
 	events = append(events, drillEvents(custom, status, event)...)
-	for _, kind := range []string{v1alpha1.ConditionBackupStale, v1alpha1.ConditionBackupDamaged} {
-		now := meta.FindStatusCondition(status.Conditions, kind)
-		before := meta.IsStatusConditionTrue(custom.Status.Conditions, kind)
-		if now != nil && now.Status == metav1.ConditionTrue && !before {
-			event.Reason, event.Note = kind, now.Message
-			events = append(events, event)
-		}
+	stale := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBackupStale)
+	before := meta.IsStatusConditionTrue(custom.Status.Conditions, v1alpha1.ConditionBackupStale)
+	if stale != nil && stale.Status == metav1.ConditionTrue && !before {
+		event.Reason, event.Note = v1alpha1.ConditionBackupStale, stale.Message
+		events = append(events, event)
 	}
 	return events
 }

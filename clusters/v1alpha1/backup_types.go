@@ -57,10 +57,6 @@ type BackupSpec struct {
 	// declared version, and its data is checked. status.backup.drill reports how long the restore took.
 	// +optional
 	Drill *BackupDrill `json:"drill,omitempty"`
-	// reread specifies which stored backups are downloaded again after each backup and compared with the checksum
-	// recorded when they were stored. It does not need an identity. If unset, backups are not reread.
-	// +optional
-	Reread *BackupReread `json:"reread,omitempty"`
 	// before lists the operations that wait for a backup. Upgrade: pods are rolled to a different etcd version only
 	// after a backup taken since that version was declared. Deletion: a cluster declared Deleted is stopped only after
 	// a backup taken since then.
@@ -68,8 +64,7 @@ type BackupSpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=2
 	Before []BackupOccasion `json:"before,omitempty"`
-	// deadline is the maximum duration of a backup, including verification and retries. Defaults to 1h. If stored
-	// backups are reread, a quarter of deadline is added for that.
+	// deadline is the maximum duration of a backup, including verification and retries. Defaults to 1h.
 	// +optional
 	// +kubebuilder:default="1h"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="deadline must be a duration between 1m and 24h, such as 1h"
@@ -83,21 +78,6 @@ type BackupDrill struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
 	Schedule string `json:"schedule"`
-}
-
-// BackupReread specifies which stored backups are reread. The least recently read backups come first.
-type BackupReread struct {
-	// after is the minimum time since a backup was last read before it is reread. Defaults to 720h.
-	// +optional
-	// +kubebuilder:default="720h"
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('1h') && duration(self) <= duration('87600h')",message="after must be a duration between 1h and 87600h, such as 720h"
-	After Duration `json:"after,omitempty"`
-	// count is the maximum number of backups to reread after each backup. Defaults to 1.
-	// +optional
-	// +kubebuilder:default=1
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=100
-	Count int32 `json:"count,omitempty"`
 }
 
 // BackupVerification specifies which backups are verified.

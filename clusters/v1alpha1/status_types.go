@@ -35,8 +35,6 @@ const (
 	// ConditionBackupUnverified is true when the newest successful backup was not read back, although
 	// spec.backup.verify requires it.
 	ConditionBackupUnverified = "BackupUnverified"
-	// ConditionBackupDamaged is true when a reread (spec.backup.reread) found that a stored backup is damaged.
-	ConditionBackupDamaged = "BackupDamaged"
 )
 
 // EtcdClusterStatus is the state of a cluster as observed by the last pass.
@@ -45,8 +43,8 @@ type EtcdClusterStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// conditions are Ready, Reconciling, Stalled and SourceReady. CertificatesValid is added with TLS, RemovalHeld or
-	// Orphaned once git no longer declares the cluster. FieldsRewritten, BackupStale, BackupUnverified and
-	// BackupDamaged report further problems.
+	// Orphaned once git no longer declares the cluster. FieldsRewritten, BackupStale and BackupUnverified report further
+	// problems.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -101,7 +99,7 @@ type EtcdClusterStatus struct {
 	// +optional
 	// +listType=atomic
 	Members []MemberStatus `json:"members,omitempty"`
-	// backup reports the newest backups, drills and rereads.
+	// backup reports the newest backups and drills.
 	// +optional
 	Backup *BackupStatus `json:"backup,omitempty"`
 	// restoredFrom is the backup that the cluster was created from.
@@ -178,38 +176,6 @@ type BackupStatus struct {
 	// drillFailed is the newest drill that has failed since drill.
 	// +optional
 	DrillFailed *BackupFailure `json:"drillFailed,omitempty"`
-	// reread is the result of the last reread of stored backups.
-	// +optional
-	Reread *RereadResult `json:"reread,omitempty"`
-}
-
-// RereadResult is the result of a reread of stored backups.
-type RereadResult struct {
-	// job is the name of the Job that reread them.
-	// +required
-	Job string `json:"job"`
-	// at is when they were reread.
-	// +required
-	At metav1.Time `json:"at"`
-	// backups is the number of good backups in the store.
-	// +optional
-	Backups int64 `json:"backups,omitempty"`
-	// read is the number of backups that were reread.
-	// +optional
-	Read int64 `json:"read,omitempty"`
-	// oldest is when the least recently read good backup was last read.
-	// +optional
-	Oldest *metav1.Time `json:"oldest,omitempty"`
-	// damaged lists the newest backups that were found damaged, now or earlier, as SLOT of CLUSTERID.
-	// +optional
-	// +listType=atomic
-	Damaged []string `json:"damaged,omitempty"`
-	// more is the number of further damaged backups.
-	// +optional
-	More int64 `json:"more,omitempty"`
-	// unread is why a backup that was due could not be read. It is empty if there were no such failures.
-	// +optional
-	Unread string `json:"unread,omitempty"`
 }
 
 // DrillResult is the result of a successful drill: a backup was restored for practice, etcd started with it, and, unless

@@ -23,17 +23,17 @@ import (
 func newBackups(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backups",
-		Short: "List, verify, reread, try out, fetch and prune the backups in a store",
+		Short: "List, verify, try out, fetch and prune the backups in a store",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("backups has no command %q; it has list, verify, reread, drill, fetch "+
-					"and prune", args[0])}
+				return usageError{fmt.Errorf("backups has no command %q; it has list, verify, drill, fetch and "+
+					"prune", args[0])}
 			}
 			return c.Help()
 		},
 	}
-	c.AddCommand(newBackupsList(std), newBackupsVerify(std), newBackupsReread(std), newBackupsDrill(std),
-		newBackupsFetch(std), newBackupsPrune(std))
+	c.AddCommand(newBackupsList(std), newBackupsVerify(std), newBackupsDrill(std), newBackupsFetch(std),
+		newBackupsPrune(std))
 	for _, of := range c.Commands() {
 		(&kubeFlags{}).completes(of) // the store knows more clusters than Kubernetes does
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 	"quorate.dev/quorate/deploy"
+	"quorate.dev/quorate/gitsource/remote"
 )
 
 // installFlags specify what runs in the Kubernetes cluster.
@@ -127,10 +129,7 @@ func (f *installFlags) check(c *cobra.Command) error {
 	if c.ArgsLenAtDash() != 0 && len(f.options.Args) > 0 {
 		wrong("%q: flags of run follow after --", f.options.Args[0])
 	}
-	if problems = errors.Join(problems, f.checkSource(), checkRun(f.options.Args)); problems != nil {
-		return problems
-	}
-	return checkCommand(f.options)
+	return errors.Join(problems, f.checkSource(), checkRun(f.options.Args))
 }
 
 // checkSource rejects a source that pods cannot read.
@@ -151,12 +150,32 @@ func (f *installFlags) checkSource() error {
 		return usageError{errors.New("--private: the credentials would cross the network in the clear, " +
 			"which the pods refuse; use https")}
 	}
-	return s.checkAddress()
+	if !remote.IsAddress(s.location) {
+		return usageError{fmt.Errorf("--source %q: want the URL of a git repository, or %q: "+
+			"pods do not see this machine's directories", s.location, ofCluster)}
+	}
+	return s.checkPasswords()
+}
+
+// checkPasswords rejects URLs that contain credentials. The pods would refuse them too, but only once everyone who may
+// read the pods can read the credentials.
+func (s source) checkPasswords() error {
+	if remote.IsAddress(s.location) {
+		if _, err := remote.ParseAddress(s.location); err != nil {
+			return usageError{fmt.Errorf("--source: %w", err)}
+		}
+	}
+	if proxy, err := url.Parse(s.proxy); err != nil || proxy.User != nil {
+		return usageError{errors.New("--git-proxy: the URL holds credentials or is invalid; credentials belong into " +
+			"proxyUsername and proxyPassword of the source's credentials")}
+	}
+	return nil
 }
 
 // checkRun rejects arguments that run does not understand.
 func checkRun(args []string) error {
-	run := newRun(streams{})
+	f := &runFlags{}
+	run := newRunOf(f, streams{})
 	err := run.ParseFlags(args)
 	if err == nil && run.Flags().NArg() > 0 {
 		err = fmt.Errorf("%q is no flag", run.Flags().Arg(0))
@@ -164,7 +183,8 @@ func checkRun(args []string) error {
 	if err != nil {
 		return usageError{fmt.Errorf("flags of run, after --: %w; \"quorate run --help\" lists them", err)}
 	}
-	return nil
+	_, err = f.source.sources(source.checkPasswords)
+	return errors.Join(f.source.settings.checkPasswords(), err)
 }
 
 // install applies the objects, deletes the objects of other modes, and reports both.

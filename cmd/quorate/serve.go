@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/net/netutil"
 
 	"quorate.dev/quorate/reconcile"
 )
@@ -25,39 +25,16 @@ func listen(address string, r *reconcile.Reconciler, metrics http.Handler) (*ser
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--listen %s: %w", address, err)}
 	}
-	return &server{listener: listener, http: http.Server{
-		Handler: handler(r, metrics), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ConnState: (&crowd{}).note,
+	return &server{listener: netutil.LimitListener(listener, mostConnected), http: http.Server{
+		Handler: handler(r, metrics), ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second,
+		WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Second, MaxHeaderBytes: 16 << 10,
 	}}, nil
 }
 
 // mostConnected is the maximum number of simultaneous connections. Each may use 150 KB while it sends its request.
+// Further connections wait in the kernel's queue, and so do probes. IdleTimeout and ReadHeaderTimeout are therefore short:
+// a burst of idle or slow connections delays probes by seconds, and does not fail three in a row.
 const mostConnected = 64
-
-// crowd limits the number of connections: each excess connection closes the oldest. Clients that hold many connections
-// open therefore cannot block others, as they could if new connections were refused.
-type crowd struct {
-	mu sync.Mutex
-	// connected holds the open connections, oldest first.
-	connected []net.Conn
-}
-
-// note tracks the state of a connection; the server calls it before it accepts the next one.
-func (c *crowd) note(conn net.Conn, state http.ConnState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch state {
-	case http.StateNew:
-		c.connected = append(c.connected, conn)
-		if len(c.connected) > mostConnected {
-			_ = c.connected[0].Close() // its handler notices
-			c.connected = slices.Delete(c.connected, 0, 1)
-		}
-	case http.StateClosed, http.StateHijacked:
-		c.connected = slices.DeleteFunc(c.connected, func(other net.Conn) bool { return other == conn })
-	case http.StateActive, http.StateIdle:
-	}
-}
 
 // handler answers probes with 200 or 503, and serves the metrics unless they are nil.
 func handler(r *reconcile.Reconciler, metrics http.Handler) http.Handler {

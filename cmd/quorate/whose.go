@@ -149,3 +149,20 @@ func flagsIn(object *unstructured.Unstructured) []string {
 	}
 	return flags
 }
+
+// argsOf returns the arguments of the quorate container, or nil if the object has none.
+func argsOf(object *unstructured.Unstructured) []string {
+	path := []string{"spec", "template", "spec", "containers"}
+	if object.GetKind() == "CronJob" {
+		path = append([]string{"spec", "jobTemplate"}, path...)
+	}
+	containers, _, _ := unstructured.NestedSlice(object.Object, path...)
+	for _, c := range containers {
+		container, _ := c.(map[string]any)
+		if name, _, _ := unstructured.NestedString(container, "name"); name == "quorate" {
+			args, _, _ := unstructured.NestedStringSlice(container, "args")
+			return args
+		}
+	}
+	return nil
+}

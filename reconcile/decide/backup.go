@@ -40,14 +40,14 @@ type Backups struct {
 	// DrillDue is the due time of the second to last drill that should have ended by now, or zero if unknown or not
 	// applicable.
 	DrillDue time.Time `json:"drillDue,omitzero"`
-	// Reread is the result of the last reread of stored backups, or nil if git does not request rereads or the result
-	// is unknown.
-	Reread *Reread `json:"reread,omitempty"`
 	// Drills is true if a drill CronJob exists and is not suspended.
 	Drills bool `json:"drills,omitempty"`
 	// DrillForeign reports an unmanaged CronJob with the name of the drill CronJob, or is empty.
 	DrillForeign string `json:"drillForeign,omitempty"`
 }
+
+// SlotLayout is the time format in a backup's name: valid in Kubernetes names, and sorted by time.
+const SlotLayout = "20060102t150405z"
 
 // JobPhase is the progress of a backup Job.
 type JobPhase string

@@ -55,7 +55,7 @@ func (s State) BackupWarnings() []string {
 			"to be there; if nobody needs that, delete the cluster with its volumes, and declare it again", beside))
 	}
 	warnings = append(warnings, s.recoveryWarnings()...)
-	warnings = append(append(warnings, b.drillWarnings()...), b.rereadWarnings()...)
+	warnings = append(warnings, b.drillWarnings()...)
 	failed := b.NewestFailure()
 	if failed == nil {
 		return warnings

@@ -148,15 +148,6 @@ var backups = []family{
 	whether("backup_unverified", "Whether the newest backup was not read back, as in the condition "+
 		"BackupUnverified. Absent if verification is not declared.",
 		func(c report.Cluster) (bool, bool) { return c.State.BackupUnverified() }),
-	single("backup_damaged", "Stored backups that were found damaged when read again, as in the condition "+
-		"BackupDamaged. Absent if no backups are declared or none is known to have been read again.",
-		func(c report.Cluster) (float64, bool) {
-			r := c.State.Backups.Reread
-			if c.State.Declared.BackupTo == "" || !r.KnowsDamage() {
-				return 0, false
-			}
-			return float64(int64(len(r.Damaged)) + r.More), true
-		}),
 	when("drill_last_success", "When the last successful restore drill ended.", func(s decide.State) time.Time {
 		if s.Backups.Drill == nil {
 			return time.Time{}

@@ -38,7 +38,6 @@ func full(name string) report.Cluster {
 	}
 	s.Certificates = []decide.Certificate{{Secret: "s", Key: "k", NotBefore: noon.Add(-time.Hour), NotAfter: noon.Add(99 * time.Hour)}}
 	s.Backups.Last = &decide.Backup{Job: "j", Slot: noon.Add(-time.Hour), StartedAt: noon.Add(-59 * time.Minute), FinishedAt: noon, ClusterID: 0xc1, Bytes: 7, Verified: true}
-	s.Backups.Reread = &decide.Reread{Job: "j", At: noon, Backups: 7, Read: 1}
 	s.Backups.Drill = &decide.Drill{FinishedAt: noon.Add(-time.Minute), Seconds: 42}
 	return report.Cluster{Namespace: "shop", Name: name, State: s,
 		Decision: decide.Decision{Rule: decide.Converged, Verdict: decide.Done, Message: "as declared"}}
@@ -90,7 +89,6 @@ func TestCluster(t *testing.T) {
 	requireSame(t, gathered(t, m, "cluster_"), `
 	cluster_alarms CORRUPT a shop 0
 	cluster_alarms NOSPACE a shop 0
-	cluster_backup_damaged a shop 0
 	cluster_backup_failed a shop 0
 	cluster_backup_last_success_timestamp_seconds a shop 1793530860
 	cluster_backup_last_verified_timestamp_seconds a shop 1793530860
@@ -177,9 +175,6 @@ func TestTrouble(t *testing.T) {
 		"backup failed": {func(c *report.Cluster) {
 			c.State.Backups.Jobs = []decide.BackupJob{{Name: "k", Phase: decide.JobFailed, CreatedAt: noon}}
 		}, "cluster_backup_failed a shop 1"},
-		"damaged": {func(c *report.Cluster) {
-			c.State.Backups.Reread.Damaged, c.State.Backups.Reread.More = []string{"20261120t180000z", "20261119t180000z"}, 3
-		}, "cluster_backup_damaged a shop 5"},
 		"drill failed":     {func(c *report.Cluster) { c.State.Backups.DrillFailed = &decide.DrillFailure{Job: "d"} }, "cluster_drill_failed a shop 1"},
 		"acting failed":    {func(c *report.Cluster) { c.Error = "act: no" }, "cluster_failed a shop 1"},
 		"text of somebody": {func(c *report.Cluster) { c.State.Declared.Version = "3\xff" }, "cluster_info 3\uFFFD Running a shop other 1"},
@@ -210,35 +205,6 @@ func TestNotKnown(t *testing.T) {
 	cluster_last_observed_timestamp_seconds a shop 1793534400
 	cluster_members_declared a shop 3
 	cluster_observed a shop 1`)
-}
-
-// The number of damaged backups is absent if there are no backups, or the store has never been listed. It is one series
-// per cluster, whatever the names of the backups are.
-func TestDamageIsKnownOrAbsent(t *testing.T) {
-	unlisted := &decide.Reread{Job: "j", At: noon, Unread: "list: no such host"}
-	for name, test := range map[string]struct {
-		to     string
-		reread *decide.Reread
-		want   string
-	}{
-		"never read again":        {"s3://b", nil, ""},
-		"the store is not listed": {"s3://b", unlisted, ""},
-		"it was listed before": {"s3://b", decide.LaterReread(unlisted, &decide.Reread{At: noon.Add(-time.Hour), Backups: 1, Damaged: []string{"20261120t180000z"}}),
-			"cluster_backup_damaged a shop 1"},
-		"all that there are":   {"s3://b", &decide.Reread{At: noon, Unread: "read: 403", Damaged: []string{"20261120t180000z"}}, "cluster_backup_damaged a shop 1"},
-		"one cannot be read":   {"s3://b", &decide.Reread{At: noon, Backups: 3, Unread: "read: 403"}, "cluster_backup_damaged a shop 0"},
-		"an empty store":       {"s3://b", &decide.Reread{At: noon}, "cluster_backup_damaged a shop 0"},
-		"nobody wants backups": {"", &decide.Reread{At: noon, Damaged: []string{"20261120t180000z"}}, ""},
-	} {
-		c := full("a")
-		c.State.Declared.BacksUp = false // suspended: stored backups may still be damaged
-		c.State.Declared.BackupTo, c.State.Backups.Reread = test.to, test.reread
-		m := metrics.New()
-		m.Observe(pass(c), time.Second)
-		if got := gathered(t, m, "cluster_backup_damaged"); got != test.want {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
-		}
-	}
 }
 
 // An unobservable cluster keeps no earlier values, a cluster that is gone is removed, and a cluster that a pass did not

@@ -33,8 +33,8 @@ func (m *walked) watch() {
 	p.requireAlerts("it goes on")
 }
 
-// backUp has a single-member cluster backed up to a volume twice, and one backup reread and drilled, so that
-// all backup series exist.
+// backUp has a single-member cluster backed up to a volume twice, and one backup drilled, so that all
+// backup series exist.
 func (m *walked) backUp(name string) {
 	m.t.Helper()
 	claim := &corev1.PersistentVolumeClaim{
@@ -48,7 +48,7 @@ func (m *walked) backUp(name string) {
 		m.t.Fatal(err)
 	}
 	m.files["clusters/"+name+".yaml"] = declaration(name, modern, one,
-		`backup: {schedule: "@yearly", to: {volume: {claimName: backups}}, reread: {after: 1h}, drill: {schedule: "@yearly"}}`)
+		`backup: {schedule: "@yearly", to: {volume: {claimName: backups}}, drill: {schedule: "@yearly"}}`)
 	m.push("backups are declared", "Converged", three)
 	m.untilBackedUp(name, "a first backup", func(b backupStatus) bool { return b.Last.Verified })
 	for _, kind := range []string{"backup", "drill"} {

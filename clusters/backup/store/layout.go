@@ -20,7 +20,6 @@ import (
 //	                            /SLOT.suspect.json                 manifest of a backup that may hold wrong data
 //	                            /SLOT.verified.json                it was read back and is sound
 //	                            /SLOT.damaged.json                 it was read back and is damaged
-//	                            /SLOT.read-TIME.json               the stored bytes were reread then and are intact
 //
 // Each cluster ID has its own history: after a restore, revisions start elsewhere. Names of any other form do not
 // belong to the store, and are left alone.
@@ -46,20 +45,6 @@ type Backup struct {
 	Verified, Damaged bool
 	// Drilled is set if an etcd was started with it.
 	Drilled bool
-	// ReadAt is when the stored bytes were last reread and found intact, or zero.
-	ReadAt time.Time
-}
-
-// clockSkew is the tolerated difference between the clocks of machines.
-const clockSkew = 5 * time.Minute
-
-// UnreadSince returns when the stored bytes were last reread, or when the backup was taken. A time in the future is
-// ignored.
-func (b Backup) UnreadSince(now time.Time) time.Time {
-	if b.ReadAt.After(b.Slot) && !b.ReadAt.After(now.Add(clockSkew)) {
-		return b.ReadAt
-	}
-	return b.Slot
 }
 
 // Good reports whether the backup counts: it is neither suspect nor damaged.
@@ -95,21 +80,9 @@ func (b Backup) verifiedName() string { return b.stem() + ".verified.json" }
 func (b Backup) damagedName() string  { return b.stem() + ".damaged.json" }
 func (b Backup) drilledName() string  { return b.stem() + ".drilled.json" }
 
-// markNames returns the names of the backup's marks, except reread marks. The damage mark is deleted last.
+// markNames returns the names of the backup's marks. The damage mark is deleted last.
 func (b Backup) markNames() []string {
 	return []string{b.drilledName(), b.verifiedName(), b.damagedName()}
-}
-
-// readPrefix returns the prefix of the names of reread marks.
-func (b Backup) readPrefix() string           { return b.stem() + ".read-" }
-func (b Backup) readName(at time.Time) string { return b.readPrefix() + SlotID(at) + ".json" }
-
-// readNames returns the existing names of reread marks. Other names with the same prefix do not belong to the store.
-func (b Backup) readNames(ctx context.Context, in Bucket) ([]string, error) {
-	names, err := in.List(ctx, b.readPrefix())
-	return slices.DeleteFunc(names, func(name string) bool {
-		return !readRest.MatchString(strings.TrimPrefix(name, b.stem()))
-	}), err
 }
 
 // Listing lists everything that a store has of the requested clusters.
@@ -126,7 +99,6 @@ type Listing struct {
 var (
 	namePart = `[a-z0-9](?:[-a-z0-9]*[a-z0-9])?`
 	inStore  = regexp.MustCompile(`^(` + namePart + `)/(` + namePart + `)/([0-9a-f]{16})/(\d{8}t\d{6}z)(.+)$`)
-	readRest = regexp.MustCompile(`^\.read-(\d{8}t\d{6}z)\.json$`)
 	dataRest = regexp.MustCompile(`^-\d{1,19}-[0-9a-f]{8}\.db(?:\.zst)?(?:\.age)?$`)
 )
 
@@ -170,36 +142,11 @@ func read(names []string) Listing {
 			backup.Verified, backup.Damaged = slices.Contains(said, ".verified.json"),
 				slices.Contains(said, ".damaged.json")
 			backup.Drilled = slices.Contains(said, ".drilled.json")
-			backup.ReadAt = lastRead(said)
 			listing.Backups = append(listing.Backups, backup)
 		}
 	}
 	slices.SortFunc(listing.Backups, func(a, b Backup) int { return strings.Compare(a.stem(), b.stem()) })
 	return listing
-}
-
-// lastRead returns the latest time at which a backup was reread, given the names of its metadata.
-func lastRead(said []string) (at time.Time) {
-	for _, rest := range said {
-		if found := readRest.FindStringSubmatch(rest); found != nil {
-			if then, err := time.Parse(decide.SlotLayout, found[1]); err == nil && then.After(at) {
-				at = then
-			}
-		}
-	}
-	return at
-}
-
-// LeastRecentlyRead returns the good backups of slots that are not in the future, the least recently read first.
-func (l Listing) LeastRecentlyRead(now time.Time) []Backup {
-	var good []Backup
-	for _, b := range l.Until(now.Add(clockSkew)).Backups {
-		if b.Good() {
-			good = append(good, b)
-		}
-	}
-	slices.SortStableFunc(good, func(a, b Backup) int { return a.UnreadSince(now).Compare(b.UnreadSince(now)) })
-	return good
 }
 
 // Until returns the listing without backups of later slots, so that backups taken with a wrong clock do not mislead

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"quorate.dev/quorate/clusters/backup/snapshot"
@@ -248,11 +247,7 @@ func Remove(ctx context.Context, b Bucket, m Manifest) error {
 	if err := remove(ctx, b, backup.manifestName()); err != nil {
 		return err
 	}
-	read, err := backup.readNames(ctx, b)
-	if err != nil {
-		return err
-	}
-	return remove(ctx, b, append(append(read, backup.markNames()...), m.DataPath())...)
+	return remove(ctx, b, append(backup.markNames(), m.DataPath())...)
 }
 
 // Remove deletes a listed backup like the function Remove, but does not list its names again, which takes long in a
@@ -260,11 +255,6 @@ func Remove(ctx context.Context, b Bucket, m Manifest) error {
 func (l Listing) Remove(ctx context.Context, b Bucket, m Manifest) error {
 	backup := m.Backup()
 	names := []string{backup.manifestName()}
-	for _, mark := range l.marks[backup.stem()] {
-		if readRest.MatchString(strings.TrimPrefix(mark, backup.stem())) {
-			names = append(names, mark)
-		}
-	}
 	for _, mark := range backup.markNames() {
 		if slices.Contains(l.marks[backup.stem()], mark) {
 			names = append(names, mark)

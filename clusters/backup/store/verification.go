@@ -104,51 +104,6 @@ func (v Verification) Record(ctx context.Context, b Bucket) error {
 	return remove(ctx, b, of.damagedName())
 }
 
-// RecordRead records that the stored bytes were reread, and replaces earlier such marks. Intact bytes do not show more
-// about the backup than was known. Damage is recorded as by Record.
-func (v Verification) RecordRead(ctx context.Context, b Bucket) error {
-	if v.Damage != "" {
-		return v.Record(ctx, b)
-	}
-	of := v.of.Backup()
-	if err := v.of.record(ctx, b, of.readName(v.At), v); err != nil {
-		return err
-	}
-	before, err := of.readNames(ctx, b)
-	if err != nil {
-		return err
-	}
-	for _, name := range before {
-		if name >= of.readName(v.At) {
-			continue // keep results that another process has recorded since
-		}
-		if err := unlessHeld(remove(ctx, b, name)); err != nil {
-			return err // only the newest mark counts, so older ones may remain
-		}
-	}
-	return nil
-}
-
-// Condemn records that a backup with an untrusted manifest is damaged, so that it no longer counts. It returns
-// ErrNotFound if the manifest no longer exists. It records nothing if the manifest is valid or may be that of a newer
-// version.
-func Condemn(ctx context.Context, b Bucket, of Backup) error {
-	_, err := ReadManifest(ctx, b, of)
-	if !errors.Is(err, ErrManifest) || errors.Is(err, ErrFormat) {
-		return err
-	}
-	found := Verification{Format: Format, At: time.Now().UTC().Truncate(time.Second),
-		Damage: visible.Short(err.Error(), maxDamage)}
-	text, err := json.MarshalIndent(found, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write what was found: %w", err)
-	}
-	if err := b.Replace(ctx, of.damagedName(), bytes.NewReader(append(text, '\n'))); err != nil {
-		return err
-	}
-	return unlessHeld(remove(ctx, b, of.drilledName(), of.verifiedName()))
-}
-
 // unlessHeld returns err unless it is ErrHeld.
 func unlessHeld(err error) error {
 	if errors.Is(err, ErrHeld) {
