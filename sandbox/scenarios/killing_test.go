@@ -89,9 +89,6 @@ func (w write) sure() bool {
 	return w.nth == 1 && w.what != "call etcd MoveLeader" && !strings.HasPrefix(w.what, "patch persistentvolumeclaims ")
 }
 
-// brief is the lease duration of a run that is killed: the next run has to wait until the lease expires.
-const brief = "1s"
-
 // killAfter runs quorate and kills it right after this write.
 func (w *world) killAfter(proxy *faultproxy.Proxy, last write) {
 	w.t.Helper()
@@ -111,7 +108,7 @@ func (w *world) killAt(proxy *faultproxy.Proxy, script func(killed func(n int) f
 	proxy.Break(script(func(n int) faultproxy.Fault {
 		return faultproxy.DropSuccess(n, func() { (<-started).kill() })
 	}))
-	p := w.start(through(proxy), "run", "--until-converged", "--timeout", patience.String(), "--lease-duration", brief)
+	p := w.start(through(proxy), "run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s")
 	started <- p
 	r := p.wait()
 	proxy.Break(nil)
