@@ -118,7 +118,7 @@ clean-demo: build ## remove what the demo created
 image: build ## write an image of quorate, bin/quorate.tar, for docker, podman, ctr and skopeo
 	$(BIN)/sandbox image $(IMAGE)=$(BIN)/quorate $(BIN)/quorate.tar
 
-release: ## build a release of the tag VERSION in bin/release: programs, an image, a chart, checksums; see docs/how-to/release.md
+release: ## build a release of the tag VERSION in bin/release: programs, an image, a chart, checksums; see CONTRIBUTING.md
 	$(GO) -C .ci/release run -trimpath $(TAGS) . -root $(CURDIR) -version '$(VERSION)' -out $(BIN)/release/$(VERSION) $(if $(REPOSITORY),-repository '$(REPOSITORY)')
 
 clean: ## remove build output; the sandbox cache is kept
