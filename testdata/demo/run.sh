@@ -304,7 +304,7 @@ resident() {
   local url
   coproc git_server { exec sandbox exec --name $sandbox -- "$PWD/bin/sandbox" serve-git "$PWD/$dir/served"; }
   read -r url <&"${git_server[0]}"
-  run quorate install --mode loop --image "$image" --source "$url/team.git" --branch main
+  run quorate install --mode loop --image "$image" --source "$url/team.git" --branch main -- "${allowed[@]}"
   run kubectl --namespace quorate-system rollout status deployment/quorate --timeout 5m
   sed 's/name: a$/name: b/; s/replicas: 3/replicas: 1/' testdata/demo/clusters/a.yaml > "$dir/team/b.yaml"
   run cat "$dir/team/b.yaml"
