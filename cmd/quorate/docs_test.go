@@ -200,7 +200,7 @@ func anchors(t *testing.T, page string) []string {
 	var list []string
 	for _, h := range heading.FindAllStringSubmatch(read(t, page), -1) {
 		words := strings.Map(func(r rune) rune {
-			if strings.ContainsRune("`.,:'()", r) {
+			if strings.ContainsRune("`.,:'()[]", r) {
 				return -1
 			}
 			return r
