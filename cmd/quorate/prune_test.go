@@ -286,7 +286,7 @@ func TestPruneIsKilled(t *testing.T) {
 			}
 		}
 	}
-	if kills < 20 {
+	if kills < 16 {
 		t.Errorf("it was killed %d times", kills)
 	}
 }
