@@ -18,7 +18,7 @@ var rolloutInvariants = []invariant{
 		leftToTheKubelet},
 	{Invariant{"unresponsive members count",
 		"No rollout changes the minor version while a member that may have data does not respond, unless pods have " +
-			"been created with that minor version; no member is restarted with a version that the version its pod was " +
+			"been created with that minor version or a member runs it; no member is restarted with a version that the version its pod was " +
 			"created with must not be followed by, nor with an older minor version that etcd has not prepared. What the claim " +
 			"of a member says of the version that last used it counts as well, also where only volumes are left."},
 		unresponsiveCount},
@@ -92,6 +92,10 @@ func wrongForUnresponsive(s decide.State, version string) string {
 	for _, r := range s.Replicas {
 		_, created, _ := minorOf(r.PodVersion)
 		begun = begun || r.Pod != decide.PodAbsent && created == to
+	}
+	for _, m := range s.Membership.Members {
+		_, runs, _ := minorOf(m.Version)
+		begun = begun || m.Answers && runs == to
 	}
 	for _, m := range s.Membership.Members {
 		ordinal, ours := slotOf(s, m)
