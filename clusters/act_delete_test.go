@@ -43,7 +43,7 @@ func TestMemberGone(t *testing.T) {
 
 // The volume left by a lost cluster may hold better data while the new cluster is not healthy, even if git requests its
 // deletion. It is kept while a member is not responding, or while a claim is being deleted or has been replaced.
-func TestKeptVolumeStaysWhileMembersAreUnwell(t *testing.T) {
+func TestKeptVolumeStaysWhileMembersAreUnhealthy(t *testing.T) {
 	going := metav1.Time{Time: noon}
 	for name, test := range map[string]struct {
 		silent bool
@@ -87,7 +87,7 @@ func TestKeptVolumeStaysWhileMembersAreUnwell(t *testing.T) {
 
 // If the custom resources are the source, a list of many can be seconds old when a cluster has its turn. If the
 // deletion has been canceled since, everything left is kept.
-func TestDeletionTakenBack(t *testing.T) {
+func TestCanceledDeletionDeletesNothing(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
 	s.form()

@@ -16,7 +16,7 @@ import (
 )
 
 // Changes that etcd has already made are not requested again.
-func TestAlreadySo(t *testing.T) {
+func TestChangesAlreadyMadeAreNotRepeated(t *testing.T) {
 	now := decide.Membership{
 		Known: true, Downgrade: "3.6", StaleAlarms: []decide.Alarm{{ID: 9, Kind: "CORRUPT"}},
 		Members: []decide.Member{
@@ -114,7 +114,7 @@ func TestPromotionNeedsQuorum(t *testing.T) {
 
 // A learner copied from a leader whose data is now in doubt is not promoted: with its vote, the leader would have a
 // majority, and the members with the right data would be removed.
-func TestPromotionNeedsTrust(t *testing.T) {
+func TestCorruptAlarmBlocksPromotion(t *testing.T) {
 	for _, alarm := range []string{"", "alarm:CORRUPT"} {
 		l := newLife(t)
 		l.etcd.members[2].IsLearner = true
@@ -165,7 +165,7 @@ func (l *life) onVolumes(c *cluster, going string) {
 
 // A learner is not added while another member has not started, even a voter added a moment ago, because that member
 // would start with an outdated list. Nor is a learner added to a slot that already has a member, at any address.
-func TestAdditionBesideAVoterThatHasNotStarted(t *testing.T) {
+func TestAddLearnerWaitsForUnstartedMembers(t *testing.T) {
 	for _, url := range []string{"", "http://a-2.a:2380", peerOf(3), "http://10.0.0.9:2380"} {
 		l := newLife(t)
 		l.etcd.members, l.pods = l.etcd.members[:2:2], l.pods[:2]

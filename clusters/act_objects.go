@@ -119,7 +119,7 @@ func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
 			return report.Outcome{Detail: going}, err
 		}
 	}
-	in, err := c.input(decide.StandingRecord(c.state, newToken()))
+	in, err := c.input(decide.RequiredRecord(c.state, newToken()))
 	if err != nil {
 		return report.Outcome{}, err
 	}
@@ -182,7 +182,7 @@ func (c *cluster) applyOne(ctx context.Context, object objects.Object) (live met
 		err = c.stillOurs(ctx)
 	}
 	if err == nil {
-		live, err = c.kube().ApplyOver(ctx, object.Apply, read)
+		live, err = c.kube().ApplyIfUnchanged(ctx, object.Apply, read)
 	}
 	if unwanted := objects.UnwantedKeys(object, live); err == nil && len(unwanted) > 0 {
 		live, err = c.kube().RemoveKeys(ctx, live, unwanted)

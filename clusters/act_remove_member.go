@@ -53,7 +53,7 @@ func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
 func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decide.Membership) (string, error) {
 	answers := func(m decide.Member) bool { return m.ID == a.ID && m.Answers }
 	ofSilence := slices.Contains([]decide.Loss{decide.Silence, decide.VolumeLost, decide.VolumeStranded},
-		a.Because.Loss)
+		a.Evidence.Loss)
 	if (ofSilence || !lists(c.state.Membership, answers)) && lists(now, answers) {
 		return a.Name + " answers", nil
 	}
@@ -62,7 +62,7 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 	}
 	again := c.state
 	again.Membership = now
-	if a.Because.Loss == decide.Corruption && !again.Outvoted(a.ID) {
+	if a.Evidence.Loss == decide.Corruption && !again.Outvoted(a.ID) {
 		return "its data are no longer known to be other than a majority's", nil
 	}
 	var err error
@@ -73,12 +73,12 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 		return "fewer of the other voters are known to have the data on volumes that stay", nil
 	}
 	serves := func(m decide.Member) bool { return answers(m) && !m.Learner }
-	if a.Because.Loss == "" && lists(c.state.Membership, serves) { // it could stay until all others are healthy
+	if a.Evidence.Loss == "" && lists(c.state.Membership, serves) { // it could stay until all others are healthy
 		if unready, err := c.othersUnready(ctx, a.Name); err != nil || unready != "" {
 			return unready, err
 		}
 	}
-	if a.Because.VolumeUID == "" {
+	if a.Evidence.VolumeUID == "" {
 		return "", nil
 	}
 	ordinal, ours := c.state.Ordinal(a.Name)
@@ -90,7 +90,7 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 	if err != nil {
 		return "", err
 	}
-	return c.volumeSpeaksAgainst(ctx, a.Because, name, found)
+	return c.volumeSpeaksAgainst(ctx, a.Evidence, name, found)
 }
 
 // ordinalsBeside returns the ordinals of the voters other than that member.
@@ -106,7 +106,7 @@ func (c *cluster) ordinalsBeside(id decide.ID, now decide.Membership) decide.Ord
 
 // volumeSpeaksAgainst returns why the current claim does not prove the loss, or "".
 func (c *cluster) volumeSpeaksAgainst(
-	ctx context.Context, because decide.Because, name string, now metav1.Object,
+	ctx context.Context, because decide.LossEvidence, name string, now metav1.Object,
 ) (string, error) {
 	claim, there := now.(*corev1.PersistentVolumeClaim)
 	same := there && string(claim.UID) == because.VolumeUID

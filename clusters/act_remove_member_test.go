@@ -17,7 +17,7 @@ import (
 )
 
 // The evidence that a member is lost is read again immediately before the removal is requested from etcd.
-func TestDisproof(t *testing.T) {
+func TestLossIsConfirmedBeforeRemoval(t *testing.T) {
 	going := claimed("v1")
 	going.DeletionTimestamp = &metav1.Time{Time: noon}
 	home := volumeOn(in(corev1.LabelHostname, "n1"))
@@ -70,7 +70,7 @@ func TestDisproof(t *testing.T) {
 		for n := range test.others {
 			c.state.Membership.Members = append(slices.Clone(now.Members), decide.Member{ID: decide.ID(3 + n), Answers: true})
 		}
-		a := decide.RemoveMember{ID: 2, Name: "a-1", Because: decide.Because{Loss: test.loss, VolumeUID: test.uid}}
+		a := decide.RemoveMember{ID: 2, Name: "a-1", Evidence: decide.LossEvidence{Loss: test.loss, VolumeUID: test.uid}}
 		got, err := c.disproof(t.Context(), a, now)
 		if got != test.want || err != nil {
 			t.Errorf("%s: %q, %v, want %q; asked for %q", test.name, got, err, test.want, test.server.asked)
@@ -79,9 +79,9 @@ func TestDisproof(t *testing.T) {
 }
 
 // Evidence that cannot be read again does not count.
-func TestDisproofUnreadable(t *testing.T) {
+func TestUnreadableLossEvidenceIsAnError(t *testing.T) {
 	c := &cluster{live: &Live{kube: clientOf(t, &storageServer{refuse: true})}, state: decide.State{Name: "a"}}
-	a := decide.RemoveMember{ID: 2, Name: "a-1", Because: decide.Because{Loss: decide.VolumeLost, VolumeUID: "v1"}}
+	a := decide.RemoveMember{ID: 2, Name: "a-1", Evidence: decide.LossEvidence{Loss: decide.VolumeLost, VolumeUID: "v1"}}
 	if _, err := c.disproof(t.Context(), a, decide.Membership{Known: true}); err == nil || !strings.Contains(err.Error(), "forbidden") {
 		t.Error(err)
 	}
@@ -94,7 +94,7 @@ func TestRemovalNeedsProof(t *testing.T) {
 	c := l.seen(l.old)
 	server := &storageServer{claim: claimed("volume-1"), claims: []*corev1.PersistentVolumeClaim{l.claims[0], l.claims[2]}}
 	c.live.kube = clientOf(t, server)
-	a := decide.RemoveMember{ID: 2, Name: "a-1", Because: decide.Because{Loss: decide.VolumeLost, VolumeUID: "volume-1"}}
+	a := decide.RemoveMember{ID: 2, Name: "a-1", Evidence: decide.LossEvidence{Loss: decide.VolumeLost, VolumeUID: "volume-1"}}
 	if outcome, err := c.removeMember(t.Context(), a); err != nil || outcome.Changed || !strings.Contains(outcome.Detail, "data-a-1 is there") {
 		t.Errorf("%+v, %v", outcome, err)
 	}
@@ -109,7 +109,7 @@ func TestRemovalNeedsProof(t *testing.T) {
 
 // A surplus member is kept while no other member has its data on a volume that is kept, because its own data would be
 // deleted next.
-func TestRemovalLeavesCopies(t *testing.T) {
+func TestSurplusMemberWithLastCopyIsKept(t *testing.T) {
 	for name, test := range map[string]struct {
 		deleted string
 		alarm   string

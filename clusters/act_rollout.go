@@ -37,7 +37,7 @@ func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (repo
 		return report.Outcome{}, fmt.Errorf("%s: StatefulSet %s runs %s by now, not %s", a, c.names.StatefulSet,
 			runs, c.runs())
 	}
-	in, err := c.input(decide.StandingRecord(c.state, newToken()))
+	in, err := c.input(decide.RequiredRecord(c.state, newToken()))
 	if err != nil {
 		return report.Outcome{}, err
 	}

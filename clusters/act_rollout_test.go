@@ -105,7 +105,7 @@ func TestRestartWaitsForOtherVoters(t *testing.T) {
 
 // A serving member is not restarted either once etcd has found that members hold different data: on restart, it
 // compares its data with a peer's, and does not start if the peer's data is wrong.
-func TestRestartWaitsWhileDataAreInDoubt(t *testing.T) {
+func TestCorruptAlarmBlocksRestart(t *testing.T) {
 	for _, alarm := range []string{"", "memberID:1 alarm:CORRUPT", "memberID:2 alarm:CORRUPT", "alarm:CORRUPT"} {
 		l := newLife(t)
 		c := l.seen(l.old)

@@ -12,7 +12,7 @@ import (
 // Pods are not stopped if a volume that only a pod keeps is now being deleted, even if the pod was terminating when the
 // cluster was observed. A volume that was already being deleted then, without a pod or with a terminating pod, is
 // deleted anyway.
-func TestStopsOnGoingVolume(t *testing.T) {
+func TestVolumeBeingDeletedBlocksStop(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		pod       decide.PodPhase

@@ -96,9 +96,9 @@ func versions(c *cluster) map[string]string {
 	return all
 }
 
-// TestAnotherCA: a different valid CA in the Secret is reported, and nothing is issued from it until the old CA is no
+// TestDifferentCAInSecretBlocksIssuing: a different valid CA in the Secret is reported, and nothing is issued from it until the old CA is no
 // longer trusted.
-func TestAnotherCA(t *testing.T) {
+func TestDifferentCAInSecretBlocksIssuing(t *testing.T) {
 	s := running(t)
 	before := s.observe()
 	own := pki.Fingerprint(secretOf(before, "a-ca")["ca.crt"])
@@ -135,9 +135,9 @@ func TestAnotherCA(t *testing.T) {
 	s.settled(s.observe())
 }
 
-// TestCAIsAdopted: a record from before CAs were recorded gets a CA only if Secret, pods and members agree on it, and a
+// TestUnrecordedCAIsRecordedIfAllAgree: a record from before CAs were recorded gets a CA only if Secret, pods and members agree on it, and a
 // CA that differs from theirs is rejected.
-func TestCAIsAdopted(t *testing.T) {
+func TestUnrecordedCAIsRecordedIfAllAgree(t *testing.T) {
 	s := running(t)
 	c := s.observe()
 	own := c.state.Record.CA
@@ -147,7 +147,7 @@ func TestCAIsAdopted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.tenure = &tenure{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
+	c.tenure = &leaseHold{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
 	if _, err := c.apply(t.Context(), in, func(o objects.Object) bool { return o.Kind == "ConfigMap" }); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestCAIsAdopted(t *testing.T) {
 	if c.seeCA(c.certificates, own); c.state.CA.Proven != own {
 		t.Errorf("a member has answered, and proves %q", c.state.CA.Proven)
 	}
-	if standing := decide.StandingRecord(c.state, ""); standing.CA != own {
+	if standing := decide.RequiredRecord(c.state, ""); standing.CA != own {
 		t.Errorf("to be recorded is %q", standing.CA)
 	}
 	s.putCA(caMade(t, time.Now()))
@@ -195,9 +195,9 @@ func TestExpiredCA(t *testing.T) {
 	}
 }
 
-// TestStopForCA: the pods of a cluster with lifecycle Stopped are stopped although the CA is not the one that they
+// TestCAMismatchDoesNotBlockStop: the pods of a cluster with lifecycle Stopped are stopped although the CA is not the one that they
 // trust. Only the StatefulSet and the declaration are written.
-func TestStopForCA(t *testing.T) {
+func TestCAMismatchDoesNotBlockStop(t *testing.T) {
 	for _, stripped := range []bool{false, true} {
 		s := running(t)
 		s.putCA(caMade(t, time.Now()))
@@ -227,8 +227,8 @@ func TestStopForCA(t *testing.T) {
 	}
 }
 
-// TestRenewalBehindGuards: worn certificates are reissued even if the spec is invalid, and nothing else is written.
-func TestRenewalBehindGuards(t *testing.T) {
+// TestInvalidSpecDoesNotBlockRenewal: worn certificates are reissued even if the spec is invalid, and nothing else is written.
+func TestInvalidSpecDoesNotBlockRenewal(t *testing.T) {
 	s := running(t)
 	c := s.observe()
 	s.wear(c, 300*24*time.Hour)

@@ -15,7 +15,7 @@ import (
 )
 
 // A change reports whether the declaration may have changed. A cluster that was never listed is listed after a change.
-func TestChangesTellOfDeclarations(t *testing.T) {
+func TestChangesReportDeclarationChanges(t *testing.T) {
 	l := New(nil, Options{})
 	known := &v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u1", Generation: 2}}
 	l.last.Store(&listing{inventory: inventory.ByCluster{inventory.KeyOf(known): {Custom: known}}})

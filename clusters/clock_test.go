@@ -22,9 +22,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestPassWithWrongClock: a pass uses the API server's clock, however wrong its own is. It remembers backups, reaches
+// TestPassUsesAPIServerClock: a pass uses the API server's clock, however wrong its own is. It remembers backups, reaches
 // the members, does not treat certificates as worn, and makes as many requests as with a correct clock.
-func TestPassWithWrongClock(t *testing.T) {
+func TestPassUsesAPIServerClock(t *testing.T) {
 	asked := int64(0)
 	for _, ahead := range []time.Duration{0, -24 * time.Hour, -time.Hour, time.Hour, 24 * time.Hour} {
 		t.Run(fmt.Sprint(ahead), func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestPassWithWrongClock(t *testing.T) {
 			if apart := f.now().Sub(s.Now).Abs(); apart > time.Minute {
 				t.Errorf("it is %s, by the pass", s.Now)
 			}
-			next := status.New(c.own.Custom, c.target, report.Cluster{State: s, Decision: decide.Decide(s)}, reconcile.SourceState{})
+			next := status.New(c.own.Custom, c.target, report.Cluster{State: s, Decision: decide.Decide(s)}, reconcile.SourceStatus{})
 			if b := next.Backup; b == nil || b.Last == nil || !b.Last.StartedAt.Equal(&at) {
 				t.Errorf("the status forgets a backup: %+v", b)
 			}
@@ -68,8 +68,8 @@ func TestPassWithWrongClock(t *testing.T) {
 	}
 }
 
-// TestPassThatIsToldNoTime: if responses do not contain the time, ages are not known, and neither are clusters.
-func TestPassThatIsToldNoTime(t *testing.T) {
+// TestPassFailsWithoutServerTime: if responses do not contain the time, ages are not known, and neither are clusters.
+func TestPassFailsWithoutServerTime(t *testing.T) {
 	server := &listServer{t: t, clusters: []string{"a"}}
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Date"] = []string{"noon"}
@@ -86,7 +86,7 @@ func TestPassThatIsToldNoTime(t *testing.T) {
 	if _, err := c.State(t.Context()); err == nil || !strings.Contains(err.Error(), "do not say what time it is") {
 		t.Errorf("%v", err)
 	}
-	if _, err := c.Report(t.Context(), report.Cluster{}, reconcile.SourceState{}); err == nil {
+	if _, err := c.Report(t.Context(), report.Cluster{}, reconcile.SourceStatus{}); err == nil {
 		t.Error("something is told of it")
 	}
 }

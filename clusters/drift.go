@@ -49,7 +49,7 @@ func (c *cluster) standing(next decide.Action) ([]objects.Object, error) {
 	if len(c.state.Objects.Irreplaceable) > 0 || c.state.Distrusted() != "" {
 		return nil, nil // the desired objects depend on it
 	}
-	standing := decide.StandingRecord(c.state, "unknown")
+	standing := decide.RequiredRecord(c.state, "unknown")
 	if len(standing.Members) == 0 {
 		return nil, nil // without members, objects are not needed
 	}
@@ -97,7 +97,7 @@ func (c *cluster) compareObject(wanted objects.Object) error {
 		}
 		return nil
 	}
-	if len(objects.UnwantedKeys(wanted, live)) == 0 && kube.Stands(wanted.Apply, live, objects.FilledIn) { // as nearly all do
+	if len(objects.UnwantedKeys(wanted, live)) == 0 && kube.Unchanged(wanted.Apply, live, objects.FilledIn) { // as nearly all do
 		return nil
 	}
 	different, err := differences(wanted, live)

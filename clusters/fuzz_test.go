@@ -81,7 +81,7 @@ func FuzzReadBack(f *testing.F) {
 
 // lookAtBoth observes the clusters of two tenants and returns the decision and warnings for the second.
 func lookAtBoth(t *testing.T, l *Live) (good string) {
-	desired := reconcile.Desired{Sources: []reconcile.Place{
+	desired := reconcile.Desired{Sources: []reconcile.SourceState{
 		{Name: "evil", Revision: "main@sha1:1", Namespaces: reconcile.Namespaces{"evil"}}, {Name: "good", Revision: "main@sha1:2", Namespaces: reconcile.Namespaces{"good"}},
 	}}
 	for _, name := range []string{"evil/x", "good/a"} {
@@ -100,7 +100,7 @@ func lookAtBoth(t *testing.T, l *Live) (good string) {
 		if err == nil {
 			entry.Decision = decide.Decide(state)
 		}
-		_, _ = c.Report(t.Context(), entry, reconcile.SourceState{Source: namespace, Revision: "main@sha1:2"}) // the server rejects it
+		_, _ = c.Report(t.Context(), entry, reconcile.SourceStatus{Source: namespace, Revision: "main@sha1:2"}) // the server rejects it
 		if namespace == "good" {
 			good += fmt.Sprintf("%s: %s %q %v %v\n", name, entry.Decision, entry.Warnings, err, seen.Removals)
 		}

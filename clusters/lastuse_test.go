@@ -17,7 +17,7 @@ import (
 
 // The claims of members that respond are annotated with the etcd that uses them. Annotations that the API server does
 // not keep are reported.
-func TestClaimsSayWhichEtcdUsesThem(t *testing.T) {
+func TestClaimsAreAnnotatedWithLastUse(t *testing.T) {
 	for what, c := range map[string]struct {
 		code  int
 		keeps bool
@@ -63,7 +63,7 @@ func TestClaimsSayWhichEtcdUsesThem(t *testing.T) {
 }
 
 // The annotations of a claim are read as written; unreadable values are not known.
-func TestLastUseIsReadAsWritten(t *testing.T) {
+func TestLastUseRoundTrip(t *testing.T) {
 	for _, use := range []decide.LastUse{{}, {ClusterID: 0xc1, Version: "3.6.16", StorageVersion: "3.6"}, {ClusterID: 1, Version: "3.5.35"}} {
 		if got := objects.LastUse(objects.LastUseAnnotations(use)); got != use {
 			t.Errorf("%+v was read as %+v", use, got)

@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile"
-	"quorate.dev/quorate/reconcile/panics"
 )
 
 // lockHolder names the other pass that holds a lease, or returns "".
@@ -48,8 +48,8 @@ func identityIn(lease *coordinationv1.Lease) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// tenure is this process's hold on the lease of a cluster while it acts.
-type tenure struct {
+// leaseHold is this process's hold on the lease of a cluster while it acts.
+type leaseHold struct {
 	live *Live
 	want metav1.ObjectMeta
 
@@ -62,7 +62,7 @@ type tenure struct {
 // soon as the lease is known to be lost.
 func (c *cluster) hold(ctx context.Context) (held context.Context, release func(), err error) {
 	k := c.target.Key()
-	t := &tenure{live: c.live, lease: c.own.Lease,
+	t := &leaseHold{live: c.live, lease: c.own.Lease,
 		want: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name, Labels: objects.Labels(k.Name)}}
 	if c.own.Custom != nil {
 		t.want.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(c.own.Custom,
@@ -88,7 +88,7 @@ func (c *cluster) hold(ctx context.Context) (held context.Context, release func(
 }
 
 // keep renews the lease until ctx is done, and calls cancel once the lease is lost.
-func (t *tenure) keep(ctx context.Context, cancel context.CancelCauseFunc) {
+func (t *leaseHold) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(max(t.live.options.LeaseDuration/3, 100*time.Millisecond))
 	defer tick.Stop()
 	for {
@@ -106,7 +106,7 @@ func (t *tenure) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 
 // renew takes the lease over its last observed version, unless it was renewed a moment ago. A different version means
 // that another pass has taken it. After any other error, renewal may be retried until the lease expires.
-func (t *tenure) renew(ctx context.Context) error {
+func (t *leaseHold) renew(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l, client := t.live, t.live.at(t.want.Namespace)
@@ -140,7 +140,7 @@ func (t *tenure) renew(ctx context.Context) error {
 }
 
 // young reports whether this process held the lease when it was last observed, and renewed it a moment ago.
-func (t *tenure) young(now time.Time) bool {
+func (t *leaseHold) young(now time.Time) bool {
 	if identityIn(t.lease) != t.live.holder.String() {
 		return false
 	}

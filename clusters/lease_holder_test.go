@@ -18,7 +18,7 @@ func TestHolderIdentityRoundTrip(t *testing.T) {
 
 // Two parts of one process that unknowingly work on the same Kubernetes cluster do not act on one cluster at the same
 // time.
-func TestPartsHaveLeasesOfTheirOwn(t *testing.T) {
+func TestEachLiveHasItsOwnLeaseHolder(t *testing.T) {
 	eu, again := New(nil, Options{}), New(nil, Options{})
 	identity, seconds, now := eu.holder.String(), int32(15), metav1.NowMicro()
 	lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &identity, LeaseDurationSeconds: &seconds, RenewTime: &now}}

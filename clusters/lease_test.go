@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestLateWrites: the API server rejects writes based on an older observation of the objects, whatever the lease says.
-func TestLateWrites(t *testing.T) {
+// TestStaleWritesAreRejected: the API server rejects writes based on an older observation of the objects, whatever the lease says.
+func TestStaleWritesAreRejected(t *testing.T) {
 	s := newStage(t)
 	early := s.observe() // nothing exists yet
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
@@ -42,7 +42,7 @@ func TestLateWrites(t *testing.T) {
 // has taken it since.
 func (s *stage) late(c *cluster, a decide.Action, why string) {
 	s.Helper()
-	c.tenure = &tenure{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
+	c.tenure = &leaseHold{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
 	outcome, err := c.carryOut(s.Context(), a)
 	if err == nil || !strings.Contains(err.Error(), why) {
 		s.Errorf("%s: %+v, %v, want %q", a, outcome, err, why)
@@ -60,7 +60,7 @@ func (s *stage) lateObjects(early *cluster) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	early.tenure = &tenure{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
+	early.tenure = &leaseHold{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
 	for _, object := range built {
 		if _, err := early.applyOne(s.Context(), object); !kube.IsConflict(err) {
 			s.Errorf("%s %s was written over: %v", object.Kind, object.Name, err)
@@ -86,8 +86,8 @@ func (s *stage) lateDelete() {
 	}
 }
 
-// TestLease: nothing is written without the lease.
-func TestLease(t *testing.T) {
+// TestWritesRequireLease: nothing is written without the lease.
+func TestWritesRequireLease(t *testing.T) {
 	s := newStage(t)
 	s.foreignLease()
 	s.renewed()

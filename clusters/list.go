@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/targets"
+	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile"
-	"quorate.dev/quorate/reconcile/panics"
 )
 
 // namespacesAtOnce is the maximum number of namespaces listed at the same time, each with a request per kind.
@@ -68,7 +68,7 @@ func (l listing) hiddenIn(namespace string) kube.Hidden {
 // be listed, for example because a right was revoked, only its clusters are affected. If all namespaces fail, nothing
 // is known, and list returns an error.
 func (l *Live) list(
-	ctx context.Context, sources []reconcile.Place, wanted func(cluster string) bool,
+	ctx context.Context, sources []reconcile.SourceState, wanted func(cluster string) bool,
 ) (listing, error) {
 	opens := func(key inventory.Key) bool { return l.owns(key) && (wanted == nil || wanted(key.String())) }
 	namespaces := l.namespaces()
@@ -116,7 +116,7 @@ func (l *Live) sees(h kube.Hidden, err error) error {
 func (l *Live) owns(key inventory.Key) bool { return l.options.Shard.Owns(key.String()) }
 
 // cannotObserve returns the error for a listing in which all namespaces failed: a setup error if each of the causes is.
-func (l *Live) cannotObserve(namespaces []string, sources []reconcile.Place, errs []error) error {
+func (l *Live) cannotObserve(namespaces []string, sources []reconcile.SourceState, errs []error) error {
 	for i, namespace := range namespaces {
 		if namespace != "" {
 			errs[i] = lookedAt(namespace, sources, errs[i])
@@ -145,7 +145,7 @@ func distinct(errs []error) []error {
 }
 
 // failure returns which namespaces could not be listed, for which sources, and why, or nil.
-func (l listing) failure(sources []reconcile.Place) error {
+func (l listing) failure(sources []reconcile.SourceState) error {
 	var errs []error
 	for _, namespace := range slices.Sorted(maps.Keys(l.unlisted)) {
 		errs = append(errs, lookedAt(namespace, sources, l.unlisted[namespace]))
@@ -182,7 +182,7 @@ func (l listing) unseen(t targets.Target, desired reconcile.Desired) error {
 	if err := l.hiddenIn(namespace).Policies; err != nil && t.Cluster.Spec.NetworkPolicy != nil {
 		return fmt.Errorf("look at its NetworkPolicy: %w", err)
 	}
-	kin := func(p reconcile.Place) bool { return p.Unlisted && reconcile.SameLocation(p.Name, t.Source) }
+	kin := func(p reconcile.SourceState) bool { return p.Unlisted && reconcile.SameLocation(p.Name, t.Source) }
 	if t.Empty && slices.ContainsFunc(desired.Sources, kin) {
 		return errors.New("another namespace of its source could not be looked at, so whether it is a cluster from " +
 			"there under a new name is not known: nothing is founded")

@@ -22,13 +22,13 @@ import (
 
 // A source that is split by path is one source in which a cluster may have been renamed: nothing is bootstrapped in one
 // part while the other cannot be listed.
-func TestNothingIsFoundedBesideTheUnlisted(t *testing.T) {
+func TestUnlistedPathBlocksBootstrap(t *testing.T) {
 	l := listing{inventory: inventory.ByCluster{}, unlisted: map[string]error{"ns1": errors.New("forbidden")}}
 	d := reconcile.Declaration{Source: "https://g/repo,path=y"}
 	d.Cluster.Namespace, d.Cluster.Name = "ns2", "a"
 	desired := l.marked(reconcile.Desired{
 		Clusters: []reconcile.Declaration{d},
-		Sources: []reconcile.Place{
+		Sources: []reconcile.SourceState{
 			{Name: "https://g/repo,path=x", Revision: "main@sha1:9", Namespaces: reconcile.Namespaces{"ns1"}},
 			{Name: "https://g/repo,path=y", Revision: "main@sha1:9", Namespaces: reconcile.Namespaces{"ns2"}},
 		},
@@ -41,7 +41,7 @@ func TestNothingIsFoundedBesideTheUnlisted(t *testing.T) {
 
 // Without the right to list NetworkPolicies, only clusters that declare one are not observed. Without the right to list
 // CronJobs, a cluster continues without its backups and reports that.
-func TestSomeMayBeHidden(t *testing.T) {
+func TestMissingListRights(t *testing.T) {
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if strings.HasSuffix(r.URL.Path, "/networkpolicies") || strings.HasSuffix(r.URL.Path, "/cronjobs") {
@@ -77,8 +77,8 @@ func TestSomeMayBeHidden(t *testing.T) {
 	}
 }
 
-// TestNamesWhatItCouldNotLookAt: clusters in a namespace that cannot be listed are not treated as gone.
-func TestNamesWhatItCouldNotLookAt(t *testing.T) {
+// TestUnlistableNamespaceIsReported: clusters in a namespace that cannot be listed are not treated as gone.
+func TestUnlistableNamespaceIsReported(t *testing.T) {
 	forbidding, lists := &listServer{t: t, forbids: "pods"}, &listServer{t: t, clusters: []string{"a"}}
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		server := lists

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile"
-	"quorate.dev/quorate/reconcile/panics"
 )
 
 const (

@@ -126,7 +126,7 @@ func TestListWanted(t *testing.T) {
 }
 
 // Unmanaged objects are not listed, however many exist, except custom resources and nodes.
-func TestWhatIsForeignIsNotListed(t *testing.T) {
+func TestUnmanagedObjectsAreNotListed(t *testing.T) {
 	l, live := servedLists(t, "a")
 	_, asked := l.observed(live)
 	_, again := l.observed(live, "ns/a")
@@ -167,7 +167,7 @@ func TestListWantedFails(t *testing.T) {
 }
 
 // A revoked right is not mistaken for missing objects: all is listed again, and the hidden kinds are reported.
-func TestListWantedRights(t *testing.T) {
+func TestListWantedDetectsRevokedRight(t *testing.T) {
 	l, live := servedLists(t, "a", "b")
 	l.observed(live)
 	l.forbids = "cronjobs"
@@ -177,7 +177,7 @@ func TestListWantedRights(t *testing.T) {
 }
 
 // If many clusters are wanted, one list of all is cheaper than a list of each.
-func TestListWantedMany(t *testing.T) {
+func TestManyWantedClustersUseOneList(t *testing.T) {
 	var clusters, wanted []string
 	for _, letter := range "abcdefghijklmnopqrst" {
 		clusters, wanted = append(clusters, string(letter)), append(wanted, "ns/"+string(letter))
@@ -190,7 +190,7 @@ func TestListWantedMany(t *testing.T) {
 }
 
 // If one list of all is cheaper, the objects of other clusters are not kept, but these clusters are reported as before.
-func TestListWantedManyKeepsNoOthers(t *testing.T) {
+func TestFullListDropsUnwantedObjects(t *testing.T) {
 	f := newQuietFleet(t, 2)
 	live := New(f.client, Options{Timeout: time.Minute})
 	defer func() { f.check(live.Close(context.Background())) }()
@@ -209,7 +209,7 @@ func TestListWantedManyKeepsNoOthers(t *testing.T) {
 
 // A cluster that is still being observed has its own copy of its listing: later passes read the listing while the
 // cluster adds what it finds.
-func TestStragglerHasItsListing(t *testing.T) {
+func TestStragglerKeepsCopyOfListing(t *testing.T) {
 	f := newQuietFleet(t, 2)
 	live := New(f.client, Options{Timeout: time.Minute})
 	defer func() { f.check(live.Close(context.Background())) }()
@@ -234,7 +234,7 @@ func TestStragglerHasItsListing(t *testing.T) {
 
 // Observing a cluster takes its listed objects. A later pass that does not want the cluster reports it as before but
 // cannot observe it; it is not treated as gone.
-func TestLookedAtOnce(t *testing.T) {
+func TestObservedClusterNeedsNewListing(t *testing.T) {
 	f := newQuietFleet(t, 1)
 	live := New(f.client, Options{Timeout: time.Minute})
 	defer func() { f.check(live.Close(context.Background())) }()
@@ -260,7 +260,7 @@ func TestLookedAtOnce(t *testing.T) {
 
 // A pass that continues without a cluster reads its identity while it is being observed, so observing must not write
 // it. The race detector would report that.
-func TestIdentityOfStraggler(t *testing.T) {
+func TestObservingDoesNotWriteIdentity(t *testing.T) {
 	f := newQuietFleet(t, 1)
 	live := New(f.client, Options{Timeout: time.Minute})
 	defer func() { f.check(live.Close(context.Background())) }()
@@ -288,7 +288,7 @@ type unpackable struct{ corev1.ConfigMap }
 func (u *unpackable) Unmarshal([]byte) error { return errors.New("no") }
 
 // If an object of a cluster cannot be unpacked, the state of the cluster is not known.
-func TestUnpackable(t *testing.T) {
+func TestUnpackableObjectMakesStateUnknown(t *testing.T) {
 	_, live := servedLists(t, "a")
 	if _, err := live.list(t.Context(), nil, nil); err != nil { // learns the server's time
 		t.Fatal(err)
@@ -306,7 +306,7 @@ func TestUnpackable(t *testing.T) {
 }
 
 // A connection that is kept for the next pass may dial again after Leave.
-func TestDialAfterLeave(t *testing.T) {
+func TestDialAfterLeaveReturnsError(t *testing.T) {
 	_, live := servedLists(t, "a")
 	seen, err := live.Observe(t.Context(), reconcile.Desired{Live: true}, nil)
 	if err != nil {

@@ -89,13 +89,13 @@ func (l *Live) Observe(
 	if err != nil {
 		return reconcile.Observed{}, err
 	}
-	owned := targets.Believed(listed.inventory, desired)
+	owned := targets.Trusted(listed.inventory, desired)
 	desired = withoutRewound(ctx, listed.marked(desired), owned)
-	desired = desired.Settled(targets.Before(owned))
+	desired = desired.ResolveOwners(targets.Before(owned))
 	chosen, removals := targets.Of(desired, owned)
 	targets.RefuseBackups(chosen, l.options.BackupImage, owned, desired)
 	targets.RefuseOwnAccounts(chosen, func(namespace string) string { return l.at(namespace).User() }, owned, desired)
-	desired.Warnings = append(slices.Clip(desired.Warnings), targets.ConfirmedInVain(desired.Confirmed, removals)...)
+	desired.Warnings = append(slices.Clip(desired.Warnings), targets.UnusedConfirmations(desired.Confirmed, removals)...)
 	chosen = l.deletions.Limit(chosen, owned, desired.Live)
 	nodes := l.nodes(ctx)
 	var observed []reconcile.Cluster

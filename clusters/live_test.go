@@ -21,8 +21,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestQuotaOfObserved: an undeclared quota is known before anything is decided, because pods are created with it.
-func TestQuotaOfObserved(t *testing.T) {
+// TestUndeclaredQuotaIsSetOnObserve: an undeclared quota is known before anything is decided, because pods are created with it.
+func TestUndeclaredQuotaIsSetOnObserve(t *testing.T) {
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"kind":"List","apiVersion":"v1","metadata":{},"items":[]}`))
@@ -34,7 +34,7 @@ func TestQuotaOfObserved(t *testing.T) {
 	d.Cluster.Namespace, d.Cluster.Name = "ns", "a"
 	d.Cluster.Spec.Storage.Size = resource.MustParse("1Gi")
 	observed, err := New(client, Options{}).Observe(t.Context(), reconcile.Desired{
-		Clusters: []reconcile.Declaration{d}, Sources: []reconcile.Place{{Name: d.Source, Revision: "main@sha1:9"}},
+		Clusters: []reconcile.Declaration{d}, Sources: []reconcile.SourceState{{Name: d.Source, Revision: "main@sha1:9"}},
 	}, nil)
 	if err != nil || len(observed.Clusters) != 1 {
 		t.Fatalf("%+v, %v", observed, err)

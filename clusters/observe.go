@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/clusters/status"
 	"quorate.dev/quorate/clusters/targets"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/reconcile/panics"
 )
 
 // cluster is one observed cluster. It implements reconcile.Cluster.
@@ -47,7 +47,7 @@ type cluster struct {
 	// rewritten are the fields that admission has changed from the applied values, in this pass or before.
 	rewritten []decide.RewrittenField
 	// tenure is the hold on the lease while an action is carried out.
-	tenure *tenure
+	tenure *leaseHold
 	// unseen is why the live state is not known, or nil.
 	unseen error
 	// hidden is why the Secrets could not be listed, ownHidden why Quorate's own Secret could not be read either; nil

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/podstate"
 	"quorate.dev/quorate/clusters/status"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // findBackups reads the backup Jobs and their results. The status also remembers the newest backup, because Jobs are
@@ -35,7 +35,7 @@ func (c *cluster) findBackups() {
 	if cronJob := c.backupCronJob(); cronJob != nil {
 		b := &c.state.Backups
 		b.Since, b.Suspended = cronJob.CreationTimestamp.UTC(), cronJob.Spec.Suspend != nil && *cronJob.Spec.Suspend
-		b.To = visible.Line(cronJob.Spec.JobTemplate.Annotations[objects.AnnotationBackupTo])
+		b.To = printable.Line(cronJob.Spec.JobTemplate.Annotations[objects.AnnotationBackupTo])
 	}
 	pods := podsByOwner(c.own.BackupPods)
 	b := &c.state.Backups

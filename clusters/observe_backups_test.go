@@ -19,9 +19,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestDamagedBackupHidesNoGoodOne: the newest backup in the status, recorded before it was read back, is damaged. The
+// TestDamagedNewestBackupIsSkipped: the newest backup in the status, recorded before it was read back, is damaged. The
 // good backup of an hour earlier is known from its pod and counts as the newest.
-func TestDamagedBackupHidesNoGoodOne(t *testing.T) {
+func TestDamagedNewestBackupIsSkipped(t *testing.T) {
 	hour := time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC)
 	job := func(n int) *batchv1.Job {
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("a-backup-%d", n), UID: types.UID(fmt.Sprint("j", n)),
@@ -60,8 +60,8 @@ func TestDamagedBackupHidesNoGoodOne(t *testing.T) {
 	}
 }
 
-// TestOverdueBackupIsSeen: observing a cluster determines from the declared schedule whether a backup is overdue.
-func TestOverdueBackupIsSeen(t *testing.T) {
+// TestOverdueBackupIsDetected: observing a cluster determines from the declared schedule whether a backup is overdue.
+func TestOverdueBackupIsDetected(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	c := &cluster{names: objects.NamesOf("a"), target: targets.Target{}}
 	c.target.Cluster.Name = "a"

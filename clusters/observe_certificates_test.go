@@ -58,9 +58,9 @@ func TestClientStaysRoot(t *testing.T) {
 	}
 }
 
-// TestOneOfOurOwn: a cluster from before Quorate had its own certificate gets one, and etcd is asked with the
+// TestOwnClientCertificateIsIssued: a cluster from before Quorate had its own certificate gets one, and etcd is asked with the
 // applications' certificate until then.
-func TestOneOfOurOwn(t *testing.T) {
+func TestOwnClientCertificateIsIssued(t *testing.T) {
 	s := running(t)
 	c := s.observe()
 	ca, err := pki.ReadCA(c.certificates.CA, time.Now())

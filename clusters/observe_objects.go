@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/reconcile/panics"
 )
 
 // findObjects looks up by name the objects that were not listed for this cluster. An existing object has lost its

@@ -11,7 +11,7 @@ import (
 )
 
 // A read-only run does not act, whatever was decided.
-func TestWhatOnlyReadsDoesNotAct(t *testing.T) {
+func TestReadOnlyRunDoesNotAct(t *testing.T) {
 	c := &cluster{live: New(nil, Options{Reading: true}), names: objects.NamesOf("a"), own: &inventory.Cluster{}}
 	for _, action := range []decide.Action{decide.ApplyObjects{}, decide.Bootstrap{Replicas: 3}, decide.RenewCertificates{}} {
 		if outcome, err := c.Do(t.Context(), action); !errors.Is(err, errReading) || outcome.Changed {

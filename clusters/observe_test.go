@@ -35,7 +35,7 @@ func TestRemaining(t *testing.T) {
 }
 
 // A claim with the labels but not the name of a member's claim is not in a slot, in either listing order.
-func TestReplicasByClaims(t *testing.T) {
+func TestUnrelatedClaimsAreNotReplicas(t *testing.T) {
 	claim := func(name, uid string) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
 	}
@@ -46,8 +46,8 @@ func TestReplicasByClaims(t *testing.T) {
 	}
 }
 
-// TestQuotasOfOlderPods: the quota of a pod built from a different declaration is read from that pod's file.
-func TestQuotasOfOlderPods(t *testing.T) {
+// TestOlderPodQuotaIsReadFromItsFile: the quota of a pod built from a different declaration is read from that pod's file.
+func TestOlderPodQuotaIsReadFromItsFile(t *testing.T) {
 	files := map[string]string{
 		"z-0-3.6.16-h1.yaml": "data-dir: d\nquota-backend-bytes: 2147483648\n",
 		"z-1-3.6.16-h1.yaml": "data-dir: d\nquota-backend-bytes: many\n",

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/kube/kubetest"
 	"quorate.dev/quorate/clusters/objects"
-	"quorate.dev/quorate/reconcile/panics"
+	"quorate.dev/quorate/internal/panics"
 )
 
 // lame returns a cluster whose Kubernetes client knows the time and panics on every request.

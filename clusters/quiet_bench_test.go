@@ -47,7 +47,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
-	"quorate.dev/quorate/clusters/child"
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/kube/kubetest"
@@ -57,6 +56,7 @@ import (
 	"quorate.dev/quorate/clusters/shard"
 	"quorate.dev/quorate/clusters/targets"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/procgroup"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -207,7 +207,7 @@ func fleetApart(b *testing.B, clusters int) *quietFleet {
 	f := declaredFleet(b, clusters)
 	command := exec.CommandContext(b.Context(), os.Args[0], "-test.run=^TestAnswers$", "-test.timeout=0")
 	command.Env = append(os.Environ(), fmt.Sprintf("%s=%d", asksFor, clusters))
-	command.SysProcAttr, command.Stderr = child.WithParent(), os.Stderr
+	command.SysProcAttr, command.Stderr = procgroup.WithParent(), os.Stderr
 	said, err := command.StdoutPipe()
 	f.check(err)
 	ends, err := command.StdinPipe()
@@ -367,7 +367,7 @@ func newFleetAhead(b testing.TB, clusters int, ahead time.Duration) *quietFleet 
 // declaredFleet returns a fleet of declarations only, without objects or servers.
 func declaredFleet(b testing.TB, clusters int) *quietFleet {
 	f := &quietFleet{TB: b}
-	f.desired.Sources = []reconcile.Place{{Name: "git", Revision: "main@sha1:1"}}
+	f.desired.Sources = []reconcile.SourceState{{Name: "git", Revision: "main@sha1:1"}}
 	for n := range clusters {
 		f.declare(fmt.Sprint("ns-", n%20), fmt.Sprintf("c%05d", n))
 	}

@@ -104,7 +104,7 @@ func TestRecovery(t *testing.T) {
 
 	// The record is lost too, and etcd does not respond: members do not start on what is left of the lost cluster.
 	s.loseRecord()
-	r = decide.StandingRecord(s.observe().state, "")
+	r = decide.RequiredRecord(s.observe().state, "")
 	if m, _ := r.Member(1); len(r.Members) != 1 || m.Mode != decide.Sealed || len(r.Removed) != 2 || r.Removed[0].LostCluster != 0xc1 {
 		t.Errorf("%+v", r)
 	}
@@ -155,8 +155,8 @@ func TestRecoveryFromBackup(t *testing.T) {
 	}
 }
 
-// TestWrongMarks: marks are removed from claims whose members etcd lists.
-func TestWrongMarks(t *testing.T) {
+// TestLostMarksOfListedMembersAreRemoved: marks are removed from claims whose members etcd lists.
+func TestLostMarksOfListedMembersAreRemoved(t *testing.T) {
 	s := running(t)
 	c := s.observe()
 	ctx, release, err := c.hold(t.Context())

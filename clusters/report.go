@@ -15,7 +15,7 @@ import (
 // Report implements reconcile.Cluster. It writes the status if it has changed, an event for each change made, and an
 // event when the cluster gets stuck.
 func (c *cluster) Report(
-	ctx context.Context, entry report.Cluster, source reconcile.SourceState,
+	ctx context.Context, entry report.Cluster, source reconcile.SourceStatus,
 ) ([]report.News, error) {
 	if entry.Decision.Verdict == decide.Block {
 		c.live.deletions.FoundBlocked(c.target.Key())
@@ -40,7 +40,7 @@ func (c *cluster) Report(
 	failures := []error{c.annotateClaims(ctx)}
 	written, round := true, c.live.options.Round
 	if status.WorthWriting(custom.Status, next) &&
-		!(status.MovesRevision(custom.Status, next) && now.Sub(kube.Told(custom)) < round) {
+		!(status.MovesRevision(custom.Status, next) && now.Sub(kube.StatusWrittenAt(custom)) < round) {
 		// On a conflict, another pass has written a newer status.
 		err := c.kube().ApplyStatus(ctx, custom, next)
 		if written = err == nil; !kube.IsConflict(err) {

@@ -17,9 +17,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestNewsThatCannotBeWritten: if the status cannot be written, each pass would find the same news, so it reports only
+// TestUnwrittenStatusReportsOnlyActions: if the status cannot be written, each pass would find the same news, so it reports only
 // what it has done.
-func TestNewsThatCannotBeWritten(t *testing.T) {
+func TestUnwrittenStatusReportsOnlyActions(t *testing.T) {
 	for reason, code := range map[metav1.StatusReason]int{metav1.StatusReasonForbidden: 403, metav1.StatusReasonConflict: 409} {
 		for _, acted := range []bool{false, true} {
 			var events atomic.Int32
@@ -51,7 +51,7 @@ func TestNewsThatCannotBeWritten(t *testing.T) {
 				entry.Decision.Verdict, entry.Decision.Action = decide.Act, decide.RestartReplica{}
 				entry.Outcome = &report.Outcome{Changed: true, Detail: "deleted Pod a-0"}
 			}
-			news, err := observed.Clusters[0].Report(t.Context(), entry, reconcile.SourceState{})
+			news, err := observed.Clusters[0].Report(t.Context(), entry, reconcile.SourceStatus{})
 			if refused := code == 403; (err != nil) != refused {
 				t.Errorf("%s: %v", reason, err)
 			}
@@ -62,8 +62,8 @@ func TestNewsThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestUnobservedIsTold: a cluster that cannot be observed reports that in its condition Ready.
-func TestUnobservedIsTold(t *testing.T) {
+// TestUnobservedClusterSetsReadyUnknown: a cluster that cannot be observed reports that in its condition Ready.
+func TestUnobservedClusterSetsReadyUnknown(t *testing.T) {
 	var told []string
 	server := &listServer{t: t, clusters: []string{"a"}}
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +84,7 @@ func TestUnobservedIsTold(t *testing.T) {
 		t.Fatalf("%+v, %v", observed, err)
 	}
 	entry := report.Cluster{Error: "list Pods: forbidden"}
-	news, err := observed.Clusters[0].Report(t.Context(), entry, reconcile.SourceState{})
+	news, err := observed.Clusters[0].Report(t.Context(), entry, reconcile.SourceStatus{})
 	if err != nil || len(news) > 0 || len(told) != 1 {
 		t.Fatalf("%v, %v, %q", news, err, told)
 	}

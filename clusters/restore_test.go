@@ -94,8 +94,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestRestoreBesideOthers: unmanaged objects with the names of Job and claim are left alone, and nothing is restored.
-func TestRestoreBesideOthers(t *testing.T) {
+// TestUnmanagedObjectsBlockRestore: unmanaged objects with the names of Job and claim are left alone, and nothing is restored.
+func TestUnmanagedObjectsBlockRestore(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
 	s.live.options.BackupImage = "quorate:v1"
@@ -133,10 +133,10 @@ func TestRestoreBesideOthers(t *testing.T) {
 	s.refuse(early, start, "is not to be filled")
 }
 
-// TestFormedIsNotRestored: policies do not check the restore source of a cluster that has formed according to its
+// TestFormedClusterIsNotRestored: policies do not check the restore source of a cluster that has formed according to its
 // status. So nothing is restored into such a cluster, whatever its record says, even that it was created from that
 // source.
-func TestFormedIsNotRestored(t *testing.T) {
+func TestFormedClusterIsNotRestored(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
 	s.live.options.BackupImage = "quorate:v1"
@@ -156,7 +156,7 @@ func TestFormedIsNotRestored(t *testing.T) {
 		if len(seen.Record.Removed) == 0 && seen.Record.Recovery.ClusterID == 0 {
 			t.Fatalf("%s is not read: %+v", record, seen.Record)
 		}
-		if stands := decide.StandingRecord(seen, "new"); !seen.Formed() || stands.ClusterID != 0xc1 || stands.Restoring() {
+		if stands := decide.RequiredRecord(seen, "new"); !seen.Formed() || stands.ClusterID != 0xc1 || stands.Restoring() {
 			t.Errorf("%s: taken for %+v", record, stands)
 		}
 	}
@@ -249,9 +249,9 @@ func (s *stage) deletePod(name string) {
 	}
 }
 
-// TestRestoreBesideLeftOverRecovery: a spec.recovery that is left over does not delay stopping a restore that git has
+// TestLeftoverRecoveryDoesNotDelayRestore: a spec.recovery that is left over does not delay stopping a restore that git has
 // changed: the pod of the restore Job is not one of the recovery.
-func TestRestoreBesideLeftOverRecovery(t *testing.T) {
+func TestLeftoverRecoveryDoesNotDelayRestore(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore + ", recovery: {clusterID: c1, member: 1, lost: [0, 2]}"
 	s.live.options.BackupImage, s.live.options.AllowRecovery = "quorate:v1", true

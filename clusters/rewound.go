@@ -31,7 +31,7 @@ func withoutRewound(ctx context.Context, desired reconcile.Desired, owned invent
 
 // followsAll checks whether the revision of a place follows each of those before. It returns what is not known, and an
 // error if the revision is refused.
-func followsAll(ctx context.Context, place reconcile.Place, before []string) (doubts []string, refused error) {
+func followsAll(ctx context.Context, place reconcile.SourceState, before []string) (doubts []string, refused error) {
 	for _, revision := range before {
 		follows, err := place.Follows(ctx, revision)
 		switch {

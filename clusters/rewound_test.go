@@ -18,7 +18,7 @@ import (
 
 // A revision that does not descend from the applied revision of its source is treated as unread, with everything that
 // it declares. Other sources are not affected.
-func TestRewound(t *testing.T) {
+func TestRewoundSourceIsTreatedAsUnread(t *testing.T) {
 	follows := func(yes bool, err error) func(context.Context, string) (bool, error) {
 		return func(_ context.Context, before string) (bool, error) {
 			if before != "main@sha1:1" {
@@ -83,7 +83,7 @@ func TestRewound(t *testing.T) {
 				test.with(custom)
 			}
 			owned.At("ns", "a").Custom = custom
-			desired := reconcile.Desired{Sources: []reconcile.Place{
+			desired := reconcile.Desired{Sources: []reconcile.SourceState{
 				{Name: fleet, Revision: "main@sha1:2", Follows: test.follows, Signed: test.signed, Namespaces: test.namespaces}, {Name: shop, Revision: "other@sha1:2"},
 			}}
 			for _, declared := range []struct{ source, names, revision string }{{fleet, cmp.Or(test.declares, "ns/a"), "main@sha1:2"}, {shop, "ns/b ns/c", "other@sha1:2"}} {

@@ -32,7 +32,7 @@ func (s *stage) pass() report.Cluster {
 			entry.Decision = decide.Retried(c.state, entry.Decision)
 		}
 	}
-	if _, err := c.Report(s.Context(), entry, reconcile.SourceState{Revision: "main@sha1:1"}); err != nil {
+	if _, err := c.Report(s.Context(), entry, reconcile.SourceStatus{Revision: "main@sha1:1"}); err != nil {
 		s.Fatal(err)
 	}
 	return entry
@@ -83,9 +83,9 @@ func (s *stage) deleteSet() {
 	}
 }
 
-// TestFieldsThatAdmissionRewrites: on a real API server, a field that an admission policy changes is reported once and
+// TestAdmissionRewritesAreNotReapplied: on a real API server, a field that an admission policy changes is reported once and
 // left alone, but a field that security depends on blocks. Neither is applied repeatedly.
-func TestFieldsThatAdmissionRewrites(t *testing.T) {
+func TestAdmissionRewritesAreNotReapplied(t *testing.T) {
 	s := newStage(t)
 	s.spec = "version: 3.6.16, pod: {resources: {limits: {cpu: 1, memory: 1Gi}}}"
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)

@@ -68,7 +68,7 @@ func (l *Live) advice(namespace string, lack kube.Lack) string {
 }
 
 // lookedAt adds to an error the namespace that was being observed, and for which sources.
-func lookedAt(namespace string, sources []reconcile.Place, err error) error {
+func lookedAt(namespace string, sources []reconcile.SourceState, err error) error {
 	var of []string
 	for _, p := range sources {
 		if len(p.Namespaces) > 0 && p.Namespaces.Allow(namespace) {

@@ -13,7 +13,7 @@ import (
 )
 
 // A missing right is reported with advice, once, and other errors are not treated as missing rights.
-func TestAdviceOnRights(t *testing.T) {
+func TestMissingRightsAreReportedWithAdvice(t *testing.T) {
 	forbidden := func(words string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a-ca", errors.New(words))
 	}

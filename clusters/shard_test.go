@@ -43,7 +43,7 @@ func told(t *testing.T, clusters []report.Cluster) (lines []string) {
 
 // Two shards together decide what one run decides, each for its own clusters. Limits over all clusters are the same in
 // each shard: one of the deletions may start, and clusters that the source drops are held.
-func TestShardsTogether(t *testing.T) {
+func TestShardsDecideLikeOneRun(t *testing.T) {
 	f := newQuietFleet(t, 16)
 	for i := range 4 {
 		d := &f.desired.Clusters[i]

@@ -31,9 +31,9 @@ func (s *stage) restartsNothing(spec string) {
 	s.settled(s.observe())
 }
 
-// TestSpellingRestartsNothing: a declaration that is only spelled differently does not restart pods, whether they were
+// TestRespelledSpecDoesNotRestartPods: a declaration that is only spelled differently does not restart pods, whether they were
 // created before or after spelling was normalized. A declaration with a different meaning does.
-func TestSpellingRestartsNothing(t *testing.T) {
+func TestRespelledSpecDoesNotRestartPods(t *testing.T) {
 	s := newStage(t)
 	spellings := []string{
 		`version: 3.6.16, storage: {size: 1073741824}, etcd: {autoCompaction: {mode: Periodic, retention: 60m}, electionTimeout: 2000ms}, ` +

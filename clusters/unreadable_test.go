@@ -17,9 +17,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestUnreadable: a custom resource that the API server accepts and Go cannot read is an error of that cluster only,
+// TestUnreadableResourceFailsOnlyItsCluster: a custom resource that the API server accepts and Go cannot read is an error of that cluster only,
 // which is not treated as absent.
-func TestUnreadable(t *testing.T) {
+func TestUnreadableResourceFailsOnlyItsCluster(t *testing.T) {
 	s := newStage(t)
 	for name, size := range map[string]string{"a": "8Gi", "bad": "1e1.5"} {
 		object := fmt.Sprintf(`{"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster", "metadata": {"name": %q}, "spec": {"version": "3.6.16", "storage": {"size": %q}}}`, name, size)
@@ -53,16 +53,16 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("%s: %v", k, err)
 		}
 		if k.Name == "bad" {
-			if _, err := c.Report(t.Context(), report.Cluster{Error: "x"}, reconcile.SourceState{}); err != nil {
+			if _, err := c.Report(t.Context(), report.Cluster{Error: "x"}, reconcile.SourceStatus{}); err != nil {
 				t.Errorf("its status is written: %v", err)
 			}
 		}
 	}
 }
 
-// TestNoDeclarationKeepsTheAPIServerBusy: whatever is declared, the API server evaluates the CRD's rules within
+// TestCRDRulesAreEvaluatedInTime: whatever is declared, the API server evaluates the CRD's rules within
 // seconds, because other requests wait for it.
-func TestNoDeclarationKeepsTheAPIServerBusy(t *testing.T) {
+func TestCRDRulesAreEvaluatedInTime(t *testing.T) {
 	s := newStage(t)
 	declare := func(spec string) (time.Duration, error) {
 		object := fmt.Sprintf(`{"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster", "metadata": {"name": "a"}, "spec": {"version": "3.6.16", %s}}`, spec)

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestPipelineFiles: each file for a CI system is valid YAML, and its scripts are valid and contain nothing that the CI
+// TestPipelineFilesAreValid: each file for a CI system is valid YAML, and its scripts are valid and contain nothing that the CI
 // system inserts, which could come from a pull request.
-func TestPipelineFiles(t *testing.T) {
+func TestPipelineFilesAreValid(t *testing.T) {
 	files := []string{"../.pre-commit-hooks.yaml"}
 	err := filepath.WalkDir("ci", func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".yml") || strings.HasSuffix(path, ".yaml") {
@@ -122,9 +122,9 @@ func (s *stage) run(script string, args ...string) (code int, out, calls string)
 	return command.ProcessState.ExitCode(), string(text), string(noted)
 }
 
-// TestGitHubAction: the action exits with quorate's exit code, shows its text in the log, and outputs the digest of the
+// TestGitHubActionReturnsExitCodeAndDigest: the action exits with quorate's exit code, shows its text in the log, and outputs the digest of the
 // plan.
-func TestGitHubAction(t *testing.T) {
+func TestGitHubActionReturnsExitCodeAndDigest(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0a", 32)
 	for _, code := range []int{0, 4} {
 		s := newStage(t, "COMMAND=plan", "ARGS=--source=.\n\n--path=a b; $(touch hacked)\n")
@@ -145,8 +145,8 @@ func TestGitHubAction(t *testing.T) {
 	}
 }
 
-// TestGitHubComment: an existing comment is updated, and otherwise a comment is created.
-func TestGitHubComment(t *testing.T) {
+// TestGitHubCommentIsUpdatedOrCreated: an existing comment is updated, and otherwise a comment is created.
+func TestGitHubCommentIsUpdatedOrCreated(t *testing.T) {
 	s := newStage(t, "COMMENTS=repos/o/r/issues/7/comments", "COMMENT=repos/o/r/issues/comments")
 	if code, _, calls := s.run("ci/github/comment.sh"); code != 0 || calls != "" {
 		t.Errorf("with nothing to say: %d %s", code, calls)
@@ -163,9 +163,9 @@ func TestGitHubComment(t *testing.T) {
 	}
 }
 
-// TestPipelinesPinWhatTheyRun: no pipeline runs an action by tag, which may move, or an action from the pull request. A
+// TestPipelinesPinActionsByCommit: no pipeline runs an action by tag, which may move, or an action from the pull request. A
 // user who may start a Task or a Workflow can choose neither its image nor its command.
-func TestPipelinesPinWhatTheyRun(t *testing.T) {
+func TestPipelinesPinActionsByCommit(t *testing.T) {
 	remote, pinned := regexp.MustCompile(`(?m)^ *(?:- )?uses: *([^.\s]\S*)`), regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40}$`)
 	parameters := regexp.MustCompile(`(?m)^ *(params|parameters):|\$\(params|\{\{`)
 	found := 0

@@ -93,7 +93,7 @@ func TestRenderOptions(t *testing.T) {
 }
 
 // A branch may have quotes in its name.
-func TestRenderQuotes(t *testing.T) {
+func TestRenderQuotesBranchNames(t *testing.T) {
 	for _, branch := range []string{`'main'`, `"main"`, `'`, `main`} {
 		rendered, err := Render(Options{Mode: CronJob, Image: "quorate", Branch: branch})
 		if err != nil {

@@ -118,7 +118,7 @@ func sidebandPacket(channel byte, content []byte) []byte {
 	return fmt.Appendf(nil, "%04x%c%s", len(content)+5, channel, content)
 }
 
-func TestServersThatNeverEnd(t *testing.T) {
+func TestEndlessServerResponsesAreCutOff(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")
 	good := r.answers()
@@ -162,7 +162,7 @@ func TestServersThatNeverEnd(t *testing.T) {
 }
 
 // A function that ignores its context is abandoned.
-func TestWhatHangsIsLeftBehind(t *testing.T) {
+func TestHangingFetchIsAbandoned(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
 	_, err := within(t.Context(), Options{Location: "x", Timeout: time.Millisecond}, func(context.Context) (int, error) {
@@ -175,7 +175,7 @@ func TestWhatHangsIsLeftBehind(t *testing.T) {
 	}
 }
 
-func TestLimitsOnPacks(t *testing.T) {
+func TestPackLimitsNameTheirFlags(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")
 	r.Write("large.bin", strings.Repeat("0123456789abcdef", 1<<16))
@@ -194,7 +194,7 @@ func TestLimitsOnPacks(t *testing.T) {
 
 // A file over the size limit is not transferred if the server can filter it out. The resulting problem is the same if
 // the server cannot.
-func TestLargeFilesAreLeftOut(t *testing.T) {
+func TestLargeFilesAreNotTransferred(t *testing.T) {
 	r := newRepository(t)
 	noise := make([]byte, 3<<20)
 	_, _ = rand.Read(noise)
@@ -218,7 +218,7 @@ func TestLargeFilesAreLeftOut(t *testing.T) {
 }
 
 // Hostile reference names are neither used as paths nor printed.
-func TestHostileReferences(t *testing.T) {
+func TestHostileReferenceNamesAreIgnored(t *testing.T) {
 	r := newRepository(t)
 	commit := r.Declare("a")
 	good := r.answers()
@@ -262,7 +262,7 @@ func manyReferences(commit string, n int) []byte {
 	return list.Bytes()
 }
 
-func TestManyReferences(t *testing.T) {
+func TestManyReferencesAreReadInTime(t *testing.T) {
 	r := newRepository(t)
 	commit := r.Declare("a")
 	location := serveAnswers(t, whole(manyReferences(commit, 100_000)), whole(r.answers().pack))
@@ -272,7 +272,7 @@ func TestManyReferences(t *testing.T) {
 }
 
 // Directories that repeatedly contain the same subdirectory never end in practice: 10 to the power of 40 here.
-func TestDirectoriesWithoutEnd(t *testing.T) {
+func TestEndlessDirectoriesAreBounded(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")
 	tree := r.Git("rev-parse", "HEAD^{tree}")

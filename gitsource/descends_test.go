@@ -79,7 +79,7 @@ func TestDescends(t *testing.T) {
 }
 
 // Only as much history is requested as is needed.
-func TestDescendsStepByStep(t *testing.T) {
+func TestDescendsFetchesHistoryInSteps(t *testing.T) {
 	r := newRepository(t)
 	root := r.Declare("a")
 	commits := r.grow(700, 10)
@@ -99,7 +99,7 @@ func TestDescendsStepByStep(t *testing.T) {
 }
 
 // If descent cannot be determined, an error is returned instead of a guess.
-func TestDescentThatCannotBeTold(t *testing.T) {
+func TestUnknownDescentIsAnError(t *testing.T) {
 	r := newRepository(t)
 	root := r.Declare("a")
 	commits := r.grow(100, 1000)

@@ -76,7 +76,7 @@ func (r *Reader) Fetch(ctx context.Context, o Options) (Desired, error) {
 	}
 	known, unless := r.known(o)
 	return within(ctx, o, func(ctx context.Context) (Desired, error) {
-		found, desired, err := fetchApart(ctx, o, unless)
+		found, desired, err := fetchInChild(ctx, o, unless)
 		if err != nil {
 			return Desired{}, err
 		}
@@ -188,7 +188,7 @@ func Descends(ctx context.Context, o Options, newer refs.Revision, older string)
 		return false, optionsErrorf("tell whether %q descends from %q: "+
 			"both are commits, with all 40 hexadecimal digits", newer.Commit, older)
 	}
-	return within(ctx, o, func(ctx context.Context) (bool, error) { return descendsApart(ctx, o, newer.Commit, older) })
+	return within(ctx, o, func(ctx context.Context) (bool, error) { return descendsInChild(ctx, o, newer.Commit, older) })
 }
 
 // descendsHere does the work of Descends in this process.

@@ -30,7 +30,7 @@ func revisions(t *testing.T) (r *repository, commits map[string]string) {
 
 const secret = gittest.Secret
 
-func TestRevisions(t *testing.T) {
+func TestFetchSelectsRevision(t *testing.T) {
 	r, commits := revisions(t)
 	reluctant := r.Serve()
 	for where, location := range map[string]string{"local": r.Dir, "http": reluctant} {
@@ -79,7 +79,7 @@ func wantClusters(t *testing.T, desired Desired, names ...string) {
 	}
 }
 
-func TestMissingRevisions(t *testing.T) {
+func TestMissingRevisionIsReported(t *testing.T) {
 	r, _ := revisions(t)
 	for where, location := range map[string]string{"local": r.Dir, "http": r.Serve()} {
 		for name, c := range map[string]struct {
@@ -104,7 +104,7 @@ func TestMissingRevisions(t *testing.T) {
 }
 
 // A missing path is distinguished from other errors. The error names the revision and the missing part of the path.
-func TestMissingPath(t *testing.T) {
+func TestMissingPathIsReported(t *testing.T) {
 	r, _ := revisions(t)
 	head := r.Git("rev-parse", "HEAD")
 	for where, location := range map[string]string{"local": r.Dir, "remote": r.Serve()} {
@@ -139,7 +139,7 @@ func wantError(t *testing.T, o Options, is error, want string) {
 	}
 }
 
-func TestCommitByHash(t *testing.T) {
+func TestFetchByCommitHash(t *testing.T) {
 	r, commits := revisions(t)
 	r.Git("config", "uploadpack.allowReachableSHA1InWant", "true")
 	o := Options{Location: r.Serve(), Selector: refs.Selector{Commit: commits["old"]}}
@@ -150,7 +150,7 @@ func TestCommitByHash(t *testing.T) {
 	wantClusters(t, desired, "old")
 }
 
-func TestRepositoriesOfAllSorts(t *testing.T) {
+func TestFetchReadsBareShallowAndPackedRepositories(t *testing.T) {
 	r, commits := revisions(t)
 
 	bare := filepath.Join(t.TempDir(), "bare.git")
@@ -199,7 +199,7 @@ func TestWorktreeIsNotRead(t *testing.T) {
 	wantClusters(t, desired, "committed")
 }
 
-func TestRepositoriesWithoutCommits(t *testing.T) {
+func TestRepositoryWithoutCommitsIsRefused(t *testing.T) {
 	empty := newRepository(t)
 	wantError(t, Options{Location: empty.Dir}, ErrSource, "there is no commit at HEAD")
 	wantError(t, Options{Location: empty.Serve()}, ErrSource, "is empty; push a commit")
@@ -211,14 +211,14 @@ func TestRepositoriesWithoutCommits(t *testing.T) {
 	wantError(t, Options{Location: elsewhere.Serve()}, ErrSource, "there is no commit at HEAD")
 }
 
-func TestSHA256IsRefused(t *testing.T) {
+func TestSHA256RepositoryIsRefused(t *testing.T) {
 	r := newRepository(t, "--object-format=sha256")
 	r.Declare("a")
 	wantError(t, Options{Location: r.Dir}, ErrSource, `its object format is "sha256": only sha1 is supported`)
 	wantError(t, Options{Location: r.Serve()}, ErrSource, "does not answer as a smart HTTP server")
 }
 
-func TestDirectoryIsNotARepository(t *testing.T) {
+func TestPlainDirectoryIsRead(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(gittest.ClusterNamed("a")), 0o600); err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestDirectoryIsNotARepository(t *testing.T) {
 	wantError(t, Options{Location: filepath.Join(dir, "b")}, ErrSource, "no such file")
 }
 
-func TestContextIsHonoured(t *testing.T) {
+func TestFetchEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Fetch(ctx, Options{Location: t.TempDir()})
@@ -246,7 +246,7 @@ func TestContextIsHonoured(t *testing.T) {
 }
 
 // A panic while reading a source reaches the caller, which can recover from it.
-func TestWithinPanics(t *testing.T) {
+func TestPanicWhileReadingReachesCaller(t *testing.T) {
 	defer func() {
 		if p := recover(); p != "parser" {
 			t.Errorf("recovered %v", p)

@@ -174,7 +174,7 @@ func appendTo(t *testing.T, name, content string) {
 	gittest.MustWrite(t, name, string(gittest.MustRead(t, name))+content)
 }
 
-func TestRepositoryLayouts(t *testing.T) {
+func TestRepositoryLayoutsAreRead(t *testing.T) {
 	for name, layout := range layouts {
 		t.Run(name, func(t *testing.T) {
 			r := newRepository(t)
@@ -190,7 +190,7 @@ func TestRepositoryLayouts(t *testing.T) {
 }
 
 // Unreadable repositories are reported as an error of the source that names the cause, never as a problem of a file.
-func TestRepositoryLayoutsRefused(t *testing.T) {
+func TestUnreadableRepositoriesAreExplained(t *testing.T) {
 	alternates := func(dir string) string { return filepath.Join(dir, ".git", "objects", "info", "alternates") }
 	for name, c := range map[string]struct {
 		make func(t *testing.T, r *repository) string
@@ -351,7 +351,7 @@ func TestRepositoryLayoutsRefused(t *testing.T) {
 }
 
 // Files that other programs leave below refs are not references, and do not prevent reading the others.
-func TestStrayReferencesAreIgnored(t *testing.T) {
+func TestStrayFilesInRefsAreIgnored(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")
 	heads := filepath.Join(r.Dir, ".git", "refs", "heads")

@@ -101,7 +101,7 @@ func (r *repository) addNoise(commits, files, bytes int) {
 }
 
 // Files outside the path do not have to fit into memory.
-func TestMemoryIsBounded(t *testing.T) {
+func TestFetchMemoryIsBounded(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("there is no /proc")
 	}

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-func TestOptionsThatMakeNoSense(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	for want, o := range map[string]Options{
 		"no source is given":               {},
 		"holds credentials":                {Location: "https://user:" + secret + "@example.com/x.git"},
@@ -36,7 +36,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 }
 
 // Text that is not UTF-8 would reach the fetcher changed, so it is rejected before.
-func TestOptionsAreText(t *testing.T) {
+func TestOptionsMustBeUTF8(t *testing.T) {
 	const url = "https://git.example.com/x.git"
 	for want, o := range map[string]Options{
 		"the Location is not UTF-8":                {Location: t.TempDir() + "/caf\xe9"},

@@ -33,8 +33,8 @@ func fetchElsewhere(t *testing.T, o Options, environment ...string) string {
 	return found
 }
 
-// TestFetchHere is run by fetchElsewhere; on its own, it does nothing.
-func TestFetchHere(t *testing.T) {
+// TestHelperFetch is run by fetchElsewhere; on its own, it does nothing.
+func TestHelperFetch(t *testing.T) {
 	encoded := os.Getenv("QUORATE_TEST_OPTIONS")
 	if encoded == "" {
 		return
@@ -53,7 +53,7 @@ func TestFetchHere(t *testing.T) {
 	}
 }
 
-func TestProxiesOfTheEnvironment(t *testing.T) {
+func TestEnvironmentProxiesAreUsed(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")
 	authority := gittest.NewAuthority(t)
@@ -74,7 +74,7 @@ func TestProxiesOfTheEnvironment(t *testing.T) {
 
 // Fetching never runs a program, contacts an agent or reads the home directory, even if the configuration invites it
 // to.
-func TestNoProgramIsRun(t *testing.T) {
+func TestFetchRunsNoProgram(t *testing.T) {
 	keys := gittest.SSHKeys(t)
 	r := newRepository(t)
 	r.Declare("a")

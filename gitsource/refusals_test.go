@@ -64,8 +64,8 @@ func (r *refusals) addError(name string, is, err error) {
 	})
 }
 
-// TestRefusals compares the error messages with testdata/gitsource-remote/refusals.txt.
-func TestRefusals(t *testing.T) {
+// TestErrorMessagesMatchGolden compares the error messages with testdata/gitsource-remote/refusals.txt.
+func TestErrorMessagesMatchGolden(t *testing.T) {
 	r := &refusals{t: t, texts: map[string]string{}}
 	r.addLocations()
 	r.addCredentials()

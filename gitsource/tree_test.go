@@ -82,7 +82,7 @@ func TestKustomizeFollowsNoLinks(t *testing.T) {
 	}
 }
 
-func TestTreeIsAFileSystem(t *testing.T) {
+func TestTreeImplementsFS(t *testing.T) {
 	r := newRepository(t)
 	r.Write("a/b/c.yaml", "x")
 	r.Write("a/d.yaml", "")
@@ -129,7 +129,7 @@ func (r *repository) withEntries(t *testing.T, dir string, added ...gitobject.Tr
 }
 
 // An unusual name matters only if a file of that name would be read.
-func TestUnusualNames(t *testing.T) {
+func TestUnusualFileNamesMatterOnlyIfRead(t *testing.T) {
 	r := newRepository(t)
 	r.Write("apps/a.yaml", gittest.ClusterNamed("a"))
 	r.Write("kustomized/kustomization.yaml", "resources: [../apps/a.yaml]\n")
@@ -187,7 +187,7 @@ func TestUnusualNames(t *testing.T) {
 }
 
 // Unusual names in a directory that is not a repository are treated the same way.
-func TestUnusualNamesInADirectory(t *testing.T) {
+func TestUnusualFileNamesInPlainDirectory(t *testing.T) {
 	dir := t.TempDir()
 	gittest.MustWrite(t, filepath.Join(dir, "a.yaml"), gittest.ClusterNamed("a"))
 	for _, name := range []string{`a\b`, "Icon\r", "caf\xe9", "git~1", ".git"} {

@@ -122,7 +122,7 @@ func signedRevisions(t testing.TB) (r *repository, trusted, stranger signer) {
 	return r, trusted, stranger
 }
 
-func TestVerified(t *testing.T) {
+func TestTrustedSignaturesAreAccepted(t *testing.T) {
 	r, trusted, _ := signedRevisions(t)
 	fingerprint := ssh.FingerprintSHA256(trusted.PublicKey())
 	for where, location := range map[string]string{"local": r.Dir, "http": r.Serve()} {
@@ -156,7 +156,7 @@ func TestVerified(t *testing.T) {
 	}
 }
 
-func TestNotVerified(t *testing.T) {
+func TestUntrustedSignaturesAreRefused(t *testing.T) {
 	r, trusted, stranger := signedRevisions(t)
 	who := ssh.FingerprintSHA256(stranger.PublicKey())
 	for where, location := range map[string]string{"local": r.Dir, "http": r.Serve()} {
@@ -192,12 +192,12 @@ func TestNotVerified(t *testing.T) {
 	wantError(t, Options{Location: r.Dir, Verify: Verification{Mode: signature.Commit}}, ErrSource, "there are no keys to verify signatures with")
 }
 
-func TestNothingInADirectoryIsSigned(t *testing.T) {
+func TestPlainDirectoryCannotBeVerified(t *testing.T) {
 	wantError(t, Options{Location: t.TempDir(), Verify: Verification{Keys: newSigner(t, 1).keys(t)}}, ErrSource, "is no repository: nothing in it is signed")
 }
 
 // The target of a tag with a trusted signature is still checked: it must be a commit, whatever the tag claims.
-func TestSignedTagOfSomethingElse(t *testing.T) {
+func TestSignedTagMustNameCommit(t *testing.T) {
 	r, trusted := newRepository(t), newSigner(t, 1)
 	r.Declare("a")
 	r.tagSigned(trusted, "tree", "commit", "HEAD^{tree}")
@@ -205,7 +205,7 @@ func TestSignedTagOfSomethingElse(t *testing.T) {
 }
 
 // A signature on a local repository covers its files only if the objects match their hashes.
-func TestObjectsAreWhatTheirHashesSay(t *testing.T) {
+func TestVerifiedObjectsMustMatchTheirHashes(t *testing.T) {
 	r, trusted := newRepository(t), newSigner(t, 1)
 	commit := r.declareSigned(trusted, "signed")
 	o := Options{Location: r.Dir, Verify: Verification{Keys: trusted.keys(t)}}
@@ -275,7 +275,7 @@ func deflated(t testing.TB, kind, content string) []byte {
 }
 
 // A commit hash selects only a commit, not a tag: tags have their own hashes.
-func TestCommitIsNoTag(t *testing.T) {
+func TestCommitHashSelectsNoTag(t *testing.T) {
 	r := newRepository(t)
 	commit := r.Declare("a")
 	r.Git("tag", "--annotate", "--message", "x", "v1")

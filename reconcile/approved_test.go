@@ -10,15 +10,15 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestApproved: an approved run executes what was planned, over the same declarations, and refuses other actions if
+// TestApprovedRunExecutesOnlyItsPlan: an approved run executes what was planned, over the same declarations, and refuses other actions if
 // something goes wrong.
-func TestApproved(t *testing.T) {
+func TestApprovedRunExecutesOnlyItsPlan(t *testing.T) {
 	for _, goesWrong := range []bool{false, true} {
 		w := simulate.New("a", decide.Declared{Replicas: 3, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"}, 0)
 		w.Converge(20)
 		w.Declared.Replicas = 5
 		src := &source{}
-		held := &reconcile.Held{Source: src}
+		held := &reconcile.FetchOnce{Source: src}
 		l := &live{worlds: map[string]*simulate.World{"a": w}}
 		log := slog.New(slog.DiscardHandler)
 

@@ -27,13 +27,13 @@ const (
 // retried, so that only the failures of the last passes count.
 func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, converged bool) {
 	changes := r.Live.Changes(ctx)
-	return r.repeat(ctx, changes, r.begin(ctx, r.once), newAgenda(nil))
+	return r.repeat(ctx, changes, r.begin(ctx, r.once), newQueue(nil))
 }
 
 // repeat repeats passes according to the agenda: until every cluster is done or blocked, except in a loop, or until ctx
 // is done.
 func (r *Reconciler) repeat(
-	ctx context.Context, changes Changes, in *intake, todo *agenda,
+	ctx context.Context, changes Changes, in *feed, todo *queue,
 ) (rep report.Report, converged bool) {
 	acted := map[string]*report.Outcome{}
 	for {
@@ -42,7 +42,7 @@ func (r *Reconciler) repeat(
 		in.look()
 		late := r.takeLate(&rep, acted)
 		todo.late(late)
-		wanted, all := todo.next(changes, in, r.stragglers.areBusy())
+		wanted, all := todo.takeDue(changes, in, r.stragglers.areBusy())
 		passes := all || len(wanted) > 0
 		if passes {
 			next := r.pass(ctx, in, only(wanted))
@@ -81,13 +81,13 @@ func only(clusters map[string]bool) func(cluster string) bool {
 
 // hasConverged reports whether no cluster has anything left to do. A cluster that is being looked at, which may always
 // be the case, must have had nothing left at the last look and after this one.
-func (r *Reconciler) hasConverged(rep *report.Report, acted map[string]*report.Outcome, todo *agenda) bool {
-	if !settled(*rep) || !r.stragglers.tells(*rep) {
+func (r *Reconciler) hasConverged(rep *report.Report, acted map[string]*report.Outcome, todo *queue) bool {
+	if !converged(*rep) || !r.stragglers.tells(*rep) {
 		return false
 	}
 	r.stragglers.rest()
 	todo.late(r.takeLate(rep, acted))
-	return settled(*rep)
+	return converged(*rep)
 }
 
 // takeLate adds the finished stragglers to a report, and returns them.
@@ -110,15 +110,15 @@ func (r *Reconciler) ended(rep, last report.Report, acted map[string]*report.Out
 	}
 	r.stragglers.rest()
 	r.takeLate(&rep, acted)
-	last.Clusters = append(last.Clusters, r.stragglers.cutShort()...)
+	last.Clusters = append(last.Clusters, r.stragglers.interrupted()...)
 	remember(acted, last)
 	replaceFinished(&rep, last)
 	recall(acted, &rep)
 	return rep
 }
 
-// settled reports whether another pass would do nothing.
-func settled(rep report.Report) bool {
+// converged reports whether another pass would do nothing.
+func converged(rep report.Report) bool {
 	if rep.Unobserved {
 		return false
 	}
@@ -160,7 +160,7 @@ func soonest(c report.Cluster) time.Duration {
 // wait waits for a change, new declarations, a straggler, or the given time, and in any case until earliest. It returns
 // false if ctx is done first.
 func (r *Reconciler) wait(
-	ctx context.Context, in *intake, changes Changes, earliest time.Time, longest time.Duration,
+	ctx context.Context, in *feed, changes Changes, earliest time.Time, longest time.Duration,
 ) bool {
 	timer := time.NewTimer(min(longest, heartbeat))
 	defer timer.Stop()

@@ -13,10 +13,10 @@ import (
 )
 
 // The report of each pass contains the result for every source that was read by then.
-func TestReportSaysWhatWasRead(t *testing.T) {
+func TestReportListsFetchedSources(t *testing.T) {
 	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	then := func() time.Time { return at }
-	s := &source{desired: reconcile.Desired{Sources: []reconcile.Place{
+	s := &source{desired: reconcile.Desired{Sources: []reconcile.SourceState{
 		{Name: "/one", Label: "one", Revision: "main@sha1:1", At: then},
 		{Name: "two", Unread: errors.New("no"), At: then},
 	}}}
@@ -28,7 +28,7 @@ func TestReportSaysWhatWasRead(t *testing.T) {
 }
 
 // Whatever a pass covers, its report knows every cluster.
-func TestReportKnowsOfAllClusters(t *testing.T) {
+func TestReportNamesAllClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/waits")
 		reconciler(&source{}, l).UntilConverged(t.Context())

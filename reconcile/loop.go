@@ -25,8 +25,8 @@ const (
 	longestUnseen = time.Minute
 )
 
-// Rhythm specifies how often a loop looks at clusters and sources without a cause.
-type Rhythm struct {
+// Intervals specifies how often a loop looks at clusters and sources without a cause.
+type Intervals struct {
 	// Git is the pause before each source is asked again.
 	Git time.Duration
 	// Resync is the longest time between two passes over all clusters.
@@ -41,7 +41,7 @@ type Rhythm struct {
 // Loop repeats passes until ctx is done, and returns the last result for each cluster. It looks at a cluster when the
 // cluster or its declaration has changed or something is left to do, and otherwise according to the rhythm; a failing
 // cluster is looked at after a growing pause. Other loops may handle the same clusters at the same time.
-func (r *Reconciler) Loop(ctx context.Context, often Rhythm) report.Report {
+func (r *Reconciler) Loop(ctx context.Context, often Intervals) report.Report {
 	r.loops = true
 	changes := r.Live.Changes(ctx)
 	in := r.begin(ctx, func(ctx context.Context, tell func(Desired)) {
@@ -51,36 +51,36 @@ func (r *Reconciler) Loop(ctx context.Context, often Rhythm) report.Report {
 		})
 	})
 	in.declared, in.news = map[string]Declaration{}, map[string]bool{}
-	in.read, in.untaken = places{}, map[change]bool{}
+	in.read, in.untaken = sourceNames{}, map[sourceAndCluster]bool{}
 	in.note(in.desired)
-	todo := newAgenda(&rhythm{Rhythm: often, failures: map[string]int{}, did: map[string]deed{}})
+	todo := newQueue(&backoff{Intervals: often, failures: map[string]int{}, did: map[string]lastChange{}})
 	rep, _ := r.repeat(ctx, changes, in, todo)
 	return rep
 }
 
-// rhythm is the rhythm of a loop, with the clusters that deviate from it.
-type rhythm struct {
-	Rhythm
+// backoff is the rhythm of a loop, with the clusters that deviate from it.
+type backoff struct {
+	Intervals
 	// took is how long the last pass over all took.
 	took time.Duration
 	// failures counts the consecutive failed looks at each cluster.
 	failures map[string]int
 	// did is the last action on each cluster.
-	did map[string]deed
+	did map[string]lastChange
 	// partial counts the consecutive passes over all that could not observe everything, including a preceding pass over
 	// some clusters that encountered the problem first.
 	partial int
 }
 
-// deed is something that was done to a cluster, and how many times in a row.
-type deed struct {
+// lastChange is something that was done to a cluster, and how many times in a row.
+type lastChange struct {
 	what  string
 	at    time.Time
 	times int
 }
 
 // resync returns the time from a pass over all that took that long to the next one.
-func (r *rhythm) resync(took time.Duration) time.Duration {
+func (r *backoff) resync(took time.Duration) time.Duration {
 	if r == nil {
 		return max(resync, min(share*took, longestUnseen))
 	}
@@ -88,9 +88,9 @@ func (r *rhythm) resync(took time.Duration) time.Duration {
 	return max(r.Resync, share*took)
 }
 
-// partly returns the longest time to the next pass over all, depending on whether the last one could not observe
+// listingBackoff returns the longest time to the next pass over all, depending on whether the last one could not observe
 // everything. It grows, because every such pass lists all the rest.
-func (r *rhythm) partly(unobserved bool) time.Duration {
+func (r *backoff) listingBackoff(unobserved bool) time.Duration {
 	if !unobserved {
 		r.partial = 0
 		return math.MaxInt64
@@ -99,23 +99,23 @@ func (r *rhythm) partly(unobserved bool) time.Duration {
 	return min(backOff<<min(r.partial-1, 10), longestBackOff)
 }
 
-func (r *rhythm) failing(cluster string) bool { return r != nil && r.failures[cluster] > 0 }
+func (r *backoff) failing(cluster string) bool { return r != nil && r.failures[cluster] > 0 }
 
 // note records what was done to a cluster.
-func (r *rhythm) note(c report.Cluster) {
+func (r *backoff) note(c report.Cluster) {
 	if c.Outcome == nil || !c.Outcome.Changed {
 		return
 	}
-	d := deed{c.Decision.Rule + " " + c.Outcome.Detail, time.Now(), 1}
+	d := lastChange{c.Decision.Rule + " " + c.Outcome.Detail, time.Now(), 1}
 	if last := r.did[c.Key()]; last.what == d.what && d.at.Sub(last.at) < forgotten {
 		d.times += last.times
 	}
 	r.did[c.Key()] = d
 }
 
-// undone returns by how many times an action was recently repeated beyond inARow, which means that something undoes it
+// revertedTimes returns by how many times an action was recently repeated beyond inARow, which means that something undoes it
 // each time.
-func (r *rhythm) undone(cluster string) int {
+func (r *backoff) revertedTimes(cluster string) int {
 	if r == nil || time.Since(r.did[cluster].at) >= forgotten {
 		return 0
 	}
@@ -124,12 +124,12 @@ func (r *rhythm) undone(cluster string) int {
 
 // after returns the time until a cluster with this result is looked at again if nothing changes before, and whether it
 // is looked at on its own.
-func (r *rhythm) after(c report.Cluster) (pause time.Duration, alone bool) {
+func (r *backoff) after(c report.Cluster) (pause time.Duration, alone bool) {
 	if r == nil {
 		return soonest(c), c.Pending() || c.Error != ""
 	}
 	r.note(c)
-	inVain, undone := c.Outcome != nil && !c.Outcome.Changed, r.undone(c.Key())
+	inVain, undone := c.Outcome != nil && !c.Outcome.Changed, r.revertedTimes(c.Key())
 	switch {
 	case c.Error != "" || inVain:
 		r.failures[c.Key()]++
@@ -154,7 +154,7 @@ func (r *rhythm) after(c report.Cluster) (pause time.Duration, alone bool) {
 
 // idle returns the time until a cluster that has nothing left to do is looked at again. Such clusters are looked at in
 // groups, and less often the longer a look at all of them takes.
-func (r *rhythm) idle() time.Duration {
+func (r *backoff) idle() time.Duration {
 	least := max(r.Etcd, share*r.took)
 	slot := max(least/slots, 1)
 	now := time.Now()
@@ -173,7 +173,7 @@ func lockedElsewhere(c report.Cluster) bool {
 // passed records what a pass of a loop covered, while some sources may still be being read. After a pass over all, it
 // drops all state about clusters that are gone.
 func (r *Reconciler) passed(
-	todo *agenda, in *intake, rep report.Report, acted map[string]*report.Outcome, all bool,
+	todo *queue, in *feed, rep report.Report, acted map[string]*report.Outcome, all bool,
 ) {
 	unseen := in.unseen || rep.Unobserved
 	if r.pulse.note(all, in.reading(), unseen); !all || unseen {
@@ -186,7 +186,7 @@ func (r *Reconciler) passed(
 	maps.DeleteFunc(r.failed, func(cluster string, _ bool) bool { return gone(cluster) })
 	maps.DeleteFunc(todo.changed, func(cluster string, _ bool) bool { return gone(cluster) })
 	maps.DeleteFunc(todo.rhythm.failures, func(cluster string, _ int) bool { return gone(cluster) })
-	maps.DeleteFunc(todo.rhythm.did, func(cluster string, _ deed) bool { return gone(cluster) })
+	maps.DeleteFunc(todo.rhythm.did, func(cluster string, _ lastChange) bool { return gone(cluster) })
 	r.said.Range(func(about, _ any) bool {
 		if subject, _, _ := strings.Cut(about.(string), " "); strings.Contains(subject, "/") && gone(subject) {
 			r.said.Delete(about)

@@ -40,7 +40,7 @@ func (s *followed) Follow(ctx context.Context, _ time.Duration, known func(recon
 
 // revision declares ns/a, ns/b and so on, each with the given content.
 func revision(contents ...string) reconcile.Desired {
-	d := reconcile.Desired{Sources: []reconcile.Place{{Name: "one", Revision: "main@sha1:1"}}}
+	d := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "one", Revision: "main@sha1:1"}}}
 	for i, content := range contents {
 		c := declared("one", "ns/"+string(rune('a'+i)))
 		c.Applied = map[string]any{"spec": content}
@@ -87,10 +87,10 @@ type looping struct {
 	stop   func()
 }
 
-var seldom = reconcile.Rhythm{Git: 10 * time.Second, Resync: time.Hour, Etcd: 10 * time.Minute, Lease: 15 * time.Second}
+var seldom = reconcile.Intervals{Git: 10 * time.Second, Resync: time.Hour, Etcd: 10 * time.Minute, Lease: 15 * time.Second}
 
 // loop starts a loop over these clusters, which have already converged unless prepare changes them.
-func loop(t *testing.T, often reconcile.Rhythm, prepare func(*slowLive), names ...string) *looping {
+func loop(t *testing.T, often reconcile.Intervals, prepare func(*slowLive), names ...string) *looping {
 	l := &looping{T: t, slowLive: slowClusters(names...), git: &followed{next: make(chan reconcile.Desired, 1)}, events: newEvents()}
 	reconciler(&source{}, l.slowLive).UntilConverged(t.Context())
 	for _, c := range l.clusters {
@@ -112,7 +112,7 @@ func loop(t *testing.T, often reconcile.Rhythm, prepare func(*slowLive), names .
 }
 
 // start starts a loop, and returns a function that stops it and waits for its end.
-func start(t *testing.T, r *reconcile.Reconciler, often reconcile.Rhythm) (stop func()) {
+func start(t *testing.T, r *reconcile.Reconciler, often reconcile.Intervals) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -150,7 +150,7 @@ func (l *looping) wantLooks(when string, want ...int) {
 }
 
 // A loop looks at all clusters once, and then only at clusters that have changed or whose declarations have.
-func TestLoopLooksAtWhatHasChanged(t *testing.T) {
+func TestLoopObservesOnlyChangedClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b", "ns/c")
 		l.wantLooks("at first", 0, 0, 0)
@@ -168,7 +168,7 @@ func TestLoopLooksAtWhatHasChanged(t *testing.T) {
 		l.git.next <- revision("x", "x", "y")
 		time.Sleep(time.Second)
 		l.wantLooks("after it is back", 0, 0, 1)
-		unread := reconcile.Desired{Sources: []reconcile.Place{{Name: "one", Unread: errors.New("no route to host")}}}
+		unread := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "one", Unread: errors.New("no route to host")}}}
 		for _, d := range []reconcile.Desired{unread, revision("x", "x", "y")} {
 			l.git.next <- d
 			time.Sleep(time.Minute)
@@ -179,7 +179,7 @@ func TestLoopLooksAtWhatHasChanged(t *testing.T) {
 }
 
 // A healthy cluster is looked at no more often than configured, and not together with all others.
-func TestLoopLooksAtWhatIsWell(t *testing.T) {
+func TestLoopObservesHealthyClustersAtInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names []string
 		for i := range 26 {
@@ -214,7 +214,7 @@ func TestLoopLooksAtWhatIsWell(t *testing.T) {
 
 // A failing cluster is looked at after a growing pause, whatever happens to its objects, but immediately when its
 // declaration changes. It does not delay others.
-func TestLoopBacksOff(t *testing.T) {
+func TestLoopBacksOffFromFailingCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].failsAt = 1 }, "ns/a", "ns/b")
 		time.Sleep(20 * time.Minute)
@@ -252,7 +252,7 @@ func TestLoopBacksOff(t *testing.T) {
 
 // A cluster that another process acts on is left alone until its lease expires or it changes, and only the other
 // process reports on it.
-func TestLoopStandsBy(t *testing.T) {
+func TestLoopLeavesLockedClusterAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a *slowCluster
 		l := loop(t, seldom, func(l *slowLive) {
@@ -280,7 +280,7 @@ func TestLoopStandsBy(t *testing.T) {
 
 // If one of two loops cannot observe a cluster, for example because of missing rights or a timeout, it does not report
 // on the cluster while the other one acts: the two reports would contradict each other in every pass.
-func TestLoopTellsNothingBesideTheHolder(t *testing.T) {
+func TestLoopDoesNotReportOnLockedCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a *slowCluster
 		l := loop(t, seldom, func(l *slowLive) {
@@ -306,7 +306,7 @@ func TestLoopTellsNothingBesideTheHolder(t *testing.T) {
 
 // A push whose ancestry is not known yet is processed as soon as it is known, and does not delay clusters of other
 // sources.
-func TestLoopAsksWhetherItFollows(t *testing.T) {
+func TestLoopProcessesPushOnceAncestryIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b")
 		l.mu.Lock()
@@ -332,7 +332,7 @@ func TestLoopAsksWhetherItFollows(t *testing.T) {
 }
 
 // A loop is alive as long as it makes progress. It is ready once it has seen everything and as long as it can list.
-func TestLoopIsWell(t *testing.T) {
+func TestLoopIsAliveAndReadyWhileItProgresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reconciler(&source{}, oneCluster())
 		if r.Ready() {
@@ -358,7 +358,7 @@ func TestLoopIsWell(t *testing.T) {
 }
 
 // A loop that is stopped in the middle of an action ends after the action.
-func TestLoopStops(t *testing.T) {
+func TestStoppedLoopFinishesAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) {
 			l.clusters["ns/a"].acts, l.clusters["ns/a"].world.Declared.SpecHash = time.Second, "h2"
@@ -419,7 +419,7 @@ func (c *brief) Do(context.Context, decide.Action) (report.Outcome, error) {
 }
 
 // Ten thousand passes use no more memory than a thousand, whatever clusters come and go.
-func TestLoopHoldsNoMore(t *testing.T) {
+func TestLoopMemoryDoesNotGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		p := &passing{heap: map[int]uint64{1000: 0, 10_000: 0}, stop: cancel}

@@ -11,9 +11,9 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestPanicStaysWithItsCluster: a panic for one cluster becomes that cluster's error, with the stack in the log, and
+// TestPanicAffectsOnlyItsCluster: a panic for one cluster becomes that cluster's error, with the stack in the log, and
 // the others continue.
-func TestPanicStaysWithItsCluster(t *testing.T) {
+func TestPanicAffectsOnlyItsCluster(t *testing.T) {
 	for _, method := range []string{"Warnings", "State", "Do", "Report"} {
 		t.Run(method, func(t *testing.T) {
 			l := &live{worlds: map[string]*simulate.World{"a": worldOf("a"), "b": worldOf("b")}}
@@ -50,8 +50,8 @@ func checkBurst(t *testing.T, rep report.Report, method string) {
 	}
 }
 
-// TestPanicIsReported: the status of a cluster reports that its action panicked.
-func TestPanicIsReported(t *testing.T) {
+// TestPanicIsReportedInStatus: the status of a cluster reports that its action panicked.
+func TestPanicIsReportedInStatus(t *testing.T) {
 	l := oneCluster()
 	r := reconciler(&source{}, l)
 	r.UntilConverged(t.Context())
@@ -62,11 +62,11 @@ func TestPanicIsReported(t *testing.T) {
 	}
 }
 
-// TestLookOutlivesPanic: the same applies to Look.
-func TestLookOutlivesPanic(t *testing.T) {
+// TestObserveAllSurvivesPanic: the same applies to Look.
+func TestObserveAllSurvivesPanic(t *testing.T) {
 	for _, method := range []string{"Warnings", "State"} {
 		l := &live{worlds: map[string]*simulate.World{"a": worldOf("a"), "b": worldOf("b")}, bursts: map[string]string{"a": method}}
-		rep, err := reconcile.Look(t.Context(), l)
+		rep, err := reconcile.ObserveAll(t.Context(), l)
 		if err != nil || len(rep.Clusters) != 2 {
 			t.Fatalf("%v: %+v", err, rep)
 		}

@@ -12,11 +12,11 @@ import (
 	"sync"
 	"time"
 
+	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile/approval"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/reconcile/panics"
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/reconcile/road"
 	"quorate.dev/quorate/reconcile/steps"
 )
 
@@ -41,16 +41,16 @@ type Reconciler struct {
 	said sync.Map
 	// failed are the clusters that failed at the last look.
 	failed     map[string]bool
-	stragglers *stragglers
+	stragglers *inFlight
 	// loops is set if other processes may handle the same clusters at any time.
 	loops bool
-	pulse pulse
+	pulse health
 }
 
 // pass runs one pass over the wanted clusters; nil means all clusters whose declarations are known. Each cluster is
 // observed, acted on and reported independently, so that none waits for another, and the pass waits for each cluster at
 // most for its turn.
-func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key string) bool) report.Report {
+func (r *Reconciler) pass(ctx context.Context, in *feed, wanted func(key string) bool) report.Report {
 	began, busy := time.Now(), r.stragglers.areBusy()
 	observed, err := r.list(ctx, in.desired, wanted)
 	desired := in.sees(observed, err)
@@ -161,7 +161,7 @@ func interleaved[T any](lists map[string][]T) []T {
 }
 
 // reconcile decides for one cluster, executes the action, and reports.
-func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source SourceState) report.Cluster {
+func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source SourceStatus) report.Cluster {
 	entry := report.Cluster{Warnings: cluster.Warnings()}
 	entry.Namespace, entry.Name = cluster.Identity()
 	log := r.Log.With("cluster", entry.Key())
@@ -214,7 +214,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 // tellUnobserved reports in the cluster's status that it cannot be observed, because otherwise the status would keep
 // what an earlier pass saw. If another loop acts on the cluster, that loop observes and reports it.
 func (r *Reconciler) tellUnobserved(
-	ctx context.Context, log *slog.Logger, cluster Cluster, entry report.Cluster, source SourceState,
+	ctx context.Context, log *slog.Logger, cluster Cluster, entry report.Cluster, source SourceStatus,
 ) {
 	_, err := r.tell(ctx, cluster, entry, source)
 	if r.isNewError(entry.Key()+" report", err) {
@@ -254,9 +254,9 @@ func foretell(entry *report.Cluster) {
 	if entry.Decision.Verdict != decide.Act && entry.Decision.Verdict != decide.Wait {
 		return
 	}
-	entry.Road = &road.Road{Open: true}
+	entry.Road = &forecast.Forecast{Open: true}
 	err := panics.Catch(func() error {
-		*entry.Road = road.Ahead(entry.State)
+		*entry.Road = forecast.Of(entry.State)
 		return nil
 	})
 	if err != nil {
@@ -302,7 +302,7 @@ func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, 
 	if outcome.Changed {
 		entry.Decision = decide.Retried(entry.State, d)
 	} else {
-		entry.Decision = decide.InVain(entry.State, d, outcome.Detail)
+		entry.Decision = decide.NoProgress(entry.State, d, outcome.Detail)
 	}
 	log.Info("acted", "rule", d.Rule, "action", d.Action.String(), "changed", outcome.Changed, "detail", outcome.Detail)
 	return nil

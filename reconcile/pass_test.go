@@ -50,7 +50,7 @@ type live struct {
 	fetched  []bool
 	done     []string
 	reported []report.Cluster
-	sources  []reconcile.SourceState
+	sources  []reconcile.SourceStatus
 }
 
 func (l *live) Observe(_ context.Context, desired reconcile.Desired, _ func(string) bool) (reconcile.Observed, error) {
@@ -145,7 +145,7 @@ func (c *simulated) Do(_ context.Context, action decide.Action) (report.Outcome,
 	return report.Outcome{Changed: len(writes) > 0, Detail: strings.Join(writes, ", ")}, nil
 }
 
-func (c *simulated) Report(ctx context.Context, entry report.Cluster, source reconcile.SourceState) ([]report.News, error) {
+func (c *simulated) Report(ctx context.Context, entry report.Cluster, source reconcile.SourceStatus) ([]report.News, error) {
 	c.burst("Report")
 	if c.live.telling != nil {
 		c.live.telling(entry)
@@ -171,7 +171,7 @@ func reconciler(s reconcile.Source, l reconcile.Live) *reconcile.Reconciler {
 }
 
 func TestPassDoesOneAction(t *testing.T) {
-	l, s := oneCluster(), &source{desired: reconcile.Desired{Revision: "main@sha1:1", Sources: []reconcile.Place{{Name: "fleet", Revision: "main@sha1:1"}}}}
+	l, s := oneCluster(), &source{desired: reconcile.Desired{Revision: "main@sha1:1", Sources: []reconcile.SourceState{{Name: "fleet", Revision: "main@sha1:1"}}}}
 	reconciler(s, l).UntilConverged(t.Context())
 	l.worlds["a"].Declared.Replicas = 5
 	l.done, l.reported, l.sources = nil, nil, nil
@@ -188,7 +188,7 @@ func TestPassDoesOneAction(t *testing.T) {
 	}
 }
 
-func TestPlanDoesNothing(t *testing.T) {
+func TestPlanChangesNothing(t *testing.T) {
 	l := oneCluster()
 	r := reconciler(&source{}, l)
 	r.Plan = true
@@ -198,7 +198,7 @@ func TestPlanDoesNothing(t *testing.T) {
 	}
 }
 
-func TestOneFailureHoldsUpNoOther(t *testing.T) {
+func TestFailureDoesNotBlockOtherClusters(t *testing.T) {
 	l := &live{worlds: map[string]*simulate.World{"a": worldOf("a"), "b": worldOf("b"), "c": worldOf("c")},
 		broken: map[string]error{"a": errors.New("list pods: forbidden")}, doing: map[string]error{"b": errors.New("apply Service b: forbidden")}}
 	rep := reconciler(&source{}, l).Pass(t.Context())
@@ -212,7 +212,7 @@ func TestOneFailureHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-func TestSourceThatCannotBeRead(t *testing.T) {
+func TestUnreadableSourceIsReported(t *testing.T) {
 	l := oneCluster()
 	rep := reconciler(&source{err: errors.New("fetch main: connection refused")}, l).Pass(t.Context())
 	if rep.Error != "fetch main: connection refused" || l.fetched[0] || l.sources[0].Error != rep.Error {
@@ -220,7 +220,7 @@ func TestSourceThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestLockedMeanwhile(t *testing.T) {
+func TestLockTakenDuringPassMeansWait(t *testing.T) {
 	l := oneCluster()
 	l.doing = map[string]error{"a": fmt.Errorf("%w: process 7 on elsewhere", reconcile.ErrLocked)}
 	rep := reconciler(&source{}, l).Pass(t.Context())
@@ -261,9 +261,9 @@ func TestUntilConvergedStopsWhenBlocked(t *testing.T) {
 	}
 }
 
-// TestTriedInVain: an action that has had no effect for a long time is still repeated, and the report says that manual
+// TestIneffectiveActionIsRepeatedAndBlocks: an action that has had no effect for a long time is still repeated, and the report says that manual
 // action is required.
-func TestTriedInVain(t *testing.T) {
+func TestIneffectiveActionIsRepeatedAndBlocks(t *testing.T) {
 	l := oneCluster()
 	r := reconciler(&source{}, l)
 	r.UntilConverged(t.Context())
@@ -293,7 +293,7 @@ func TestTriedInVain(t *testing.T) {
 	}
 }
 
-func TestUntilConvergedInTimeOrNot(t *testing.T) {
+func TestUntilConvergedEndsAtDeadline(t *testing.T) {
 	l := oneCluster()
 	l.worlds["a"].Unpullable = "3.6.16"
 	l.worlds["a"].LockHolder = "process 7 on elsewhere"
@@ -305,7 +305,7 @@ func TestUntilConvergedInTimeOrNot(t *testing.T) {
 	}
 }
 
-func TestUntilConvergedTriesAgain(t *testing.T) {
+func TestUntilConvergedRetriesFailedLists(t *testing.T) {
 	l := oneCluster()
 	l.failing = []error{errors.New("list Pods: timeout"), nil, errors.New("list Pods: timeout")}
 	rep, converged := reconciler(&source{}, l).UntilConverged(t.Context())
@@ -314,7 +314,7 @@ func TestUntilConvergedTriesAgain(t *testing.T) {
 	}
 }
 
-func TestUntilConvergedEndsWhereSetupIsMissing(t *testing.T) {
+func TestUntilConvergedEndsIfSetupIsMissing(t *testing.T) {
 	l := oneCluster()
 	l.failing = []error{reconcile.SetupError{Err: errors.New("no such kind")}}
 	rep, _ := reconciler(&source{}, l).UntilConverged(t.Context())
@@ -323,8 +323,8 @@ func TestUntilConvergedEndsWhereSetupIsMissing(t *testing.T) {
 	}
 }
 
-// TestWhereClustersAreDeclared: a report contains where each cluster is declared, if it is declared.
-func TestWhereClustersAreDeclared(t *testing.T) {
+// TestReportNamesDeclarationFile: a report contains where each cluster is declared, if it is declared.
+func TestReportNamesDeclarationFile(t *testing.T) {
 	var d reconcile.Declaration
 	d.Cluster.Namespace, d.Cluster.Name, d.Where = "ns", "a", report.Problem{File: "clusters/a.yaml", Line: 3}
 	declared := decide.Declared{Replicas: 1, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"}

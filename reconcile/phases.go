@@ -29,7 +29,7 @@ func (r *Reconciler) decide(state decide.State) decide.Decision {
 
 // tell makes one cluster report, as a phase.
 func (r *Reconciler) tell(
-	ctx context.Context, c Cluster, entry report.Cluster, source SourceState,
+	ctx context.Context, c Cluster, entry report.Cluster, source SourceStatus,
 ) ([]report.News, error) {
 	defer steps.Begin(r.Steps, steps.Report)()
 	return tell(ctx, c, entry, source)

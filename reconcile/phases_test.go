@@ -82,7 +82,7 @@ func TestPhasesAreReported(t *testing.T) {
 }
 
 // With many clusters, many passes and a slow cluster, every phase of every cluster is reported.
-func TestPhasesOfARun(t *testing.T) {
+func TestAllPhasesOfRunAreReported(t *testing.T) {
 	l := &live{worlds: map[string]*simulate.World{}}
 	for i := range 40 {
 		name := fmt.Sprintf("c%02d", i)

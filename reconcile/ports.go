@@ -31,7 +31,7 @@ type Desired struct {
 	// Clusters are the declared clusters. Several places may declare the same cluster: see Settled.
 	Clusters []Declaration
 	// Sources are the places that were asked, whether or not they were read.
-	Sources []Place
+	Sources []SourceState
 	// Warnings are about the sources.
 	Warnings []string
 	// Problems prevent a declaration, or an unknown number of them, from being understood.
@@ -130,14 +130,14 @@ type Cluster interface {
 	Do(ctx context.Context, action decide.Action) (report.Outcome, error)
 	// Report reports the pass in the cluster itself, as status and events, or, without a decision, only that it could
 	// not be observed. It only writes news, and returns it.
-	Report(ctx context.Context, entry report.Cluster, source SourceState) ([]report.News, error)
+	Report(ctx context.Context, entry report.Cluster, source SourceStatus) ([]report.News, error)
 	// Leave releases what was kept for the pass, which must not use the cluster afterwards; soon means that a later
 	// pass will look at it again, because something is left to do.
 	Leave(soon bool)
 }
 
-// SourceState is what the status reports about the source of a cluster.
-type SourceState struct {
+// SourceStatus is what the status reports about the source of a cluster.
+type SourceStatus struct {
 	// Source is the source that declares the cluster, or empty if none does. Revision is the revision of the source
 	// that declares or declared it, or empty if it is unknown.
 	Source, Revision string

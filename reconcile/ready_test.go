@@ -29,7 +29,7 @@ func (u *unlistable) Observe(
 
 // A loop that cannot list is not ready, whatever the reason and whichever clusters it looks at in between. It is ready
 // again once it can list.
-func TestNotReadyWhileNothingIsSeen(t *testing.T) {
+func TestLoopIsNotReadyWhileListsFail(t *testing.T) {
 	for _, why := range []error{
 		reconcile.SetupError{Err: errors.New("list pods: forbidden")}, errors.New("connection refused"),
 	} {

@@ -70,7 +70,7 @@ func (c *contended) Do(ctx context.Context, action decide.Action) (report.Outcom
 
 // Two loops over the same clusters split the work, or one stands by: they never act on a cluster at the same time, and
 // all clusters are bootstrapped. Once one loop is gone, the other does everything.
-func TestTwoLoops(t *testing.T) {
+func TestTwoLoopsNeverActTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names, contents []string
 		for i := range 10 {

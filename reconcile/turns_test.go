@@ -83,7 +83,7 @@ func (c *fleetCluster) Do(context.Context, decide.Action) (report.Outcome, error
 	return report.Outcome{Changed: true}, nil
 }
 
-func (c *fleetCluster) Report(context.Context, report.Cluster, reconcile.SourceState) ([]report.News, error) {
+func (c *fleetCluster) Report(context.Context, report.Cluster, reconcile.SourceStatus) ([]report.News, error) {
 	return nil, nil
 }
 
@@ -96,9 +96,9 @@ func newFleet(size, hang int) *fleet {
 	return f
 }
 
-// TestSlowClustersHoldUpNoOther: sixty of a hundred clusters do not respond, and they come first. The others are acted
+// TestSlowClustersDoNotDelayOthers: sixty of a hundred clusters do not respond, and they come first. The others are acted
 // on long before those time out.
-func TestSlowClustersHoldUpNoOther(t *testing.T) {
+func TestSlowClustersDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(100, 60)
 	r := reconciler(&source{}, f)
@@ -122,9 +122,9 @@ func TestSlowClustersHoldUpNoOther(t *testing.T) {
 	}
 }
 
-// TestHangingClustersCostOneDeadline: if one in twenty clusters does not respond, the pass takes less than one cluster
+// TestHangingClustersCostOneTimeout: if one in twenty clusters does not respond, the pass takes less than one cluster
 // timeout longer than otherwise, and the other clusters are done long before that.
-func TestHangingClustersCostOneDeadline(t *testing.T) {
+func TestHangingClustersCostOneTimeout(t *testing.T) {
 	pass := func(hang int) (whole, others time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(1000, hang)
@@ -149,9 +149,9 @@ func TestHangingClustersCostOneDeadline(t *testing.T) {
 	}
 }
 
-// TestUnwellComeFirst: clusters that were unhealthy at the last report, and those that failed in the previous pass,
+// TestUnhealthyClustersComeFirst: clusters that were unhealthy at the last report, and those that failed in the previous pass,
 // come first.
-func TestUnwellComeFirst(t *testing.T) {
+func TestUnhealthyClustersComeFirst(t *testing.T) {
 	t.Parallel()
 	f := newFleet(40, 0)
 	f.clusters[33].unwell = true
@@ -185,10 +185,10 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 }
 
-// TestStragglersHoldUpNoSteps: an unresponsive cluster delays another one by at most one turn, however many steps that
+// TestUnresponsiveClusterDelaysOthersByOneTurn: an unresponsive cluster delays another one by at most one turn, however many steps that
 // one takes, in a single pass or in several. No pass starts on a cluster while it is being looked at, and a single pass
 // looks at it once.
-func TestStragglersHoldUpNoSteps(t *testing.T) {
+func TestUnresponsiveClusterDelaysOthersByOneTurn(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *reconcile.Reconciler) report.Report{
 		"pass": func(ctx context.Context, r *reconcile.Reconciler) report.Report { return r.Pass(ctx) },
 		"until converged": func(ctx context.Context, r *reconcile.Reconciler) report.Report {

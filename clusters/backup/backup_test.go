@@ -55,8 +55,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestTakeRefuses checks that an unproven snapshot is rejected and leaves nothing behind.
-func TestTakeRefuses(t *testing.T) {
+// TestTakeRejectsInvalidSnapshots checks that an unproven snapshot is rejected and leaves nothing behind.
+func TestTakeRejectsInvalidSnapshots(t *testing.T) {
 	whole := backuptest.MustSnapshot(t)
 	flipped := slices.Clone(whole)
 	flipped[9000] ^= 4
@@ -293,9 +293,9 @@ func (f *faulty) Open(ctx context.Context, name string) (r io.ReadCloser, err er
 	}{io.MultiReader(io.LimitReader(r, 3000), iotest.ErrReader(errCut)), r}, nil
 }
 
-// TestStoreEndsAnywhere checks that, wherever storing is interrupted, the backup either exists or does not, and the
+// TestInterruptedStoreCanBeRepeated checks that, wherever storing is interrupted, the backup either exists or does not, and the
 // next attempt at the same slot completes it.
-func TestStoreEndsAnywhere(t *testing.T) {
+func TestInterruptedStoreCanBeRepeated(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 1; n <= 4; n++ {
 			b, o := bucketIn(t, t.TempDir()), order(t)
@@ -322,8 +322,8 @@ func TestStoreEndsAnywhere(t *testing.T) {
 	}
 }
 
-// TestUnreadIsNotDamaged checks that an unreadable store or a full disk is not reported as damage of a backup.
-func TestUnreadIsNotDamaged(t *testing.T) {
+// TestUnreadableStoreIsNotDamage checks that an unreadable store or a full disk is not reported as damage of a backup.
+func TestUnreadableStoreIsNotDamage(t *testing.T) {
 	for name, e := range encodings(t) {
 		b, o := bucketIn(t, t.TempDir()), order(t)
 		o.Encoding = e.Encoding
@@ -344,8 +344,8 @@ func TestUnreadIsNotDamaged(t *testing.T) {
 	}
 }
 
-// TestTooLateIsNotDamaged checks that a timeout is not reported as damage of a backup.
-func TestTooLateIsNotDamaged(t *testing.T) {
+// TestTimeoutIsNotDamage checks that a timeout is not reported as damage of a backup.
+func TestTimeoutIsNotDamage(t *testing.T) {
 	errLate := errors.New("it took too long")
 	for name, e := range encodings(t) {
 		dir := t.TempDir()
@@ -368,8 +368,8 @@ func TestTooLateIsNotDamaged(t *testing.T) {
 	}
 }
 
-// TestSpoolIsReadAgain checks that a snapshot that has been damaged on disk since it was proven is not stored.
-func TestSpoolIsReadAgain(t *testing.T) {
+// TestSpoolDamagedAfterProofIsNotStored checks that a snapshot that has been damaged on disk since it was proven is not stored.
+func TestSpoolDamagedAfterProofIsNotStored(t *testing.T) {
 	for name, e := range encodings(t) {
 		b, o := bucketIn(t, t.TempDir()), order(t)
 		o.Encoding = e.Encoding
@@ -399,8 +399,8 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestBounds checks that a member, a file or a manifest cannot fill the disk.
-func TestBounds(t *testing.T) {
+// TestSizeLimitsAreEnforced checks that a member, a file or a manifest cannot fill the disk.
+func TestSizeLimitsAreEnforced(t *testing.T) {
 	o := order(t)
 	o.MaxBytes = 1 << 20
 	if taken, err := Take(t.Context(), &backuptest.Member{Body: endless{}}, o); !errors.Is(err, ErrTooLarge) {
@@ -427,8 +427,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestInspectionProvesNothing checks that intact bytes are not reported as damaged if this machine cannot inspect them.
-func TestInspectionProvesNothing(t *testing.T) {
+// TestFailedInspectionIsNotDamage checks that intact bytes are not reported as damaged if this machine cannot inspect them.
+func TestFailedInspectionIsNotDamage(t *testing.T) {
 	b := bucketIn(t, t.TempDir())
 	m := stored(t, b, order(t))
 	r := reading(nil)
@@ -440,8 +440,8 @@ func TestInspectionProvesNothing(t *testing.T) {
 	}
 }
 
-// TestOneSlotOneBackup checks that concurrent backups of one slot leave one backup, and only its data.
-func TestOneSlotOneBackup(t *testing.T) {
+// TestConcurrentBackupsOfSlotLeaveOne checks that concurrent backups of one slot leave one backup, and only its data.
+func TestConcurrentBackupsOfSlotLeaveOne(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	results := make(chan string, 8)
 	for range cap(results) {
@@ -466,8 +466,8 @@ func TestOneSlotOneBackup(t *testing.T) {
 	}
 }
 
-// TestFreshBackups checks that a fresh backup is never replaced by an earlier one of the same second.
-func TestFreshBackups(t *testing.T) {
+// TestFreshBackupUsesNewSlot checks that a fresh backup is never replaced by an earlier one of the same second.
+func TestFreshBackupUsesNewSlot(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	o.Fresh = true
 	first, second := stored(t, b, o), stored(t, b, o)
@@ -476,8 +476,8 @@ func TestFreshBackups(t *testing.T) {
 	}
 }
 
-// TestReadWithoutQuorate runs the commands in the manifest verbatim, with only age, zstd and etcdutl.
-func TestReadWithoutQuorate(t *testing.T) {
+// TestManifestCommandsReadBackup runs the commands in the manifest verbatim, with only age, zstd and etcdutl.
+func TestManifestCommandsReadBackup(t *testing.T) {
 	tools := os.Getenv("QUORATE_ETCD_DIR")
 	if tools == "" {
 		t.Skip("QUORATE_ETCD_DIR names no directory with etcdutl; make test sets it")

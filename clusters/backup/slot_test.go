@@ -68,9 +68,9 @@ func counts(t *testing.T, b store.Bucket, o Order, want store.Manifest) {
 	}
 }
 
-// TestSlotIsFound checks that a later attempt finds an existing backup of the slot, wherever the first attempt was
+// TestFindReturnsExistingBackup checks that a later attempt finds an existing backup of the slot, wherever the first attempt was
 // killed.
-func TestSlotIsFound(t *testing.T) {
+func TestFindReturnsExistingBackup(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	if m := found(t, b, o); m != nil {
 		t.Errorf("found %+v", m)
@@ -109,9 +109,9 @@ func TestSlotIsFound(t *testing.T) {
 	}
 }
 
-// TestSlotOfAnotherCluster checks that a backup with another cluster ID is not used, even if its slot and name are the
+// TestBackupOfOtherClusterIDIsNotUsed checks that a backup with another cluster ID is not used, even if its slot and name are the
 // same.
-func TestSlotOfAnotherCluster(t *testing.T) {
+func TestBackupOfOtherClusterIDIsNotUsed(t *testing.T) {
 	dir := t.TempDir()
 	b, o := bucketIn(t, dir), order(t)
 	other := sound(t)
@@ -148,9 +148,9 @@ func TestSlotOfAnotherCluster(t *testing.T) {
 	counts(t, b, o, stored(t, b, o))
 }
 
-// TestSlotThatCountsForNothing checks that an invalid backup in the slot is not reported, and does not prevent a new
+// TestInvalidBackupDoesNotBlockSlot checks that an invalid backup in the slot is not reported, and does not prevent a new
 // one.
-func TestSlotThatCountsForNothing(t *testing.T) {
+func TestInvalidBackupDoesNotBlockSlot(t *testing.T) {
 	for name, spoil := range map[string]func(data, manifest string) error{
 		"its data are gone":     func(data, _ string) error { return os.Remove(data) },
 		"its data are cut":      func(data, _ string) error { return os.Truncate(data, 100) },
@@ -181,9 +181,9 @@ func TestSlotThatCountsForNothing(t *testing.T) {
 
 func write(stem, suffix, text string) error { return os.WriteFile(stem+suffix, []byte(text), 0o600) }
 
-// TestSuspectSlot checks that a suspect backup does not prevent a new backup, and that no second suspect backup of the
+// TestSuspectBackupDoesNotBlockSlot checks that a suspect backup does not prevent a new backup, and that no second suspect backup of the
 // slot is stored.
-func TestSuspectSlot(t *testing.T) {
+func TestSuspectBackupDoesNotBlockSlot(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	corrupt := o
 	corrupt.Inspect = func(ctx context.Context, file string) (snapshot.Facts, error) {
@@ -210,8 +210,8 @@ type noQuorum struct{ *backuptest.Member }
 
 func (noQuorum) ClusterID(context.Context) (decide.ID, error) { return 0, errCut }
 
-// TestSlotIsUnknown checks that a store or cluster that does not respond is not treated as having no backup.
-func TestSlotIsUnknown(t *testing.T) {
+// TestFindErrorIsNotMissingBackup checks that a store or cluster that does not respond is not treated as having no backup.
+func TestFindErrorIsNotMissingBackup(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	stored(t, b, o)
 	for n := 1; n <= 3; n++ {

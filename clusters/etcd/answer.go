@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // A pod is untrusted until it has responded like etcd, so responses have limits. They are far above what etcd
@@ -140,7 +140,7 @@ func checkList(list *etcdserverpb.MemberListResponse) error {
 // readable makes untrusted text safe to show. It escapes characters that a terminal would interpret or hide,
 // and truncates text of more than most bytes with an ellipsis, so that it does not equal a shorter text.
 func readable(text string, most int) string {
-	shown := visible.Text(text[:min(len(text), most)])
+	shown := printable.Text(text[:min(len(text), most)])
 	if len(text) <= most && len(shown) <= most {
 		return shown
 	}

@@ -15,7 +15,7 @@ func (c *Clients) AuthEnabled(ctx context.Context, cluster Cluster) (enabled boo
 		defer cancel()
 		answer, err := leader.client.auth.AuthStatus(clientv3.WithRequireLeader(ctx), &etcdserverpb.AuthStatusRequest{})
 		if err != nil {
-			return told{cause(ctx, err)}
+			return shortError{cause(ctx, err)}
 		}
 		enabled = answer.Enabled
 		return nil

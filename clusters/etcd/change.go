@@ -201,7 +201,7 @@ func (c *Clients) voters(ctx context.Context, cluster Cluster) (leader reply, fo
 func (c *Clients) currentList(ctx context.Context, leader reply) (*clientv3.MemberListResponse, error) {
 	list, err := c.listFrom(clientv3.WithRequireLeader(ctx), &leader)
 	if err != nil {
-		return nil, refusal(fmt.Errorf("list the members first: %w", told{err}))
+		return nil, refusal(fmt.Errorf("list the members first: %w", shortError{err}))
 	}
 	return list, nil
 }
@@ -214,7 +214,7 @@ func (c *Clients) requestOnce(ctx context.Context, ask func(ctx context.Context)
 	if err == nil {
 		return nil
 	}
-	refused := refusal(told{cause(ctx, err)})
+	refused := refusal(shortError{cause(ctx, err)})
 	if _, isNotYet := errors.AsType[NotYet](refused); !isNotYet && lost(ctx, err) {
 		return fmt.Errorf("%w; whether etcd has done it is not known", refused)
 	}

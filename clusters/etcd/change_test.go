@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestMembers makes all kinds of member changes, from a single-member cluster to one with a different member.
-func TestMembers(t *testing.T) {
+// TestMemberChanges makes all kinds of member changes, from a single-member cluster to one with a different member.
+func TestMemberChanges(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 1)
@@ -109,8 +109,8 @@ func checkRefused(t *testing.T, err error, want string) {
 	}
 }
 
-// TestLostAnswers makes changes that get no response, and then makes them again.
-func TestLostAnswers(t *testing.T) {
+// TestChangesWithLostResponsesAreRepeatable makes changes that get no response, and then makes them again.
+func TestChangesWithLostResponsesAreRepeatable(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaries(t)[0], nil, 1)
 	clients, ctx := newClients(t), t.Context()
@@ -167,8 +167,8 @@ func (s *servers) checkLost(t *testing.T, size int, method, what string, change 
 	}
 }
 
-// TestNobodyToTell: a change without a leader has no effect and is retryable.
-func TestNobodyToTell(t *testing.T) {
+// TestMemberChangeFailsWithoutLeader: a change without a leader has no effect and is retryable.
+func TestMemberChangeFailsWithoutLeader(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaries(t)[0], nil, 3)
 	clients, ctx := newClients(t), t.Context()
@@ -194,8 +194,8 @@ func TestNobodyToTell(t *testing.T) {
 	checkRefused(t, clients.RemoveMember(stopped, s.cluster(3), leader.ID), "remove member "+leader.ID.String()+": context canceled")
 }
 
-// TestForeignPods: a change for one cluster must not affect another that responds under the same name.
-func TestForeignPods(t *testing.T) {
+// TestChangeIsRefusedIfPodsDisagreeOnCluster: a change for one cluster must not affect another that responds under the same name.
+func TestChangeIsRefusedIfPodsDisagreeOnCluster(t *testing.T) {
 	t.Parallel()
 	s := newServers(t, binaries(t)[0], nil)
 	for i := range 2 {

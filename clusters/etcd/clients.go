@@ -28,7 +28,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"quorate.dev/quorate/clusters/pki"
-	"quorate.dev/quorate/reconcile/panics"
+	"quorate.dev/quorate/internal/panics"
 )
 
 // DefaultTimeout is the timeout of one response. It is longer than etcd takes to elect a leader with its

@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/clusters/etcd"
 )
 
-// TestConnections follows a client's connections through the life of a cluster.
-func TestConnections(t *testing.T) {
+// TestConnectionsAreReusedAndClosed follows a client's connections through the life of a cluster.
+func TestConnectionsAreReusedAndClosed(t *testing.T) {
 	s := form(t, binaries(t)[0], newCA(t, "*."+name+"."+namespace+".svc"), 3)
 	clients := &etcd.Clients{}
 	defer clients.Close()

@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 )
 
 // EnableDowngrade makes etcd prepare its data for the next lower minor version, such as 3.6. It succeeds if
@@ -60,7 +60,7 @@ func (c *Clients) CancelDowngrade(ctx context.Context, cluster Cluster) error {
 		defer cancel()
 		status, err := leader.client.Status(ctx, "")
 		if err != nil {
-			return fmt.Errorf("ask whether it is done: %w", told{cause(ctx, err)})
+			return fmt.Errorf("ask whether it is done: %w", shortError{cause(ctx, err)})
 		}
 		if target := (reply{status: status}).downgrade(); target != "" {
 			return NotYet{fmt.Errorf("etcd still prepares for %s", target)}

@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestLossOfMembers kills one member after the other.
-func TestLossOfMembers(t *testing.T) {
+// TestObserveAfterMemberLoss kills one member after the other.
+func TestObserveAfterMemberLoss(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 3)
 		clients := newClients(t)
@@ -63,9 +63,9 @@ func TestLossOfMembers(t *testing.T) {
 // members have.
 const late = "no answer within 1s of the others"
 
-// TestSilence: a member that accepts connections without responding does not use its full timeout once most
+// TestUnresponsiveMemberDoesNotDelayOthers: a member that accepts connections without responding does not use its full timeout once most
 // others have responded.
-func TestSilence(t *testing.T) {
+func TestUnresponsiveMemberDoesNotDelayOthers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 3)
 		clients := newClients(t)
@@ -142,9 +142,9 @@ func (s *servers) checkUnready(t *testing.T, clients *etcd.Clients, follower str
 	}
 }
 
-// TestFoundingAlone: an initial member reports nothing before the initial members have a quorum. So anything
+// TestInitialMemberReportsNothingWithoutQuorum: an initial member reports nothing before the initial members have a quorum. So anything
 // that a member reports about its cluster shows that the cluster has formed.
-func TestFoundingAlone(t *testing.T) {
+func TestInitialMemberReportsNothingWithoutQuorum(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := newServers(t, binary, nil)
 		s.start(0, "new", fmt.Sprintf("a-0=%s,a-1=%s,a-2=%s", s.peerURL(0), s.peerURL(1), s.peerURL(2)))
@@ -159,8 +159,8 @@ func TestFoundingAlone(t *testing.T) {
 	})
 }
 
-// TestBlackHole: only the kernel responds behind every name.
-func TestBlackHole(t *testing.T) {
+// TestUnresponsivePodsTimeOut: only the kernel responds behind every name.
+func TestUnresponsivePodsTimeOut(t *testing.T) {
 	hole := blackHole(t)
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", hole)
@@ -181,7 +181,7 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
-func TestCallerGivesUp(t *testing.T) {
+func TestObserveEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {
 		cancel()
@@ -195,7 +195,7 @@ func TestCallerGivesUp(t *testing.T) {
 	}
 }
 
-func TestNobodyToAsk(t *testing.T) {
+func TestObserveWithoutPods(t *testing.T) {
 	answer := newClients(t).Observe(t.Context(), etcd.Cluster{Namespace: namespace, Name: name})
 	if m := answer.Membership; m.Known || m.Why != "there is no pod to ask" || m.Members != nil {
 		t.Errorf("got %s", print(answer))
@@ -206,7 +206,7 @@ func TestNobodyToAsk(t *testing.T) {
 // the client last.
 const hangUp = "broken pipe|connection reset by peer|it closed the connection"
 
-func TestCertificates(t *testing.T) {
+func TestInvalidCertificatesAreReported(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		ca := newCA(t, "a-0."+name+"."+namespace+".svc", "a-1.elsewhere.svc")
 		s := form(t, binary, ca, 2)

@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/reconcile/panics"
 )
 
 // A hash requires a scan of the whole database, during which the member applies nothing. Members are therefore

@@ -17,9 +17,9 @@ import (
 
 const goodValue, badValue = "the value that was put", "a value nobody has put"
 
-// TestHashes changes a value in a member's database, as a faulty disk may. Members are asked for their hashes
+// TestHashesAreReadOnlyOnSuspicion changes a value in a member's database, as a faulty disk may. Members are asked for their hashes
 // only if there is a reason.
-func TestHashes(t *testing.T) {
+func TestHashesAreReadOnlyOnSuspicion(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 3)
 		clients := newClients(t)
@@ -132,8 +132,8 @@ func (s *servers) commit(i int) {
 	}
 }
 
-// TestHashesOfLiars: a response for another member or another revision, or an error, is not a hash.
-func TestHashesOfLiars(t *testing.T) {
+// TestHashOfWrongMemberIsRejected: a response for another member or another revision, or an error, is not a hash.
+func TestHashOfWrongMemberIsRejected(t *testing.T) {
 	header := func(member uint64) *etcdserverpb.ResponseHeader {
 		return &etcdserverpb.ResponseHeader{ClusterId: 7, MemberId: member, Revision: 9}
 	}
@@ -152,8 +152,8 @@ func TestHashesOfLiars(t *testing.T) {
 	}
 }
 
-// TestHashOfLargeData: the hash has a timeout, whatever size the member reports.
-func TestHashOfLargeData(t *testing.T) {
+// TestHashTimeoutIgnoresReportedSize: the hash has a timeout, whatever size the member reports.
+func TestHashTimeoutIgnoresReportedSize(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(statuses(func(s *etcdserverpb.StatusResponse) { s.DbSize = 1<<63 - 1 }))
 	cluster := s.cluster()

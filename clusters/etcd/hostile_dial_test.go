@@ -31,8 +31,8 @@ func TestPanicWhileDialing(t *testing.T) {
 	}
 }
 
-// TestHostileCertificate: the names in a certificate are untrusted text, too.
-func TestHostileCertificate(t *testing.T) {
+// TestCertificateNamesAreEscaped: the names in a certificate are untrusted text, too.
+func TestCertificateNamesAreEscaped(t *testing.T) {
 	hosts := make([]string, 90)
 	for i := range hosts {
 		hosts[i] = fmt.Sprintf("\x1b[2J%s.%d", strings.Repeat("w", 500), i)
@@ -64,8 +64,8 @@ func TestHostileCertificate(t *testing.T) {
 	}
 }
 
-// TestLongSecrets: long data in a Secret does not delay the pass.
-func TestLongSecrets(t *testing.T) {
+// TestLongSecretsAreRejected: long data in a Secret does not delay the pass.
+func TestLongSecretsAreRejected(t *testing.T) {
 	long := []byte(strings.Repeat("A", 1<<20))
 	good := newCA(t).client()
 	for what, bad := range map[string]*etcd.TLS{
@@ -82,9 +82,9 @@ func TestLongSecrets(t *testing.T) {
 	}
 }
 
-// TestSlowKeys: an RSA key may be so long that signing or verifying with it takes seconds, and reading it takes
+// TestOversizedRSAKeysAreRejected: an RSA key may be so long that signing or verifying with it takes seconds, and reading it takes
 // minutes if it omits values that can be computed. These operations cannot be interrupted.
-func TestSlowKeys(t *testing.T) {
+func TestOversizedRSAKeysAreRejected(t *testing.T) {
 	good := newCA(t).client()
 	slow := slowPair(t, 8320)
 	for want, bad := range map[string]*etcd.TLS{

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // status, list and header return an honest response with changes.
@@ -47,8 +47,8 @@ func lists(change func(*etcdserverpb.MemberListResponse)) func(question) proto.M
 	return to("MemberList", func(q question) proto.Message { return list(q, change) })
 }
 
-// TestStrangersThatAreHonest checks the baseline: each of the tests below changes only one thing.
-func TestStrangersThatAreHonest(t *testing.T) {
+// TestHonestServersAreAccepted checks the baseline: each of the tests below changes only one thing.
+func TestHonestServersAreAccepted(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(func(question) proto.Message { return nil })
 	cluster := s.cluster()
@@ -64,8 +64,8 @@ func TestStrangersThatAreHonest(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoAnswer makes every pod send one false value, after which nothing of its response is accepted.
-func TestWhatIsNoAnswer(t *testing.T) {
+// TestMalformedAnswersAreRejected makes every pod send one false value, after which nothing of its response is accepted.
+func TestMalformedAnswersAreRejected(t *testing.T) {
 	const headless = "its answer does not say whose it is"
 	for _, test := range []struct {
 		what, why string
@@ -98,8 +98,8 @@ func TestWhatIsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestOneStranger: a pod with invalid responses counts as not responding, and the other pods decide.
-func TestOneStranger(t *testing.T) {
+// TestLyingPodCountsAsUnreachable: a pod with invalid responses counts as not responding, and the other pods decide.
+func TestLyingPodCountsAsUnreachable(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(func(q question) proto.Message {
 		if q.ordinal == 0 && q.method == "MemberList" {
@@ -113,8 +113,8 @@ func TestOneStranger(t *testing.T) {
 	}
 }
 
-// TestManyAlarms: all members together may not report more alarms than a single member.
-func TestManyAlarms(t *testing.T) {
+// TestTotalAlarmsAreLimited: all members together may not report more alarms than a single member.
+func TestTotalAlarmsAreLimited(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(to("Status", func(q question) proto.Message {
 		return status(q, func(s *etcdserverpb.StatusResponse) {
@@ -129,8 +129,8 @@ func TestManyAlarms(t *testing.T) {
 	}
 }
 
-// TestFiguresThatCannotBe: sizes and revisions are never negative.
-func TestFiguresThatCannotBe(t *testing.T) {
+// TestSizesAndRevisionsAreNeverNegative: sizes and revisions are never negative.
+func TestSizesAndRevisionsAreNeverNegative(t *testing.T) {
 	s := newStrangers(t, 1)
 	s.say(statuses(func(s *etcdserverpb.StatusResponse) { s.DbSize, s.DbSizeInUse, s.Header.Revision = -1, -2, -3 }))
 	answer := newClients(t).Observe(t.Context(), s.cluster())
@@ -141,8 +141,8 @@ func TestFiguresThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestListedThousands: rejecting a list takes no longer than the members' timeout.
-func TestListedThousands(t *testing.T) {
+// TestHugeMemberListIsRejectedInTime: rejecting a list takes no longer than the members' timeout.
+func TestHugeMemberListIsRejectedInTime(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(lists(func(l *etcdserverpb.MemberListResponse) {
 		l.Members = listed(40_000)
@@ -160,9 +160,9 @@ func TestListedThousands(t *testing.T) {
 	}
 }
 
-// TestHostileWords: etcd's text is truncated to a readable length, with terminal control characters escaped,
+// TestEtcdTextIsTruncatedAndEscaped: etcd's text is truncated to a readable length, with terminal control characters escaped,
 // before it gets into reports and status.
-func TestHostileWords(t *testing.T) {
+func TestEtcdTextIsTruncatedAndEscaped(t *testing.T) {
 	hostile := "\x1b[2J\u202e" + strings.Repeat("w", 10_000)
 	for what, say := range map[string]func(question) proto.Message{
 		"status": statuses(func(s *etcdserverpb.StatusResponse) {
@@ -211,13 +211,13 @@ func checkReadable(t testing.TB, answer etcd.Answer) {
 
 func checkWord(t testing.TB, word string) {
 	t.Helper()
-	if len(word) > 4096 || !visible.Is(strings.ReplaceAll(word, "\ufffd", "?")) {
+	if len(word) > 4096 || !printable.Is(strings.ReplaceAll(word, "\ufffd", "?")) {
 		t.Errorf("%d bytes: %.200q", len(word), word)
 	}
 }
 
-// TestEmptyAssent: an empty response to a change is not accepted, and the change may or may not have been made.
-func TestEmptyAssent(t *testing.T) {
+// TestEmptyChangeResponseIsRejected: an empty response to a change is not accepted, and the change may or may not have been made.
+func TestEmptyChangeResponseIsRejected(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(func(q question) proto.Message {
 		if q.method == "Status" || q.method == "MemberList" {
@@ -264,8 +264,8 @@ func changes(clients *etcd.Clients, cluster etcd.Cluster) map[string]func(testin
 	}
 }
 
-// TestSecondStatus: a member that returned its status may fail to do so when asked again.
-func TestSecondStatus(t *testing.T) {
+// TestInvalidSecondStatusIsNotUsed: a member that returned its status may fail to do so when asked again.
+func TestInvalidSecondStatusIsNotUsed(t *testing.T) {
 	s := newStrangers(t, 3)
 	var asked [3]atomic.Int32
 	s.say(to("Status", func(q question) proto.Message {

@@ -7,8 +7,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestDowngradeIsToldByNewerMembers: etcd 3.5 does not tell of a downgrade, however well informed it is.
-func TestDowngradeIsToldByNewerMembers(t *testing.T) {
+// TestDowngradeIsReadFromNewerMembers: etcd 3.5 does not tell of a downgrade, however well informed it is.
+func TestDowngradeIsReadFromNewerMembers(t *testing.T) {
 	older := reply{status: &clientv3.StatusResponse{Version: "3.5.35", Leader: 1}}
 	newer := reply{status: &clientv3.StatusResponse{Version: "3.6.16", Leader: 1, DowngradeInfo: &etcdserverpb.DowngradeInfo{Enabled: true, TargetVersion: "3.5.0"}}}
 	ended := reply{status: &clientv3.StatusResponse{Version: "3.6.16", Leader: 1, DowngradeInfo: &etcdserverpb.DowngradeInfo{}}}

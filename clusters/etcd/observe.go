@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/reconcile/panics"
 )
 
 // Answer is the state of a cluster as reported by its members.

@@ -90,7 +90,7 @@ func newClients(t testing.TB) *etcd.Clients {
 	return c
 }
 
-func TestHealthy(t *testing.T) {
+func TestObserveHealthyCluster(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		for _, tls := range []bool{false, true} {
 			t.Run(fmt.Sprintf("tls=%v", tls), func(t *testing.T) {
@@ -130,8 +130,8 @@ func checkHealthy(t *testing.T, s *servers, answer etcd.Answer, version string) 
 	}
 }
 
-// TestTwoClusters puts the members of two clusters behind the names of one.
-func TestTwoClusters(t *testing.T) {
+// TestTwoClustersAreDistinguished puts the members of two clusters behind the names of one.
+func TestTwoClustersAreDistinguished(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := newServers(t, binary, nil)
 		for i := range 2 {
@@ -152,8 +152,8 @@ func TestTwoClusters(t *testing.T) {
 	})
 }
 
-// TestLearner adds a learner, and starts it later.
-func TestLearner(t *testing.T) {
+// TestObserveLearner adds a learner, and starts it later.
+func TestObserveLearner(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 1)
 		clients := newClients(t)
@@ -185,7 +185,7 @@ func TestLearner(t *testing.T) {
 	})
 }
 
-func TestAlarms(t *testing.T) {
+func TestAlarmsAreReportedAndDisarmed(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 3)
 		clients := newClients(t)

@@ -23,8 +23,8 @@ import (
 	"testing"
 	"time"
 
-	"quorate.dev/quorate/clusters/child"
 	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/internal/procgroup"
 )
 
 // etcdDir is the environment variable that names the directory with etcd-<version>/etcd.
@@ -116,7 +116,7 @@ func (s *servers) startIn(i int, dir string, initial ...string) {
 	cmd := exec.Command(s.binary, args...)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	cmd.SysProcAttr = child.WithParent()
+	cmd.SysProcAttr = procgroup.WithParent()
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}

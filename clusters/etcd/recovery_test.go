@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/etcdprocess"
 	"quorate.dev/quorate/clusters/backup/recovery"
 	"quorate.dev/quorate/clusters/backup/snapshot"
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -32,9 +32,9 @@ func formWith(t *testing.T, binary string, flags ...string) *servers {
 	return s
 }
 
-// TestSurvivorsKeepAcknowledged kills all members together under load. Of any two data directories, the one
+// TestBestSurvivorHoldsAcknowledgedWrites kills all members together under load. Of any two data directories, the one
 // with the later end of the log holds every acknowledged write.
-func TestSurvivorsKeepAcknowledged(t *testing.T) {
+func TestBestSurvivorHoldsAcknowledgedWrites(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := formWith(t, binary, "--snapshot-count=100", "--max-snapshots=1")
 		eventually(t, newClients(t), s.cluster(3), "three answering members", allAnswer(3))
@@ -178,9 +178,9 @@ func tree(t *testing.T, dir string) string {
 	return said.String()
 }
 
-// TestRecoverKeepsLog: an entry that the survivor does not know to be committed is kept, because its leader may
+// TestRecoverKeepsUncommittedEntries: an entry that the survivor does not know to be committed is kept, because its leader may
 // have acknowledged it. etcd alone drops it.
-func TestRecoverKeepsLog(t *testing.T) {
+func TestRecoverKeepsUncommittedEntries(t *testing.T) {
 	t.Parallel()
 	all := binaries(t)
 	s := form(t, all[len(all)-1], nil, 3)
@@ -234,8 +234,8 @@ func logged(t *testing.T, dir, text string) bool {
 	return bytes.Contains(content, []byte(text))
 }
 
-// TestUnfit lists members from which a cluster must not be created.
-func TestUnfit(t *testing.T) {
+// TestUnfitSurvivorsAreRejected lists members from which a cluster must not be created.
+func TestUnfitSurvivorsAreRejected(t *testing.T) {
 	program := func(version string) etcdprocess.Program {
 		return etcdprocess.Program{Version: etcdversion.Must(version)}
 	}

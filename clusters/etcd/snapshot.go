@@ -173,7 +173,7 @@ func (b *body) Read(p []byte) (int, error) {
 		case errors.Is(err, io.EOF):
 			return 0, io.EOF
 		case err != nil:
-			return 0, fmt.Errorf("read the snapshot of %s: %w", b.member, told{cause(b.ctx, err)})
+			return 0, fmt.Errorf("read the snapshot of %s: %w", b.member, shortError{cause(b.ctx, err)})
 		}
 		b.rest, b.missing = part.Blob, part.RemainingBytes
 	}

@@ -34,9 +34,9 @@ func order(t *testing.T) backup.Order {
 	return backup.Order{Cluster: store.Cluster{Namespace: namespace, Name: name}, Slot: time.Now(), Spool: t.TempDir(), Inspect: inspect}
 }
 
-// TestRealSnapshots takes backups of random histories. The computed hash of each must be the hash that the
+// TestSnapshotHashesMatchMembers takes backups of random histories. The computed hash of each must be the hash that the
 // members report, on every version.
-func TestRealSnapshots(t *testing.T) {
+func TestSnapshotHashesMatchMembers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 3)
 		clients := newClients(t)
@@ -139,8 +139,8 @@ func TestSnapshotNeedsQuorum(t *testing.T) {
 	s.thaw(pod(2))
 }
 
-// TestSnapshotOfOtherData: one of three members holds different data, unnoticed.
-func TestSnapshotOfOtherData(t *testing.T) {
+// TestSnapshotHoldsQuorumData: one of three members holds different data, unnoticed.
+func TestSnapshotHoldsQuorumData(t *testing.T) {
 	s := form(t, binaries(t)[len(binaries(t))-1], nil, 3)
 	clients := newClients(t)
 	eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
@@ -245,8 +245,8 @@ func (s *servers) hashes(t *testing.T, i int) int {
 	return n
 }
 
-// TestProofWaits: a member that does not respond at first is asked again.
-func TestProofWaits(t *testing.T) {
+// TestProofRetriesUnresponsiveMember: a member that does not respond at first is asked again.
+func TestProofRetriesUnresponsiveMember(t *testing.T) {
 	s, hash := oneDiffers(t)
 	s.freeze(pod(2))
 	proofs := s.proving(t.Context(), newClients(t), hash, pod(2))
@@ -256,9 +256,9 @@ func TestProofWaits(t *testing.T) {
 	}
 }
 
-// TestProofEnds: Prove does not wait for an impossible quorum, nor longer than its patience, nor after
+// TestProofStopsWaiting: Prove does not wait for an impossible quorum, nor longer than its patience, nor after
 // cancellation. Members that have responded are not asked again.
-func TestProofEnds(t *testing.T) {
+func TestProofStopsWaiting(t *testing.T) {
 	s, hash := oneDiffers(t)
 	wrong := hash
 	wrong.Sum++
@@ -378,8 +378,8 @@ func (s *servers) restore(file string, bump uint64) {
 	s.startIn(0, dir)
 }
 
-// TestFilesAreTold: invalid and damaged snapshots yield specific errors.
-func TestFilesAreTold(t *testing.T) {
+// TestDamagedSnapshotFilesAreReported: invalid and damaged snapshots yield specific errors.
+func TestDamagedSnapshotFilesAreReported(t *testing.T) {
 	s := form(t, binaries(t)[0], nil, 1)
 	clients := newClients(t)
 	eventually(t, clients, s.cluster(1), "an answering member", allAnswer(1))

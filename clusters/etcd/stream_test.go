@@ -19,9 +19,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestStreamStalls: a snapshot ends with an error if its member sends nothing more, or only empty messages, as
+// TestStalledSnapshotFails: a snapshot ends with an error if its member sends nothing more, or only empty messages, as
 // etcd does if it cannot read its database.
-func TestStreamStalls(t *testing.T) {
+func TestStalledSnapshotFails(t *testing.T) {
 	for what, then := range map[string]func(q question, send func(*etcdserverpb.SnapshotResponse) error) error{
 		"silence": func(q question, _ func(*etcdserverpb.SnapshotResponse) error) error {
 			<-q.ctx.Done()
@@ -59,9 +59,9 @@ func TestStreamStalls(t *testing.T) {
 	}
 }
 
-// TestStreamEnds: a stream that ends before all announced bytes have arrived is not a snapshot, and leaves no
+// TestTruncatedSnapshotFails: a stream that ends before all announced bytes have arrived is not a snapshot, and leaves no
 // file. The same applies if the member loses its leader.
-func TestStreamEnds(t *testing.T) {
+func TestTruncatedSnapshotFails(t *testing.T) {
 	for want, end := range map[string]error{"7 bytes are missing: unexpected EOF": nil, "no leader": rpctypes.ErrGRPCNoLeader} {
 		s := newStrangers(t, 3)
 		s.say(func(question) proto.Message { return nil })
@@ -82,8 +82,8 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-// TestSourceLosesItsLeader: a member that has lost its leader when it is asked is skipped.
-func TestSourceLosesItsLeader(t *testing.T) {
+// TestSourceWithoutLeaderIsSkipped: a member that has lost its leader when it is asked is skipped.
+func TestSourceWithoutLeaderIsSkipped(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.snapshot = func(question, func(*etcdserverpb.SnapshotResponse) error) error { return nil }
 	led, asked := 2, atomic.Int32{} // the first member that is asked lists the members
@@ -108,9 +108,9 @@ func TestSourceLosesItsLeader(t *testing.T) {
 	}
 }
 
-// TestBestSource: the source is the follower with the smallest database, and never a member with different data
+// TestSourceIsSmallestFollower: the source is the follower with the smallest database, and never a member with different data
 // according to etcd.
-func TestBestSource(t *testing.T) {
+func TestSourceIsSmallestFollower(t *testing.T) {
 	for _, c := range []struct {
 		what     string
 		sizes    [3]int64 // the first one leads
@@ -157,8 +157,8 @@ func TestBestSource(t *testing.T) {
 	}
 }
 
-// TestRealLearner: a learner does not affect a backup, and does not exist after a restore.
-func TestRealLearner(t *testing.T) {
+// TestLearnerDoesNotAffectBackup: a learner does not affect a backup, and does not exist after a restore.
+func TestLearnerDoesNotAffectBackup(t *testing.T) {
 	found := binaries(t)
 	s := form(t, found[len(found)-1], nil, 1)
 	clients := newClients(t)
@@ -181,9 +181,9 @@ func TestRealLearner(t *testing.T) {
 	}
 }
 
-// TestRealStreamLosesItsLeader: a member that loses its leader while it sends its snapshot sends all of it, or
+// TestSnapshotAfterLeaderLossIsCompleteOrFails: a member that loses its leader while it sends its snapshot sends all of it, or
 // returns an error. etcd checks for a leader only when the request arrives.
-func TestRealStreamLosesItsLeader(t *testing.T) {
+func TestSnapshotAfterLeaderLossIsCompleteOrFails(t *testing.T) {
 	found := binaries(t)
 	s := form(t, found[len(found)-1], nil, 3)
 	clients := newClients(t)

@@ -81,8 +81,8 @@ more: 1
 	}
 }
 
-// TestNoFleet: what is no such file is one problem, whatever it is.
-func TestNoFleet(t *testing.T) {
+// TestInvalidFleetFileIsRejected: what is no such file is one problem, whatever it is.
+func TestInvalidFleetFileIsRejected(t *testing.T) {
 	bomb := "a: &a [x, x]\nb: &b [*a, *a]\nclusters: *b\n"
 	for _, text := range []string{"", "# nothing", "---", "x", "[]", "clusters:", "clusters: []", "clusters: {}", "clusters: x", "x: [", "\tx: y", bomb,
 		"clusters: [{name: a, context: b}]\n---\nclusters: [{name: c, context: d}]\n", "clusters: &a [*a]", strings.Repeat("#", fleetfile.MostBytes+1)} {

@@ -158,9 +158,9 @@ func goldenFiles(t *testing.T) []string {
 	return files
 }
 
-// TestPackedComesBack: opening a cluster returns everything that was listed, unchanged. The data available before
+// TestOpenReturnsListedObjects: opening a cluster returns everything that was listed, unchanged. The data available before
 // opening matches it.
-func TestPackedComesBack(t *testing.T) {
+func TestOpenReturnsListedObjects(t *testing.T) {
 	met := map[string]bool{}
 	for _, file := range goldenFiles(t) {
 		list := golden(t, file)
@@ -196,8 +196,8 @@ func TestPackedComesBack(t *testing.T) {
 	}
 }
 
-// TestOpenedOnce: objects are not kept after opening, and the cluster is not mistaken for an empty one because of that.
-func TestOpenedOnce(t *testing.T) {
+// TestClusterOpensOnlyOnce: objects are not kept after opening, and the cluster is not mistaken for an empty one because of that.
+func TestClusterOpensOnlyOnce(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	owned, k := sorted(t, AnyCluster, list...), keyOf(list[0])
 	owned[k].Custom = &v1alpha1.EtcdCluster{}
@@ -215,8 +215,8 @@ func TestOpenedOnce(t *testing.T) {
 	}
 }
 
-// TestOthersAreNotKept: for clusters that may not be opened, only the data needed of all clusters is kept.
-func TestOthersAreNotKept(t *testing.T) {
+// TestUnwantedClustersAreNotKept: for clusters that may not be opened, only the data needed of all clusters is kept.
+func TestUnwantedClustersAreNotKept(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	owned := sorted(t, func(k Key) bool { return k != keyOf(list[0]) }, list...)
 	listed := owned.Of(keyOf(list[0]))
@@ -231,8 +231,8 @@ func TestOthersAreNotKept(t *testing.T) {
 	}
 }
 
-// TestUnpackFails: if one object of a cluster cannot be unpacked, nothing is returned.
-func TestUnpackFails(t *testing.T) {
+// TestUnpackErrorReturnsNothing: if one object of a cluster cannot be unpacked, nothing is returned.
+func TestUnpackErrorReturnsNothing(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	for i, o := range list {
 		listed := sorted(t, AnyCluster, list...)[keyOf(o)]

@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// TestLongAnswers: endless responses of an API server are cut off before they use up all memory.
-func TestLongAnswers(t *testing.T) {
+// TestEndlessResponsesAreCutOff: endless responses of an API server are cut off before they use up all memory.
+func TestEndlessResponsesAreCutOff(t *testing.T) {
 	var sent atomic.Int64
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -51,9 +51,9 @@ func TestLongAnswers(t *testing.T) {
 	}
 }
 
-// TestLongPages: objects labeled as Quorate's may be much larger than Quorate's own. They are all read, in
+// TestLargeObjectsAreReadInSmallPages: objects labeled as Quorate's may be much larger than Quorate's own. They are all read, in
 // smaller pages.
-func TestLongPages(t *testing.T) {
+func TestLargeObjectsAreReadInSmallPages(t *testing.T) {
 	const there = 40
 	large := strings.Repeat("x", 1000<<10)
 	var mu sync.Mutex

@@ -14,13 +14,13 @@ import (
 )
 
 // ApplyCluster applies an EtcdCluster (apiVersion, kind, metadata and spec as declared in git) over the version
-// that was read, as ApplyOver does, and returns the live object. It takes ownership of declared fields from
+// that was read, as ApplyIfUnchanged does, and returns the live object. It takes ownership of declared fields from
 // other field managers.
 func (c *Client) ApplyCluster(
 	ctx context.Context, object map[string]any, read *v1alpha1.EtcdCluster,
 ) (*v1alpha1.EtcdCluster, error) {
 	u := &unstructured.Unstructured{Object: object}
-	u.SetResourceVersion(never)
+	u.SetResourceVersion(neverExists)
 	if read != nil {
 		u.SetUID(read.UID)
 		u.SetResourceVersion(read.ResourceVersion)

@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"quorate.dev/quorate/clusters/aliases"
 	"quorate.dev/quorate/clusters/pki"
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/internal/yamlguard"
 )
 
 // Kubeconfig specifies an API server and how to authenticate to it. The zero value means kubectl's defaults,
@@ -94,7 +94,7 @@ func (k Kubeconfig) unknownContext(rules *clientcmd.ClientConfigLoadingRules) er
 	}
 	const most = 10
 	names := slices.Sorted(maps.Keys(loaded.Contexts))
-	listed := visible.Line(strings.Join(names[:min(most, len(names))], ", "))
+	listed := printable.Line(strings.Join(names[:min(most, len(names))], ", "))
 	if more := len(names) - most; more > 0 {
 		listed += fmt.Sprintf(" and %d more", more)
 	}
@@ -135,7 +135,7 @@ func (k Kubeconfig) checkSignIn(found clientcmd.ClientConfig, config *rest.Confi
 
 // configIn returns the configuration in an untrusted kubeconfig. No error quotes its content.
 func configIn(kubeconfig []byte) (*rest.Config, error) {
-	if aliases.Refuse(string(kubeconfig)) != nil {
+	if yamlguard.Refuse(string(kubeconfig)) != nil {
 		return nil, errors.New("it has an alias of YAML, and one that is in a Secret may have none, or it is no YAML")
 	}
 	loaded, err := clientcmd.Load(kubeconfig)

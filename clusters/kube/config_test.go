@@ -22,8 +22,8 @@ const (
 	legacy  = `{auth-provider: {name: gcp, config: {cmd-path: /bin/sh}}}`
 )
 
-// TestNoProgramIsStarted: a kubeconfig starts a program only if that is allowed explicitly.
-func TestNoProgramIsStarted(t *testing.T) {
+// TestExecPluginsRequirePermission: a kubeconfig starts a program only if that is allowed explicitly.
+func TestExecPluginsRequirePermission(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	for _, test := range []struct {
 		user, context string
@@ -61,8 +61,8 @@ func TestNoProgramIsStarted(t *testing.T) {
 	}
 }
 
-// TestNamedKubeconfigIsTaken: a given but empty kubeconfig is an error, and so is an unknown context.
-func TestNamedKubeconfigIsTaken(t *testing.T) {
+// TestEmptyKubeconfigIsAnError: a given but empty kubeconfig is an error, and so is an unknown context.
+func TestEmptyKubeconfigIsAnError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	for _, text := range []string{"", "{apiVersion: v1, kind: Config}"} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -79,9 +79,9 @@ func TestNamedKubeconfigIsTaken(t *testing.T) {
 	}
 }
 
-// TestKubeconfigOfOthers: an untrusted kubeconfig must not name programs or files, such as the token of this
+// TestUntrustedKubeconfigIsRestricted: an untrusted kubeconfig must not name programs or files, such as the token of this
 // process.
-func TestKubeconfigOfOthers(t *testing.T) {
+func TestUntrustedKubeconfigIsRestricted(t *testing.T) {
 	for _, test := range []struct{ user, server, want string }{
 		{"{token: s3cret}", server, ""},
 		{program, server, "by a program"}, {legacy, server, "by a program"},
@@ -110,9 +110,9 @@ func TestKubeconfigOfOthers(t *testing.T) {
 	}
 }
 
-// TestNoCredentialsInAddresses: the address of an API server is shown, unless it contains a password. Errors
+// TestErrorsHideAddressCredentials: the address of an API server is shown, unless it contains a password. Errors
 // about an invalid address do not quote it.
-func TestNoCredentialsInAddresses(t *testing.T) {
+func TestErrorsHideAddressCredentials(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	for _, test := range []struct{ server, want string }{
 		{`{server: "https://admin:hunter2@127.0.0.1:1"}`, "holds credentials"},

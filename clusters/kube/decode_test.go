@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestReadsNoImmenseQuantity: a custom resource that an older definition accepted, and that would take minutes
+// TestHugeQuantityIsNotDecoded: a custom resource that an older definition accepted, and that would take minutes
 // to decode, yields its own error. Its other known data is still returned.
-func TestReadsNoImmenseQuantity(t *testing.T) {
+func TestHugeQuantityIsNotDecoded(t *testing.T) {
 	for _, text := range []string{"1e-200000000", "1e200000000", strings.Repeat("9", 1<<22)} {
 		item := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster", "metadata": map[string]any{"name": "a", "namespace": "shop"},

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// TestNobodyIsImpersonated: an empty user name would mean the process itself (CVE-2026-23990).
-func TestNobodyIsImpersonated(t *testing.T) {
+// TestEmptyImpersonationIsRejected: an empty user name would mean the process itself (CVE-2026-23990).
+func TestEmptyImpersonationIsRejected(t *testing.T) {
 	for want, as := range map[string]kube.Impersonation{
 		"has no name":                  {},
 		"without one, the process":     {User: " ", Groups: []string{"team"}},

@@ -16,7 +16,7 @@ import (
 
 	"quorate.dev/quorate/clusters/schema"
 	"quorate.dev/quorate/clusters/v1alpha1"
-	"quorate.dev/quorate/reconcile/panics"
+	"quorate.dev/quorate/internal/panics"
 )
 
 // Object is one of Quorate's objects, as listed.

@@ -52,8 +52,8 @@ func Applied(object metav1.Object) bool {
 	})
 }
 
-// Told returns when Quorate last wrote the status of an object, or the zero time if never.
-func Told(object metav1.Object) (last time.Time) {
+// StatusWrittenAt returns when Quorate last wrote the status of an object, or the zero time if never.
+func StatusWrittenAt(object metav1.Object) (last time.Time) {
 	for _, m := range object.GetManagedFields() {
 		if m.Manager == Manager && m.Subresource == "status" && m.Time != nil {
 			last = m.Time.Time

@@ -21,7 +21,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 	streamspdy "k8s.io/streaming/pkg/httpstream/spdy"
 
-	"quorate.dev/quorate/reconcile/panics"
+	"quorate.dev/quorate/internal/panics"
 )
 
 // parting is how long to wait for the API server to report why a connection ended.

@@ -181,7 +181,7 @@ func checkEcho(t *testing.T, conn net.Conn) {
 	}
 }
 
-func TestPortForwardToNobody(t *testing.T) {
+func TestPortForwardConnectionRefused(t *testing.T) {
 	eachTransport(t, func(t *testing.T, s *apiServer) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -203,7 +203,7 @@ func TestPortForwardToNobody(t *testing.T) {
 	})
 }
 
-func TestPortForwardToNoPod(t *testing.T) {
+func TestPortForwardToMissingPod(t *testing.T) {
 	eachTransport(t, func(t *testing.T, s *apiServer) {
 		_, err := s.client(t).PortForward(t.Context(), "test", "a-9", 2379)
 		if err == nil || !strings.HasPrefix(err.Error(), "port-forward: ") || !strings.HasSuffix(err.Error(), "pods not found") {
@@ -230,7 +230,7 @@ func TestPortForwardForbidden(t *testing.T) {
 	}
 }
 
-func TestPortForwardBreaks(t *testing.T) {
+func TestBrokenPortForwardEndsReads(t *testing.T) {
 	eachTransport(t, func(t *testing.T, s *apiServer) {
 		conn, err := s.client(t).PortForward(t.Context(), "test", "a-0", echo(t))
 		if err != nil {
@@ -252,7 +252,7 @@ func TestPortForwardBreaks(t *testing.T) {
 	})
 }
 
-func TestPortForwardThroughSilence(t *testing.T) {
+func TestPortForwardTimesOut(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, but nothing responds
 	if err != nil {
 		t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// TestNoRedirectIsFollowed: an API server cannot redirect requests, for example to an address that only this
+// TestRedirectsAreNotFollowed: an API server cannot redirect requests, for example to an address that only this
 // machine can reach, with its token, and have an error reveal the response.
-func TestNoRedirectIsFollowed(t *testing.T) {
+func TestRedirectsAreNotFollowed(t *testing.T) {
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		var asked atomic.Int32
 		metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-func TestUserOfAClient(t *testing.T) {
+func TestClientUser(t *testing.T) {
 	const account = "system:serviceaccount:quorate-system:quorate"
 	token := "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"`+account+`","aud":["x"]}`)) + ".c2ln"
 	file := filepath.Join(t.TempDir(), "token")

@@ -19,9 +19,9 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// TestWatchWithoutAnswer: a server or proxy that does not respond to a watch before there is a change delays
+// TestUnansweredWatchDoesNotBlock: a server or proxy that does not respond to a watch before there is a change delays
 // nothing. Changes are reported from the start of the watch.
-func TestWatchWithoutAnswer(t *testing.T) {
+func TestUnansweredWatchDoesNotBlock(t *testing.T) {
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("watch") == "" {
@@ -50,9 +50,9 @@ func TestWatchWithoutAnswer(t *testing.T) {
 	}
 }
 
-// TestWatchTellsNoStatus: a watch reports changes of an EtcdCluster except those of the status, which Quorate
+// TestWatchIgnoresStatusChanges: a watch reports changes of an EtcdCluster except those of the status, which Quorate
 // writes itself. For other kinds, it reports everything.
-func TestWatchTellsNoStatus(t *testing.T) {
+func TestWatchIgnoresStatusChanges(t *testing.T) {
 	const one = `{"type": %q, "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
 		"metadata": {"namespace": "ns", "name": %q, "uid": "u", "resourceVersion": "%d", "generation": %d, "annotations": {"a": %q},
 			"managedFields": [{"manager": "m%[3]d", "operation": "Apply", "subresource": "status"}]}}}`
@@ -108,8 +108,8 @@ func TestWatchTellsNoStatus(t *testing.T) {
 	}
 }
 
-// TestWatchOnceStopped: a run that is stopped just before it starts to watch does not wait for a watch.
-func TestWatchOnceStopped(t *testing.T) {
+// TestCanceledWatchReturns: a run that is stopped just before it starts to watch does not wait for a watch.
+func TestCanceledWatchReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := kube.New(&rest.Config{Host: "https://192.0.2.1", Transport: refusing{}})
 		if err != nil {
@@ -133,9 +133,9 @@ func (refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// TestRefusedWatch: a namespace that may be listed but not watched, which is a possible set of rights, does not
+// TestRefusedWatchIsRetriedSlowly: a namespace that may be listed but not watched, which is a possible set of rights, does not
 // cause everything to be observed every second.
-func TestRefusedWatch(t *testing.T) {
+func TestRefusedWatchIsRetriedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := kube.New(&rest.Config{Host: "https://192.0.2.1", Transport: refusing{}})
 		if err != nil {
@@ -190,9 +190,9 @@ func (e ending) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// TestWatchGoesOn: the API server ends each watch after a while. The next one continues there, and no change
+// TestWatchContinuesFromLastVersion: the API server ends each watch after a while. The next one continues there, and no change
 // counts as missed. If that version is too old, changes may have been missed.
-func TestWatchGoesOn(t *testing.T) {
+func TestWatchContinuesFromLastVersion(t *testing.T) {
 	for oldest, missing := range map[string]bool{"10": false, "50": true} {
 		synctest.Test(t, func(t *testing.T) {
 			e := ending{oldest, make(chan string, 1000)}

@@ -13,9 +13,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestMembersAreBelieved: every current or future member is trusted under its name by those who trust the CA, and only
+// TestMembersAreTrustedByCA: every current or future member is trusted under its name by those who trust the CA, and only
 // by them.
-func TestMembersAreBelieved(t *testing.T) {
+func TestMembersAreTrustedByCA(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	k, other := certificates(t, c), certificates(t, c)
 	names := []string{"localhost", "127.0.0.1", "::1", "a-client.default.svc", "a-client.default", "a-client.default.svc.cluster.local"}
@@ -87,9 +87,9 @@ func handshake(server, client pki.Pair, k Certificates, name string) error {
 	return <-done
 }
 
-// TestPeersAreNotLookedUp: etcd does not look up peers in DNS, because a member presents a certificate without names to
+// TestPeerClientCertificateHasNoNames: etcd does not look up peers in DNS, because a member presents a certificate without names to
 // other members.
-func TestPeersAreNotLookedUp(t *testing.T) {
+func TestPeerClientCertificateHasNoNames(t *testing.T) {
 	k := certificates(t, threeMembers(t, "3.6.16"))
 	list, err := pki.ParseCertificates(k.PeerClient.Certificate)
 	if err != nil || len(list[0].DNSNames)+len(list[0].IPAddresses) > 0 {
@@ -168,9 +168,9 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestCarriedOver: with certificates from before Quorate had its own, only applications that may have rights as root
+// TestClientKeepsRootNameOnlyIfRoot: with certificates from before Quorate had its own, only applications that may have rights as root
 // keep that name.
-func TestCarriedOver(t *testing.T) {
+func TestClientKeepsRootNameOnlyIfRoot(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	k := certificates(t, c)
 	before := func(name string, usages []x509.ExtKeyUsage, names ...string) pki.Pair {
@@ -232,7 +232,7 @@ func TestCAIsNeverReplaced(t *testing.T) {
 	}
 }
 
-func TestNamesOfOtherClusters(t *testing.T) {
+func TestObjectNamesAreUniqueAcrossClusters(t *testing.T) {
 	seen := map[string]string{}
 	for _, cluster := range []string{"a", "b", "a-b"} {
 		c := threeMembers(t, "3.6.16")

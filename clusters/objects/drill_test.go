@@ -44,9 +44,9 @@ spec:
 	return pod
 }
 
-// TestDrillHidesFromEtcd: the etcd image comes from git, so it does not receive the store's credentials: neither the
+// TestDrillHidesCredentialsFromEtcd: the etcd image comes from git, so it does not receive the store's credentials: neither the
 // ServiceAccount token nor any part of a Secret.
-func TestDrillHidesFromEtcd(t *testing.T) {
+func TestDrillHidesCredentialsFromEtcd(t *testing.T) {
 	for _, to := range []string{
 		"{s3: {bucket: backups}, serviceAccountName: store}", "{azure: {account: acme, container: backups}, serviceAccountName: store}",
 		"{gcs: {bucket: backups}, serviceAccountName: store}", "{s3: {bucket: backups, caSecretName: ca}, secretName: keys}",

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFormIsWhatYAMLWrites: a filled-in form equals the file that YAML would have written directly.
-func TestFormIsWhatYAMLWrites(t *testing.T) {
+// TestFilledFormEqualsYAML: a filled-in form equals the file that YAML would have written directly.
+func TestFilledFormEqualsYAML(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	pieces := []string{"a", "b-0", "https://", "http", ":", "2380", ".svc", "=", ",", "true", "null", "no", "-", "0x1", "1e3", "existing", "new", "2026-01-01", strings.Repeat("long-", 30)}
 	odd := append(pieces, " ", "#", "'", "\"", "é", "\n", "\t", "~", "[", "{}", "&", "*", "!", "|", "%", "@", "<<", strings.Repeat("long ", 30))

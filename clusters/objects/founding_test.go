@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestFoundingIDIsThatOfEtcd: the ID equals the one that etcd's own library derives from the members' files.
-func TestFoundingIDIsThatOfEtcd(t *testing.T) {
+// TestFoundingIDMatchesEtcd: the ID equals the one that etcd's own library derives from the members' files.
+func TestFoundingIDMatchesEtcd(t *testing.T) {
 	for _, tls := range []v1alpha1.TLSMode{v1alpha1.TLSManaged, v1alpha1.TLSDisabled} {
 		for replicas := 1; replicas <= 9; replicas++ {
 			c := &v1alpha1.EtcdCluster{}

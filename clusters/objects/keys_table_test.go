@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 )
 
 // releasesAround lists the first and the last etcdversion.Version of every key, and the versions just before the first.

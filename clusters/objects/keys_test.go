@@ -12,7 +12,7 @@ import (
 
 	"quorate.dev/quorate/clusters/schema"
 	"quorate.dev/quorate/clusters/v1alpha1"
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -57,9 +57,9 @@ func TestEtcdKeys(t *testing.T) {
 	}
 }
 
-// TestKeysAreRead writes every option for every version around which the set of keys changes. That version must read
+// TestWrittenKeysAreReadByEtcd writes every option for every version around which the set of keys changes. That version must read
 // everything in the file, as a value of its type.
-func TestKeysAreRead(t *testing.T) {
+func TestWrittenKeysAreReadByEtcd(t *testing.T) {
 	table := readKeys(t)
 	for _, v := range releasesAround(table) {
 		t.Run(v.String(), func(t *testing.T) {
@@ -140,9 +140,9 @@ func fits(goType string, value any) bool {
 	return false
 }
 
-// TestOptionsAreUnderstoodOrRefused: for each version, an option is refused if and only if the configuration file has
+// TestUnsupportedOptionsAreRefused: for each version, an option is refused if and only if the configuration file has
 // no key for it.
-func TestOptionsAreUnderstoodOrRefused(t *testing.T) {
+func TestUnsupportedOptionsAreRefused(t *testing.T) {
 	table := readKeys(t)
 	for _, v := range releasesAround(table) {
 		for name, o := range options {
@@ -156,8 +156,8 @@ func TestOptionsAreUnderstoodOrRefused(t *testing.T) {
 	}
 }
 
-// TestOptionsOfTheDefinition: the custom resource accepts exactly the options that this package can write.
-func TestOptionsOfTheDefinition(t *testing.T) {
+// TestCRDAcceptsKnownOptions: the custom resource accepts exactly the options that this package can write.
+func TestCRDAcceptsKnownOptions(t *testing.T) {
 	for _, name := range append(slices.Sorted(maps.Keys(options)), "data-dir", "force-new-cluster", "initial-cluster") {
 		o, known := options[name]
 		object := map[string]any{

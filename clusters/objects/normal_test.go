@@ -241,9 +241,9 @@ func shown(t *testing.T, in Input) string {
 	return inJSON(t, template) + inJSON(t, options)
 }
 
-// TestSpellingIsNoChange: two declarations with the same meaning have the same hash and objects, however they are
+// TestSpellingDoesNotChangeHash: two declarations with the same meaning have the same hash and objects, however they are
 // spelled. Pods created from one before spelling was normalized match the other.
-func TestSpellingIsNoChange(t *testing.T) {
+func TestSpellingDoesNotChangeHash(t *testing.T) {
 	s, k := speller{rand.New(rand.NewPCG(1, 2))}, certificates(t, threeMembers(t, "3.6.16"))
 	for range 150 {
 		a := s.declaration(t)
@@ -277,8 +277,8 @@ func asBefore(c *v1alpha1.EtcdCluster, k Certificates) Input {
 
 func differenceOf(t *testing.T, a, b any) string { return cmp.Diff(inJSON(t, a), inJSON(t, b)) }
 
-// TestHashChangesWithThePods: the hash changes if and only if the pods or the files of the members do.
-func TestHashChangesWithThePods(t *testing.T) {
+// TestHashChangesWithPods: the hash changes if and only if the pods or the files of the members do.
+func TestHashChangesWithPods(t *testing.T) {
 	s, k := speller{rand.New(rand.NewPCG(3, 4))}, certificates(t, threeMembers(t, "3.6.16"))
 	changed := 0
 	for range 150 {
@@ -324,8 +324,8 @@ func (s speller) mix(into, from reflect.Value) {
 	}
 }
 
-// TestHashOfUsualSpellingStays: normalization does not change the hash of usual spellings.
-func TestHashOfUsualSpellingStays(t *testing.T) {
+// TestNormalizationKeepsUsualHashes: normalization does not change the hash of usual spellings.
+func TestNormalizationKeepsUsualHashes(t *testing.T) {
 	for _, spec := range []string{
 		"version: 3.6.16",
 		"version: 3.6.16\n  etcd: {quota: 4Gi, autoCompaction: {mode: Periodic, retention: 1h}, heartbeatInterval: 200ms, electionTimeout: 2s, maxRequestBytes: 2Mi}",
@@ -342,8 +342,8 @@ func TestHashOfUsualSpellingStays(t *testing.T) {
 	}
 }
 
-// TestImmenseQuantitiesAreNotNormalised: a quantity with millions of digits does not take long.
-func TestImmenseQuantitiesAreNotNormalised(t *testing.T) {
+// TestHugeQuantitiesDoNotDelayHash: a quantity with millions of digits does not take long.
+func TestHugeQuantitiesDoNotDelayHash(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	immense := quantity("1e20000000")
 	c.Spec.Storage.Size, c.Spec.Etcd.Quota = immense, immense

@@ -29,7 +29,7 @@ func input(t *testing.T, version string) Input {
 	return Input{Cluster: c, Record: record(3, decide.Sealed), Voters: 3, Certificates: certificates(t, c)}
 }
 
-func TestIdentitiesAreThoseBuilt(t *testing.T) {
+func TestIdentitiesMatchBuiltObjects(t *testing.T) {
 	for _, mode := range []v1alpha1.TLSMode{v1alpha1.TLSManaged, v1alpha1.TLSDisabled} {
 		in := input(t, "3.6.16")
 		if in.BackupImage = "quorate:v1"; mode == v1alpha1.TLSDisabled {
@@ -74,7 +74,7 @@ func TestEveryObjectIsMarked(t *testing.T) {
 	}
 }
 
-func TestBuildRefuses(t *testing.T) {
+func TestBuildRejectsInvalidInput(t *testing.T) {
 	for name, change := range map[string]func(*Input){
 		"no UID":                   func(in *Input) { in.Cluster.UID = "" },
 		"no token or no member":    func(in *Input) { in.Record.Token = "" },
@@ -154,8 +154,8 @@ func initialClusterLine(file string) string {
 	return ""
 }
 
-// TestLateFounderNamesAll: an initial member that starts late must still name those that were sealed before it.
-func TestLateFounderNamesAll(t *testing.T) {
+// TestLateInitialMemberNamesAllMembers: an initial member that starts late must still name those that were sealed before it.
+func TestLateInitialMemberNamesAllMembers(t *testing.T) {
 	in := input(t, "3.6.16")
 	in.Record = record(3, decide.Founding)
 	before := fileOf(t, in, 2)
@@ -178,9 +178,9 @@ func TestDisruptionBudgetKeepsQuorum(t *testing.T) {
 	}
 }
 
-// TestDisruptionBudgetCountsNoLearner: a ready learner has no vote, so evictions must leave quorum to the voters,
+// TestDisruptionBudgetIgnoresLearners: a ready learner has no vote, so evictions must leave quorum to the voters,
 // whichever pods are ready. The probe of versions before 3.5.11 reports every learner as ready; before 3.5.18 it may.
-func TestDisruptionBudgetCountsNoLearner(t *testing.T) {
+func TestDisruptionBudgetIgnoresLearners(t *testing.T) {
 	for _, test := range []struct{ voters, learners, declared, live, want int }{
 		{1, 1, 2, 0, 2}, {1, 1, 3, 0, 2}, {2, 1, 3, 0, 3}, {3, 1, 5, 0, 3}, {4, 1, 5, 0, 4}, {3, 1, 3, 0, 3}, {3, 0, 3, 0, 2},
 		{3, 0, 3, 3, 3}, {3, 0, 3, 1, 2},
@@ -200,8 +200,8 @@ func TestDisruptionBudgetCountsNoLearner(t *testing.T) {
 	}
 }
 
-// TestRecordWithoutCertificates: writing the record does not require certificates, so a lost CA does not stop sealing.
-func TestRecordWithoutCertificates(t *testing.T) {
+// TestRecordIsWrittenWithoutCertificates: writing the record does not require certificates, so a lost CA does not stop sealing.
+func TestRecordIsWrittenWithoutCertificates(t *testing.T) {
 	in := input(t, "3.6.16")
 	in.Certificates = Certificates{}
 	if _, err := Build(in); err == nil {
@@ -309,8 +309,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestInputShowsNoKeys: printing an input does not reveal private keys.
-func TestInputShowsNoKeys(t *testing.T) {
+// TestInputHidesPrivateKeys: printing an input does not reveal private keys.
+func TestInputHidesPrivateKeys(t *testing.T) {
 	in := input(t, "3.6.16")
 	encoded, err := json.Marshal(in.Certificates)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 )
 
 // A valueKind determines how the value of an option is written to etcd's configuration file.

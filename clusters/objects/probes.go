@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 )
 
 // withLivez is the first etcdversion.Version that serves /livez and /readyz.

@@ -27,9 +27,9 @@ func TestDefaultQuota(t *testing.T) {
 	}
 }
 
-// TestQuotaLeftOut: a missing quota is written out for etcd, whose default is 2Gi, and counts as its default: stating
+// TestOmittedQuotaUsesDefault: a missing quota is written out for etcd, whose default is 2Gi, and counts as its default: stating
 // it does not change pods.
-func TestQuotaLeftOut(t *testing.T) {
+func TestOmittedQuotaUsesDefault(t *testing.T) {
 	spec := v1alpha1.EtcdClusterSpec{Version: "3.6.16", Storage: v1alpha1.StorageSpec{Size: quantity("1Gi")}}
 	stated := *spec.DeepCopy()
 	stated.Etcd.Quota = quantity("512Mi")
@@ -42,8 +42,8 @@ func TestQuotaLeftOut(t *testing.T) {
 	}
 }
 
-// TestMemoryForLargeDatabases: memory for inspecting databases grows with the largest possible database.
-func TestMemoryForLargeDatabases(t *testing.T) {
+// TestInspectionMemoryGrowsWithQuota: memory for inspecting databases grows with the largest possible database.
+func TestInspectionMemoryGrowsWithQuota(t *testing.T) {
 	for quota, want := range map[string]string{"": "256Mi", "8Gi": "256Mi", "16Gi": "384Mi", "100Gi": "1728Mi"} {
 		spec := v1alpha1.EtcdClusterSpec{Storage: v1alpha1.StorageSpec{Size: quantity("200Gi")}}
 		if quota != "" {

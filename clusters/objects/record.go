@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"quorate.dev/quorate/clusters/aliases"
+	"quorate.dev/quorate/internal/yamlguard"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -50,7 +50,7 @@ func checkText(text string) error {
 	if len(text) > longestText {
 		return fmt.Errorf("it is longer than %d KiB", longestText>>10)
 	}
-	return aliases.Refuse(text)
+	return yamlguard.Refuse(text)
 }
 
 // unknownField matches encoding/json's error for an unknown field.

@@ -17,7 +17,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
 )
 

@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestRestoreStep: a token from the record cannot refer to a variable that Kubernetes expands, and untrusted backups
+// TestRestoreJobEscapesTokenAndMountsReadOnly: a token from the record cannot refer to a variable that Kubernetes expands, and untrusted backups
 // are read from a read-only volume.
-func TestRestoreStep(t *testing.T) {
+func TestRestoreJobEscapesTokenAndMountsReadOnly(t *testing.T) {
 	_, sections := openGolden(t, "../../testdata/objects/restore_3.7.txtar")
 	in := goldenInput(t, sections)
 	in.Record.Token = "$(AWS_SECRET_ACCESS_KEY)"

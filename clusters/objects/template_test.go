@@ -32,9 +32,9 @@ func rollout(t *testing.T) Input {
 
 func keysOf(files map[string]string) []string { return slices.Sorted(maps.Keys(files)) }
 
-// TestFilesComeAndGoWithTheirTemplate: before the rollout nothing changes; when it starts, files are added; when the
+// TestFilesFollowTheirTemplate: before the rollout nothing changes; when it starts, files are added; when the
 // last pod of the old template is gone, its files are removed.
-func TestFilesComeAndGoWithTheirTemplate(t *testing.T) {
+func TestFilesFollowTheirTemplate(t *testing.T) {
 	in := rollout(t)
 	before := in.Live
 	if got := filesOf(t, in); !reflect.DeepEqual(got, before) {
@@ -111,8 +111,8 @@ func damaged(data map[string]string, what string) map[string]string {
 	return data
 }
 
-// TestBrokenFileIsMended: a manually broken file is rebuilt from the other members' files of the same template.
-func TestBrokenFileIsMended(t *testing.T) {
+// TestBrokenFileIsRebuilt: a manually broken file is rebuilt from the other members' files of the same template.
+func TestBrokenFileIsRebuilt(t *testing.T) {
 	in := rollout(t)
 	intact := in.Live
 	in.Live = damaged(in.Live, "broken")
@@ -121,9 +121,9 @@ func TestBrokenFileIsMended(t *testing.T) {
 	}
 }
 
-// TestSealingUnderAnOldTemplate: sealing a member under a template that is no longer declared changes only how it
+// TestSealingChangesOnlyInitialKeys: sealing a member under a template that is no longer declared changes only how it
 // starts.
-func TestSealingUnderAnOldTemplate(t *testing.T) {
+func TestSealingChangesOnlyInitialKeys(t *testing.T) {
 	for _, mode := range []decide.Mode{decide.Founding, decide.Joining} {
 		in := rollout(t)
 		in.Record.Members[1].Mode = mode
@@ -145,9 +145,9 @@ func TestSealingUnderAnOldTemplate(t *testing.T) {
 	}
 }
 
-// TestLostFilesOfATemplate: if all files of the template for new pods are lost, its version determines the supported
+// TestLostTemplateFilesUseItsVersion: if all files of the template for new pods are lost, its version determines the supported
 // keys.
-func TestLostFilesOfATemplate(t *testing.T) {
+func TestLostTemplateFilesUseItsVersion(t *testing.T) {
 	in := rollout(t)
 	in.Live, in.Runs.Version = nil, "3.5.3"
 	in.Pods = []Template{in.Runs}
@@ -159,9 +159,9 @@ func TestLostFilesOfATemplate(t *testing.T) {
 	}
 }
 
-// TestJoining: a member joins with the members that etcd currently lists, keeps them while the list is not known, and
+// TestJoiningMemberNamesListedMembers: a member joins with the members that etcd currently lists, keeps them while the list is not known, and
 // does not start if etcd does not list it.
-func TestJoining(t *testing.T) {
+func TestJoiningMemberNamesListedMembers(t *testing.T) {
 	const both = "a-0=http://x:2380,a-1=http://y:2380"
 	in := input(t, "3.6.16")
 	in.Record.Members[1].Mode = decide.Joining
@@ -183,8 +183,8 @@ func TestJoining(t *testing.T) {
 	}
 }
 
-// TestKeptStatefulSet: only the owner and the number of pods of a kept StatefulSet change.
-func TestKeptStatefulSet(t *testing.T) {
+// TestKeptStatefulSetChangesOnlyOwnerAndReplicas: only the owner and the number of pods of a kept StatefulSet change.
+func TestKeptStatefulSetChangesOnlyOwnerAndReplicas(t *testing.T) {
 	in := rollout(t)
 	in.Record = record(4, decide.Sealed)
 	in.Cluster.UID = "other"

@@ -3,7 +3,7 @@ package objects
 import (
 	"fmt"
 
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 )
 
 // declaredVersion parses a declared version, which must be a release of etcd 3.

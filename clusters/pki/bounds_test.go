@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/clusters/pki"
 )
 
-// TestLongPEM: a Secret holds up to a mebibyte, and parsing that much as certificates, or as one key, takes
+// TestLongPEMIsRejected: a Secret holds up to a mebibyte, and parsing that much as certificates, or as one key, takes
 // minutes.
-func TestLongPEM(t *testing.T) {
+func TestLongPEMIsRejected(t *testing.T) {
 	const block = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"
 	start := time.Now()
 	_, err := pki.ParseCertificates(bytes.Repeat([]byte(block), 1<<20/len(block)))
@@ -22,8 +22,8 @@ func TestLongPEM(t *testing.T) {
 	t.Logf("took %s", time.Since(start))
 }
 
-// TestLongKey: parsing an RSA key of 32 KiB without the values that can be computed takes most of a minute.
-func TestLongKey(t *testing.T) {
+// TestLongKeyIsRejected: parsing an RSA key of 32 KiB without the values that can be computed takes most of a minute.
+func TestLongKeyIsRejected(t *testing.T) {
 	ca, err := pki.NewCA("a", "ns", time.Now())
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func issue(t *testing.T, a *CA, l Leaf) Pair {
 	return p
 }
 
-func TestIssuedLeafPasses(t *testing.T) {
+func TestIssuedLeafPassesCheck(t *testing.T) {
 	a := ca(t)
 	for _, l := range []Leaf{first, {CommonName: "root", Usages: both[1:]}} {
 		if err := a.Check(issue(t, a, l), l, now); err != nil {
@@ -46,7 +46,7 @@ func TestIssuedLeafPasses(t *testing.T) {
 	}
 }
 
-func TestCheckSaysWhy(t *testing.T) {
+func TestCheckReportsReason(t *testing.T) {
 	a, other := ca(t), ca(t)
 	good := issue(t, a, first)
 	nameless := Leaf{CommonName: "server", Usages: both}
@@ -135,9 +135,9 @@ func TestLeafDoesNotOutliveItsCA(t *testing.T) {
 	}
 }
 
-// TestLeafThatEndsWithItsCAIsKept: a certificate that expires with its CA is not reissued repeatedly as the end
+// TestLeafExpiringWithCAIsKept: a certificate that expires with its CA is not reissued repeatedly as the end
 // approaches, because it would not be valid for longer.
-func TestLeafThatEndsWithItsCAIsKept(t *testing.T) {
+func TestLeafExpiringWithCAIsKept(t *testing.T) {
 	a := ca(t)
 	end := a.certificate.NotAfter
 	p, err := a.Issue(first, end.Add(-30*day))

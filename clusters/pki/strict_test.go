@@ -30,9 +30,9 @@ func forge(t *testing.T, a *CA, l Leaf, curve elliptic.Curve, change func(*x509.
 	return pair
 }
 
-// TestCheckSaysWhatIsTooMuch: a certificate with more content than required is reissued: the CA may have signed
+// TestCheckRejectsExcessContent: a certificate with more content than required is reissued: the CA may have signed
 // it, but Quorate has not.
-func TestCheckSaysWhatIsTooMuch(t *testing.T) {
+func TestCheckRejectsExcessContent(t *testing.T) {
 	a := ca(t)
 	for _, test := range []struct {
 		name   string
@@ -80,9 +80,9 @@ func caWith(t *testing.T, curve elliptic.Curve, change func(*x509.Certificate)) 
 	return pair
 }
 
-// TestLimitedCAIsOfNoUse: certificates issued from a restricted CA would be rejected by all verifiers, and
+// TestRestrictedCAIsRejected: certificates issued from a restricted CA would be rejected by all verifiers, and
 // reissued by every pass.
-func TestLimitedCAIsOfNoUse(t *testing.T) {
+func TestRestrictedCAIsRejected(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*x509.Certificate)
@@ -117,8 +117,8 @@ func TestWeakness(t *testing.T) {
 	}
 }
 
-// TestIssuedIsBelieved: issued certificates pass the checks of crypto/tls for every usage that they name.
-func TestIssuedIsBelieved(t *testing.T) {
+// TestIssuedCertificatesPassCryptoTLS: issued certificates pass the checks of crypto/tls for every usage that they name.
+func TestIssuedCertificatesPassCryptoTLS(t *testing.T) {
 	a := ca(t)
 	list, err := ParseCertificates(issue(t, a, first).Certificate)
 	if err != nil {

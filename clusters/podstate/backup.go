@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // clockSkew is how far a node's clock may be behind the API server's.
@@ -49,11 +49,11 @@ func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod, now time.Ti
 	}
 	switch {
 	case len(own) > 0 && j.Phase != decide.JobSucceeded:
-		j.Message = cmp.Or(jobTrouble(own[len(own)-1]), visible.Line(said))
+		j.Message = cmp.Or(jobTrouble(own[len(own)-1]), printable.Line(said))
 	case j.Phase == decide.JobRuns:
 		j.Message = podless(job, own, now)
 	default:
-		j.Message = visible.Line(said)
+		j.Message = printable.Line(said)
 	}
 	return j
 }
@@ -76,7 +76,7 @@ func backupOf(pod *corev1.Pod, job *batchv1.Job, j decide.BackupJob) *decide.Bac
 	b := &decide.Backup{
 		Job: job.Name, Generation: j.Generation, Slot: r.Slot,
 		StartedAt: j.CreatedAt, FinishedAt: r.FinishedAt.Truncate(time.Second),
-		To:        visible.Line(job.Annotations[objects.AnnotationBackupTo]),
+		To:        printable.Line(job.Annotations[objects.AnnotationBackupTo]),
 		ClusterID: cluster, Revision: r.Revision, Bytes: r.Bytes,
 		Verified: verified != nil && verified.ExitCode == 0,
 	}

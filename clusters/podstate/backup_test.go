@@ -109,9 +109,9 @@ func TestBackupJob(t *testing.T) {
 	}
 }
 
-// TestBackupOfTomorrow: a stored backup from the future is ignored. A backup from a node whose clock is a day ahead
+// TestFutureBackupIsIgnored: a stored backup from the future is ignored. A backup from a node whose clock is a day ahead
 // began when its Job was created.
-func TestBackupOfTomorrow(t *testing.T) {
+func TestFutureBackupIsIgnored(t *testing.T) {
 	done := []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}
 	if j := BackupJob("a", backupJob(ended(batchv1.JobComplete, "")), done, made.Add(-24*time.Hour)); j.Backup != nil || j.Phase != decide.JobSucceeded {
 		t.Errorf("got %+v, %+v", j, j.Backup)
@@ -123,8 +123,8 @@ func TestBackupOfTomorrow(t *testing.T) {
 	}
 }
 
-// TestGenerationOfBackup: a Job belongs to a generation only if a pass made the custom resource its owner.
-func TestGenerationOfBackup(t *testing.T) {
+// TestManualBackupHasNoGeneration: a Job belongs to a generation only if a pass made the custom resource its owner.
+func TestManualBackupHasNoGeneration(t *testing.T) {
 	done := []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}
 	if j := BackupJob("a", backupJob(), done, made); j.Generation != 2 || j.Backup.Generation != 2 {
 		t.Errorf("got %+v, %+v", j, j.Backup)

@@ -12,8 +12,8 @@ import (
 
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // DrillJob returns the result of a drill Job, from the status of its own pods. Both results are nil while it runs, or
@@ -29,7 +29,7 @@ func DrillJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) (*decide.Dril
 			}
 		}
 	case decide.JobFailed:
-		why := visible.Line(said)
+		why := printable.Line(said)
 		if len(own) > 0 {
 			why = cmp.Or(jobTrouble(own[len(own)-1]), why)
 		}

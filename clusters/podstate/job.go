@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // podSoon is how soon Kubernetes creates a pod for a Job unless something prevents it.
@@ -84,24 +84,24 @@ func jobTrouble(pod *corev1.Pod) string {
 				return suspect
 			}
 			why := cmp.Or(lastLine(t.Message), t.Reason, fmt.Sprintf("exit code %d", t.ExitCode))
-			return visible.Line(fmt.Sprintf("%s: %s", c.Name, strings.TrimPrefix(why, c.Name+": ")))
+			return printable.Line(fmt.Sprintf("%s: %s", c.Name, strings.TrimPrefix(why, c.Name+": ")))
 		}
 		switch w := c.State.Waiting; {
 		case w == nil || w.Reason == "PodInitializing":
 		case w.Reason == "ContainerCreating": // only events tell what it waits for
 			return fmt.Sprintf("pod %s is starting; if it stays so, kubectl describe pod %[1]s says why", pod.Name)
 		default:
-			return visible.Line(strings.TrimSuffix(w.Reason+": "+w.Message, ": "))
+			return printable.Line(strings.TrimSuffix(w.Reason+": "+w.Message, ": "))
 		}
 	}
 	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
-		return visible.Line(cmp.Or(scheduled.Message, scheduled.Reason))
+		return printable.Line(cmp.Or(scheduled.Message, scheduled.Reason))
 	}
-	return visible.Line(cmp.Or(pod.Status.Message, pod.Status.Reason))
+	return printable.Line(cmp.Or(pod.Status.Message, pod.Status.Reason))
 }
 
 // lastLine returns the last line of a log, which tells why a command failed.
 func lastLine(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
-	return visible.Line(strings.TrimPrefix(lines[len(lines)-1], "quorate: "))
+	return printable.Line(strings.TrimPrefix(lines[len(lines)-1], "quorate: "))
 }

@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // failingReasons are the reasons of a waiting container that do not resolve quickly, except image problems.
@@ -250,7 +250,7 @@ const longestReason = 300
 
 // OneLine returns untrusted text on one line, truncated, and with control and invisible characters escaped.
 func OneLine(text string) string {
-	text = visible.Text(strings.Join(strings.Fields(text), " "))
+	text = printable.Text(strings.Join(strings.Fields(text), " "))
 	if len(text) <= longestReason {
 		return text
 	}

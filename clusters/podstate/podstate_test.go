@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 const sealedLog = `{"level":"info","ts":"2026-11-01T10:00:00Z","msg":"Running: "}
@@ -208,12 +208,12 @@ func TestStoppedByCheck(t *testing.T) {
 	}
 }
 
-// TestLastWordsOfAStranger: the last message of etcd's container is untrusted, so it is truncated to a readable length,
+// TestTerminationMessageIsTruncatedAndEscaped: the last message of etcd's container is untrusted, so it is truncated to a readable length,
 // and control characters are escaped.
-func TestLastWordsOfAStranger(t *testing.T) {
+func TestTerminationMessageIsTruncatedAndEscaped(t *testing.T) {
 	log := `{"level":"fatal","msg":"\u001b[2J\u202e` + strings.Repeat("w", 3000) + `"}`
 	said := terminationMessage(&corev1.ContainerStateTerminated{ExitCode: 1, Message: log})
-	if len(said) > 400 || !visible.Is(said) || !strings.HasPrefix(said, `\x1b[2J\u202eww`) {
+	if len(said) > 400 || !printable.Is(said) || !strings.HasPrefix(said, `\x1b[2J\u202eww`) {
 		t.Errorf("%d bytes: %q", len(said), said)
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // RecoveryJob returns the result of a recovery Job, from the status of its own pods. A Job with incomplete annotations
@@ -19,7 +19,7 @@ import (
 func RecoveryJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.RecoveryJob {
 	j := decide.RecoveryJob{
 		VolumeJob: volumeJob(job, pods, now, job.Annotations[objects.AnnotationRecoveryDigest]),
-		From:      visible.Line(job.Annotations[objects.AnnotationRestoreFrom]),
+		From:      printable.Line(job.Annotations[objects.AnnotationRestoreFrom]),
 	}
 	ordinal, err := strconv.Atoi(job.Annotations[objects.AnnotationOrdinal])
 	if err == nil {
@@ -72,6 +72,6 @@ func volumeJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time, digest strin
 	if j.Phase == decide.JobRuns {
 		j.Message = cmp.Or(j.Message, podless(job, own, now))
 	}
-	j.Message = cmp.Or(j.Message, visible.Line(said))
+	j.Message = cmp.Or(j.Message, printable.Line(said))
 	return j
 }

@@ -9,15 +9,15 @@ import (
 
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // RestoreJob returns the result of a restore Job, from the status of its own pods.
 func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.RestoreJob {
 	j := decide.RestoreJob{
 		VolumeJob: volumeJob(job, pods, now, job.Annotations[objects.AnnotationRestoreDigest]),
-		From:      visible.Line(job.Annotations[objects.AnnotationRestoreFrom]),
+		From:      printable.Line(job.Annotations[objects.AnnotationRestoreFrom]),
 	}
 	if j.Phase == decide.JobSucceeded {
 		restored := restoredBy(byAge(pods))

@@ -46,9 +46,9 @@ func TestServiceAccounts(t *testing.T) {
 	}
 }
 
-// TestNodeCredentials: all pods of a node share its credentials. A bound source may use them only if the run
+// TestNodeCredentialsNeedPermission: all pods of a node share its credentials. A bound source may use them only if the run
 // allows it.
-func TestNodeCredentials(t *testing.T) {
+func TestNodeCredentialsNeedPermission(t *testing.T) {
 	stores := map[string]v1alpha1.BackupDestination{
 		"s3": {S3: &v1alpha1.S3Destination{}}, "gcs": {GCS: &v1alpha1.GCSDestination{}}, "azure": {Azure: &v1alpha1.AzureDestination{}},
 	}
@@ -74,7 +74,7 @@ func TestNodeCredentials(t *testing.T) {
 	}
 }
 
-func TestLimitsOfBackups(t *testing.T) {
+func TestBackupLimits(t *testing.T) {
 	for _, test := range []struct {
 		kind                       Kind
 		patterns, allowed, refused string
@@ -120,9 +120,9 @@ func TestLimitsOfBackups(t *testing.T) {
 	}
 }
 
-// TestBackupsOfBoundSources: a bound source may back up once an hour, with its own credentials, and may not
+// TestBoundSourceBackupDefaults: a bound source may back up once an hour, with its own credentials, and may not
 // lock backups.
-func TestBackupsOfBoundSources(t *testing.T) {
+func TestBoundSourceBackupDefaults(t *testing.T) {
 	p := Policy{BackupDestinations: Allowed{Limited: true, Patterns: []string{Everything}}}.Within([]string{"shop"})
 	spec := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: DefaultImage}, Backup: &v1alpha1.BackupSpec{
 		Schedule: "H * * * *", To: v1alpha1.BackupDestination{SecretName: "s", S3: &v1alpha1.S3Destination{}},
@@ -147,7 +147,7 @@ func TestBackupsOfBoundSources(t *testing.T) {
 	}
 }
 
-func TestPatternsOfBackups(t *testing.T) {
+func TestInvalidBackupPatternsAreRefused(t *testing.T) {
 	for kind, invalid := range map[Kind]string{
 		ServiceAccounts: "a/b A system:serviceaccount:a:b", KMSKeys: "alias/a,b alias/a@b", LockTimes: "720 0s -1h 30d *", BackupsPerDay: "0 -1 1h *",
 	} {

@@ -84,7 +84,7 @@ func TestNoDestinationIsAllowedByDefault(t *testing.T) {
 	}
 }
 
-func TestMessagesOfDestinations(t *testing.T) {
+func TestDestinationMessages(t *testing.T) {
 	for _, test := range []struct{ patterns, destination, want string }{
 		{"", "s3://backups/etcd", `spec.backup.to: "s3://backups/etcd" is not allowed; --allow-backup-destination allows none`},
 		{"volume://a;s3://bbb", "s3://backups@https://minio.example.com", `spec.backup.to: "s3://backups" at "https://minio.example.com" is not allowed; ` +
@@ -106,8 +106,8 @@ func TestMessagesOfDestinations(t *testing.T) {
 	}
 }
 
-// TestPatternsOfDestinations: patterns that no destination can match are refused.
-func TestPatternsOfDestinations(t *testing.T) {
+// TestInvalidDestinationPatternsAreRefused: patterns that no destination can match are refused.
+func TestInvalidDestinationPatternsAreRefused(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"backups":                            "want LOCATION",
 		"*":                                  "want LOCATION",
@@ -155,9 +155,9 @@ func TestPatternsOfDestinations(t *testing.T) {
 	}
 }
 
-// TestPartitions: a bucket name is unique only within its AWS partition. A pattern for a bucket in the public
+// TestBucketPatternsRespectPartitions: a bucket name is unique only within its AWS partition. A pattern for a bucket in the public
 // partition does not allow the bucket with that name in another partition, which may have a different owner.
-func TestPartitions(t *testing.T) {
+func TestBucketPatternsRespectPartitions(t *testing.T) {
 	in := func(region, endpoint string) v1alpha1.EtcdClusterSpec {
 		spec := backedUp("s3://backups@" + endpoint)
 		spec.Backup.To.S3.Region = region

@@ -43,8 +43,8 @@ func TestWithinLimitsEveryKind(t *testing.T) {
 	}
 }
 
-// TestFieldsWithoutADecision: a bound source may not set a field that no decision covers, wherever it is in the spec.
-func TestFieldsWithoutADecision(t *testing.T) {
+// TestUndecidedFieldsAreRefused: a bound source may not set a field that no decision covers, wherever it is in the spec.
+func TestUndecidedFieldsAreRefused(t *testing.T) {
 	for _, path := range fieldsOf(reflect.TypeFor[v1alpha1.EtcdClusterSpec](), "") {
 		var spec v1alpha1.EtcdClusterSpec
 		fill(reflect.ValueOf(&spec).Elem(), path)
@@ -57,9 +57,9 @@ func TestFieldsWithoutADecision(t *testing.T) {
 	}
 }
 
-// TestCheckedFieldsAreChecked: if nothing is allowed, a checked field is refused even if nothing else is set. A
+// TestCheckedFieldsAreRefusedByDefault: if nothing is allowed, a checked field is refused even if nothing else is set. A
 // field that may have any value is not refused.
-func TestCheckedFieldsAreChecked(t *testing.T) {
+func TestCheckedFieldsAreRefusedByDefault(t *testing.T) {
 	p := Policy{}.Within([]string{"own"})
 	p.Images = Allowed{Limited: true}
 	for _, d := range decisions {

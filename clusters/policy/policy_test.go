@@ -193,8 +193,8 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestPatterns: patterns that would allow more, or less, than they seem to are refused.
-func TestPatterns(t *testing.T) {
+// TestMisleadingPatternsAreRefused: patterns that would allow more, or less, than they seem to are refused.
+func TestMisleadingPatternsAreRefused(t *testing.T) {
 	for kind, patterns := range map[Kind][]string{
 		Images: {"*", "etcd", "team/etcd", "*/etcd", "*.example.com/etcd", "registry.example.com", "registry.example.com*", "registry.example.com/", "registry.example.com/a//b",
 			"registry.example.com/etcd:v1", "registry.example.com/etcd@sha256:0", "registry.example.com/**/etcd", "registry.example.com/a**", "Registry.example.com/etcd",
@@ -219,9 +219,9 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestPatternsThatMayMatch: a pattern that a value can match is accepted. Text that only an annotation may have
+// TestMatchablePatternsAreAccepted: a pattern that a value can match is accepted. Text that only an annotation may have
 // is accepted for annotations.
-func TestPatternsThatMayMatch(t *testing.T) {
+func TestMatchablePatternsAreAccepted(t *testing.T) {
 	for kind, patterns := range map[Kind][]string{
 		Annotations:   {"a=b,c", "a=b c", "a= ", "a=", "a=*"},
 		Labels:        {"a=", "a=*", "a=**", "a=*b*c*", "a=B_c.d-e", "a=*" + strings.Repeat("a", 63)},
@@ -278,8 +278,8 @@ func TestDefaultsAreAllowed(t *testing.T) {
 	}
 }
 
-// TestMessages: a message shows the request, truncated and without terminal control characters.
-func TestMessages(t *testing.T) {
+// TestMessagesAreTruncatedAndEscaped: a message shows the request, truncated and without terminal control characters.
+func TestMessagesAreTruncatedAndEscaped(t *testing.T) {
 	spec := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: DefaultImage}, Pod: v1alpha1.PodSpec{NodeSelector: map[string]string{"\x1b[31m\u202e" + strings.Repeat("\u0435", 5000): "x"}}}
 	got := (Policy{}).Within([]string{"dev"}).Problems(spec)
 	if len(got) != 1 || len(got[0]) > 1000 || strings.ContainsFunc(got[0], func(r rune) bool { return r < ' ' || r > '~' }) {

@@ -20,7 +20,7 @@ func parsed(t *testing.T, expression, zone string) Schedule {
 	return s
 }
 
-func TestTaken(t *testing.T) {
+func TestValidExpressionsAreAccepted(t *testing.T) {
 	for _, expression := range []string{
 		"0 * * * *", "*/15 * * * *", "*/90 */30 * * *", "0-30/5,45 1,2,3 ? * *", "5/10 * * * *", "0 0 * jan-MAR MON-fri", "  0\t0 1 1 0 ",
 		"0 0 29 2 *", "0 0 31 2 1", "@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually", "0 0 * * THU,thu-sat",
@@ -37,7 +37,7 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestInvalidExpressionsAreRejected(t *testing.T) {
 	for expression, want := range map[string]string{
 		"":                       "empty",
 		"0 * * *":                "expected exactly 5 fields",
@@ -97,8 +97,8 @@ func TestZonesAreEmbedded(t *testing.T) {
 	}
 }
 
-// TestSpread checks that the numbers for H never change, depend on the cluster, and are spread.
-func TestSpread(t *testing.T) {
+// TestHashedTimesAreStableAndSpread checks that the numbers for H never change, depend on the cluster, and are spread.
+func TestHashedTimesAreStableAndSpread(t *testing.T) {
 	for key, want := range map[string]string{"prod/a": "16 21 * * THU", "prod/b": "0 22 * * THU", "dev/a": "37 19 * * THU"} {
 		s, err := Parse("H  H * *\tTHU", "Etc/UTC", key)
 		if err != nil || s.Cron() != want {
@@ -235,8 +235,8 @@ func followed(t *testing.T, s Schedule, zone string, begin time.Time) {
 	}
 }
 
-// TestNewestIsWhatTheFieldsSay compares Newest with a search through every minute.
-func TestNewestIsWhatTheFieldsSay(t *testing.T) {
+// TestNewestMatchesFields compares Newest with a search through every minute.
+func TestNewestMatchesFields(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, zone := range []string{"Etc/UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu"} {
 		for range 200 {
@@ -260,8 +260,8 @@ func named(times *cron.SpecSchedule, at time.Time) bool {
 	return has(times.Minute, at.Minute()) && has(times.Hour, at.Hour()) && has(times.Dow, int(at.Weekday()))
 }
 
-// TestSameAsKubernetes checks that the same expressions are accepted as by Kubernetes, except those that never occur.
-func TestSameAsKubernetes(t *testing.T) {
+// TestExpressionsMatchKubernetes checks that the same expressions are accepted as by Kubernetes, except those that never occur.
+func TestExpressionsMatchKubernetes(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	words := []string{"*", "?", "0", "1", "7", "59", "60", "-", "/", ",", "mon", "JAN", "L", "W", "#", "x", "5-3", "*/7", "1/2", "-1", "+1", "99999999999999999999"}
 	taken := 0
@@ -288,8 +288,8 @@ func TestSameAsKubernetes(t *testing.T) {
 	}
 }
 
-// TestHostileExpressions checks that no expression of valid length takes long.
-func TestHostileExpressions(t *testing.T) {
+// TestHostileExpressionsAreHandledInTime checks that no expression of valid length takes long.
+func TestHostileExpressionsAreHandledInTime(t *testing.T) {
 	now := time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
 	for _, expression := range []string{
 		", * * * *", "* , * * *", "* * , * *", "* * * , *", "* * * * ,", ", , , , ,", "0 0 31 2 *", "0 0 30-31 2 ?", "59 23 29 2 *", "59 23 31 1 *", "* * 1 1 *",

@@ -33,9 +33,9 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 	}
 }
 
-// TestAPIImportsApimachineryAlone: importers of the API have to agree with Quorate only on the version of
+// TestAPIDependsOnlyOnApimachinery: importers of the API have to agree with Quorate only on the version of
 // apimachinery. All other packages are dependencies of apimachinery.
-func TestAPIImportsApimachineryAlone(t *testing.T) {
+func TestAPIDependsOnlyOnApimachinery(t *testing.T) {
 	allowed := map[string]bool{"quorate.dev/quorate/clusters/v1alpha1": true}
 	for _, p := range strings.Fields(run(t, "go", "list", "-deps",
 		"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/runtime", "k8s.io/apimachinery/pkg/api/resource")) {

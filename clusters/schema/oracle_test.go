@@ -34,10 +34,10 @@ var examples = []string{
 // contains no information of its own.
 const rulesNotChecked = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
 
-// TestSaysWhatTheAPIServerSays: Validate reports the same errors as the API server's own strategy for custom
+// TestValidateMatchesAPIServer: Validate reports the same errors as the API server's own strategy for custom
 // resources, except that not all rules were checked. That strategy is used only in tests, because it depends on
 // the API server's storage.
-func TestSaysWhatTheAPIServerSays(t *testing.T) {
+func TestValidateMatchesAPIServer(t *testing.T) {
 	oracle := newOracle(t)
 	for _, example := range examples {
 		got := Validate(defaulted(t, example), nil)

@@ -24,8 +24,8 @@ func TestEveryQuantityIsKnown(t *testing.T) {
 	}
 }
 
-// TestUsualQuantities: quantities in Kubernetes' own notations are accepted.
-func TestUsualQuantities(t *testing.T) {
+// TestUsualQuantitiesAreAccepted: quantities in Kubernetes' own notations are accepted.
+func TestUsualQuantitiesAreAccepted(t *testing.T) {
 	for _, text := range []string{"8Gi", "100m", "1e9", "1E9", "1.5Ei", "2E", "999999999999999999", "0", "1n", "1e-9", "12e+18", "-0", strings.Repeat("9", 36)} {
 		object := cluster(t, "{}")
 		set(t, object, []string{"spec", "pod", "resources", "limits", "example.com/x"}, text)
@@ -36,10 +36,10 @@ func TestUsualQuantities(t *testing.T) {
 	}
 }
 
-// TestQuantitiesTakeNoTime: no quantity delays the rules of the definition, which the API server evaluates for
+// TestHugeQuantitiesAreRejectedInTime: no quantity delays the rules of the definition, which the API server evaluates for
 // anyone who may create a cluster, or the code that reads an object here. Quantities that could are not
 // accepted.
-func TestQuantitiesTakeNoTime(t *testing.T) {
+func TestHugeQuantitiesAreRejectedInTime(t *testing.T) {
 	for _, path := range quantities() {
 		for _, text := range []string{"1e20000000", "1e-20000000", "1E2000000000", "-1e20000000", "1.5e2147483647", strings.Repeat("9", 1<<20), "0." + strings.Repeat("0", 1<<20) + "1"} {
 			object := cluster(t, "{}")

@@ -13,9 +13,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestShapesOfCore: the types that v1alpha1 declares instead of those of core/v1 have the same JSON form: the
+// TestAPITypesMatchCoreV1: the types that v1alpha1 declares instead of those of core/v1 have the same JSON form: the
 // same fields, of the same kinds, with the same omitempty.
-func TestShapesOfCore(t *testing.T) {
+func TestAPITypesMatchCoreV1(t *testing.T) {
 	for _, pair := range []struct {
 		ours, core reflect.Type
 		without    []string

@@ -35,7 +35,7 @@ func owner(t *testing.T, cluster string, of int) int {
 }
 
 // Every cluster is in exactly one shard, and the shards are about as large as each other.
-func TestEachInOne(t *testing.T) {
+func TestShardsAreDisjointAndEven(t *testing.T) {
 	for _, of := range []int{1, 2, 3, 4, 7} {
 		sizes := make([]int, of)
 		for _, cluster := range names() {
@@ -53,7 +53,7 @@ func TestEachInOne(t *testing.T) {
 }
 
 // One shard more takes its even part of the clusters, and no other cluster changes.
-func TestOneMore(t *testing.T) {
+func TestAddedShardTakesOnlyItsPart(t *testing.T) {
 	for of := 1; of < 6; of++ {
 		moved := 0
 		for _, cluster := range names() {
@@ -72,7 +72,7 @@ func TestOneMore(t *testing.T) {
 }
 
 // Where a cluster is must not change between versions: shards of two versions would both act on it, or neither.
-func TestStable(t *testing.T) {
+func TestAssignmentIsStable(t *testing.T) {
 	for cluster, want := range map[string]int{"default/a": 2, "default/b": 1, "team/orders": 3} {
 		if got := owner(t, cluster, 4); got != want {
 			t.Errorf("%s is in shard %d of 4, want %d", cluster, got, want)

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // LastBackup returns the newest successful backup according to the status, and the backup that a deletion relies on.
@@ -57,7 +57,7 @@ func backupStatus(old *v1alpha1.BackupStatus, s decide.State) *v1alpha1.BackupSt
 	}
 	if failed := seen.NewestFailure(); failed != nil {
 		status.Failed = &v1alpha1.BackupFailure{Job: failed.Name, At: metav1.NewTime(failed.EndedAt),
-			Message: visible.Line(failed.Message)}
+			Message: printable.Line(failed.Message)}
 	} else if old != nil && old.Failed != nil && (seen.Last == nil || seen.Last.StartedAt.Before(old.Failed.At.Time)) {
 		status.Failed = old.Failed
 	}
@@ -82,7 +82,7 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.
 	}
 	set := func(kind, reason, message string, is bool) {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: kind, Status: truth(is), Reason: reason, Message: visible.Line(message),
+			Type: kind, Status: truth(is), Reason: reason, Message: printable.Line(message),
 			ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(s.Now),
 		})
 	}

@@ -14,7 +14,7 @@ import (
 // setConditions reports the decision in the standard conditions: Ready, and Reconciling and Stalled, which should be
 // false.
 func setConditions(
-	status *v1alpha1.EtcdClusterStatus, entry report.Cluster, source reconcile.SourceState, now metav1.Time,
+	status *v1alpha1.EtcdClusterStatus, entry report.Cluster, source reconcile.SourceStatus, now metav1.Time,
 ) {
 	d := entry.Decision
 	message := d.Message

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // LastDrill returns the newest completed drill and any later failed drill, according to the status; each is nil if it
@@ -62,11 +62,11 @@ func drillStatus(seen decide.Backups) (*v1alpha1.DrillResult, *v1alpha1.BackupFa
 		done = &v1alpha1.DrillResult{
 			Job: d.Job, Slot: metav1.NewTime(d.Slot), ClusterID: d.ClusterID.String(), EtcdVersion: d.EtcdVersion,
 			FinishedAt: metav1.NewTime(d.FinishedAt), Seconds: d.Seconds, Bytes: d.Bytes,
-			Uncompared: visible.Line(d.Uncompared),
+			Uncompared: printable.Line(d.Uncompared),
 		}
 	}
 	if f := seen.DrillFailed; f != nil {
-		return done, &v1alpha1.BackupFailure{Job: f.Job, At: metav1.NewTime(f.At), Message: visible.Line(f.Message)}
+		return done, &v1alpha1.BackupFailure{Job: f.Job, At: metav1.NewTime(f.At), Message: printable.Line(f.Message)}
 	}
 	return done, nil
 }

@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/targets"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 // Events returns the events of a pass, reported by a host at a time: a removal that begins to be held, the decision,
@@ -34,7 +34,7 @@ func Events(
 	events = append(events, rewrittenEvents(custom, status, by)...)
 	events = append(events, backupEvents(custom, status, by)...)
 	for i := range events {
-		events[i].Note = visible.Line(events[i].Note)
+		events[i].Note = printable.Line(events[i].Note)
 		events[i].At = at.Add(time.Duration(i)) // their time is part of their name
 	}
 	return events

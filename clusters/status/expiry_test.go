@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestExpiryIsTold: the condition and the events report when certificates expire.
-func TestExpiryIsTold(t *testing.T) {
+// TestExpiryIsReported: the condition and the events report when certificates expire.
+func TestExpiryIsReported(t *testing.T) {
 	live, entry := liveCluster(), healthyEntry()
 	tell := func() (status, reason string, warned bool) {
 		before := live.DeepCopy()

@@ -6,8 +6,8 @@ import (
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 // News returns what a pass reports that the listed status does not contain: the cluster's events, whether its source
@@ -34,6 +34,6 @@ func News(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event
 	if failed {
 		about.Message = "the source cannot be read; going on with what was last applied: " + is.Message
 	}
-	about.Message = visible.Line(about.Message)
+	about.Message = printable.Line(about.Message)
 	return append(news, about)
 }

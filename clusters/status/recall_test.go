@@ -36,9 +36,9 @@ func TestRecallSilence(t *testing.T) {
 	}
 }
 
-// TestStrandedSince: the start is remembered for a member, even before it has started, but not for another member in
+// TestStrandedSinceIsRememberedPerMember: the start is remembered for a member, even before it has started, but not for another member in
 // its slot.
-func TestStrandedSince(t *testing.T) {
+func TestStrandedSinceIsRememberedPerMember(t *testing.T) {
 	began := time.Unix(1000, 0).UTC()
 	s := decide.State{
 		Name: "a", Now: began,
@@ -64,8 +64,8 @@ func TestStrandedSince(t *testing.T) {
 	}
 }
 
-// TestWaitingInTheStatus: a wait is written once, read back, written again after ten minutes, and ends with the wait.
-func TestWaitingInTheStatus(t *testing.T) {
+// TestWaitIsRecordedInStatus: a wait is written once, read back, written again after ten minutes, and ends with the wait.
+func TestWaitIsRecordedInStatus(t *testing.T) {
 	live := liveCluster()
 	entry := healthyEntry()
 	entry.State.Membership.Members[0].Answers = false
@@ -106,9 +106,9 @@ func TestLastSeen(t *testing.T) {
 	}
 }
 
-// TestSinceYetToCome: a pass got a time a day ahead from an API server whose clock has since been corrected. What it
+// TestFutureSinceIsCorrected: a pass got a time a day ahead from an API server whose clock has since been corrected. What it
 // wrote about silence, waits and stranded volumes is valid neither until that day nor for as long again.
-func TestSinceYetToCome(t *testing.T) {
+func TestFutureSinceIsCorrected(t *testing.T) {
 	live := liveCluster()
 	entry := healthyEntry()
 	m := &entry.State.Membership.Members[2]

@@ -8,9 +8,9 @@ import (
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 // maxRewritten is the maximum number of rewritten fields in a status. Further fields count as drift.
@@ -21,7 +21,7 @@ func repeated(entry report.Cluster) []v1alpha1.RepeatedAction {
 	changed := entry.Outcome != nil && entry.Outcome.Changed
 	var list []v1alpha1.RepeatedAction
 	for _, r := range decide.Repeats(entry.State, entry.Decision, changed) {
-		list = append(list, v1alpha1.RepeatedAction{Rule: r.Rule, What: visible.Line(r.What), Times: int32(r.Times),
+		list = append(list, v1alpha1.RepeatedAction{Rule: r.Rule, What: printable.Line(r.What), Times: int32(r.Times),
 			Last: metav1.NewTime(r.Last)})
 	}
 	return list
@@ -30,8 +30,8 @@ func repeated(entry report.Cluster) []v1alpha1.RepeatedAction {
 func rewritten(fields []decide.RewrittenField) []v1alpha1.RewrittenField {
 	var list []v1alpha1.RewrittenField
 	for _, f := range fields[:min(len(fields), maxRewritten)] {
-		list = append(list, v1alpha1.RewrittenField{Object: f.Object, Field: visible.Line(f.Field),
-			By: visible.Line(f.By), Digest: f.Digest})
+		list = append(list, v1alpha1.RewrittenField{Object: f.Object, Field: printable.Line(f.Field),
+			By: printable.Line(f.By), Digest: f.Digest})
 	}
 	return list
 }

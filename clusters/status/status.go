@@ -15,16 +15,16 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/targets"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 // New returns the status that a pass reports for a target, safe to display. live is the custom resource with its
 // current status.
 func New(
-	live *v1alpha1.EtcdCluster, t targets.Target, entry report.Cluster, source reconcile.SourceState,
+	live *v1alpha1.EtcdCluster, t targets.Target, entry report.Cluster, source reconcile.SourceStatus,
 ) v1alpha1.EtcdClusterStatus {
 	status := newStatus(live, &t.Cluster, entry, source)
 	setRemovalHeld(&status, t, live.Status, metav1.NewTime(entry.State.Now))
@@ -36,16 +36,16 @@ func New(
 // is too long.
 func makeReadable(status *v1alpha1.EtcdClusterStatus) {
 	for i := range status.Conditions {
-		status.Conditions[i].Message = visible.Line(status.Conditions[i].Message)
+		status.Conditions[i].Message = printable.Line(status.Conditions[i].Message)
 	}
-	status.Members, status.Version, status.Leader = slices.Clone(status.Members), visible.Line(status.Version),
-		visible.Line(status.Leader)
+	status.Members, status.Version, status.Leader = slices.Clone(status.Members), printable.Line(status.Version),
+		printable.Line(status.Leader)
 	for i := range status.Members {
 		m := &status.Members[i]
-		m.Name, m.Version, m.Message, m.Alarms = visible.Line(m.Name), visible.Line(m.Version), visible.Line(m.Message),
+		m.Name, m.Version, m.Message, m.Alarms = printable.Line(m.Name), printable.Line(m.Version), printable.Line(m.Message),
 			slices.Clone(m.Alarms)
 		for n := range m.Alarms {
-			m.Alarms[n] = visible.Line(m.Alarms[n])
+			m.Alarms[n] = printable.Line(m.Alarms[n])
 		}
 	}
 }
@@ -53,7 +53,7 @@ func makeReadable(status *v1alpha1.EtcdClusterStatus) {
 // newStatus returns the status that a pass reports. live is the custom resource with its current status, declared what
 // the pass used.
 func newStatus(
-	live, declared *v1alpha1.EtcdCluster, entry report.Cluster, source reconcile.SourceState,
+	live, declared *v1alpha1.EtcdCluster, entry report.Cluster, source reconcile.SourceStatus,
 ) v1alpha1.EtcdClusterStatus {
 	old, s := live.Status, entry.State
 	status := v1alpha1.EtcdClusterStatus{
@@ -89,8 +89,8 @@ func newStatus(
 	status.Waiting = waiting(live, entry)
 	status.Repeated, status.Rewritten = repeated(entry), rewritten(s.Objects.Rewritten)
 	status.Backup = backupStatus(old.Backup, s)
-	status.VoidRecovery = visible.Line(s.VoidRecoveryToReport())
-	status.RestoredFrom = visible.Line(s.Record.RestoredFrom)
+	status.VoidRecovery = printable.Line(s.VoidRecoveryToReport())
+	status.RestoredFrom = printable.Line(s.Record.RestoredFrom)
 	if old.ClusterID != "" && old.ClusterID == status.ClusterID {
 		status.RestoredFrom = cmp.Or(status.RestoredFrom, old.RestoredFrom)
 	}

@@ -42,9 +42,9 @@ func liveCluster() *v1alpha1.EtcdCluster {
 	return live
 }
 
-var fetchedMain = reconcile.SourceState{Revision: "main@sha1:abc"}
+var fetchedMain = reconcile.SourceStatus{Revision: "main@sha1:abc"}
 
-func TestStatusOfAHealthyCluster(t *testing.T) {
+func TestHealthyClusterStatus(t *testing.T) {
 	live := liveCluster()
 	status := newStatus(live, live, healthyEntry(), fetchedMain)
 	if status.Voters != "3/3" || status.Leader != "a-0" || status.Version != "3.5.35" || status.ClusterID != "c1" ||
@@ -62,8 +62,8 @@ func TestStatusOfAHealthyCluster(t *testing.T) {
 	}
 }
 
-// TestNews: an equal status is not news, nor are moving figures.
-func TestNews(t *testing.T) {
+// TestStatusIsWrittenOnlyOnChange: an equal status is not news, nor are moving figures.
+func TestStatusIsWrittenOnlyOnChange(t *testing.T) {
 	live := liveCluster()
 	first := newStatus(live, live, healthyEntry(), fetchedMain)
 	if !WorthWriting(live.Status, first) {
@@ -88,21 +88,21 @@ func TestNews(t *testing.T) {
 	if !WorthWriting(live.Status, newStatus(live, live, again, fetchedMain)) {
 		t.Error("a silent member is no news")
 	}
-	if !WorthWriting(live.Status, newStatus(live, live, healthyEntry(), reconcile.SourceState{Error: "unreachable"})) {
+	if !WorthWriting(live.Status, newStatus(live, live, healthyEntry(), reconcile.SourceStatus{Error: "unreachable"})) {
 		t.Error("a source that cannot be read is no news")
 	}
 }
 
-// TestStatusWhileMembershipIsUnknown: while etcd does not return a list, members stay in the status as last seen, as
+// TestUnknownMembershipKeepsMembers: while etcd does not return a list, members stay in the status as last seen, as
 // unreachable, with the time since when.
-func TestStatusWhileMembershipIsUnknown(t *testing.T) {
+func TestUnknownMembershipKeepsMembers(t *testing.T) {
 	live := liveCluster()
 	live.Status = newStatus(live, live, healthyEntry(), fetchedMain)
 	entry := healthyEntry()
 	entry.State.Now = noon.Add(time.Minute)
 	entry.State.Membership = decide.Membership{Why: "a-0: i/o timeout"}
 	entry.Decision = decide.Decision{Rule: "MembershipUnknown", Verdict: decide.Wait, Message: "etcd gives no member list"}
-	status := newStatus(live, live, entry, reconcile.SourceState{Error: "git is down"})
+	status := newStatus(live, live, entry, reconcile.SourceStatus{Error: "git is down"})
 	if len(status.Members) != 3 || status.ClusterID != "c1" || status.Leader != "" || status.Voters != "0/3" {
 		t.Errorf("got %+v", status)
 	}
@@ -117,13 +117,13 @@ func TestStatusWhileMembershipIsUnknown(t *testing.T) {
 	}
 	live.Status = status
 	entry.State.Now = entry.State.Now.Add(time.Minute)
-	if WorthWriting(live.Status, newStatus(live, live, entry, reconcile.SourceState{Error: "git is down"})) {
+	if WorthWriting(live.Status, newStatus(live, live, entry, reconcile.SourceStatus{Error: "git is down"})) {
 		t.Error("the same silence a minute later is news")
 	}
 }
 
-// TestBuildOfAVendor: the version in the status is what members run now.
-func TestBuildOfAVendor(t *testing.T) {
+// TestVendorVersionIsNormalized: the version in the status is what members run now.
+func TestVendorVersionIsNormalized(t *testing.T) {
 	live, entry := liveCluster(), healthyEntry()
 	live.Status.Version = "3.4.0"
 	for said, want := range map[string]string{"3.6.16+acme.1": "3.6.16", "3.6.16-k3s1": "3.6.16", "3.6.0-rc.1": "3.6.0-rc.1"} {
@@ -136,7 +136,7 @@ func TestBuildOfAVendor(t *testing.T) {
 	}
 }
 
-func TestAnErrorReachesTheStatus(t *testing.T) {
+func TestErrorIsShownInStatus(t *testing.T) {
 	live := liveCluster()
 	entry := healthyEntry()
 	entry.Decision = decide.Decision{Rule: "ApplyObjects", Verdict: decide.Act, Action: decide.ApplyObjects{}, Message: "Service a: missing"}
@@ -151,7 +151,7 @@ func TestAnErrorReachesTheStatus(t *testing.T) {
 func TestLongMessage(t *testing.T) {
 	entry := healthyEntry()
 	entry.Decision.Message = strings.Repeat("ü", 20_000)
-	status := New(liveCluster(), targets.Target{}, entry, reconcile.SourceState{Error: strings.Repeat("e", 40_000)})
+	status := New(liveCluster(), targets.Target{}, entry, reconcile.SourceStatus{Error: strings.Repeat("e", 40_000)})
 	for _, c := range status.Conditions {
 		if len(c.Message) > 32768 || !utf8.ValidString(c.Message) {
 			t.Errorf("%s has %d bytes", c.Type, len(c.Message))
@@ -164,7 +164,7 @@ func TestLongMessage(t *testing.T) {
 func TestDeclaredRevisionTime(t *testing.T) {
 	live := liveCluster()
 	at := func(revision string, committed time.Time) v1alpha1.EtcdClusterStatus {
-		return newStatus(live, live, healthyEntry(), reconcile.SourceState{Source: "s", Revision: revision, Committed: committed})
+		return newStatus(live, live, healthyEntry(), reconcile.SourceStatus{Source: "s", Revision: revision, Committed: committed})
 	}
 	early := noon.Add(-time.Hour).In(time.FixedZone("east", 7200))
 	live.Status = at("main@sha1:1", early.Add(time.Millisecond))
@@ -185,7 +185,7 @@ func TestDeclaredRevisionTime(t *testing.T) {
 	if unread := at("", time.Time{}); unread.DeclaredRevisionTime == nil || WorthWriting(live.Status, unread) {
 		t.Errorf("of what declares it and was not read, %v is left", unread.DeclaredRevisionTime)
 	}
-	held := New(live, targets.Target{Held: "no longer declared"}, healthyEntry(), reconcile.SourceState{Source: "s", Revision: "main@sha1:2", Committed: noon})
+	held := New(live, targets.Target{Held: "no longer declared"}, healthyEntry(), reconcile.SourceStatus{Source: "s", Revision: "main@sha1:2", Committed: noon})
 	if held.DeclaredRevision != "main@sha1:1" || held.DeclaredRevisionTime.Time != early.UTC() {
 		t.Errorf("it is held as declared by %s of %v", held.DeclaredRevision, held.DeclaredRevisionTime)
 	}
@@ -195,7 +195,7 @@ func TestDeclaredRevisionTime(t *testing.T) {
 func TestMovesRevision(t *testing.T) {
 	live := liveCluster()
 	at := func(revision string) v1alpha1.EtcdClusterStatus {
-		return newStatus(live, live, healthyEntry(), reconcile.SourceState{Source: "s", Revision: revision})
+		return newStatus(live, live, healthyEntry(), reconcile.SourceStatus{Source: "s", Revision: revision})
 	}
 	if MovesRevision(live.Status, at("main@sha1:1")) {
 		t.Error("the first revision is no news")
@@ -224,8 +224,8 @@ func TestMovesRevision(t *testing.T) {
 	}
 }
 
-// TestNewsOfSize: a size is news once it has changed by a tenth and by 1 MiB, or became known or unknown.
-func TestNewsOfSize(t *testing.T) {
+// TestSmallSizeChangesAreNotWritten: a size is news once it has changed by a tenth and by 1 MiB, or became known or unknown.
+func TestSmallSizeChangesAreNotWritten(t *testing.T) {
 	for _, c := range []struct {
 		was, is int64
 		news    bool

@@ -16,7 +16,7 @@ import (
 // until it is observed again.
 func TestUnobserved(t *testing.T) {
 	live := liveCluster()
-	live.Status = New(live, targets.Target{Cluster: *live}, healthyEntry(), reconcile.SourceState{Revision: "main@sha1:abc"})
+	live.Status = New(live, targets.Target{Cluster: *live}, healthyEntry(), reconcile.SourceStatus{Revision: "main@sha1:abc"})
 	seen := live.Status.DeepCopy()
 	later := noon.Add(time.Hour)
 	next, isNews := Unobserved(live, "list Pods: forbidden\x1b[2J", later)
@@ -39,7 +39,7 @@ func TestUnobserved(t *testing.T) {
 	if _, isNews := Unobserved(live, "list Pods: forbidden, again", later); isNews {
 		t.Error("it is told again")
 	}
-	again := New(live, targets.Target{Cluster: *live}, healthyEntry(), reconcile.SourceState{})
+	again := New(live, targets.Target{Cluster: *live}, healthyEntry(), reconcile.SourceStatus{})
 	if !WorthWriting(live.Status, again) || !meta.IsStatusConditionTrue(again.Conditions, v1alpha1.ConditionReady) {
 		t.Errorf("observed again, %+v", again.Conditions)
 	}

@@ -60,9 +60,9 @@ func TestBackupTo(t *testing.T) {
 	}
 }
 
-// TestOnePlace: fields that do not change the store do not change the place. Otherwise a deletion would wait
+// TestPlaceIdentifiesStore: fields that do not change the store do not change the place. Otherwise a deletion would wait
 // for a backup that already exists.
-func TestOnePlace(t *testing.T) {
+func TestPlaceIdentifiesStore(t *testing.T) {
 	s3 := func(region string, endpoint v1alpha1.EndpointURL) v1alpha1.BackupDestination {
 		return v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{Bucket: "backups", Prefix: "etcd", Region: region, Endpoint: endpoint}}
 	}

@@ -8,21 +8,21 @@ import (
 )
 
 // Before returns a function that returns the recorded state of a cluster, given as namespace/name.
-func Before(owned inventory.ByCluster) func(cluster string) reconcile.Before {
+func Before(owned inventory.ByCluster) func(cluster string) reconcile.Previous {
 	managed := owned.Managed()
-	return func(cluster string) reconcile.Before {
+	return func(cluster string) reconcile.Previous {
 		p := managed[inventory.ParseKey(cluster)]
 		if p == nil {
-			return reconcile.Before{}
+			return reconcile.Previous{}
 		}
-		return reconcile.Before{Source: p.Custom.Status.DeclaredSource, Held: orphanOf(p.Custom).held}
+		return reconcile.Previous{Source: p.Custom.Status.DeclaredSource, Held: orphanOf(p.Custom).held}
 	}
 }
 
-// Believed returns listed without the recorded source of clusters in namespaces where that source, one of this
+// Trusted returns listed without the recorded source of clusters in namespaces where that source, one of this
 // run, may not declare clusters. Anyone with write access to a namespace controls its custom resources, and
 // must not act in the name of other sources. It does not change listed.
-func Believed(listed inventory.ByCluster, desired reconcile.Desired) inventory.ByCluster {
+func Trusted(listed inventory.ByCluster, desired reconcile.Desired) inventory.ByCluster {
 	believed := maps.Clone(listed)
 	for k, own := range listed {
 		if own.Custom != nil && !believable(own.Custom.Status.DeclaredSource, k.Namespace, desired) {
@@ -39,7 +39,7 @@ func Believed(listed inventory.ByCluster, desired reconcile.Desired) inventory.B
 // believable reports whether a source may have declared clusters in a namespace, as far as this run knows it,
 // by its name or else by its location.
 func believable(source, namespace string, desired reconcile.Desired) bool {
-	if place, known := desired.Place(source); known {
+	if place, known := desired.State(source); known {
 		return place.Namespaces.Allow(namespace)
 	}
 	known := false

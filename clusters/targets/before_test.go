@@ -8,10 +8,10 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestSourcesAreBelievedWhereTheyMayDeclare: write access to a namespace does not allow acting as a source that may not
+// TestSourcesAreTrustedOnlyInTheirNamespaces: write access to a namespace does not allow acting as a source that may not
 // declare clusters there.
-func TestSourcesAreBelievedWhereTheyMayDeclare(t *testing.T) {
-	desired := reconcile.Desired{Sources: []reconcile.Place{
+func TestSourcesAreTrustedOnlyInTheirNamespaces(t *testing.T) {
+	desired := reconcile.Desired{Sources: []reconcile.SourceState{
 		{Name: "https://g/shop,path=a", Namespaces: reconcile.Namespaces{"shop"}},
 		{Name: "https://g/shop,path=b", Namespaces: reconcile.Namespaces{"shop", "shop-2"}},
 		{Name: "https://g/bank", Namespaces: reconcile.Namespaces{"bank"}},
@@ -34,7 +34,7 @@ func TestSourcesAreBelievedWhereTheyMayDeclare(t *testing.T) {
 		own := i.At("shop-2", "a")
 		own.Custom = &v1alpha1.EtcdCluster{}
 		own.Custom.Status.DeclaredSource, own.Custom.Status.SourceRevision = test.source, "main@sha1:dead"
-		for _, believed := range Believed(i, desired) {
+		for _, believed := range Trusted(i, desired) {
 			if got := believed.Custom.Status.SourceRevision != ""; got != test.believed {
 				t.Errorf("%q: believed %t, want %t", test.source, got, test.believed)
 			}

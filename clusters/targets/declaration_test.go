@@ -65,7 +65,7 @@ func TestDeclarationDrift(t *testing.T) {
 	}
 }
 
-func TestDeclarationLeavesTheSourceAlone(t *testing.T) {
+func TestDeclarationDoesNotChangeSource(t *testing.T) {
 	source := stated(3, "1Gi")
 	before := digest(source)
 	Target{Applied: source}.Declaration()
@@ -74,8 +74,8 @@ func TestDeclarationLeavesTheSourceAlone(t *testing.T) {
 	}
 }
 
-// TestReplicasLeftOut: if the source omits replicas, the live object's value is used.
-func TestReplicasLeftOut(t *testing.T) {
+// TestOmittedReplicasKeepLiveValue: if the source omits replicas, the live object's value is used.
+func TestOmittedReplicasKeepLiveValue(t *testing.T) {
 	source := stated(3, "1Gi")
 	delete(source["spec"].(map[string]any), "replicas")
 	three, five := int32(3), int32(5)

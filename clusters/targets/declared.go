@@ -11,8 +11,8 @@ import (
 
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // Declared returns the declaration in the form that the rules use.
@@ -36,7 +36,7 @@ func (t Target) Declared() decide.Declared {
 	}
 	if b := spec.Backup; b != nil {
 		d.BacksUp, d.VerifiesBackups = !b.Suspend, objects.VerifiesBackups(b)
-		d.BackupTo = visible.Line(b.To.Place())
+		d.BackupTo = printable.Line(b.To.Place())
 		d.BackupDeadline = objects.BackupDeadline(b)
 		d.BacksUpBeforeUpgrade = slices.Contains(b.Before, v1alpha1.BeforeUpgrade)
 		d.BacksUpBeforeDeletion = slices.Contains(b.Before, v1alpha1.BeforeDeletion)

@@ -133,9 +133,9 @@ func TestDeletionsAreLimited(t *testing.T) {
 	}
 }
 
-// TestDeletionsOfEachNamespace: if the custom resources are the source, a user of one namespace cannot use up
+// TestDeletionLimitAppliesPerNamespace: if the custom resources are the source, a user of one namespace cannot use up
 // the places of another.
-func TestDeletionsOfEachNamespace(t *testing.T) {
+func TestDeletionLimitAppliesPerNamespace(t *testing.T) {
 	one := 1
 	for _, l := range []*Deletions{{Most: &one}, {Most: &one, Round: time.Hour}} {
 		owned := inventory.ByCluster{}
@@ -169,9 +169,9 @@ func TestDeletionsOfEachNamespace(t *testing.T) {
 	}
 }
 
-// TestBlockedDeletionsGiveWay: a deletion that a pass has found blocked does not take the place of a deletion that may
+// TestBlockedDeletionsYieldTheirPlace: a deletion that a pass has found blocked does not take the place of a deletion that may
 // begin.
-func TestBlockedDeletionsGiveWay(t *testing.T) {
+func TestBlockedDeletionsYieldTheirPlace(t *testing.T) {
 	one := 1
 	var l *Deletions
 	owned := inventory.ByCluster{}
@@ -224,9 +224,9 @@ func TestBlockedDeletionsGiveWay(t *testing.T) {
 	}
 }
 
-// TestBlockedDeletionsTakeTurns: blocked deletions never keep an unblocked one from beginning, regardless of what a
+// TestBlockedDeletionsAreRetriedInTurn: blocked deletions never keep an unblocked one from beginning, regardless of what a
 // pass remembers. Each of them is retried, because nothing else shows that it can begin now.
-func TestBlockedDeletionsTakeTurns(t *testing.T) {
+func TestBlockedDeletionsAreRetriedInTurn(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	one := 1
 	for newRuns, want := range map[bool]string{true: "a b c d a b d a b", false: "a b c"} { // one run begins with one
@@ -279,9 +279,9 @@ func turn(l *Deletions, owned inventory.ByCluster, names, blocked []string) stri
 	return begins
 }
 
-// TestDeletionsOfEachSource: clusters of another source do not take places of a source's own, and are not
+// TestDeletionLimitAppliesPerSource: clusters of another source do not take places of a source's own, and are not
 // reported.
-func TestDeletionsOfEachSource(t *testing.T) {
+func TestDeletionLimitAppliesPerSource(t *testing.T) {
 	one, owned := 1, inventory.ByCluster{}
 	var targets []Target
 	for _, name := range []string{"evil/a", "evil/b", "good/a"} {
@@ -298,9 +298,9 @@ func TestDeletionsOfEachSource(t *testing.T) {
 	}
 }
 
-// TestPlaceOfStraggler: a cluster keeps its place even if its last status, from before it had that place, says
+// TestGrantedDeletionKeepsItsPlace: a cluster keeps its place even if its last status, from before it had that place, says
 // that it was blocked: the pass may be acting on it.
-func TestPlaceOfStraggler(t *testing.T) {
+func TestGrantedDeletionKeepsItsPlace(t *testing.T) {
 	one, owned := 1, inventory.ByCluster{}
 	for _, name := range []string{"b", "d"} {
 		custom := &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
@@ -327,9 +327,9 @@ func TestPlaceOfStraggler(t *testing.T) {
 	}
 }
 
-// TestDeletionsOfShards: all shards grant the same places. A cluster keeps waiting while another shard deletes
+// TestShardsGrantSameDeletions: all shards grant the same places. A cluster keeps waiting while another shard deletes
 // its own, unless that deletion is blocked.
-func TestDeletionsOfShards(t *testing.T) {
+func TestShardsGrantSameDeletions(t *testing.T) {
 	one, owned, of := 1, inventory.ByCluster{}, 2
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	for _, name := range names {

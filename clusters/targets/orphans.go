@@ -81,7 +81,7 @@ func orphansOf(declared []Target, undeclared inventory.ByCluster, desired reconc
 		o.revision = revisionOf(source, desired)
 		o.confirm = cmp.Or(o.since, o.revision, desired.Revision)
 		o.kin = func(other string) bool {
-			place, known := desired.Place(other)
+			place, known := desired.State(other)
 			return (!known || place.Namespaces.Allow(o.custom.Namespace)) && sameSource(source, other, desired)
 		}
 		list = append(list, o)
@@ -99,7 +99,7 @@ func sameSource(before, now string, desired reconcile.Desired) bool {
 	if before == now {
 		return true
 	}
-	if _, another := desired.Place(before); another {
+	if _, another := desired.State(before); another {
 		return false
 	}
 	if before == "" {

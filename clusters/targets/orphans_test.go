@@ -192,8 +192,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestRenamedWithinOneSource: a cluster is considered renamed only if its own source declares the new one, at any path.
-func TestRenamedWithinOneSource(t *testing.T) {
+// TestRenameIsDetectedWithinOneSource: a cluster is considered renamed only if its own source declares the new one, at any path.
+func TestRenameIsDetectedWithinOneSource(t *testing.T) {
 	for _, test := range []struct {
 		name, before, now string
 		places            []string
@@ -215,7 +215,7 @@ func TestRenamedWithinOneSource(t *testing.T) {
 			declared.Source = test.now
 			desired := reconcile.Desired{Clusters: []reconcile.Declaration{declared}}
 			for _, name := range test.places {
-				desired.Sources = append(desired.Sources, reconcile.Place{Name: name, Revision: "main@sha1:9"})
+				desired.Sources = append(desired.Sources, reconcile.SourceState{Name: name, Revision: "main@sha1:9"})
 			}
 			got := describeTargets(first(Of(desired, owned)))
 			if strings.Contains(got, "renamed from") != test.want || strings.Contains(got, "ns/b may be it") && !test.want {
@@ -225,8 +225,8 @@ func TestRenamedWithinOneSource(t *testing.T) {
 	}
 }
 
-// TestOthersAreNoOrphans: unmanaged clusters are not orphans.
-func TestOthersAreNoOrphans(t *testing.T) {
+// TestUnmanagedClustersAreNotOrphans: unmanaged clusters are not orphans.
+func TestUnmanagedClustersAreNotOrphans(t *testing.T) {
 	owned := inventory.ByCluster{}
 	there(owned, "ns/a", "3.6.16", "c1", "")
 	owned.At("ns", "a").Custom.Labels = nil
@@ -243,8 +243,8 @@ func recorded(i inventory.ByCluster, cluster, record string) {
 	own.Applied, own.HasConfigMap, own.Record = 1, true, record
 }
 
-// TestRenamedBeforeItsStatusWasWritten: the record contains the cluster ID before the status does.
-func TestRenamedBeforeItsStatusWasWritten(t *testing.T) {
+// TestRenameIsDetectedFromRecord: the record contains the cluster ID before the status does.
+func TestRenameIsDetectedFromRecord(t *testing.T) {
 	owned := inventory.ByCluster{}
 	there(owned, "ns/a", "3.6.16", "", "")
 	recorded(owned, "a", "token: t\nclusterID: c1\n")
@@ -254,9 +254,9 @@ func TestRenamedBeforeItsStatusWasWritten(t *testing.T) {
 	}
 }
 
-// TestClustersThatDeclareThemselves: if custom resources are the source, all of them are declared, regardless
+// TestLiveSourceDeclaresAllClusters: if custom resources are the source, all of them are declared, regardless
 // of their creator, and nothing is applied to them.
-func TestClustersThatDeclareThemselves(t *testing.T) {
+func TestLiveSourceDeclaresAllClusters(t *testing.T) {
 	owned := inventory.ByCluster{}
 	there(owned, "ns/a", "3.6.16", "c1", "main@sha1:1 no longer declares it")
 	there(owned, "other/b", "3.6.16", "c2", "")

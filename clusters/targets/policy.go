@@ -98,7 +98,7 @@ func refusalsOf(c v1alpha1.EtcdCluster, source string, desired reconcile.Desired
 	if len(desired.Sources) == 0 {
 		return shortened(desired.Refuses.Refusals(c.Spec))
 	}
-	if place, known := desired.PlaceOf(source); known {
+	if place, known := desired.StateOf(source); known {
 		return shortened(place.Refuses.Refusals(c.Spec))
 	}
 	for _, place := range desired.Sources {

@@ -21,11 +21,11 @@ func refusing(version string) reconcile.Policy {
 	}
 }
 
-// TestPolicyOnEveryPath: the policy applies to everything that is created for a cluster. That includes a
+// TestPolicyAppliesToEverySpec: the policy applies to everything that is created for a cluster. That includes a
 // declaration that requests too much, however it got past the reader of declarations, and custom resources that
 // are the source. It also includes the last applied spec, which may have been allowed earlier or changed
 // manually.
-func TestPolicyOnEveryPath(t *testing.T) {
+func TestPolicyAppliesToEverySpec(t *testing.T) {
 	const shop, fleet = "https://host/shop.git", "https://host/fleet.git"
 	const refused = "3.5.30 is not allowed"
 	const unknown = "it is not known which source has declared what was applied last, and not every source that may declare clusters in the namespace allows " +
@@ -69,7 +69,7 @@ func TestPolicyOnEveryPath(t *testing.T) {
 			owned.At("ns", "a").Custom.Status.DeclaredSource = test.by
 			desired := reconcile.Desired{
 				Revision: "r", Clusters: test.declared,
-				Sources: []reconcile.Place{{Name: shop, Revision: "r", Refuses: refusing("3.5.30")}, {Name: fleet, Revision: "r", Refuses: refusing("3.7.0")}},
+				Sources: []reconcile.SourceState{{Name: shop, Revision: "r", Refuses: refusing("3.5.30")}, {Name: fleet, Revision: "r", Refuses: refusing("3.7.0")}},
 			}
 			for i := range desired.Clusters {
 				desired.Clusters[i].Source = shop
@@ -90,8 +90,8 @@ func TestPolicyOnEveryPath(t *testing.T) {
 	}
 }
 
-// TestInertRestoreIsNotRefused: a field that no longer has an effect is not a reason to leave a cluster alone.
-func TestInertRestoreIsNotRefused(t *testing.T) {
+// TestIneffectiveRestoreIsNotRefused: a field that no longer has an effect is not a reason to leave a cluster alone.
+func TestIneffectiveRestoreIsNotRefused(t *testing.T) {
 	refuses := func(spec v1alpha1.EtcdClusterSpec) []string {
 		if spec.Restore == nil {
 			return nil
@@ -105,7 +105,7 @@ func TestInertRestoreIsNotRefused(t *testing.T) {
 		declared := declare("ns/a", "3.6.16")
 		declared.Source, declared.Cluster.Spec.Restore = shop, &v1alpha1.RestoreSpec{}
 		desired := reconcile.Desired{Revision: "r", Clusters: []reconcile.Declaration{declared},
-			Sources: []reconcile.Place{{Name: shop, Revision: "r", Refuses: reconcile.Policy(refuses)}}}
+			Sources: []reconcile.SourceState{{Name: shop, Revision: "r", Refuses: reconcile.Policy(refuses)}}}
 		list, _ := Of(desired, owned)
 		if got := policyProblems(list[0].Problems); len(got) != want {
 			t.Errorf("cluster ID %q: %q", id, got)
@@ -116,8 +116,8 @@ func TestInertRestoreIsNotRefused(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreFew: the list of reported refusals is limited.
-func TestRefusalsAreFew(t *testing.T) {
+// TestRefusalsAreLimited: the list of reported refusals is limited.
+func TestRefusalsAreLimited(t *testing.T) {
 	many := reconcile.Policy(func(v1alpha1.EtcdClusterSpec) []string { return strings.Split(strings.Repeat("x", 500), "") })
 	got := refusalsOf(v1alpha1.EtcdCluster{}, "", reconcile.Desired{Live: true, Refuses: many})
 	if len(got) != mostRefusals+1 || got[mostRefusals] != "and 490 more" {
@@ -219,9 +219,9 @@ func TestBackupsAreChecked(t *testing.T) {
 	}
 }
 
-// TestOwnAccountsAreRefused: pods with the account that Quorate acts as would have all its rights in the
+// TestQuorateServiceAccountIsRefused: pods with the account that Quorate acts as would have all its rights in the
 // namespace.
-func TestOwnAccountsAreRefused(t *testing.T) {
+func TestQuorateServiceAccountIsRefused(t *testing.T) {
 	to := v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{}, ServiceAccountName: "quorate"}
 	declared := declare("ns/a", "3.6.16")
 	declared.Cluster.Spec.Backup, declared.Cluster.Spec.Restore = &v1alpha1.BackupSpec{To: to}, &v1alpha1.RestoreSpec{From: to}

@@ -74,9 +74,9 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestImmenseClaims: the sizes of claims are compared without effort, however large they are. The API server accepts such
+// TestHugeClaimsAreComparedInTime: the sizes of claims are compared without effort, however large they are. The API server accepts such
 // claims.
-func TestImmenseClaims(t *testing.T) {
+func TestHugeClaimsAreComparedInTime(t *testing.T) {
 	own := &inventory.Cluster{}
 	for _, size := range []string{"1e20000000", "8Gi", "1e20000000", "1e20000000", "1e20000000", "1e20000000"} {
 		claim := &corev1.PersistentVolumeClaim{}

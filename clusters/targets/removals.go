@@ -38,7 +38,7 @@ const (
 // A source that is not one of this run's may belong to another run, or be the same source under another name.
 // It is judged if it is in a location that this run reads, if the run declares one of its clusters, or if the
 // run declares none at all.
-func judge(candidates []candidate, places []reconcile.Place, declares bool) map[string]fate {
+func judge(candidates []candidate, places []reconcile.SourceState, declares bool) map[string]fate {
 	bySource := map[string][]candidate{}
 	for _, c := range candidates {
 		bySource[c.source] = append(bySource[c.source], c)
@@ -72,8 +72,8 @@ func fateOf(clusters []candidate, ours bool) fate {
 }
 
 // reads reports whether one of the places is at the location of that source, at any path.
-func reads(places []reconcile.Place, source string) bool {
-	return slices.ContainsFunc(places, func(p reconcile.Place) bool { return reconcile.SameLocation(p.Name, source) })
+func reads(places []reconcile.SourceState, source string) bool {
+	return slices.ContainsFunc(places, func(p reconcile.SourceState) bool { return reconcile.SameLocation(p.Name, source) })
 }
 
 // revisionOf returns the revision at which a source was read: its own, or that of the only source at the same
@@ -105,9 +105,9 @@ func confirms(confirmed []string, revision string) bool {
 	})
 }
 
-// ConfirmedInVain returns a message if removals are held and a different revision is confirmed. If nothing is
+// UnusedConfirmations returns a message if removals are held and a different revision is confirmed. If nothing is
 // held, it returns nothing, because an old confirmation may stay on a command line.
-func ConfirmedInVain(confirmed []string, removals []report.Removal) []string {
+func UnusedConfirmations(confirmed []string, removals []report.Removal) []string {
 	if len(confirmed) == 0 || len(removals) == 0 {
 		return nil
 	}

@@ -63,9 +63,9 @@ func TestJudge(t *testing.T) {
 		{name: "another path, with others in it", clusters: fleet + ",path=a:uu", places: []string{fleet + ",path=b"}, want: fleet + ",path=a held"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var places []reconcile.Place
+			var places []reconcile.SourceState
 			for _, name := range test.places {
-				places = append(places, reconcile.Place{Name: name})
+				places = append(places, reconcile.SourceState{Name: name})
 			}
 			names := map[fate]string{dropped: "dropped", held: "held", elsewhere: "elsewhere"}
 			var got []string
@@ -278,7 +278,7 @@ func TestRemovals(t *testing.T) {
 			}
 			desired := reconcile.Desired{
 				Revision: "main@sha1:9 v2@sha1:7", Confirmed: strings.Fields(test.confirmed), Problems: test.problems,
-				Sources: []reconcile.Place{{Name: fleet, Revision: "main@sha1:9"}, {Name: shop, Revision: "v2@sha1:7"}},
+				Sources: []reconcile.SourceState{{Name: fleet, Revision: "main@sha1:9"}, {Name: shop, Revision: "v2@sha1:7"}},
 			}
 			for what := range strings.FieldsSeq(test.declared) {
 				desired.Clusters = append(desired.Clusters, declare(what, "3.5.30"))
@@ -293,8 +293,8 @@ func TestRemovals(t *testing.T) {
 	}
 }
 
-// TestConfirmedInVain: a confirmation that does not match the held removals is reported, once for all of them.
-func TestConfirmedInVain(t *testing.T) {
+// TestUnusedConfirmations: a confirmation that does not match the held removals is reported, once for all of them.
+func TestUnusedConfirmations(t *testing.T) {
 	shop, bank := report.Removal{Source: "shop", Revision: "main@sha1:1"}, report.Removal{Source: "bank", Revision: "main@sha1:2"}
 	for _, test := range []struct {
 		confirmed []string
@@ -306,7 +306,7 @@ func TestConfirmedInVain(t *testing.T) {
 		{[]string{"main@sha1:9"}, []report.Removal{shop}, "--confirm-removals names main@sha1:9, and what is held was dropped at main@sha1:1: nothing of it is confirmed"},
 		{[]string{"8", "9"}, []report.Removal{shop, bank, shop}, "--confirm-removals names 8 and 9, and what is held was dropped at main@sha1:1 and at main@sha1:2: nothing of it is confirmed"},
 	} {
-		if got := strings.Join(ConfirmedInVain(test.confirmed, test.held), "\n"); got != test.want {
+		if got := strings.Join(UnusedConfirmations(test.confirmed, test.held), "\n"); got != test.want {
 			t.Errorf("%q: got %q, want %q", test.confirmed, got, test.want)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // AppliedBefore lists, in order, the revisions of a place that were applied last: usually one, which all of its
 // clusters have in their status, whether they are still declared or not. The current revision of the place is
 // not included.
-func AppliedBefore(owned inventory.ByCluster, desired reconcile.Desired, place reconcile.Place) []string {
+func AppliedBefore(owned inventory.ByCluster, desired reconcile.Desired, place reconcile.SourceState) []string {
 	revisions := map[string]bool{}
 	for k, p := range owned.Managed() {
 		revision := cmp.Or(p.Custom.Status.SourceRevision, p.Custom.Status.DeclaredRevision)
@@ -34,12 +34,12 @@ var commitAt = regexp.MustCompile(`^\S*sha1:[0-9a-f]+$`)
 // isOf reports whether a place has declared a cluster before: its status names the place, or the place declares
 // it now and no other source of this run did before. In that case the recorded source is assumed to be the same
 // one under another name.
-func isOf(custom *v1alpha1.EtcdCluster, k inventory.Key, desired reconcile.Desired, place reconcile.Place) bool {
+func isOf(custom *v1alpha1.EtcdCluster, k inventory.Key, desired reconcile.Desired, place reconcile.SourceState) bool {
 	source := custom.Status.DeclaredSource
 	if source == place.Name {
 		return true
 	}
-	if _, another := desired.Place(source); another {
+	if _, another := desired.State(source); another {
 		return false
 	}
 	return slices.ContainsFunc(desired.Clusters, func(d reconcile.Declaration) bool {

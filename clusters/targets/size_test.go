@@ -9,9 +9,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestASizeIsNotTakenBack: a size that git reverts is refused like a size that is smaller than the volumes, because the
+// TestVolumeSizeCannotBeReverted: a size that git reverts is refused like a size that is smaller than the volumes, because the
 // custom resource contains the larger size. The message says so, and which size to declare.
-func TestASizeIsNotTakenBack(t *testing.T) {
+func TestVolumeSizeCannotBeReverted(t *testing.T) {
 	with := func(size string) *v1alpha1.EtcdCluster {
 		c := liveOf(t, stated(3, size))
 		c.Spec.Etcd.Quota = resource.MustParse("1Gi")
@@ -30,9 +30,9 @@ func TestASizeIsNotTakenBack(t *testing.T) {
 	}
 }
 
-// TestSizeIsTheSameInEachSpelling: a size is the same in any spelling. Otherwise a difference would be reported
+// TestDescribeStorageNormalizesSize: a size is the same in any spelling. Otherwise a difference would be reported
 // for as long as the volumes exist.
-func TestSizeIsTheSameInEachSpelling(t *testing.T) {
+func TestDescribeStorageNormalizesSize(t *testing.T) {
 	for _, size := range []string{"8Gi", "8192Mi", "8589934592", "8589934592000m"} {
 		if got := DescribeStorage(v1alpha1.StorageSpec{Size: resource.MustParse(size)}); got != "8Gi" {
 			t.Errorf("%s: got %s", size, got)

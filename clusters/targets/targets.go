@@ -198,14 +198,14 @@ func (t Target) forbiddenChanges(live *v1alpha1.EtcdCluster) []string {
 	}
 	var problems []string
 	for _, problem := range schema.Validate(object, old) {
-		problems = append(problems, problem.Error()+noWayBack(problem.Error(), next, live))
+		problems = append(problems, problem.Error()+irreversibleChanges(problem.Error(), next, live))
 	}
 	return problems
 }
 
-// noWayBack adds to the problem of a size that is smaller than the one in the custom resource. Git may declare
+// irreversibleChanges adds to the problem of a size that is smaller than the one in the custom resource. Git may declare
 // the actual size of the volumes, but a size that was applied once remains the minimum.
-func noWayBack(problem string, next, live *v1alpha1.EtcdCluster) string {
+func irreversibleChanges(problem string, next, live *v1alpha1.EtcdCluster) string {
 	applied := live.Spec.Storage.Size
 	if !strings.HasPrefix(problem, "spec.storage.size: ") || next.Spec.Storage.Size.Cmp(applied) >= 0 {
 		return ""

@@ -53,10 +53,10 @@ func doubts(source string, desired reconcile.Desired, unplaced map[string][]stri
 	if desired.Unread != nil || len(desired.Sources) == 0 {
 		return desired.Unread != nil, unplaced[source]
 	}
-	if place, ok := desired.PlaceOf(source); ok {
+	if place, ok := desired.StateOf(source); ok {
 		return place.Unread != nil || place.Unlisted, unplaced[place.Name]
 	}
-	unlisted := slices.ContainsFunc(desired.Sources, func(p reconcile.Place) bool { return p.Unlisted })
+	unlisted := slices.ContainsFunc(desired.Sources, func(p reconcile.SourceState) bool { return p.Unlisted })
 	return desired.Failure() != nil || unlisted || len(unplaced) > 0, nil
 }
 

@@ -20,18 +20,18 @@ import (
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/gitsource/remote"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/reconcile/simulate"
-	"quorate.dev/quorate/visible"
 )
 
 const flagAgainst = "--against"
 
-// against is the live side of a plan that does not contact a Kubernetes cluster: it assumes that every cluster matches
+// offlineLive is the live side of a plan that does not contact a Kubernetes cluster: it assumes that every cluster matches
 // an older revision of the source and is healthy. It implements reconcile.Live.
-type against struct {
+type offlineLive struct {
 	// revision is the value of --against.
 	revision string
 	// older reads the declarations of that revision.
@@ -42,11 +42,11 @@ type against struct {
 	// of summarizes the comparison, and clusters holds the clusters that differ, by namespace/name.
 	mu       sync.Mutex
 	of       report.Comparison
-	clusters map[string]compared
+	clusters map[string]offlineCluster
 }
 
-// lifeless lists the flags about the live side, which --against does not use.
-var lifeless = []string{"kubeconfig", "context", "fleet", "allow-exec", "as", "as-group", "etcd-access",
+// kubernetesFlags lists the flags about the live side, which --against does not use.
+var kubernetesFlags = []string{"kubeconfig", "context", "fleet", "allow-exec", "as", "as-group", "etcd-access",
 	"etcd-timeout", "shard"}
 
 // checkAgainst rejects flags and sources that cannot be combined with --against.
@@ -68,7 +68,7 @@ func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 		return usageError{fmt.Errorf("%s compares two revisions of one repository; plan one --source at a time",
 			flagAgainst)}
 	}
-	for _, name := range lifeless {
+	for _, name := range kubernetesFlags {
 		if flags.Changed(name) {
 			return usageError{fmt.Errorf("%s asks no Kubernetes, so --%s would mean nothing; leave one of them out",
 				flagAgainst, name)}
@@ -86,8 +86,8 @@ func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 }
 
 // offline returns the live side for --against.
-func (f *runFlags) offline(source *sourceFlags) *against {
-	a := &against{revision: f.against, older: *source, clusters: map[string]compared{}}
+func (f *runFlags) offline(source *sourceFlags) *offlineLive {
+	a := &offlineLive{revision: f.against, older: *source, clusters: map[string]offlineCluster{}}
 	a.older.readers, a.older.turns, a.older.confirmed = nil, nil, nil
 	selector := selectorOf(f.against)
 	a.older.instead = &selector
@@ -96,7 +96,7 @@ func (f *runFlags) offline(source *sourceFlags) *against {
 }
 
 // Observe implements reconcile.Live.
-func (a *against) Observe(
+func (a *offlineLive) Observe(
 	ctx context.Context, desired reconcile.Desired, _ func(cluster string) bool,
 ) (reconcile.Observed, error) {
 	older, note, err := a.read(ctx)
@@ -107,7 +107,7 @@ func (a *against) Observe(
 		return reconcile.Observed{Desired: desired}, nil
 	}
 	owned, before := assumed(older)
-	desired = desired.Settled(targets.Before(owned))
+	desired = desired.ResolveOwners(targets.Before(owned))
 	desired.Warnings = append(slices.Clip(desired.Warnings), note...)
 	unknown := map[string]bool{}
 	for _, p := range older.Problems { // the running cluster is unknown
@@ -116,7 +116,7 @@ func (a *against) Observe(
 			older.Revision, p))
 	}
 	chosen, removals := targets.Of(confirming(desired), owned)
-	desired.Warnings = append(desired.Warnings, targets.ConfirmedInVain(desired.Confirmed, removals)...)
+	desired.Warnings = append(desired.Warnings, targets.UnusedConfirmations(desired.Confirmed, removals)...)
 	chosen = a.deletions.Limit(chosen, owned, false)
 	observed := reconcile.Observed{Desired: desired, Removals: removals}
 	a.mu.Lock()
@@ -140,14 +140,14 @@ func (a *against) Observe(
 
 // read reads the declarations of the older revision. If the path does not exist there, it returns no declarations and a
 // note. Reading the newer revision reports whether the path exists in it.
-func (a *against) read(ctx context.Context) (older reconcile.Desired, note []string, err error) {
+func (a *offlineLive) read(ctx context.Context) (older reconcile.Desired, note []string, err error) {
 	older = a.older.within(a.older.declared(ctx, func(reconcile.Desired) {}))
 	err = older.Failure()
 	var missing gitsource.MissingPathError
 	if errors.As(err, &missing) && missing.Revision.Commit != "" {
-		note = []string{visible.Line(fmt.Sprintf("%s has no path %q: every cluster is compared as new, also one that "+
+		note = []string{printable.Line(fmt.Sprintf("%s has no path %q: every cluster is compared as new, also one that "+
 			"another path declares there", missing.Revision, missing.Path))}
-		return reconcile.Desired{Revision: visible.Line(missing.Revision.String())}, note, nil
+		return reconcile.Desired{Revision: printable.Line(missing.Revision.String())}, note, nil
 	}
 	if err != nil {
 		return older, nil, fmt.Errorf("%s %s: %w%s", flagAgainst, a.revision, err, a.advice(err))
@@ -156,11 +156,11 @@ func (a *against) read(ctx context.Context) (older reconcile.Desired, note []str
 		return older, nil, fmt.Errorf("%s %s: %s is no repository, so there is nothing to compare it with", flagAgainst,
 			a.revision, a.older.values[0])
 	}
-	return older.Settled(func(string) reconcile.Before { return reconcile.Before{} }), nil, nil
+	return older.ResolveOwners(func(string) reconcile.Previous { return reconcile.Previous{} }), nil, nil
 }
 
 // advice returns how to fetch a revision that the clone does not have.
-func (a *against) advice(why error) string {
+func (a *offlineLive) advice(why error) string {
 	if errors.As(why, new(gitsource.MissingPathError)) {
 		return "" // the revision is there
 	}
@@ -173,7 +173,7 @@ func (a *against) advice(why error) string {
 		server, branch = "origin", a.revision
 	}
 	return fmt.Sprintf("; if this clone does not have it, as a shallow one may not: git fetch %s %s, or "+
-		"fetch-depth: 0 for actions/checkout", visible.Line(server), visible.Line(branch))
+		"fetch-depth: 0 for actions/checkout", printable.Line(server), printable.Line(branch))
 }
 
 // assumed returns the inventory that would exist if every cluster matched its spec, and the declarations by
@@ -221,8 +221,8 @@ func confirming(desired reconcile.Desired) reconcile.Desired {
 	return desired
 }
 
-// compared is a cluster as the older revision and as the newer one declare it. It implements reconcile.Cluster.
-type compared struct {
+// offlineCluster is a cluster as the older revision and as the newer one declare it. It implements reconcile.Cluster.
+type offlineCluster struct {
 	target targets.Target
 	// declared is the target as the rules see it.
 	declared decide.Declared
@@ -234,8 +234,8 @@ type compared struct {
 	resumed bool
 }
 
-func compare(t targets.Target, before *reconcile.Declaration) compared {
-	c := compared{before: before, warnings: slices.Clip(t.Warnings)}
+func compare(t targets.Target, before *reconcile.Declaration) offlineCluster {
+	c := offlineCluster{before: before, warnings: slices.Clip(t.Warnings)}
 	t.RenamedFrom, _, _ = strings.Cut(t.RenamedFrom, " (cluster ") // its ID is made up
 	own := &inventory.Cluster{}
 	if before != nil {
@@ -267,35 +267,35 @@ func stated(c v1alpha1.EtcdCluster, applied map[string]any) map[string]any {
 }
 
 // differs reports whether the cluster has anything to report.
-func (c compared) differs() bool {
+func (c offlineCluster) differs() bool {
 	t := c.target
 	rewritten := c.before != nil && t.Applied != nil && !reflect.DeepEqual(t.Applied, c.before.Applied)
 	return c.before == nil || rewritten || t.Orphaned != "" || t.Held != "" || len(t.Problems) > 0
 }
 
 // Identity implements reconcile.Cluster.
-func (c compared) Identity() (namespace, name string) {
+func (c offlineCluster) Identity() (namespace, name string) {
 	return c.target.Cluster.Namespace, c.target.Cluster.Name
 }
 
 // DeclaredBy implements reconcile.Cluster.
-func (c compared) DeclaredBy() string { return c.target.Source }
+func (c offlineCluster) DeclaredBy() string { return c.target.Source }
 
 // Custom returns nil, because the live state is not read.
-func (c compared) Custom() *v1alpha1.EtcdCluster { return nil }
+func (c offlineCluster) Custom() *v1alpha1.EtcdCluster { return nil }
 
 // Unwell implements reconcile.Cluster.
-func (c compared) Unwell() bool { return false }
+func (c offlineCluster) Unwell() bool { return false }
 
 // Warnings implements reconcile.Cluster.
-func (c compared) Warnings() []string { return c.warnings }
+func (c offlineCluster) Warnings() []string { return c.warnings }
 
 // Leave implements reconcile.Cluster.
-func (c compared) Leave(bool) {}
+func (c offlineCluster) Leave(bool) {}
 
 // State implements reconcile.Cluster. It returns the state of a simulated cluster that has converged to the older
 // revision.
-func (c compared) State(context.Context) (decide.State, error) {
+func (c offlineCluster) State(context.Context) (decide.State, error) {
 	_, name := c.Identity()
 	if c.before == nil {
 		return simulate.New(name, c.declared, 0).Observe(), nil
@@ -321,7 +321,7 @@ func (c compared) State(context.Context) (decide.State, error) {
 }
 
 // applyLater makes the custom resource differ from git, because more is compared than the rules know.
-func (c compared) applyLater(s *decide.State) {
+func (c offlineCluster) applyLater(s *decide.State) {
 	custom := "EtcdCluster " + s.Name
 	s.Objects.Drift = slices.DeleteFunc(s.Objects.Drift,
 		func(entry string) bool { return strings.HasPrefix(entry, custom+": ") })
@@ -330,26 +330,26 @@ func (c compared) applyLater(s *decide.State) {
 }
 
 // Changes implements reconcile.Cluster.
-func (c compared) Changes(decide.Action) ([]report.Change, error) { return c.changes, nil }
+func (c offlineCluster) Changes(decide.Action) ([]report.Change, error) { return c.changes, nil }
 
 // Do implements reconcile.Cluster.
-func (c compared) Do(context.Context, decide.Action) (report.Outcome, error) {
+func (c offlineCluster) Do(context.Context, decide.Action) (report.Outcome, error) {
 	return report.Outcome{}, errors.New("nothing is there to act on")
 }
 
 // Report implements reconcile.Cluster.
-func (c compared) Report(context.Context, report.Cluster, reconcile.SourceState) ([]report.News, error) {
+func (c offlineCluster) Report(context.Context, report.Cluster, reconcile.SourceStatus) ([]report.News, error) {
 	return nil, nil
 }
 
 // Changes implements reconcile.Live.
-func (a *against) Changes(context.Context) reconcile.Changes { return nil }
+func (a *offlineLive) Changes(context.Context) reconcile.Changes { return nil }
 
 // Close implements reconcile.Live.
-func (a *against) Close(context.Context) error { return nil }
+func (a *offlineLive) Close(context.Context) error { return nil }
 
 // complete adds the comparison to a report.
-func (a *against) complete(rep *report.Report) {
+func (a *offlineLive) complete(rep *report.Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.of.Against == "" {

@@ -85,12 +85,12 @@ func (f *approveFlag) check(untilConverged, loop bool) error {
 
 // keepTo restricts the run to the approved plan, if there is one. It computes the current plan first; if that plan
 // differs, the run reports it and changes nothing in any Kubernetes cluster.
-func (f *approveFlag) keepTo(ctx context.Context, sites []*site) error {
+func (f *approveFlag) keepTo(ctx context.Context, sites []*target) error {
 	if f.plan == "" {
 		return nil
 	}
-	parts := everywhere(sites, func(s *site) report.Report {
-		held := &reconcile.Held{Source: s.r.Source}
+	parts := onEach(sites, func(s *target) report.Report {
+		held := &reconcile.FetchOnce{Source: s.r.Source}
 		s.r.Source = held
 		planner := &reconcile.Reconciler{Source: held, Live: s.r.Live, Log: s.r.Log, Plan: true,
 			ClusterTimeout: s.r.ClusterTimeout}

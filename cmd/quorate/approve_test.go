@@ -15,7 +15,7 @@ import (
 type readAt string
 
 func (revision readAt) Fetch(context.Context, func(reconcile.Desired)) reconcile.Desired {
-	d := reconcile.Desired{Sources: []reconcile.Place{{Name: "source", Revision: string(revision)}}}
+	d := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "source", Revision: string(revision)}}}
 	d.Summarize()
 	return d
 }
@@ -30,13 +30,13 @@ func (readAt) Changes(context.Context) reconcile.Changes { return nil }
 
 func (readAt) Close(context.Context) error { return nil }
 
-// TestPlanOfDirectory: files without a revision may have changed since they were reviewed, even if the digest is the
+// TestPlanApprovalRequiresCommit: files without a revision may have changed since they were reviewed, even if the digest is the
 // same.
-func TestPlanOfDirectory(t *testing.T) {
+func TestPlanApprovalRequiresCommit(t *testing.T) {
 	f := approveFlag{plan: "sha256:" + strings.Repeat("0", 64)}
 	for revision, refused := range map[readAt]bool{"directory": true, "directory@sha1:abc": false} {
 		r := &reconcile.Reconciler{Source: revision, Live: revision, Log: slog.New(slog.DiscardHandler)}
-		err := f.keepTo(t.Context(), []*site{{r: r, open: func() error { return nil }}})
+		err := f.keepTo(t.Context(), []*target{{r: r, open: func() error { return nil }}})
 		var usage usageError
 		if is := errors.As(err, &usage); is != refused || refused == (r.Approval != nil) {
 			t.Errorf("%s: %v", revision, err)

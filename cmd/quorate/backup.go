@@ -16,9 +16,9 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/clusters/etcd"
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 // backupFlags are the flags of the backup command.
@@ -263,13 +263,13 @@ func (f *backupFlags) print(w io.Writer, m store.Manifest) error {
 	if m.Data != "" {
 		where = store.SlotID(m.Slot) + " in " + f.to
 	}
-	proof := fmt.Sprintf("the same data as %s", visible.Line(decide.Enumerate(m.Snapshot.ProvenBy)))
+	proof := fmt.Sprintf("the same data as %s", printable.Line(decide.Enumerate(m.Snapshot.ProvenBy)))
 	if m.Snapshot.Unproven != "" {
-		proof = "not compared with a quorum: " + visible.Line(m.Snapshot.Unproven)
+		proof = "not compared with a quorum: " + printable.Line(m.Snapshot.Unproven)
 	}
 	_, err := fmt.Fprintf(w, "%s  backed up as %s\n  revision %d, %d bytes from %s, etcd %s\n  %s\n",
-		m.Backup().Cluster, where, m.Snapshot.Revision, m.Snapshot.Bytes, visible.Line(m.Member),
-		visible.Line(m.EtcdVersion), proof)
+		m.Backup().Cluster, where, m.Snapshot.Revision, m.Snapshot.Bytes, printable.Line(m.Member),
+		printable.Line(m.EtcdVersion), proof)
 	return err
 }
 
@@ -278,7 +278,7 @@ func warnOf(w io.Writer, m store.Manifest) error {
 	cluster := m.Backup().Cluster
 	if len(m.Snapshot.Differs) > 0 {
 		fmt.Fprintf(w, "quorate: %s: %s holds other data than the others and this backup do\n", cluster,
-			visible.Line(decide.Enumerate(m.Snapshot.Differs)))
+			printable.Line(decide.Enumerate(m.Snapshot.Differs)))
 	}
 	if m.Snapshot.Corrupt() {
 		fmt.Fprintf(w, "quorate: %s: etcd has found that members hold different data: "+

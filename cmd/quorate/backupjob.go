@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/clusters/backup"
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/store"
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // jobFlags are the flags for a backup that a Kubernetes Job takes.
@@ -66,7 +66,7 @@ func (f *jobFlags) begin() { f.results.begin() }
 func (f *jobFlags) end(stderr io.Writer, m store.Manifest) {
 	if err := f.results.write(resultOf(m).Encode); err != nil {
 		fmt.Fprintf(stderr, "quorate: %s: the backup is stored, and --result is not written: %s\n", m.Backup().Cluster,
-			visible.Line(err.Error()))
+			printable.Line(err.Error()))
 	}
 }
 

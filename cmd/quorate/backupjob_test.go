@@ -158,9 +158,9 @@ func thisMinute() (name string, slot time.Time) {
 
 const takenEarlier = " is there already, and was not taken again"
 
-// TestBackupJob: however often a Job's pod is started, and wherever it was killed, its slot has one valid backup, and
+// TestRestartedBackupJobTakesOneBackupPerSlot: however often a Job's pod is started, and wherever it was killed, its slot has one valid backup, and
 // the result describes it.
-func TestBackupJob(t *testing.T) {
+func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	j := newJobs(t)
 	job, slot := thisMinute()
 	if got := j.backUp(job); got.code != exitOK || strings.Contains(got.err, takenEarlier) {
@@ -217,9 +217,9 @@ func TestBackupJob(t *testing.T) {
 	}
 }
 
-// TestBackupJobSuspect: a backup that may hold wrong data has a result, and does not prevent the next run from taking
+// TestBackupJobRetakesSuspectBackup: a backup that may hold wrong data has a result, and does not prevent the next run from taking
 // another.
-func TestBackupJobSuspect(t *testing.T) {
+func TestBackupJobRetakesSuspectBackup(t *testing.T) {
 	j := newJobs(t)
 	if err := j.post("/v3/maintenance/alarm", `{"action":"ACTIVATE","memberID":"1","alarm":"CORRUPT"}`); err != nil {
 		t.Fatal(err)
@@ -235,9 +235,9 @@ func TestBackupJobSuspect(t *testing.T) {
 	}
 }
 
-// TestBackupJobResult: the result is written into an existing file, whose permissions are kept; failing to write it
+// TestBackupJobResultIsWrittenInPlace: the result is written into an existing file, whose permissions are kept; failing to write it
 // does not affect the backup, and a failed backup leaves no result.
-func TestBackupJobResult(t *testing.T) {
+func TestBackupJobResultIsWrittenInPlace(t *testing.T) {
 	j := newJobs(t)
 	if err := os.WriteFile(j.result, bytes.Repeat([]byte("x"), 5000), 0o640); err != nil {
 		t.Fatal(err)
@@ -269,8 +269,8 @@ func TestBackupJobResult(t *testing.T) {
 	}
 }
 
-// TestBackupIsStopped: a backup whose pod is stopped ends soon, at any stage, and leaves nothing of the snapshot.
-func TestBackupIsStopped(t *testing.T) {
+// TestStoppedBackupEndsAndEmptiesSpool: a backup whose pod is stopped ends soon, at any stage, and leaves nothing of the snapshot.
+func TestStoppedBackupEndsAndEmptiesSpool(t *testing.T) {
 	m := newMember(t)
 	if err := m.post("/v3/kv/put", `{"key":"aw==","value":"`+base64.StdEncoding.EncodeToString(make([]byte, 1<<20))+`"}`); err != nil {
 		t.Fatal(err)
@@ -392,8 +392,8 @@ func (j jobs) verify(more ...string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// TestVerifyWhatWasTaken: the backup that a Job has taken is verified, not a newer one.
-func TestVerifyWhatWasTaken(t *testing.T) {
+// TestVerifyReadsBackupNamedInResult: the backup that a Job has taken is verified, not a newer one.
+func TestVerifyReadsBackupNamedInResult(t *testing.T) {
 	j := newJobs(t)
 	job, slot := thisMinute()
 	if got := j.backUp(job); got.code != exitOK {

@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/clusters/backup"
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 func newBackups(std streams) *cobra.Command {
@@ -382,6 +382,6 @@ func fetchBackup(ctx context.Context, std streams, f readingFlags, to string, ar
 		return err
 	}
 	_, err = fmt.Fprintf(std.out, "%s  %s is in %s: revision %d, etcd %s\n", m.Backup().Cluster, m.Backup().ID(), to,
-		m.Snapshot.Revision, visible.Line(m.EtcdVersion))
+		m.Snapshot.Revision, printable.Line(m.EtcdVersion))
 	return err
 }

@@ -77,9 +77,9 @@ func loseBackup(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// TestSuspectBackup: in both output formats, a backup that may hold wrong data results in exit code 4, and the reason
+// TestSuspectBackupExitsBlocked: in both output formats, a backup that may hold wrong data results in exit code 4, and the reason
 // is printed next to the report.
-func TestSuspectBackup(t *testing.T) {
+func TestSuspectBackupExitsBlocked(t *testing.T) {
 	m := store.Manifest{Namespace: "ns", Cluster: "a", Data: "x", Snapshot: store.Snapshot{Differs: []string{"a-2"}}}
 	for _, output := range []string{"text", "json"} {
 		for _, alarms := range [][]string{nil, {"CORRUPT aa"}} {
@@ -97,8 +97,8 @@ func TestSuspectBackup(t *testing.T) {
 	}
 }
 
-// TestCrashes: which exits of the inspecting process are caused by the file.
-func TestCrashes(t *testing.T) {
+// TestIsCrash: which exits of the inspecting process are caused by the file.
+func TestIsCrash(t *testing.T) {
 	for said, about := range map[string]bool{
 		"panic: page 7 already freed\n\ngoroutine 1 [running]:\n":                             true,
 		"inspect s.db: the database is damaged: page 2\npanic: assertion failed: page 3\n":    true,

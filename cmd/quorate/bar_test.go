@@ -44,8 +44,8 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// TestNoBars: nothing is shown if the output is not a terminal.
-func TestNoBars(t *testing.T) {
+// TestNoBarsWithoutTerminal: nothing is shown if the output is not a terminal.
+func TestNoBarsWithoutTerminal(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -139,7 +139,7 @@ func flagsOf(b budget) (args []string) {
 const runsMain = "QUORATE_TEST_RUNS_MAIN"
 
 // The container's memory determines the limits, unless a flag does.
-func TestMemoryDecidesLimits(t *testing.T) {
+func TestContainerMemoryDeterminesLimits(t *testing.T) {
 	g := newMemoryGroup(t, 128<<20)
 	if g.dir == "" {
 		t.Skip("a control group takes root and a writable /sys/fs/cgroup")

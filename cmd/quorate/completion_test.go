@@ -80,7 +80,7 @@ func sameWords(got, want []string) bool {
 }
 
 // If the API server cannot be reached, or not in time, there are no suggestions and no output.
-func TestCompletionOfNothing(t *testing.T) {
+func TestCompletionIsEmptyWithoutAPIServer(t *testing.T) {
 	done := make(chan struct{})
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {

@@ -71,7 +71,7 @@ func (f *fleet) deleted() (names []string) {
 
 // A run starts to delete at most --max-deletions clusters with their data, one by default; the others are kept as last
 // applied.
-func TestDeletionsAreCounted(t *testing.T) {
+func TestRunStartsAtMostMaxDeletions(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.declare("a", "b", "c", "d")

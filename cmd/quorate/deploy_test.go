@@ -80,7 +80,7 @@ func newObject(t *testing.T, kind string) any {
 }
 
 // The manifests are correct, and this binary accepts the command line in them.
-func TestDeploy(t *testing.T) {
+func TestDeployBaseIsValid(t *testing.T) {
 	objects := kustomize(t, "../../deploy/base")
 	if len(objects) != 7 {
 		t.Errorf("deploy/base has %d objects, want 7", len(objects))
@@ -94,7 +94,7 @@ func TestDeploy(t *testing.T) {
 
 // If Flux or Argo CD applies deploy, objects removed from git are deleted, except those whose deletion would delete
 // clusters.
-func TestDeployIsNotPruned(t *testing.T) {
+func TestDeployCRDAndNamespaceAreNotPruned(t *testing.T) {
 	all := kustomize(t, "../../deploy/base")
 	for _, name := range []string{"CustomResourceDefinition etcdclusters.etcd.quorate.dev", "Namespace quorate-system"} {
 		object, is := all[name].(metav1.Object)
@@ -110,7 +110,7 @@ func TestDeployIsNotPruned(t *testing.T) {
 
 // The loop has the same rights, source, limits and image as the CronJob; only the schedule differs. It answers the
 // probes.
-func TestDeployLoop(t *testing.T) {
+func TestDeployLoopMatchesCronJob(t *testing.T) {
 	base, all := kustomize(t, "../../deploy/base"), kustomize(t, "../../deploy/loop")
 	deployment, _ := all["Deployment quorate"].(*appsv1.Deployment)
 	if deployment == nil || len(all) != len(base) || all["CronJob quorate"] != nil {
@@ -143,7 +143,7 @@ func requireLoopUnderstood(t *testing.T, c corev1.Container) {
 	if err := command.ParseFlags(flags); err != nil {
 		t.Fatal(err)
 	}
-	f := &loopFlags{on: true, often: reconcile.Rhythm{Git: time.Second, Resync: time.Second, Etcd: time.Second}}
+	f := &loopFlags{on: true, often: reconcile.Intervals{Git: time.Second, Resync: time.Second, Etcd: time.Second}}
 	if err := f.check(command.Flags()); err != nil || !command.Flags().Changed("loop") {
 		t.Errorf("%q is no loop: %v", c.Args, err)
 	}
@@ -161,7 +161,7 @@ func requireLoopUnderstood(t *testing.T, c corev1.Container) {
 }
 
 // The credentials of a private repository are mounted in the CronJob and in the loop.
-func TestDeployPrivate(t *testing.T) {
+func TestDeployPrivateMountsGitCredentials(t *testing.T) {
 	job := withComponent(t, "base", "private")["CronJob quorate"].(*batchv1.CronJob)
 	loop := withComponent(t, "loop", "private")["Deployment quorate"].(*appsv1.Deployment)
 	for what, pod := range map[string]corev1.PodSpec{
@@ -180,7 +180,7 @@ func TestDeployPrivate(t *testing.T) {
 
 // The policy is in the namespace of the CronJob's pods, selects them, and lets them reach the members that Quorate
 // creates. A cluster's own NetworkPolicy identifies Quorate by the labels of these pods and of their namespace.
-func TestDeployNetworkPolicy(t *testing.T) {
+func TestDeployNetworkPolicyAllowsMembers(t *testing.T) {
 	all := withComponent(t, "base", "network-policy")
 	policy, _ := all["NetworkPolicy quorate"].(*networkingv1.NetworkPolicy)
 	if policy == nil {
@@ -208,7 +208,7 @@ func TestDeployNetworkPolicy(t *testing.T) {
 
 // With the component, each pod of the Job knows its shard, and a failing pod does not end the others. Everything else
 // is the same as in deploy/base.
-func TestDeployIndexedJob(t *testing.T) {
+func TestDeployIndexedJobRunsShards(t *testing.T) {
 	all := withComponent(t, "base", "indexed-job")
 	job := all["CronJob quorate"].(*batchv1.CronJob).Spec.JobTemplate.Spec
 	if job.CompletionMode == nil || *job.CompletionMode != batchv1.IndexedCompletion || job.Completions == nil || job.Parallelism == nil || *job.Completions != *job.Parallelism {
@@ -271,7 +271,7 @@ func requireUnderstood(t *testing.T, args []string) {
 
 // Prometheus finds the members that Quorate creates by the name of their port, and labels each one with its cluster. It
 // also finds Quorate itself if it is a loop, whose metrics name their cluster.
-func TestDeployMonitoring(t *testing.T) {
+func TestDeployMonitoringSelectsMembersAndLoop(t *testing.T) {
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../deploy/monitoring")
 	if err != nil {
 		t.Fatal(err)

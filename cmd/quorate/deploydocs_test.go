@@ -16,7 +16,7 @@ import (
 var declared = regexp.MustCompile("(?s)```yaml\n(apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\n.*?)```")
 
 // Complete declarations in the docs are valid.
-func TestDocumentedDeclarations(t *testing.T) {
+func TestDocumentedDeclarationsAreValid(t *testing.T) {
 	all := 0
 	for _, page := range pages(t) {
 		for _, match := range declared.FindAllStringSubmatch(read(t, page), -1) {
@@ -58,9 +58,9 @@ var (
 	secretFile = regexp.MustCompile(`>+ *"?\S*(kubeconfig|\.key|-ca\.yaml|\$f)\b`)
 )
 
-// TestDocumentedSecretsAreFilesOfTheirOwner: files that the docs create and that grant access are only readable by
+// TestDocumentedSecretFilesAreOnlyReadableByOwner: files that the docs create and that grant access are only readable by
 // their owner.
-func TestDocumentedSecretsAreFilesOfTheirOwner(t *testing.T) {
+func TestDocumentedSecretFilesAreOnlyReadableByOwner(t *testing.T) {
 	found := 0
 	for _, page := range pages(t) {
 		for _, block := range shell.FindAllStringSubmatch(read(t, page), -1) {
@@ -91,7 +91,7 @@ func overlays(t *testing.T) []map[string]any {
 }
 
 // Overlays in the docs can be rendered, and this binary accepts their command lines.
-func TestDocumentedOverlays(t *testing.T) {
+func TestDocumentedOverlaysAreValid(t *testing.T) {
 	all, runs, loops := overlays(t), 0, 0
 	for _, objects := range all {
 		if objects["CronJob quorate"] != nil {
@@ -115,7 +115,7 @@ func TestDocumentedOverlays(t *testing.T) {
 }
 
 // Pages that suspend the CronJob, so that no pass runs, also mention the loop, which would otherwise continue.
-func TestLoopsAreStoppedToo(t *testing.T) {
+func TestPagesThatSuspendCronJobMentionLoop(t *testing.T) {
 	all := 0
 	for _, page := range pages(t) {
 		if text := read(t, page); strings.Contains(text, `"suspend":true`) {
@@ -131,7 +131,7 @@ func TestLoopsAreStoppedToo(t *testing.T) {
 
 // If the docs show sources with their own credentials, each one is mounted from its own readable Secret, and the docs
 // explain how to create it.
-func TestDocumentedCredentials(t *testing.T) {
+func TestDocumentedGitCredentialsAreMountedFromSecrets(t *testing.T) {
 	page := read(t, "docs/how-to/private-repository.md")
 	var secrets []string
 	for _, objects := range overlays(t) {

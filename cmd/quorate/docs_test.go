@@ -105,7 +105,9 @@ func requireTests(t *testing.T, page string, least int) {
 }
 
 // Every test that the threat model names exists in the stated place.
-func TestTrustIsTested(t *testing.T) { requireTests(t, "docs/explanation/threat-model.md", 30) }
+func TestThreatModelNamesExistingTests(t *testing.T) {
+	requireTests(t, "docs/explanation/threat-model.md", 30)
+}
 
 var (
 	caseEntry   = regexp.MustCompile(`(?m)^### H(\d+)$`)
@@ -114,7 +116,7 @@ var (
 )
 
 // The page on hard cases has one entry for each referenced case, and every test that it names exists.
-func TestHardCases(t *testing.T) {
+func TestHardCasesPageIsComplete(t *testing.T) {
 	const page = "docs/explanation/hard-cases.md"
 	requireTests(t, page, 90)
 	entries := map[int]bool{}
@@ -173,7 +175,7 @@ func TestIndexHasEveryPage(t *testing.T) {
 }
 
 // Links within the repository are valid.
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestDocumentationLinksAreValid(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, match := range link.FindAllStringSubmatch(read(t, page), -1) {
 			path, anchor, _ := strings.Cut(match[1], "#")

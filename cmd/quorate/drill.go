@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/etcdprocess"
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 // drillFlags are the flags of the drill command.
@@ -25,7 +25,7 @@ type drillFlags struct {
 	dir     string
 	output  string
 	dryRun  bool
-	apart   apartFlags
+	apart   externalEtcdFlags
 	state   string
 	results resultFiles
 }
@@ -207,7 +207,7 @@ func (f *drillFlags) report(std streams, m store.Manifest, d store.Drill) error 
 	}
 	same := "holds the data that were backed up"
 	if d.Uncompared != "" {
-		same = "answers, and its data could not be compared: " + visible.Line(d.Uncompared)
+		same = "answers, and its data could not be compared: " + printable.Line(d.Uncompared)
 	}
 	size := fmt.Sprintf("%.1f MiB", float64(m.Snapshot.Bytes)/(1<<20))
 	if m.Snapshot.Bytes < 1<<20 {

@@ -24,14 +24,14 @@ func (f *sourceFlags) Follow(ctx context.Context, pause time.Duration, known fun
 	}
 	took := make(chan func() (news bool))
 	for i := range all {
-		go all[i].follow(ctx, &f.readers[i], pause, func(read fetched) {
+		go all[i].follow(ctx, &f.readers[i], pause, func(read sourceResult) {
 			select {
 			case took <- func() bool { return all[i].take(read) }:
 			case <-ctx.Done():
 			}
 		})
 	}
-	tellNews(ctx, took, func() bool { return slices.ContainsFunc(all, fetched.reading) },
+	tellNews(ctx, took, func() bool { return slices.ContainsFunc(all, sourceResult.reading) },
 		func() { known(f.within(f.together(slices.Clone(all)))) })
 }
 
@@ -65,7 +65,7 @@ func tellNews(ctx context.Context, results <-chan func() (news bool), reading fu
 }
 
 // follow reads the source repeatedly, with a pause in between, until ctx is done.
-func (s fetched) follow(ctx context.Context, reader *gitsource.Reader, pause time.Duration, took func(fetched)) {
+func (s sourceResult) follow(ctx context.Context, reader *gitsource.Reader, pause time.Duration, took func(sourceResult)) {
 	for ctx.Err() == nil {
 		read := s.read(ctx, reader)
 		if read.descent != nil {
@@ -79,11 +79,11 @@ func (s fetched) follow(ctx context.Context, reader *gitsource.Reader, pause tim
 	}
 }
 
-func (s fetched) reading() bool { return errors.Is(s.err, reconcile.ErrReading) }
+func (s sourceResult) reading() bool { return errors.Is(s.err, reconcile.ErrReading) }
 
 // take stores the new result, and reports whether it differs from the previous one. Known ancestry of a revision is
 // kept.
-func (s *fetched) take(read fetched) (news bool) {
+func (s *sourceResult) take(read sourceResult) (news bool) {
 	switch {
 	case s.err == nil && read.err == nil && read.desired.Revision.Commit != "" &&
 		s.desired.Revision == read.desired.Revision:

@@ -75,8 +75,8 @@ func TestFollow(t *testing.T) {
 }
 
 // An unchanged source is not reported, unless reading its history failed before.
-func TestUnchangedIsNoNews(t *testing.T) {
-	read := fetched{at: momentOf(time.Now())}
+func TestUnchangedSourceIsNotReported(t *testing.T) {
+	read := sourceResult{at: momentOf(time.Now())}
 	read.desired.Revision.Commit = "1"
 	s := read
 	if s.take(read) {
@@ -87,22 +87,22 @@ func TestUnchangedIsNoNews(t *testing.T) {
 	if !s.take(other) || s.take(other) {
 		t.Error("another revision is no news, or is twice")
 	}
-	failed := fetched{err: fmt.Errorf("no route"), at: momentOf(time.Now())}
+	failed := sourceResult{err: fmt.Errorf("no route"), at: momentOf(time.Now())}
 	if !s.take(failed) || s.take(failed) || !s.take(other) {
 		t.Error("an error is no news, or is twice, or its end is not")
 	}
-	s.descent = &descent{loops: true, asked: map[string]*question{"0": {asked: time.Now(), done: make(chan struct{})}}}
+	s.descent = &ancestry{loops: true, asked: map[string]*question{"0": {asked: time.Now(), done: make(chan struct{})}}}
 	close(s.descent.asked["0"].done)
-	if _, err := s.descent.follows(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
+	if _, err := s.descent.descendsFrom(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
 		t.Errorf("another process may have read what it does not follow: %v", err)
 	}
 	other.began = time.Now().Add(time.Second)
 	s.take(other)
-	if follows, err := s.descent.follows(t.Context(), "main@sha1:0"); follows || err != nil {
+	if follows, err := s.descent.descendsFrom(t.Context(), "main@sha1:0"); follows || err != nil {
 		t.Errorf("read again, it follows: %t, %v", follows, err)
 	}
 	q := &question{done: make(chan struct{}), err: fmt.Errorf("no route")}
-	s.descent = &descent{asked: map[string]*question{"0": q}}
+	s.descent = &ancestry{asked: map[string]*question{"0": q}}
 	if s.take(other) {
 		t.Error("a question that is not answered is news")
 	}
@@ -112,10 +112,10 @@ func TestUnchangedIsNoNews(t *testing.T) {
 }
 
 // The time of the last read, or the last failure, is updated even if nothing has changed.
-func TestUnchangedIsReadAgain(t *testing.T) {
+func TestUnchangedSourceUpdatesReadTime(t *testing.T) {
 	first, again := time.Unix(1793534400, 0), time.Unix(1793534410, 0)
 	for what, err := range map[string]error{"a revision": nil, "an error": errors.New("no route")} {
-		s, later := fetched{err: err, at: momentOf(first)}, fetched{err: err, at: momentOf(again)}
+		s, later := sourceResult{err: err, at: momentOf(first)}, sourceResult{err: err, at: momentOf(again)}
 		s.desired.Revision.Commit, later.desired.Revision.Commit = "1", "1"
 		told := s.place()
 		if s.take(later) || !told.At().Equal(again) {
@@ -126,7 +126,7 @@ func TestUnchangedIsReadAgain(t *testing.T) {
 
 // In a loop, a revision may be the newest for hours before its history is needed: reading it then has the same timeout
 // as at first.
-func TestHistoryIsAskedForLater(t *testing.T) {
+func TestLateHistoryReadGetsFullTimeout(t *testing.T) {
 	quorateAs(t)
 	repository := gittest.NewRepository(t)
 	before := repository.Declare("a")
@@ -146,23 +146,23 @@ func TestHistoryIsAskedForLater(t *testing.T) {
 
 // If reading the history fails, a revision that was read before another process may have read a newer one is not used
 // until it is read again. From then on, the ancestry is in doubt, however often it is checked again.
-func TestUnansweredWaitsForTheNextRead(t *testing.T) {
+func TestFailedHistoryReadWaitsForNextFetch(t *testing.T) {
 	q := &question{asked: time.Now(), done: make(chan struct{}), err: fmt.Errorf("no route")}
 	close(q.done)
-	s := fetched{at: momentOf(time.Now()), descent: &descent{loops: true, asked: map[string]*question{"0": q}}}
+	s := sourceResult{at: momentOf(time.Now()), descent: &ancestry{loops: true, asked: map[string]*question{"0": q}}}
 	s.desired.Revision.Commit = "1"
-	if _, err := s.descent.follows(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
+	if _, err := s.descent.descendsFrom(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
 		t.Errorf("before it is read again: %v", err)
 	}
 	again := s
 	again.began = q.asked.Add(time.Second)
-	again.descent = &descent{loops: true, asked: map[string]*question{}}
+	again.descent = &ancestry{loops: true, asked: map[string]*question{}}
 	if !s.take(again) || s.descent != again.descent {
 		t.Error("the question is not asked again")
 	}
 	second, _ := s.descent.ask(t.Context(), "0")
 	<-second.done
-	if _, err := s.descent.follows(t.Context(), "main@sha1:0"); err == nil || errors.Is(err, reconcile.ErrReading) {
+	if _, err := s.descent.descendsFrom(t.Context(), "main@sha1:0"); err == nil || errors.Is(err, reconcile.ErrReading) {
 		t.Errorf("once it was read again: %v", err)
 	}
 }

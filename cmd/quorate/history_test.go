@@ -33,9 +33,9 @@ func withoutHistory(w *tenants, tenant string) (url string, asked *atomic.Int32)
 	return server.URL + "/.git", asked
 }
 
-// TestHistoryHoldsUpNobodyElse: a server that answers everything except history requests delays its own clusters by the
+// TestSlowHistoryDoesNotDelayOtherSources: a server that answers everything except history requests delays its own clusters by the
 // time of one source, however many revisions are recorded, and does not delay the others.
-func TestHistoryHoldsUpNobodyElse(t *testing.T) {
+func TestSlowHistoryDoesNotDelayOtherSources(t *testing.T) {
 	w := newTenants(t, "good", "evil")
 	w.made("good/one", "evil/one", "evil/two", "evil/three")
 	w.push("good", "good/one")

@@ -13,14 +13,14 @@ import (
 	"strings"
 	"testing"
 
+	"quorate.dev/quorate/internal/printable/printabletest"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible/visibletest"
 )
 
 // Log lines, progress lines and the final error line show untrusted text as plain text.
-func TestHostileTextInLines(t *testing.T) {
-	for name, text := range visibletest.Hostile {
+func TestHostileTextIsPrintedAsPlainText(t *testing.T) {
+	for name, text := range printabletest.Hostile {
 		lines := map[string]func(*bytes.Buffer){
 			"progress": func(b *bytes.Buffer) {
 				progressTo(b, report.Style{})(report.Report{Clusters: []report.Cluster{
@@ -54,10 +54,10 @@ func TestHostileTextInLines(t *testing.T) {
 		for where, print := range lines {
 			var b bytes.Buffer
 			print(&b)
-			if unfit := visibletest.Unfit(b.String()); unfit != "" {
+			if unfit := printabletest.Unfit(b.String()); unfit != "" {
 				t.Errorf("%s in %s: %s: %.300q", name, where, unfit, b.String())
 			}
-			if visibletest.Long(b.String()) {
+			if printabletest.Long(b.String()) {
 				t.Errorf("%s in %s: a line of it is very long", name, where)
 			}
 		}
@@ -65,7 +65,7 @@ func TestHostileTextInLines(t *testing.T) {
 }
 
 // Warnings of an API server are also plain text, and printed once.
-func TestWarningsOfTheAPIServer(t *testing.T) {
+func TestAPIServerWarningsArePlainTextAndPrintedOnce(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Add("Warning", `299 - "harmless ##vso[task.complete]"`)
 		w.WriteHeader(http.StatusForbidden)
@@ -78,8 +78,8 @@ func TestWarningsOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// TestClientLogsAsWeDo: log messages of the Kubernetes client are regular log lines.
-func TestClientLogsAsWeDo(t *testing.T) {
+// TestKubernetesClientLogsInConfiguredFormat: log messages of the Kubernetes client are regular log lines.
+func TestKubernetesClientLogsInConfiguredFormat(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100") // the body does not follow
 	}))

@@ -17,14 +17,14 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// TestInformersAfterRestore restores the etcd of a kube-apiserver from a backup, and compares the contents of a
+// TestInformersConvergeAfterRestore restores the etcd of a kube-apiserver from a backup, and compares the contents of a
 // client-go informer with etcd. The informer runs all the time, as in controllers, so it has seen changes that the
 // backup lacks.
 //
 // The Kubernetes documentation tells operators to stop kube-apiserver before etcd, and to start it again afterwards. A
 // kube-apiserver that stays up has a bigger problem, because its watch cache also continues. Raising the revision
 // corrects that too, and nothing else does.
-func TestInformersAfterRestore(t *testing.T) {
+func TestInformersConvergeAfterRestore(t *testing.T) {
 	quorateAs(t) // snapshots are inspected in a separate process
 	t.Run("kube-apiserver is restarted", func(t *testing.T) {
 		t.Parallel()

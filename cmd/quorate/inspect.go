@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/clusters/backup/snapshot"
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // maxInspectionStack bounds the stack of the process that inspects a file: a page that is its own child causes endless
@@ -99,5 +99,5 @@ func cause(said string) string {
 	if _, after, repeated := strings.Cut(line, snapshot.ErrDamaged.Error()+": "); repeated {
 		line = after
 	}
-	return visible.Line(strings.TrimPrefix(line, "quorate: "))
+	return printable.Line(strings.TrimPrefix(line, "quorate: "))
 }

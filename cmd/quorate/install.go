@@ -213,9 +213,9 @@ func (f *installFlags) install(c *cobra.Command, std streams, texts []string) er
 
 // installMode installs the objects of a mode.
 func installMode(ctx context.Context, std streams, client *kube.Client, objects []*unstructured.Unstructured) error {
-	before, err := there(ctx, client)
+	before, err := findInstalled(ctx, client)
 	if err == nil {
-		err = checkOurs(before)
+		err = refuseForeign(before)
 	}
 	if err != nil {
 		return err
@@ -231,7 +231,7 @@ func installMode(ctx context.Context, std streams, client *kube.Client, objects 
 	if err := deleteOthers(ctx, std, client, applied); err != nil {
 		return err
 	}
-	if widens(before) {
+	if gainsRights(before) {
 		fmt.Fprintln(std.out, "runs had no ClusterRoleBinding, and have their rights in all namespaces now: "+
 			"\"kubectl delete clusterrolebinding quorate\" takes that back")
 	}

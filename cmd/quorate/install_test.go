@@ -36,7 +36,7 @@ func (w *tenants) output(args ...string) string {
 }
 
 // The objects of each mode are installed, one mode after the other, and deleted. Clusters are left unchanged.
-func TestInstallOnAnAPIServer(t *testing.T) {
+func TestInstallAndUninstallLeaveClustersUnchanged(t *testing.T) {
 	w := newTenants(t, "own")
 	w.made("own/one")
 	before := w.cluster("own/one")
@@ -83,7 +83,7 @@ func (w *tenants) install(args []string) ran {
 }
 
 // Installing again with fewer flags reports the flags that runs no longer have, without their values.
-func TestInstallSaysWhatIsLost(t *testing.T) {
+func TestInstallReportsRemovedFlagsAndWidenedRights(t *testing.T) {
 	w := newTenants(t, "own")
 	if got := w.install(loop("--max-deletions", "3", "--verify-keys=/k3ys")); got.code != exitOK || strings.Contains(got.out, "any more") {
 		t.Fatalf("%+v", got)
@@ -111,7 +111,7 @@ func TestInstallSaysWhatIsLost(t *testing.T) {
 
 // An overlay and an installation can replace one another, in both directions, without leaving shards or credentials of
 // the other behind. "kubectl apply" decides what to remove by the annotation that it stores.
-func TestInstallAndKubectlFollowOneAnother(t *testing.T) {
+func TestInstallAndKubectlApplyReplaceEachOther(t *testing.T) {
 	w := newTenants(t, "own")
 	jobs := w.server.Client.BatchV1().CronJobs("quorate-system")
 	install := func(mode string) batchv1.JobSpec {
@@ -210,7 +210,7 @@ func TestUninstallWaitsForPods(t *testing.T) {
 }
 
 // Objects that belong to a Helm release, or to a Quorate in another namespace, are neither taken over nor deleted.
-func TestInstallBesideOthers(t *testing.T) {
+func TestInstallKeepsObjectsOfOtherOwners(t *testing.T) {
 	w := newTenants(t, "own", "etcd-ops", "quorate-system")
 	roles, bindings := w.server.Client.RbacV1().ClusterRoles(), w.server.Client.RbacV1().ClusterRoleBindings()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "quorate"}}
@@ -296,7 +296,7 @@ status:
 
 // A definition is upgraded in place. Objects stored with an earlier one are kept unchanged, can be read, and can be
 // written.
-func TestUpgradeOfTheDefinition(t *testing.T) {
+func TestCRDUpgradeKeepsStoredObjects(t *testing.T) {
 	w := newTenants(t, "own")
 	earlier, err := os.ReadFile("../../clusters/v1alpha1/crd/testdata/earlier.yaml")
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 // join combines the declarations of several sources. A cluster that two sources declare is included twice: which
 // declaration counts depends on the live state.
-func join(all []fetched) reconcile.Desired {
+func join(all []sourceResult) reconcile.Desired {
 	var desired reconcile.Desired
 	for _, s := range all {
 		label := ""
@@ -40,8 +40,8 @@ func join(all []fetched) reconcile.Desired {
 }
 
 // place returns the source with the revision that was read, or with the error.
-func (s fetched) place() reconcile.Place {
-	p := reconcile.Place{Name: s.name, Label: s.label, Unread: s.err,
+func (s sourceResult) place() reconcile.SourceState {
+	p := reconcile.SourceState{Name: s.name, Label: s.label, Unread: s.err,
 		Namespaces: reconcile.Namespaces(s.source.allowNamespaces)}
 	if s.at != nil {
 		p.At = s.at.time
@@ -53,7 +53,7 @@ func (s fetched) place() reconcile.Place {
 			p.Committed = time.Unix(at, 0)
 		}
 		if p.Signed = s.source.verifyKeys != ""; s.descent != nil {
-			p.Follows = s.descent.follows
+			p.Follows = s.descent.descendsFrom
 		}
 	}
 	return p
@@ -61,7 +61,7 @@ func (s fetched) place() reconcile.Place {
 
 // revision returns the revision for status and reports. It is escaped because it contains a branch name, which is
 // untrusted.
-func (s fetched) revision() string { return visible.Line(s.desired.Revision.String()) }
+func (s sourceResult) revision() string { return printable.Line(s.desired.Revision.String()) }
 
 func problemsOf(desired gitsource.Desired, name, label string) []report.Problem {
 	var problems []report.Problem

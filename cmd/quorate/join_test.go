@@ -7,7 +7,7 @@ import (
 )
 
 // Sources have distinct names in status and in reports, even if they are similar.
-func TestNamesOfSources(t *testing.T) {
+func TestSourceNamesAreDistinct(t *testing.T) {
 	const fleet = "https://host/fleet.git"
 	for _, test := range []struct{ values, want []string }{
 		{[]string{fleet}, []string{fleet}},

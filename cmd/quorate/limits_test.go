@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-func TestLimitsAreFlags(t *testing.T) {
+func TestLimitsAreSetByFlagsAndSourceSettings(t *testing.T) {
 	s := newSource(defaultLimits)
 	o, err := s.options()
 	if err != nil || o.Transfer != remote.DefaultLimits || o.Limits != manifests.DefaultLimits {

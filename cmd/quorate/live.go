@@ -27,7 +27,7 @@ type kubeFlags struct {
 	// found, if set, is the kubeconfig as it was read: the file may have changed since.
 	found *kube.Found
 	// places, if set, lists the Kubernetes clusters of a command that accepts several.
-	places *placesFlags
+	places *targetFlags
 	// namespaces restricts the command to these namespaces; empty means all.
 	namespaces namespaces
 	// as is the impersonated user; impersonates reports whether its flags are set, even to an empty name.

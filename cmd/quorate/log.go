@@ -9,7 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // logFlags configure logging.
@@ -47,9 +47,9 @@ func (f *logFlags) logger(std streams) (*slog.Logger, error) {
 func readable(_ []string, a slog.Attr) slog.Attr {
 	switch value := a.Value.Any().(type) {
 	case string:
-		a.Value = slog.StringValue(visible.Line(value))
+		a.Value = slog.StringValue(printable.Line(value))
 	case error:
-		a.Value = slog.StringValue(visible.Line(value.Error()))
+		a.Value = slog.StringValue(printable.Line(value.Error()))
 	}
 	return a
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // The default of --log-level is what its help says: nothing is logged to a terminal unless a level is set.
-func TestLogLevelByDefault(t *testing.T) {
+func TestDefaultLogLevel(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil || !isTerminal(terminal) {
 		t.Skipf("there is no terminal to be had: %v", err)

@@ -20,7 +20,7 @@ const loopRound = 10 * time.Minute
 // loopFlags are the flags of a run that continues until it is stopped.
 type loopFlags struct {
 	on     bool
-	often  reconcile.Rhythm
+	often  reconcile.Intervals
 	listen string
 }
 
@@ -39,8 +39,8 @@ func (f *loopFlags) add(flags *pflag.FlagSet) {
 		"with --loop, address to serve /healthz, /readyz and /metrics at, such as :8080 (default: none)")
 }
 
-// alien lists the flags that cannot be combined with --loop, and why.
-var alien = [][2]string{
+// notWithLoop lists the flags that cannot be combined with --loop, and why.
+var notWithLoop = [][2]string{
 	{"until-converged", "a loop goes on once everything is as declared"},
 	{"timeout", "a loop ends when it is told to stop; --cluster-timeout bounds what one cluster takes"},
 	{"output", "a loop makes no report in the end; the status of each cluster has what it finds"},
@@ -62,7 +62,7 @@ func (f *loopFlags) check(flags *pflag.FlagSet) error {
 		}
 		return usage(problems)
 	}
-	for _, flag := range alien {
+	for _, flag := range notWithLoop {
 		if flags.Changed(flag[0]) {
 			problem("--%s and --loop: %s; leave one of them out", flag[0], flag[1])
 		}

@@ -19,7 +19,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quorate.dev/quorate/clusters/child/childtest"
+	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 	"quorate.dev/quorate/reconcile"
 )
 
@@ -59,7 +59,7 @@ func kubeconfigOfNobody(t *testing.T) string {
 }
 
 // Probes report whether the loop makes progress, and whether it has seen everything.
-func TestProbes(t *testing.T) {
+func TestLoopEndpointStatusCodes(t *testing.T) {
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "figures") })
 	with, without := handler(&reconcile.Reconciler{}, metrics), handler(&reconcile.Reconciler{}, nil)
 	for _, c := range []struct {
@@ -190,11 +190,11 @@ func (w *tenants) until(what, cluster, revision string) {
 
 // Two loops on one API server pick up pushes without help, do not touch unchanged clusters, and exit with 0 when
 // stopped, without leaving a lease behind. Together they write no more than one loop does.
-func TestTwoLoopsOnAnAPIServer(t *testing.T) {
+func TestTwoLoopsApplyPushesAndReleaseLeases(t *testing.T) {
 	w := newTenants(t, "own")
 	w.made("own/one", "own/two")
 	first := w.push("own", "own/one", "own/two")
-	address := childtest.Address()
+	address := procgrouptest.Address()
 	one := w.loop(append(w.sources("own"), "--listen", address)...)
 	two := w.loop(w.sources("own")...)
 	w.until("the first revision", "own/one", first)

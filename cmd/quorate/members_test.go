@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"quorate.dev/quorate/clusters/child"
-	"quorate.dev/quorate/clusters/child/childtest"
 	"quorate.dev/quorate/clusters/pki"
+	"quorate.dev/quorate/internal/procgroup"
+	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
-// TestBackupOfNamedMembers backs up a real etcd without Kubernetes.
-func TestBackupOfNamedMembers(t *testing.T) {
+// TestBackupOfMemberWithoutKubernetes backs up a real etcd without Kubernetes.
+func TestBackupOfMemberWithoutKubernetes(t *testing.T) {
 	etcds, err := filepath.Glob(filepath.Join(os.Getenv("QUORATE_ETCD_DIR"), "etcd-*", "etcd"))
 	if os.Getenv("QUORATE_ETCD_DIR") == "" || err != nil || len(etcds) == 0 {
 		t.Skip("QUORATE_ETCD_DIR names no directory with etcd-<version>/etcd; make test sets it")
@@ -116,7 +116,7 @@ func newPairs(t *testing.T, names ...string) string {
 // startTLS starts an etcd that requires client certificates, and returns its URL.
 func startTLS(t *testing.T, program, files string) string {
 	t.Helper()
-	url, peer := "https://"+childtest.Address(), "http://"+childtest.Address()
+	url, peer := "https://"+procgrouptest.Address(), "http://"+procgrouptest.Address()
 	etcd := exec.Command(program, "--name=a-0", "--data-dir="+t.TempDir(), "--listen-client-urls="+url, "--advertise-client-urls="+url,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=a-0="+peer, "--log-level=error",
 		"--client-cert-auth", "--trusted-ca-file="+filepath.Join(files, "ca.crt"),
@@ -128,7 +128,7 @@ func startTLS(t *testing.T, program, files string) string {
 // startEtcd starts an etcd that is killed when the test ends.
 func startEtcd(t *testing.T, etcd *exec.Cmd) {
 	t.Helper()
-	etcd.SysProcAttr = child.WithParent()
+	etcd.SysProcAttr = procgroup.WithParent()
 	var said bytes.Buffer
 	etcd.Stderr = &said
 	if err := etcd.Start(); err != nil {

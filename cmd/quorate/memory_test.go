@@ -85,7 +85,7 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 
 // A limit for one thing does not exceed the limit for all of them together, because the larger value could never be
 // used.
-func TestNoPartIsLargerThanTheWhole(t *testing.T) {
+func TestPartLimitsDoNotExceedTotals(t *testing.T) {
 	for memory := int64(0); memory <= 4<<30; memory += 1 << 20 {
 		l := budgetWithin(memory).limits
 		for name, sizes := range map[string][2]int64{
@@ -102,7 +102,7 @@ func TestNoPartIsLargerThanTheWhole(t *testing.T) {
 }
 
 // docs/reference/limits.md lists these budgets.
-func TestPageTellsBudgets(t *testing.T) {
+func TestLimitsPageListsBudgets(t *testing.T) {
 	page := read(t, "docs/reference/limits.md")
 	for _, memory := range []byteSize{128 << 20, 256 << 20, 1 << 30, 4 << 30} {
 		b := budgetWithin(int64(memory))

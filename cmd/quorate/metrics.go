@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/push"
 	"github.com/spf13/cobra"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/notify/deliver"
-	"quorate.dev/quorate/visible"
 )
 
 // timeToPush is the timeout for each request at the end of a run.
@@ -184,7 +184,7 @@ func (e endpoint) failure(err error) error {
 	}
 	bare, user := e.withoutUser()
 	text := strings.ReplaceAll(err.Error(), strings.TrimSuffix(bare, "/"), e.url.Host)
-	text = deliver.Hide(text, e.url.String(), visible.Credentials(user), mostOfFailure)
+	text = deliver.Hide(text, e.url.String(), printable.Credentials(user), mostOfFailure)
 	return fmt.Errorf("%s: %s", e.url.Host, text)
 }
 

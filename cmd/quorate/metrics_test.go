@@ -60,7 +60,7 @@ func told(t *testing.T, f metricsFlags, err error) string {
 	return log.String()
 }
 
-func TestMetricsFile(t *testing.T) {
+func TestMetricsFileIsReplaced(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "quorate.prom")
 	if err := os.WriteFile(file, []byte("old\n"), 0o600); err != nil {
@@ -85,7 +85,7 @@ func TestMetricsFile(t *testing.T) {
 	}
 }
 
-func TestPushgateway(t *testing.T) {
+func TestMetricsArePushedToPushgateway(t *testing.T) {
 	gateway := newService(t, 200)
 	withUser := strings.Replace(gateway.URL, "http://", "http://me:s3cret@", 1)
 	if log := told(t, metricsFlags{pushgateway: withUser + "/prefix/", job: "etcd"}, exit(exitError)); log != "" {
@@ -104,7 +104,7 @@ func TestPushgateway(t *testing.T) {
 }
 
 // A service may answer with anything, endlessly: only a little is read and logged, and secrets are hidden.
-func TestHostileEndpoints(t *testing.T) {
+func TestEndpointResponsesAreLimitedAndRedacted(t *testing.T) {
 	var sent atomic.Int64
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -134,7 +134,7 @@ func TestHostileEndpoints(t *testing.T) {
 }
 
 // A dead man's switch only receives heartbeats for successful runs.
-func TestHeartbeat(t *testing.T) {
+func TestHeartbeatIsSentOnlyAfterSuccess(t *testing.T) {
 	for err, want := range map[error]int{nil: 1, exit(exitChanges): 1, exit(exitError): 0, exit(exitInvalid): 0,
 		exit(exitBlocked): 0, exit(exitLocked): 0, exit(exitNotConverged): 0, io.ErrShortWrite: 0} {
 		alarm := newService(t, 200)
@@ -153,7 +153,7 @@ func TestHeartbeat(t *testing.T) {
 	}
 }
 
-func TestEndpoints(t *testing.T) {
+func TestInvalidMetricsURLsAreRejected(t *testing.T) {
 	for text, ok := range map[string]bool{
 		"": true, "https://hc.example.com/uuid": true, "http://pushgateway.monitoring:9091": true, "https://me:s3cret@push.example.com": true,
 		"http://me:s3cret@localhost:9091": true, "http://me:s3cret@push.example.com": false, "push.example.com:9091": false,

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/notify"
 	"quorate.dev/quorate/reconcile/notify/deliver"
-	"quorate.dev/quorate/reconcile/panics"
 	"quorate.dev/quorate/reconcile/report"
 )
 

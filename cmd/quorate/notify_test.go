@@ -81,7 +81,7 @@ func blockedReport() report.Report {
 		News:     []report.News{{Warning: true, Reason: "QuorumLost", Message: "lost"}}}}}
 }
 
-func TestRunIsToldOf(t *testing.T) {
+func TestRunSendsNotificationAndCommitStatus(t *testing.T) {
 	s := newToldServer(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, `{"statuses":[]}`) })
 	var log bytes.Buffer
 	n := notifying(t, &notifyFlags{status: "gitea=" + s.URL + "/api/v1", tokenFile: fileWith(t, tokenOfHost),
@@ -112,7 +112,7 @@ func TestRunIsToldOf(t *testing.T) {
 }
 
 // A loop sends notifications while it runs, and each one only once.
-func TestLoopIsToldOf(t *testing.T) {
+func TestLoopSendsEachNotificationOnce(t *testing.T) {
 	told := make(chan string, 9)
 	s := newToldServer(t, func(w http.ResponseWriter, r *http.Request) { told <- r.URL.Path })
 	var log bytes.Buffer
@@ -129,7 +129,7 @@ func TestLoopIsToldOf(t *testing.T) {
 }
 
 // A failure is a warning without secrets, and takes no longer than the time limit.
-func TestNobodyListens(t *testing.T) {
+func TestNotifyFailuresAreWarnings(t *testing.T) {
 	refuses := newToldServer(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		io.WriteString(w, r.RequestURI+r.Header.Get("Authorization"))
@@ -181,7 +181,7 @@ func TestNotifyFlags(t *testing.T) {
 }
 
 // The command writes the status of the commit that it has read, even if it fails, and its exit code does not change.
-func TestCommandTellsOfItsCommit(t *testing.T) {
+func TestFailedRunReportsCommitStatus(t *testing.T) {
 	s := newToldServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "token "+tokenOfHost {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -209,7 +209,7 @@ func TestCommandTellsOfItsCommit(t *testing.T) {
 }
 
 // A stopped run does not wait for unresponsive receivers, because it would be killed.
-func TestStoppedRunTellsSoon(t *testing.T) {
+func TestStoppedRunDoesNotWaitForReceivers(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	hangs := newToldServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	repository := gittest.NewRepository(t)
@@ -236,7 +236,7 @@ func TestStoppedRunTellsSoon(t *testing.T) {
 }
 
 // Each of several Kubernetes clusters has its own name in notifications.
-func TestToldOfByName(t *testing.T) {
+func TestNotificationContextNamesKubernetesCluster(t *testing.T) {
 	f := &notifyFlags{context: "team", to: []string{"https://hooks.example.com/a"}}
 	for kubernetes, want := range map[string]string{"": "team", "eu-1": "team/eu-1"} {
 		n := f.begin(t.Context(), &reconcile.Reconciler{Log: slog.New(slog.DiscardHandler)}, kubernetes, true)

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/reconcile/report/findings"
 	"quorate.dev/quorate/reconcile/report/markdown"
-	"quorate.dev/quorate/reconcile/road"
 )
 
 // outputs are the formats and destinations of a report.
@@ -191,7 +191,7 @@ type outcome struct {
 	command string
 	report  report.Report
 	// failOn are the risks in --fail-on.
-	failOn []road.Risk
+	failOn []forecast.Risk
 	// source specifies where the declarations come from.
 	source *sourceFlags
 }

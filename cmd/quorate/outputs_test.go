@@ -53,8 +53,8 @@ func TestReplaceFile(t *testing.T) {
 	}
 }
 
-// TestOutputsAreAllWritten: an output that cannot be written does not prevent the others.
-func TestOutputsAreAllWritten(t *testing.T) {
+// TestFailedOutputDoesNotPreventOthers: an output that cannot be written does not prevent the others.
+func TestFailedOutputDoesNotPreventOthers(t *testing.T) {
 	dir := t.TempDir()
 	var out, stderr strings.Builder
 	o := outputs{formats: []string{"text", "json", "state"}}
@@ -76,8 +76,8 @@ func TestOutputsAreAllWritten(t *testing.T) {
 	}
 }
 
-// TestSummaryOfAStep: the summary is appended, and never exceeds GitHub's limit.
-func TestSummaryOfAStep(t *testing.T) {
+// TestGitHubSummaryAppendsWithinLimit: the summary is appended, and never exceeds GitHub's limit.
+func TestGitHubSummaryAppendsWithinLimit(t *testing.T) {
 	var many report.Report
 	for i := range 20_000 {
 		many.Clusters = append(many.Clusters, report.Cluster{Namespace: "ns", Name: strings.Repeat("a", i%50+1), Error: strings.Repeat("it fails ", 20)})

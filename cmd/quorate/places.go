@@ -13,15 +13,15 @@ import (
 	"quorate.dev/quorate/clusters/shard"
 )
 
-// placesFlags specify the Kubernetes clusters of a command that accepts several.
-type placesFlags struct {
+// targetFlags specify the Kubernetes clusters of a command that accepts several.
+type targetFlags struct {
 	contexts []string
 	fleet    string
 	// named reports whether --fleet is set, even to an empty name.
 	named func() bool
 }
 
-func (f *placesFlags) add(c *cobra.Command) {
+func (f *targetFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.contexts, "context", nil,
 		"context of the kubeconfig; repeatable: each is a Kubernetes cluster of its own")
 	c.Flags().StringVar(&f.fleet, "fleet", "",
@@ -30,13 +30,13 @@ func (f *placesFlags) add(c *cobra.Command) {
 }
 
 // several reports whether a command covers several Kubernetes clusters, and so must name them.
-func (f *placesFlags) several() bool { return f.fleet != "" || len(f.contexts) > 1 }
+func (f *targetFlags) several() bool { return f.fleet != "" || len(f.contexts) > 1 }
 
-// place is a Kubernetes cluster of a command. Its name is empty unless there may be several.
-type place = fleetfile.Cluster
+// kubeTarget is a Kubernetes cluster of a command. Its name is empty unless there may be several.
+type kubeTarget = fleetfile.Cluster
 
 // places returns the given Kubernetes clusters, or a single default one. It validates the fleet file.
-func (f *placesFlags) places() ([]place, error) {
+func (f *targetFlags) places() ([]kubeTarget, error) {
 	switch {
 	case f.fleet != "" && len(f.contexts) > 0:
 		return nil, usageError{errors.New("--fleet and --context: the file says which context; leave one of them out")}
@@ -46,11 +46,11 @@ func (f *placesFlags) places() ([]place, error) {
 		return nil, usageError{errors.New(
 			`--fleet "": want the name of a file; without one, it would be one Kubernetes cluster`)}
 	case len(f.contexts) == 1:
-		return []place{{Context: f.contexts[0]}}, nil
+		return []kubeTarget{{Context: f.contexts[0]}}, nil
 	case len(f.contexts) == 0:
-		return []place{{}}, nil
+		return []kubeTarget{{}}, nil
 	}
-	var list []place
+	var list []kubeTarget
 	given := map[string]bool{}
 	for _, name := range f.contexts {
 		switch {
@@ -60,13 +60,13 @@ func (f *placesFlags) places() ([]place, error) {
 			return nil, usageError{fmt.Errorf("--context %s: it is given twice", name)}
 		}
 		given[name] = true
-		list = append(list, place{Name: name, Context: name})
+		list = append(list, kubeTarget{Name: name, Context: name})
 	}
 	return list, nil
 }
 
 // read reads the fleet file. Paths in it are relative to the file.
-func (f *placesFlags) read() ([]place, error) {
+func (f *targetFlags) read() ([]kubeTarget, error) {
 	file, err := os.Open(f.fleet)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--fleet: %w", err)}
@@ -93,7 +93,7 @@ func (f *placesFlags) read() ([]place, error) {
 }
 
 // at returns the flags for one of the Kubernetes clusters.
-func (f *liveFlags) at(p place) *liveFlags {
+func (f *liveFlags) at(p kubeTarget) *liveFlags {
 	own := *f
 	own.context, own.kubernetes = p.Context, p.Name
 	if p.Kubeconfig != "" {

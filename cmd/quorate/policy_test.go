@@ -29,7 +29,7 @@ func (w *tenants) says(command string, args ...string) ran {
 // If a tenant's pod settings are not allowed, only that cluster has a problem. This applies to plans and runs, to
 // clusters applied when it was allowed, whether or not git can be read, and to custom resources that are themselves the
 // declarations.
-func TestPolicyOfTenants(t *testing.T) {
+func TestPolicyViolationAffectsOnlyItsCluster(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "a", "b")
 	w.push("a", tolerating("a", "one"), "a/two")

@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/reconcile/panics"
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/reconcile/road"
 )
 
 // progress returns a function that prints a line whenever a cluster's state changes, or nil if w is not a terminal.
@@ -67,8 +67,8 @@ func (on *walk) step(c report.Cluster) string {
 	if at == 0 || !c.Pending() {
 		return ""
 	}
-	var ahead road.Road
-	if panics.Catch(func() error { ahead = road.Ahead(c.State); return nil }) != nil || ahead.Open {
+	var ahead forecast.Forecast
+	if panics.Catch(func() error { ahead = forecast.Of(c.State); return nil }) != nil || ahead.Open {
 		return ""
 	}
 	if all := on.done + len(ahead.Steps); all > 1 {

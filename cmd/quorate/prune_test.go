@@ -78,8 +78,8 @@ func prune(t *testing.T, b store.Bucket, now time.Time) (ran, error) {
 	return ran{out: out.String(), err: stderr.String()}, err
 }
 
-// TestPruneGoesOn: a locked backup is kept and reported, and does not block others.
-func TestPruneGoesOn(t *testing.T) {
+// TestPruneContinuesPastLockedBackup: a locked backup is kept and reported, and does not block others.
+func TestPruneContinuesPastLockedBackup(t *testing.T) {
 	held := ""
 	bucket, got, err := pruned(t, func(b store.Bucket) store.Bucket {
 		return changing{b, func(name string, remove func() error) error {
@@ -120,8 +120,8 @@ func noteFound(t *testing.T, in store.Bucket, of store.Backup, damage string) {
 	}
 }
 
-// TestPruneStops: once the backup that justifies deletions is found to be damaged, nothing more is deleted.
-func TestPruneStops(t *testing.T) {
+// TestPruneStopsOnceNewestBackupIsDamaged: once the backup that justifies deletions is found to be damaged, nothing more is deleted.
+func TestPruneStopsOnceNewestBackupIsDamaged(t *testing.T) {
 	found := false
 	bucket, got, err := pruned(t, func(b store.Bucket) store.Bucket {
 		return changing{b, func(_ string, remove func() error) error {
@@ -137,8 +137,8 @@ func TestPruneStops(t *testing.T) {
 	}
 }
 
-// TestPruneLeavesDataThatAreNamed: data that had no manifest when the store was listed, but has one now, is a backup.
-func TestPruneLeavesDataThatAreNamed(t *testing.T) {
+// TestPruneKeepsDataWithNewManifest: data that had no manifest when the store was listed, but has one now, is a backup.
+func TestPruneKeepsDataWithNewManifest(t *testing.T) {
 	r := newRestores(t)
 	for _, days := range []int{-1, -30} {
 		r.stored(store.SlotID(time.Now().AddDate(0, 0, days)))
@@ -168,9 +168,9 @@ func TestPruneLeavesDataThatAreNamed(t *testing.T) {
 	}
 }
 
-// TestPruneKeepsDataOnceNothingStands: data without a manifest is kept once the backup that justifies deletions is
+// TestPruneKeepsOrphanedDataOnceNewestIsDamaged: data without a manifest is kept once the backup that justifies deletions is
 // found to be damaged, because it may be all that is left.
-func TestPruneKeepsDataOnceNothingStands(t *testing.T) {
+func TestPruneKeepsOrphanedDataOnceNewestIsDamaged(t *testing.T) {
 	bucket, _, err := pruned(t, func(b store.Bucket) store.Bucket { return b })
 	if err != nil {
 		t.Fatal(err)
@@ -205,8 +205,8 @@ func TestPruneKeepsDataOnceNothingStands(t *testing.T) {
 	}
 }
 
-// TestPruneBehindHeld: locked backups do not use up the turns of the backups behind them, however many are locked.
-func TestPruneBehindHeld(t *testing.T) {
+// TestLockedBackupsDoNotUseUpDeletions: locked backups do not use up the turns of the backups behind them, however many are locked.
+func TestLockedBackupsDoNotUseUpDeletions(t *testing.T) {
 	r := newRestores(t)
 	var first []store.Backup
 	for days := range 4 {
@@ -245,9 +245,9 @@ func TestPruneBehindHeld(t *testing.T) {
 	}
 }
 
-// TestPruneIsKilled: wherever a prune is killed, before or after a deletion, the newest backup exists, all listed
+// TestKilledPruneKeepsNewestBackup: wherever a prune is killed, before or after a deletion, the newest backup exists, all listed
 // backups have their data, and the next prune continues. Data left without a manifest is deleted later.
-func TestPruneIsKilled(t *testing.T) {
+func TestKilledPruneKeepsNewestBackup(t *testing.T) {
 	errKilled := errors.New("killed")
 	kills := 0
 	for _, after := range []bool{false, true} {
@@ -291,9 +291,9 @@ func TestPruneIsKilled(t *testing.T) {
 	}
 }
 
-// TestPruneLeaves: a backup with an encoding that only a newer version may know is not deleted, nor is a locked backup,
+// TestPruneKeepsLockedAndNewerFormatBackups: a backup with an encoding that only a newer version may know is not deleted, nor is a locked backup,
 // and a dry run reports the same. That is not a failure, and neither backup is damaged.
-func TestPruneLeaves(t *testing.T) {
+func TestPruneKeepsLockedAndNewerFormatBackups(t *testing.T) {
 	later := time.Now().UTC().Add(time.Hour).Format(time.RFC3339)
 	for line, why := range map[string]string{
 		`"encryption": "age-v2",`:         "a newer one may",
@@ -355,8 +355,8 @@ func requireWhole(t *testing.T, bucket store.Bucket) {
 	}
 }
 
-// TestFutureIsPassedOver: a backup taken with a clock that was a day ahead is not the newest.
-func TestFutureIsPassedOver(t *testing.T) {
+// TestFutureBackupIsIgnored: a backup taken with a clock that was a day ahead is not the newest.
+func TestFutureBackupIsIgnored(t *testing.T) {
 	r := newRestores(t)
 	now, future := store.SlotID(time.Now().Add(-time.Hour)), store.SlotID(time.Now().Add(24*time.Hour))
 	r.stored(now)
@@ -377,9 +377,9 @@ func TestFutureIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestLaterRevisionIsTold: a backup taken with a slow clock may have a later revision than the newest one, and using
+// TestOlderBackupWithLaterRevisionIsReported: a backup taken with a slow clock may have a later revision than the newest one, and using
 // the newest one prints a warning.
-func TestLaterRevisionIsTold(t *testing.T) {
+func TestOlderBackupWithLaterRevisionIsReported(t *testing.T) {
 	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})
 	if err != nil {
 		t.Fatal(err)

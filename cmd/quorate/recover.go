@@ -21,7 +21,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // recoverFlags specify what to recover, and into what.
@@ -32,7 +32,7 @@ type recoverFlags struct {
 	dir       string
 	dryRun    bool
 	timeout   timeoutFlag
-	apart     apartFlags
+	apart     externalEtcdFlags
 	results   resultFiles
 	// backup specifies where to store a backup, if one is taken instead of creating a member.
 	backup backupFlags
@@ -232,7 +232,7 @@ func (f *recoverFlags) target(args []string) (o backup.Order, err error) {
 
 // describe prints the state of the surviving member.
 func (f *recoverFlags) describe(ctx context.Context, std streams) error {
-	s, err := memberApart{}.Survivor(ctx, f.into.DataDir)
+	s, err := memberInChildProcess{}.Survivor(ctx, f.into.DataDir)
 	if err != nil {
 		return err
 	}
@@ -240,8 +240,8 @@ func (f *recoverFlags) describe(ctx context.Context, std streams) error {
 	if s.Learner {
 		role = "a learner, of which no cluster is to be made"
 	}
-	minor := visible.Line(strings.TrimSuffix(s.Facts.ClusterVersion, ".0"))
-	fmt.Fprintf(std.out, "member %s (%s) of cluster %s: %s\n", visible.Line(s.Name), hexID(s.MemberID),
+	minor := printable.Line(strings.TrimSuffix(s.Facts.ClusterVersion, ".0"))
+	fmt.Fprintf(std.out, "member %s (%s) of cluster %s: %s\n", printable.Line(s.Name), hexID(s.MemberID),
 		hexID(s.ClusterID), role)
 	fmt.Fprintf(std.out, "its log ends at term %d, index %d; it knows that %d was committed\n", s.End.Term, s.End.Index,
 		min(s.Committed, s.End.Index))
@@ -257,7 +257,7 @@ func (f *recoverFlags) describe(ctx context.Context, std streams) error {
 // order builds the recovery order, with the etcd to start.
 func (f *recoverFlags) order(ctx context.Context, progress backup.Progress) (recovery.Order, error) {
 	order := recovery.Order{
-		Into: f.into, ClusterID: f.lost, Dir: f.dir, Inspect: inspectApart, Files: memberApart{}, Progress: progress,
+		Into: f.into, ClusterID: f.lost, Dir: f.dir, Inspect: inspectApart, Files: memberInChildProcess{}, Progress: progress,
 	}
 	if f.apart.is() {
 		order.Etcd.Version = f.apart.etcd
@@ -314,7 +314,7 @@ func (f *recoverFlags) alone(ctx context.Context, std streams) (done func(), err
 	if f.dir != "" {
 		return func() {}, nil
 	}
-	unlock, err := recovering{f.into.DataDir, f.lost}.lock(ctx, std)
+	unlock, err := dataDirRecovery{f.into.DataDir, f.lost}.lock(ctx, std)
 	if err != nil {
 		return nil, err
 	}
@@ -333,7 +333,7 @@ func (f *recoverFlags) recover(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	d := recovering{f.into.DataDir, f.lost}
+	d := dataDirRecovery{f.into.DataDir, f.lost}
 	unlock, err := d.lock(ctx, std)
 	if err != nil {
 		return err
@@ -355,7 +355,7 @@ func (f *recoverFlags) recover(ctx context.Context, std streams) error {
 
 // recoverNow creates the member and puts it in place.
 func (f *recoverFlags) recoverNow(
-	ctx context.Context, std streams, d recovering, order recovery.Order,
+	ctx context.Context, std streams, d dataDirRecovery, order recovery.Order,
 ) (told result.Recovered, err error) {
 	if err := d.clear(ctx); err != nil {
 		return told, fmt.Errorf("clear away what was left behind: %w", err)
@@ -379,9 +379,9 @@ func (f *recoverFlags) recoverNow(
 }
 
 // tellRecovered prints what was recovered, and how to start etcd with it.
-func tellRecovered(std streams, d recovering, r recovery.Recovered) {
+func tellRecovered(std streams, d dataDirRecovery, r recovery.Recovered) {
 	s := r.Survivor
-	fmt.Fprintf(std.out, "recovered cluster %s from member %s into %s\n", hexID(s.ClusterID), visible.Line(s.Name),
+	fmt.Fprintf(std.out, "recovered cluster %s from member %s into %s\n", hexID(s.ClusterID), printable.Line(s.Name),
 		d.dataDir)
 	if unknown := s.End.Index - min(s.Committed, s.End.Index); unknown > 0 {
 		fmt.Fprintf(std.out, "it has all of the log, with %s at its end that may not have been acknowledged\n",

@@ -16,7 +16,7 @@ import (
 
 	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/backup/snapshot"
-	"quorate.dev/quorate/clusters/child/childtest"
+	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
 // recoveries recovers copies of the data of an etcd with one member, a-0, that held the key k.
@@ -33,7 +33,7 @@ func newRecoveries(t *testing.T, requests ...string) recoveries {
 	t.Helper()
 	quorateAs(t)
 	programs := etcdPrograms(t)
-	r := recoveries{restores{T: t, volume: t.TempDir()}, programs[len(programs)-1], t.TempDir(), "http://" + childtest.Address(), snapshot.Identity{}}
+	r := recoveries{restores{T: t, volume: t.TempDir()}, programs[len(programs)-1], t.TempDir(), "http://" + procgrouptest.Address(), snapshot.Identity{}}
 	url, etcd := r.start(r.left, "--initial-cluster=a-0="+r.peer)
 	for _, request := range append([]string{`/v3/kv/put {"key":"aw==","value":"dg=="}`}, requests...) {
 		path, body, _ := strings.Cut(request, " ")
@@ -57,7 +57,7 @@ func newRecoveries(t *testing.T, requests ...string) recoveries {
 // start starts etcd as a-0, and waits until it serves.
 func (r recoveries) start(dir string, flags ...string) (url string, etcd *exec.Cmd) {
 	r.Helper()
-	url = "http://" + childtest.Address()
+	url = "http://" + procgrouptest.Address()
 	etcd = exec.Command(r.etcd, append([]string{"--name=a-0", "--data-dir=" + dir, "--listen-client-urls=" + url, "--advertise-client-urls=" + url,
 		"--listen-peer-urls=" + r.peer, "--initial-advertise-peer-urls=" + r.peer, "--log-level=warn", "--log-outputs=stderr"}, flags...)...)
 	startEtcd(r.T, etcd)
@@ -96,7 +96,7 @@ func (r *recoveries) copied() {
 	if err := snapshot.CopyMember(r.Context(), r.left, r.dir()); err != nil {
 		r.Fatal(err)
 	}
-	unlock, err := disk.Lock(r.Context(), recovering{dataDir: r.dir()}.lockName(), nil) // the lock file remains
+	unlock, err := disk.Lock(r.Context(), dataDirRecovery{dataDir: r.dir()}.lockName(), nil) // the lock file remains
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func (r recoveries) recover(dir string, more ...string) ran {
 // kept.
 func (r recoveries) isRecovered() {
 	r.Helper()
-	d := recovering{r.dir(), r.id.ClusterID}
+	d := dataDirRecovery{r.dir(), r.id.ClusterID}
 	told, done, err := d.find()
 	if err != nil || !done || told.NewRevision != told.Revision+snapshot.DefaultBump {
 		r.Errorf("%+v, %v, %v", told, done, err)
@@ -138,9 +138,9 @@ func (r recoveries) isRecovered() {
 	}
 }
 
-// TestRecover: a new cluster is created once from the data directory of a member, and only from the cluster that is
+// TestRecoverCreatesClusterOnce: a new cluster is created once from the data directory of a member, and only from the cluster that is
 // named.
-func TestRecover(t *testing.T) {
+func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r := newRecoveries(t)
 	r.unchanged(exitOK, fmt.Sprintf("of cluster %s: a voter, one of 1\nits log ends at term 2, index ", hexID(r.id.ClusterID)), func() ran { return r.recover(r.dir(), "--dry-run") })
 	r.unchanged(exitInvalid, "--cluster-id is missing", func() ran { return r.recover(r.dir(), "--cluster-id=") })
@@ -195,9 +195,9 @@ func TestRecover(t *testing.T) {
 	r.isRecovered()
 }
 
-// TestRecoverTo: a backup is taken of the surviving member, which is left unchanged, and a cluster is created from the
+// TestRecoverToStoresBackup: a backup is taken of the surviving member, which is left unchanged, and a cluster is created from the
 // backup.
-func TestRecoverTo(t *testing.T) {
+func TestRecoverToStoresBackup(t *testing.T) {
 	r := newRecoveries(t)
 	file := filepath.Join(t.TempDir(), "a.db")
 	r.unchanged(exitInvalid, "name the cluster", func() ran { return r.recover(r.dir(), "--to="+file) })
@@ -227,15 +227,15 @@ func TestRecoverTo(t *testing.T) {
 	}
 }
 
-// TestRecoverToClearsUp: the next run removes what a killed one has left, but does not touch files of a running one.
-func TestRecoverToClearsUp(t *testing.T) {
+// TestRecoverToRemovesLeftovers: the next run removes what a killed one has left, but does not touch files of a running one.
+func TestRecoverToRemovesLeftovers(t *testing.T) {
 	r := newRecoveries(t)
 	left := filepath.Join(r.dir(), ".restore-1", "data", "member")
 	if err := os.MkdirAll(left, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	to := "--to=" + filepath.Join(t.TempDir(), "a.db")
-	unlock, err := disk.Lock(t.Context(), recovering{dataDir: r.dir()}.lockName(), nil) // as a running process holds it
+	unlock, err := disk.Lock(t.Context(), dataDirRecovery{dataDir: r.dir()}.lockName(), nil) // as a running process holds it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,9 +268,9 @@ func contents(t *testing.T, dir string) string {
 	return said.String()
 }
 
-// TestRecoverDamaged: damaged data is not recovered or changed. A torn end of the log, as after a power loss, is not
+// TestRecoverRejectsDamagedData: damaged data is not recovered or changed. A torn end of the log, as after a power loss, is not
 // damage.
-func TestRecoverDamaged(t *testing.T) {
+func TestRecoverRejectsDamagedData(t *testing.T) {
 	r := newRecoveries(t)
 	log, database := "wal/0000000000000000-0000000000000000.wal", "snap/db"
 	change := func(part string, change func(content []byte) []byte) {
@@ -312,8 +312,8 @@ func TestRecoverDamaged(t *testing.T) {
 	}
 }
 
-// TestRecoverWithAuth: authentication remains enabled.
-func TestRecoverWithAuth(t *testing.T) {
+// TestRecoverKeepsAuthenticationEnabled: authentication remains enabled.
+func TestRecoverKeepsAuthenticationEnabled(t *testing.T) {
 	r := newRecoveries(t, `/v3/auth/user/add {"name":"root","password":"secret"}`, `/v3/auth/role/add {"name":"root"}`,
 		`/v3/auth/user/grant {"user":"root","role":"root"}`, `/v3/auth/enable {}`)
 	if got := r.recover(r.dir()); got.code != exitOK || !strings.Contains(got.out, "authentication is on") {
@@ -341,9 +341,9 @@ func TestRecoverWithAuth(t *testing.T) {
 	}
 }
 
-// TestRecoverIsKilled: wherever a recovery is killed, the previous member is in place, or the recovered member with the
+// TestKilledRecoverKeepsPreviousMember: wherever a recovery is killed, the previous member is in place, or the recovered member with the
 // previous one next to it. The next attempt ends with both.
-func TestRecoverIsKilled(t *testing.T) {
+func TestKilledRecoverKeepsPreviousMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)
 	killed := 0
@@ -401,9 +401,9 @@ func (r recoveries) clearedUp() {
 	}
 }
 
-// TestRecoverBesideOthers: a member is not replaced while an etcd waits for its files, because that etcd would start on
+// TestRecoverRefusesBusyOrUnsafeDirectory: a member is not replaced while an etcd waits for its files, because that etcd would start on
 // a mix of both. Links are not followed, and root does not act in another user's directory.
-func TestRecoverBesideOthers(t *testing.T) {
+func TestRecoverRefusesBusyOrUnsafeDirectory(t *testing.T) {
 	r := newRecoveries(t)
 	waiting, err := os.OpenFile(filepath.Join(r.dir(), "member", "snap", "db"), os.O_RDWR, 0)
 	if err != nil {

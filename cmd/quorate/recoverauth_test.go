@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestRecoverAuthInLog: the log ends with an entry that enables authentication and is not in the database yet. etcd
+// TestRecoverRejectsAuthEnabledInLog: the log ends with an entry that enables authentication and is not in the database yet. etcd
 // would require a password, and the command does not wait for it.
-func TestRecoverAuthInLog(t *testing.T) {
+func TestRecoverRejectsAuthEnabledInLog(t *testing.T) {
 	r := newRecoveries(t, `/v3/auth/user/add {"name":"root","password":"secret"}`, `/v3/auth/role/add {"name":"root"}`,
 		`/v3/auth/user/grant {"user":"root","role":"root"}`)
 	r.appends(&etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: 12345}, AuthEnable: &etcdserverpb.AuthEnableRequest{}})

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRecoverHostile: whatever an attacker has written to a data directory, the recovering process reports what is
+// TestRecoverRejectsHostileData: whatever an attacker has written to a data directory, the recovering process reports what is
 // wrong with it and does not crash.
-func TestRecoverHostile(t *testing.T) {
+func TestRecoverRejectsHostileData(t *testing.T) {
 	r := newRecoveries(t)
 	for name, c := range map[string]struct {
 		change func(t *testing.T, member string)

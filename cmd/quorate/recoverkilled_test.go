@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestRecoverToIsKilled: wherever the backup of a member is killed, the member is unchanged, and there is either no
+// TestKilledRecoverToLeavesMemberUnchanged: wherever the backup of a member is killed, the member is unchanged, and there is either no
 // backup or a complete one. The next attempt creates one.
-func TestRecoverToIsKilled(t *testing.T) {
+func TestKilledRecoverToLeavesMemberUnchanged(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)
 	killed := 0
@@ -51,9 +51,9 @@ func TestRecoverToIsKilled(t *testing.T) {
 	}
 }
 
-// TestRecoverApartIsKilled: the same applies if etcd is started separately: wherever one of the two commands is killed,
+// TestKilledRecoverWithExternalEtcdCanBeRepeated: the same applies if etcd is started separately: wherever one of the two commands is killed,
 // the previous member or the recovered one is in place, and each command may be repeated.
-func TestRecoverApartIsKilled(t *testing.T) {
+func TestKilledRecoverWithExternalEtcdCanBeRepeated(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)
 	version, killed := versionOf(t, r.etcd), 0

@@ -15,24 +15,24 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// recovering is a data directory into which the lost cluster is recovered exactly once. It contains a mark, which
+// dataDirRecovery is a data directory into which the lost cluster is recovered exactly once. It contains a mark, which
 // records what was recovered, and a lock file.
-type recovering struct {
+type dataDirRecovery struct {
 	dataDir string
 	lost    uint64
 }
 
-func (d recovering) markName() string { return filepath.Join(d.dataDir, "recovered.json") }
-func (d recovering) lockName() string { return filepath.Join(d.dataDir, "recover.lock") }
+func (d dataDirRecovery) markName() string { return filepath.Join(d.dataDir, "recovered.json") }
+func (d dataDirRecovery) lockName() string { return filepath.Join(d.dataDir, "recover.lock") }
 
 // aside returns the name under which the previous member is kept in the data directory.
-func (d recovering) aside() string { return lostMember(d.lost) }
+func (d dataDirRecovery) aside() string { return lostMember(d.lost) }
 
 // lostMember returns the name under which a data directory keeps a member of a lost cluster.
 func lostMember(lost uint64) string { return "member.lost-" + hexID(lost) }
 
 // lock prevents other processes from recovering the same directory.
-func (d recovering) lock(ctx context.Context, std streams) (unlock func(), err error) {
+func (d dataDirRecovery) lock(ctx context.Context, std streams) (unlock func(), err error) {
 	if _, err := snapshot.IdentityOf(d.dataDir); err != nil {
 		return nil, err // without a member, there is nothing to recover
 	}
@@ -43,7 +43,7 @@ func (d recovering) lock(ctx context.Context, std streams) (unlock func(), err e
 
 // find reports whether the cluster has already been recovered in this directory. It returns recovery.ErrUnfit if the
 // directory holds data of another cluster.
-func (d recovering) find() (told result.Recovered, done bool, err error) {
+func (d dataDirRecovery) find() (told result.Recovered, done bool, err error) {
 	found, err := snapshot.IdentityOf(d.dataDir)
 	if err != nil || found.ClusterID == d.lost {
 		return result.Recovered{}, false, err
@@ -61,7 +61,7 @@ func (d recovering) find() (told result.Recovered, done bool, err error) {
 }
 
 // again reports that the cluster was already recovered, and removes what a process killed right after that has left.
-func (d recovering) again(std streams, told result.Recovered) error {
+func (d dataDirRecovery) again(std streams, told result.Recovered) error {
 	fmt.Fprintf(std.out, "%s was recovered at %s, and is left as it is\n", d.dataDir,
 		told.FinishedAt.Format(time.RFC3339))
 	if err := snapshot.RemoveLeftovers(d.dataDir); err != nil {
@@ -75,7 +75,7 @@ func is(told result.Recovered, found snapshot.Identity) bool {
 	return told.ClusterID == hexID(found.ClusterID) && told.MemberID == hexID(found.MemberID)
 }
 
-func (d recovering) read() (result.Recovered, error) {
+func (d dataDirRecovery) read() (result.Recovered, error) {
 	text, err := disk.Read(d.markName(), result.MaxMark)
 	if err != nil {
 		return result.Recovered{}, err
@@ -85,7 +85,7 @@ func (d recovering) read() (result.Recovered, error) {
 
 // clear removes what processes have left that were killed before the recovered member was in place. That may include a
 // directory where the previous member is to be kept. All other files are kept.
-func (d recovering) clear(ctx context.Context) error {
+func (d dataDirRecovery) clear(ctx context.Context) error {
 	kept := filepath.Join(d.dataDir, d.aside())
 	if _, err := os.Lstat(kept); err == nil {
 		if err := clearAside(ctx, d.dataDir, d.lost); err != nil {
@@ -121,22 +121,22 @@ func leftBehind(ctx context.Context, dataDir, kept string, lost uint64) bool {
 	if unknown != nil || found.ClusterID == lost || !isMade(dataDir, found) {
 		return false
 	}
-	unstarted, err := memberApart{}.unstarted(ctx, kept)
+	unstarted, err := memberInChildProcess{}.unstarted(ctx, kept)
 	return err == nil && unstarted
 }
 
 // isMade reports whether a mark shows that a member was created for the data directory, by a recovery or a restore: the
 // spec may have requested one after the other.
 func isMade(dataDir string, found snapshot.Identity) bool {
-	if told, err := (recovering{dataDir: dataDir}).read(); err == nil && is(told, found) {
+	if told, err := (dataDirRecovery{dataDir: dataDir}).read(); err == nil && is(told, found) {
 		return true
 	}
-	mark, err := once{dataDir: dataDir}.read()
+	mark, err := dataDirRestore{dataDir: dataDir}.read()
 	return err == nil && isRestored(mark.Restored, found)
 }
 
 // place writes the mark, and then puts the recovered member in place.
-func (d recovering) place(r recovery.Recovered, started time.Time) (result.Recovered, error) {
+func (d dataDirRecovery) place(r recovery.Recovered, started time.Time) (result.Recovered, error) {
 	s, made := r.Survivor, r.Made
 	told := result.Recovered{
 		LostClusterID: hexID(s.ClusterID), LostMemberID: hexID(s.MemberID), Term: s.End.Term, Index: s.End.Index,

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestRecoverReceivedDatabase: a member that was killed after it recorded a snapshot from the leader, and before it put
+// TestRecoverUsesReceivedSnapshotDatabase: a member that was killed after it recorded a snapshot from the leader, and before it put
 // the snapshot's database in place, has that database next to its own.
-func TestRecoverReceivedDatabase(t *testing.T) {
+func TestRecoverUsesReceivedSnapshotDatabase(t *testing.T) {
 	r := newRecoveries(t)
 	at := filepath.Join(r.dir(), "member", "snap")
 	before, err := os.ReadFile(filepath.Join(at, "db"))

@@ -9,9 +9,9 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// TestRecoverSuspect: if etcd had found different data, this is reported from either place that records it: the
+// TestRecoverReportsSuspectData: if etcd had found different data, this is reported from either place that records it: the
 // database may be older than the log entry.
-func TestRecoverSuspect(t *testing.T) {
+func TestRecoverReportsSuspectData(t *testing.T) {
 	for _, inDatabase := range []bool{true, false} {
 		r := newRecoveries(t)
 		before, err := os.ReadFile(snapshot.Database(r.left))
@@ -36,7 +36,7 @@ func TestRecoverSuspect(t *testing.T) {
 		if got.code != exitOK || !strings.Contains(got.err, "members held different data") {
 			t.Errorf("in the database %t: %+v", inDatabase, got)
 		}
-		told, done, err := (recovering{r.dir(), r.id.ClusterID}).find()
+		told, done, err := (dataDirRecovery{r.dir(), r.id.ClusterID}).find()
 		if err != nil || !done || !told.Suspect {
 			t.Errorf("in the database %t: %+v, %v", inDatabase, told, err)
 		}

@@ -13,21 +13,21 @@ import (
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
-// once is a data directory that is restored exactly once. Next to it are a mark, which records what was restored, and a
+// dataDirRestore is a data directory that is restored exactly once. Next to it are a mark, which records what was restored, and a
 // lock file. The mark is written before the member is put in place: a member from elsewhere has no mark, and a mark
 // without a member proves nothing.
-type once struct {
+type dataDirRestore struct {
 	dataDir string
 	asked   result.Asked
 	// lost is the ID of a cluster that may have left a member or its remains there; zero means that none is expected.
 	lost uint64
 }
 
-func (o once) markName() string { return o.dataDir + ".restored.json" }
-func (o once) lockName() string { return o.dataDir + ".restore.lock" }
+func (o dataDirRestore) markName() string { return o.dataDir + ".restored.json" }
+func (o dataDirRestore) lockName() string { return o.dataDir + ".restore.lock" }
 
 // asked returns what the command line requests.
 func (f *restoreFlags) asked(args []string) (result.Asked, error) {
@@ -55,7 +55,7 @@ func (f *restoreFlags) asked(args []string) (result.Asked, error) {
 
 // restoreOnce restores, unless the same command line has already done so.
 func (f *restoreFlags) restoreOnce(ctx context.Context, std streams, asked result.Asked, args []string) error {
-	o := once{f.r.DataDir, asked, f.lost}
+	o := dataDirRestore{f.r.DataDir, asked, f.lost}
 	told, done, err := o.find()
 	if err == nil && !done {
 		told, done, err = f.restoreAlone(ctx, std, o, args)
@@ -75,7 +75,7 @@ func (f *restoreFlags) restoreOnce(ctx context.Context, std streams, asked resul
 
 // restoreAlone restores while it holds the lock. If another process has already restored, it returns that result.
 func (f *restoreFlags) restoreAlone(
-	ctx context.Context, std streams, o once, args []string,
+	ctx context.Context, std streams, o dataDirRestore, args []string,
 ) (told result.Restored, done bool, err error) {
 	unlock, err := disk.Lock(ctx, o.lockName(), func() {
 		fmt.Fprintf(std.err, "quorate: another process restores into %s: waiting for it\n", o.dataDir)
@@ -101,7 +101,7 @@ func (f *restoreFlags) restoreAlone(
 
 // find reports whether the requested data is in place, and returns what was recorded about it. It returns
 // snapshot.ErrExists if something else is there.
-func (o once) find() (told result.Restored, done bool, err error) {
+func (o dataDirRestore) find() (told result.Restored, done bool, err error) {
 	found, err := snapshot.IdentityOf(o.dataDir)
 	left := found.ClusterID == o.lost || err != nil // or it is no longer readable
 	switch {
@@ -120,7 +120,7 @@ func (o once) find() (told result.Restored, done bool, err error) {
 		return result.Restored{}, false, unmarked
 	case mark.Asked != o.asked:
 		return result.Restored{}, false, o.exists(fmt.Sprintf("it was restored from %s at %s by another command line",
-			backupIn(visible.Line(mark.Asked.Cluster), told), told.FinishedAt.Format(time.RFC3339)))
+			backupIn(printable.Line(mark.Asked.Cluster), told), told.FinishedAt.Format(time.RFC3339)))
 	case err != nil:
 		return result.Restored{}, false, err
 	case !isRestored(told, found):
@@ -137,7 +137,7 @@ func isRestored(told result.Restored, found snapshot.Identity) bool {
 }
 
 // vacant returns an error if the data directory has a member without a log, which is incomplete.
-func (o once) vacant() error {
+func (o dataDirRestore) vacant() error {
 	switch _, err := os.Lstat(filepath.Join(o.dataDir, "member")); {
 	case err == nil:
 		return o.exists("it has no log")
@@ -149,7 +149,7 @@ func (o once) vacant() error {
 }
 
 // exists returns the error for a member that is not the requested one.
-func (o once) exists(why string) error {
+func (o dataDirRestore) exists(why string) error {
 	return blockedError{fmt.Errorf("%s: %w: it holds a member, and %s; nothing was changed. Name another directory, "+
 		"or, if nobody needs that member, remove the directory and %s", o.dataDir, snapshot.ErrExists, why,
 		filepath.Base(o.markName()))}
@@ -161,7 +161,7 @@ func backupIn(cluster string, told result.Restored) string {
 }
 
 // read reads the mark. It returns result.ErrMark if the file is not a valid mark.
-func (o once) read() (result.Mark, error) {
+func (o dataDirRestore) read() (result.Mark, error) {
 	text, err := disk.Read(o.markName(), result.MaxMark)
 	if err != nil {
 		return result.Mark{}, err
@@ -175,7 +175,7 @@ func (o once) read() (result.Mark, error) {
 
 // clear removes what processes have left that were killed before their member was in place. That may include a
 // directory where the member of a lost cluster is to be kept.
-func (o once) clear(ctx context.Context) error {
+func (o dataDirRestore) clear(ctx context.Context) error {
 	kept := filepath.Join(o.dataDir, lostMember(o.lost))
 	_, nothing := os.Lstat(kept)
 	_, vacant := os.Lstat(filepath.Join(o.dataDir, "member"))
@@ -192,7 +192,7 @@ func (o once) clear(ctx context.Context) error {
 }
 
 // record writes and syncs the mark.
-func (o once) record(said restored) error {
+func (o dataDirRestore) record(said restored) error {
 	line, err := result.Mark{Asked: o.asked, Restored: said.result()}.Encode()
 	if err != nil {
 		return err
@@ -212,7 +212,7 @@ func writeMark(name string, line []byte) error {
 
 // failed removes the mark of a member that could not be put in place, because the mark does not describe a member that
 // another process has put there. Other obstacles need manual action.
-func (o once) failed(err error) error {
+func (o dataDirRestore) failed(err error) error {
 	_, missing := os.Lstat(filepath.Join(o.dataDir, "member"))
 	exists := errors.Is(err, snapshot.ErrExists)
 	if exists || errors.Is(missing, fs.ErrNotExist) {

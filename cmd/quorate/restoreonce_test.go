@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
-	"quorate.dev/quorate/clusters/child/childtest"
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
+	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
 // restores restores into a volume as Jobs do.
@@ -122,9 +122,9 @@ func (r restores) unchanged(want int, said string, command func() ran) {
 	}
 }
 
-// TestRestoreOnce: an earlier restore by the same command line is reused after checking only the volume, and nothing
+// TestRestoreOnceReusesEarlierRestore: an earlier restore by the same command line is reused after checking only the volume, and nothing
 // else in the volume is replaced.
-func TestRestoreOnce(t *testing.T) {
+func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261121t180000z")
 	r.stored("20261122t180000z")
@@ -186,8 +186,8 @@ func (r restores) again(which string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// TestRestoreOnceLeavesStrangers: a member from elsewhere is not changed, whatever the mark says.
-func TestRestoreOnceLeavesStrangers(t *testing.T) {
+// TestRestoreOnceKeepsUnknownFiles: a member from elsewhere is not changed, whatever the mark says.
+func TestRestoreOnceKeepsUnknownFiles(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
 	if err := os.MkdirAll(filepath.Join(r.dir(), "member"), 0o700); err != nil {
@@ -240,9 +240,9 @@ func (r restores) process(said *bytes.Buffer, args ...string) *exec.Cmd {
 	return quorate
 }
 
-// TestRestoreTwiceAtOnce: if several processes run at the same time, one restores, and all report it. A process that
+// TestConcurrentRestoresRestoreOnce: if several processes run at the same time, one restores, and all report it. A process that
 // waits too long does nothing.
-func TestRestoreTwiceAtOnce(t *testing.T) {
+func TestConcurrentRestoresRestoreOnce(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
 	unlock, err := disk.Lock(t.Context(), r.dir()+".restore.lock", nil)
@@ -291,9 +291,9 @@ func TestRestoreTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// TestRestoreIsKilled: wherever a restore is killed, there is no member, or the requested one. The next attempt creates
+// TestKilledRestoreLeavesNoPartialMember: wherever a restore is killed, there is no member, or the requested one. The next attempt creates
 // it and leaves nothing else.
-func TestRestoreIsKilled(t *testing.T) {
+func TestKilledRestoreLeavesNoPartialMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newRestores(t)
 	r.stored("20261122t180000z")
@@ -341,8 +341,8 @@ func (r restores) isWhole() {
 	}
 }
 
-// TestRestoreSuits: an etcd that must not start on the data, or could not write to it, does not get the data.
-func TestRestoreSuits(t *testing.T) {
+// TestRestoreRejectsUnsuitableVersionOrQuota: an etcd that must not start on the data, or could not write to it, does not get the data.
+func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
 	const quota = 20480
 	for name, c := range map[string]struct {
 		cluster, storage, etcd string
@@ -377,8 +377,8 @@ func TestRestoreSuits(t *testing.T) {
 	}
 }
 
-// TestRestoreSuspect: a suspect backup is only restored by name, with a warning.
-func TestRestoreSuspect(t *testing.T) {
+// TestSuspectBackupIsRestoredOnlyByName: a suspect backup is only restored by name, with a warning.
+func TestSuspectBackupIsRestoredOnlyByName(t *testing.T) {
 	j := newJobs(t)
 	if err := j.post("/v3/maintenance/alarm", `{"action":"ACTIVATE","memberID":"1","alarm":"CORRUPT"}`); err != nil {
 		t.Fatal(err)
@@ -401,9 +401,9 @@ func TestRestoreSuspect(t *testing.T) {
 	}
 }
 
-// TestRestoredStartsSealed: each version of etcd starts on data restored from it with the configuration of a sealed
+// TestEtcdStartsSealedOnRestoredData: each version of etcd starts on data restored from it with the configuration of a sealed
 // member, which cannot start without its data, and has the identity in the result.
-func TestRestoredStartsSealed(t *testing.T) {
+func TestEtcdStartsSealedOnRestoredData(t *testing.T) {
 	for _, program := range etcdPrograms(t) {
 		version := strings.TrimPrefix(filepath.Base(filepath.Dir(program)), "etcd-")
 		t.Run(version, func(t *testing.T) {
@@ -417,7 +417,7 @@ func TestRestoredStartsSealed(t *testing.T) {
 			}
 			r := newRestores(t)
 			r.store = j.store
-			peer := "http://" + childtest.Address()
+			peer := "http://" + procgrouptest.Address()
 			flags := []string{"--peer-url=" + peer, "--etcd-version=" + version, "--quota=2Gi"}
 			if got := r.restore(flags...); got.code != exitOK {
 				t.Fatalf("%+v", got)
@@ -426,7 +426,7 @@ func TestRestoredStartsSealed(t *testing.T) {
 			if told.SourceClusterID != j.told().ClusterID || told.ClusterID == told.SourceClusterID || told.Data != j.told().Data {
 				t.Errorf("%+v of %+v", told, j.told())
 			}
-			url := "http://" + childtest.Address()
+			url := "http://" + procgrouptest.Address()
 			startEtcd(t, exec.Command(program, "--name=a-0", "--data-dir="+r.dir(), "--listen-client-urls="+url, "--advertise-client-urls="+url, "--listen-peer-urls="+peer,
 				"--initial-advertise-peer-urls="+peer, "--initial-cluster-token=ns-a-t", "--initial-cluster-state=existing", "--initial-cluster=sealed=http://sealed.invalid:2380",
 				"--strict-reconfig-check=true", "--log-level=warn", "--log-outputs=stderr"))
@@ -442,9 +442,9 @@ func TestRestoredStartsSealed(t *testing.T) {
 	}
 }
 
-// TestRestoreNamesBackupOfSeveralClusters: without a name, the newest backup may be of an empty cluster that was made
+// TestRestoreFromSeveralClustersRequiresBackupName: without a name, the newest backup may be of an empty cluster that was made
 // since.
-func TestRestoreNamesBackupOfSeveralClusters(t *testing.T) {
+func TestRestoreFromSeveralClustersRequiresBackupName(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
 	const another, later = "00000000000000bb", "20261123t180000z"

@@ -9,8 +9,8 @@ import (
 
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // suits rejects a snapshot of that size if the given etcd version or quota does not suit it.
@@ -48,7 +48,7 @@ func (f *restoreFlags) tell(std streams, said restored) {
 // tellStart prints what a data directory created from a snapshot contains, and how to start etcd with it, which will be
 // at the given revision.
 func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revision int64) {
-	minor := visible.Line(strings.TrimSuffix(facts.ClusterVersion, ".0"))
+	minor := printable.Line(strings.TrimSuffix(facts.ClusterVersion, ".0"))
 	fmt.Fprintf(std.out, "it holds revision %d; new writes come after %d\n", facts.Revision, revision)
 	fmt.Fprintf(std.out, "start etcd %s, or the next minor version, as the user who owns the directory, with your "+
 		"listen, client and TLS flags and\n", cmp.Or(minor, "of the version that it was taken from"))
@@ -62,7 +62,7 @@ func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revisi
 		fmt.Fprintln(std.out, "authentication is on, with the users and passwords of that time")
 	}
 	if len(facts.Alarms) > 0 {
-		fmt.Fprintf(std.out, "left out these alarms: %s\n", visible.Line(decide.Enumerate(facts.Alarms)))
+		fmt.Fprintf(std.out, "left out these alarms: %s\n", printable.Line(decide.Enumerate(facts.Alarms)))
 	}
 }
 
@@ -86,7 +86,7 @@ func warnSuspect(std streams, suspect bool) {
 func (f *restoreFlags) writeResult(std streams, told result.Restored) {
 	if err := f.results.write(told.Encode); err != nil {
 		fmt.Fprintf(std.err, "quorate: %s is restored, and --result is not written: %s\n", f.r.DataDir,
-			visible.Line(err.Error()))
+			printable.Line(err.Error()))
 	}
 }
 
@@ -99,5 +99,5 @@ func quoted(word string) string {
 	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
 		return word
 	}
-	return "'" + strings.ReplaceAll(visible.Line(word), "'", `'\''`) + "'"
+	return "'" + strings.ReplaceAll(printable.Line(word), "'", `'\''`) + "'"
 }

@@ -193,7 +193,7 @@ func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
 }
 
 // If the sources may not declare anything in the given namespaces, the run covers no namespace, rather than all.
-func TestNoNamespaceIsLeft(t *testing.T) {
+func TestDisjointNamespaceFlagsAreRejected(t *testing.T) {
 	w := &tenants{T: t, kubeconfig: "/nowhere"}
 	got := w.command("run", "--source", ".", "--allow-namespace", "own", "--namespace", "other")
 	if got.code != exitInvalid || !strings.Contains(got.err, "--namespace other: no source may declare clusters there") {
@@ -206,7 +206,7 @@ func TestNoNamespaceIsLeft(t *testing.T) {
 
 // A namespace that cannot be listed only affects the clusters in it. Clusters elsewhere are processed, and no cluster
 // of the same source is treated as removed or new.
-func TestNamespaceThatIsNotListed(t *testing.T) {
+func TestUnlistableNamespaceAffectsOnlyItsClusters(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "own/two", "own/three", "also/one", "other/one")
 	w.push("own", "own/one", "own/two", "own/three", "also/one")

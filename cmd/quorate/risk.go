@@ -5,21 +5,21 @@ import (
 	"slices"
 	"strings"
 
-	"quorate.dev/quorate/reconcile/road"
+	"quorate.dev/quorate/reconcile/forecast"
 )
 
 // riskFlag lists the risks that make the command fail.
-type riskFlag []road.Risk
+type riskFlag []forecast.Risk
 
 // avoidable returns the risks that can be chosen. An unknown risk may be any of them.
-func avoidable() []road.Risk {
-	return slices.DeleteFunc(road.Risks(),
-		func(risk road.Risk) bool { return risk == road.Safe || risk == road.Unknown })
+func avoidable() []forecast.Risk {
+	return slices.DeleteFunc(forecast.Risks(),
+		func(risk forecast.Risk) bool { return risk == forecast.Safe || risk == forecast.Unknown })
 }
 
 func namesOfRisks() string { return joined(avoidable(), ", ") }
 
-func joined(risks []road.Risk, separator string) string {
+func joined(risks []forecast.Risk, separator string) string {
 	var names []string
 	for _, risk := range risks {
 		names = append(names, string(risk))
@@ -30,7 +30,7 @@ func joined(risks []road.Risk, separator string) string {
 // Set adds risks, separated by commas.
 func (f *riskFlag) Set(text string) error {
 	for name := range strings.SplitSeq(text, ",") {
-		risk := road.Risk(strings.TrimSpace(name))
+		risk := forecast.Risk(strings.TrimSpace(name))
 		if !slices.Contains(avoidable(), risk) {
 			return fmt.Errorf("%q is none of %s", name, namesOfRisks())
 		}
@@ -46,9 +46,9 @@ func (f *riskFlag) String() string { return joined(*f, ",") }
 func (f *riskFlag) Type() string { return "risk" }
 
 // isAmong reports whether a chosen risk is, or may be, among those of a report.
-func (f *riskFlag) isAmong(risks []road.Risk) bool {
-	if len(*f) > 0 && slices.Contains(risks, road.Unknown) {
+func (f *riskFlag) isAmong(risks []forecast.Risk) bool {
+	if len(*f) > 0 && slices.Contains(risks, forecast.Unknown) {
 		return true
 	}
-	return slices.ContainsFunc(*f, func(risk road.Risk) bool { return slices.Contains(risks, risk) })
+	return slices.ContainsFunc(*f, func(risk forecast.Risk) bool { return slices.Contains(risks, risk) })
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/reconcile/road"
 )
 
 func TestFailOn(t *testing.T) {
@@ -15,14 +15,14 @@ func TestFailOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		ahead road.Road
+		ahead forecast.Forecast
 		want  int
 	}{
-		"nothing":            {road.Road{Steps: []road.Step{{}}}, exitOK},
-		"restarts":           {road.Road{Steps: []road.Step{{Restarts: []string{"a-2"}}}}, exitOK},
-		"deletes":            {road.Road{Steps: []road.Step{{}, {Deletes: []string{"a-2"}}}}, exitBlocked},
-		"unknown":            {road.Road{Open: true}, exitBlocked},
-		"unknown after that": {road.Road{End: decide.Decision{Verdict: decide.Wait}}, exitBlocked},
+		"nothing":            {forecast.Forecast{Steps: []forecast.Step{{}}}, exitOK},
+		"restarts":           {forecast.Forecast{Steps: []forecast.Step{{Restarts: []string{"a-2"}}}}, exitOK},
+		"deletes":            {forecast.Forecast{Steps: []forecast.Step{{}, {Deletes: []string{"a-2"}}}}, exitBlocked},
+		"unknown":            {forecast.Forecast{Open: true}, exitBlocked},
+		"unknown after that": {forecast.Forecast{End: decide.Decision{Verdict: decide.Wait}}, exitBlocked},
 	} {
 		var code exit
 		err := f.code(report.Report{Planned: true, Clusters: []report.Cluster{{Road: &test.ahead}}}, true)
@@ -34,7 +34,7 @@ func TestFailOn(t *testing.T) {
 		}
 	}
 	locked := report.Cluster{Decision: decide.Decision{Rule: decide.LockedElsewhere, Verdict: decide.Wait}}
-	deletes := report.Cluster{Road: &road.Road{Steps: []road.Step{{Deletes: []string{"a-2"}}}}}
+	deletes := report.Cluster{Road: &forecast.Forecast{Steps: []forecast.Step{{Deletes: []string{"a-2"}}}}}
 	if err := f.code(report.Report{Planned: true, Clusters: []report.Cluster{locked, deletes}}, true); !errors.Is(err, exit(exitBlocked)) {
 		t.Errorf("beside a cluster that is locked, a risk ends with %v", err)
 	}

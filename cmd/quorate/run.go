@@ -38,7 +38,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	if f.plan {
 		add = f.source.addShowing
 	}
-	f.live.places = &placesFlags{}
+	f.live.places = &targetFlags{}
 	add(c, helpSource+"; or \"cluster\": the custom resources themselves are the declaration")
 	f.live.add(c)
 	f.live.completesNamespaces(c)
@@ -165,7 +165,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if f.loop.on {
 		f.live.round = loopRound
 	}
-	sites, err := f.sites(ctx, log, progress(std.err, f.plan))
+	sites, err := f.targets(ctx, log, progress(std.err, f.plan))
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (f *runFlags) checkSources() error {
 }
 
 // keepToApproved restricts the run to the approved plan.
-func (f *runFlags) keepToApproved(ctx context.Context, sites []*site) error {
+func (f *runFlags) keepToApproved(ctx context.Context, sites []*target) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
 		fmt.Errorf("the plan took longer than --timeout %s", f.timeout))
 	defer cancel()
@@ -199,7 +199,7 @@ func (f *runFlags) keepToApproved(ctx context.Context, sites []*site) error {
 }
 
 // once runs until there is a report, and prints it.
-func (f *runFlags) once(ctx context.Context, std streams, log *slog.Logger, sites []*site) error {
+func (f *runFlags) once(ctx context.Context, std streams, log *slog.Logger, sites []*target) error {
 	began := time.Now()
 	rep, converged := f.pass(ctx, sites)
 	left := f.timeout - time.Since(began)
@@ -226,7 +226,7 @@ func giveUp(ctx context.Context, live reconcile.Live, log *slog.Logger) {
 }
 
 // passes makes the passes over one Kubernetes cluster.
-func (f *runFlags) passes(ctx context.Context, s *site) (rep report.Report, converged bool) {
+func (f *runFlags) passes(ctx context.Context, s *target) (rep report.Report, converged bool) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
 		fmt.Errorf("the run took longer than --timeout %s", f.timeout))
 	defer cancel()
@@ -235,7 +235,7 @@ func (f *runFlags) passes(ctx context.Context, s *site) (rep report.Report, conv
 	} else {
 		rep, converged = s.r.Pass(ctx), true
 	}
-	if offline, is := s.live.(*against); is {
+	if offline, is := s.live.(*offlineLive); is {
 		offline.complete(&rep)
 	}
 	return rep, converged

@@ -8,7 +8,7 @@ import (
 )
 
 // The flag specifies the shard. Without it, the variables of an Indexed Job do, if both are set.
-func TestShardOf(t *testing.T) {
+func TestShardComesFromFlagOrIndexedJob(t *testing.T) {
 	for _, test := range []struct {
 		flag, index, of string
 		want            shard.Shard

@@ -12,15 +12,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/approval"
 	"quorate.dev/quorate/reconcile/metrics"
-	"quorate.dev/quorate/reconcile/panics"
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// site is the part of a run for one Kubernetes cluster. It does not wait for the others.
-type site struct {
+// target is the part of a run for one Kubernetes cluster. It does not wait for the others.
+type target struct {
 	// name is the name of the Kubernetes cluster; empty if it is the only one.
 	name string
 	// open initializes r and live, once. An error is why nothing can be done there.
@@ -38,10 +38,10 @@ type site struct {
 var errLoopOfSeveral = usageError{errors.New("--loop looks after one Kubernetes cluster: run one loop for each, " +
 	"such as a Deployment in each of them, with one --context or none")}
 
-// sites returns the sites of a run. If there are several, it does not open them, because that may take long.
-func (f *runFlags) sites(
+// targets returns the sites of a run. If there are several, it does not open them, because that may take long.
+func (f *runFlags) targets(
 	ctx context.Context, log *slog.Logger, tell func(report.Report, time.Duration),
-) ([]*site, error) {
+) ([]*target, error) {
 	places, err := f.live.places.places()
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (f *runFlags) sites(
 	case several && f.loop.on:
 		return nil, errLoopOfSeveral
 	case several:
-		f.source.reads, f.source.turns = &reads{}, newTurns(f.source.atOnce)
+		f.source.reads, f.source.turns = &sharedFetches{}, newTurns(f.source.atOnce)
 	}
 	var sources []*sourceFlags
 	for _, p := range places {
@@ -64,15 +64,15 @@ func (f *runFlags) sites(
 	if _, err := f.live.check(); err != nil {
 		return nil, err
 	}
-	meeting, err := f.live.meet(ctx, places)
+	meeting, err := f.live.register(ctx, places)
 	if err != nil {
 		return nil, err
 	}
-	var sites []*site
+	var sites []*target
 	for i, p := range places {
-		s := &site{name: p.Name, watched: metrics.Of(p.Name)}
+		s := &target{name: p.Name, watched: metrics.Of(p.Name)}
 		s.open = sync.OnceValue(func() error {
-			if err := f.ready(ctx, meeting, meeting.all[i]); err != nil {
+			if err := f.awaitTurn(ctx, meeting, meeting.all[i]); err != nil {
 				return err
 			}
 			return f.open(ctx, s, meeting.all[i].flags, sources[i], log, tell)
@@ -85,15 +85,15 @@ func (f *runFlags) sites(
 	return sites, nil
 }
 
-// ready waits until the Kubernetes cluster has been identified, within the run's timeout.
-func (f *runFlags) ready(ctx context.Context, m *meeting, one *met) error {
+// awaitTurn waits until the Kubernetes cluster has been identified, within the run's timeout.
+func (f *runFlags) awaitTurn(ctx context.Context, m *register, one *registered) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("it took longer than --timeout %s", f.timeout))
 	defer cancel()
 	return m.ready(ctx, one)
 }
 
 // at returns the sources for one of the Kubernetes clusters.
-func (f *sourceFlags) at(p place) (*sourceFlags, error) {
+func (f *sourceFlags) at(p kubeTarget) (*sourceFlags, error) {
 	own := *f
 	if p.Path == "" {
 		return &own, nil
@@ -120,7 +120,7 @@ func (f *sourceFlags) at(p place) (*sourceFlags, error) {
 
 // open initializes the part of a run for one Kubernetes cluster.
 func (f *runFlags) open(
-	ctx context.Context, s *site, live *liveFlags, source *sourceFlags, log *slog.Logger,
+	ctx context.Context, s *target, live *liveFlags, source *sourceFlags, log *slog.Logger,
 	tell func(report.Report, time.Duration),
 ) error {
 	scope, err := source.scope()
@@ -156,7 +156,7 @@ func (f *runFlags) side(live *liveFlags, source *sourceFlags, s scope) (reconcil
 }
 
 // named returns a function that reports a site's passes to tell, or nil if tell is nil.
-func (s *site) named(tell func(report.Report, time.Duration)) func(report.Report, time.Duration) {
+func (s *target) named(tell func(report.Report, time.Duration)) func(report.Report, time.Duration) {
 	if tell == nil {
 		return nil
 	}
@@ -165,9 +165,9 @@ func (s *site) named(tell func(report.Report, time.Duration)) func(report.Report
 	}
 }
 
-// everywhere runs do for all sites in parallel and returns their reports. If a site fails or panics, its report
+// onEach runs do for all sites in parallel and returns their reports. If a site fails or panics, its report
 // contains the error.
-func everywhere(sites []*site, do func(*site) report.Report) []report.Part {
+func onEach(sites []*target, do func(*target) report.Report) []report.Part {
 	parts := make([]report.Part, len(sites))
 	var all sync.WaitGroup
 	for i, s := range sites {
@@ -190,11 +190,11 @@ func everywhere(sites []*site, do func(*site) report.Report) []report.Part {
 }
 
 // pass runs all sites until each has a report, and joins the reports.
-func (f *runFlags) pass(ctx context.Context, sites []*site) (rep report.Report, converged bool) {
+func (f *runFlags) pass(ctx context.Context, sites []*target) (rep report.Report, converged bool) {
 	var mu sync.Mutex
 	converged = true
 	began := time.Now()
-	parts := everywhere(sites, func(s *site) report.Report {
+	parts := onEach(sites, func(s *target) report.Report {
 		began := time.Now()
 		rep, done := f.passes(ctx, s)
 		s.took = time.Since(began)
@@ -211,7 +211,7 @@ func (f *runFlags) pass(ctx context.Context, sites []*site) (rep report.Report, 
 }
 
 // closeAll releases the leases of all sites.
-func closeAll(ctx context.Context, sites []*site) {
+func closeAll(ctx context.Context, sites []*target) {
 	var all sync.WaitGroup
 	for _, s := range sites {
 		if s.r != nil {
@@ -222,7 +222,7 @@ func closeAll(ctx context.Context, sites []*site) {
 }
 
 // endTelling sends the remaining notifications of all sites in parallel.
-func endTelling(ctx context.Context, sites []*site, longest time.Duration) {
+func endTelling(ctx context.Context, sites []*target, longest time.Duration) {
 	var all sync.WaitGroup
 	for _, s := range sites {
 		all.Go(func() { s.told.end(ctx, longest) })
@@ -231,7 +231,7 @@ func endTelling(ctx context.Context, sites []*site, longest time.Duration) {
 }
 
 // counted returns the metrics of all sites.
-func counted(sites []*site) prometheus.Gatherer {
+func counted(sites []*target) prometheus.Gatherer {
 	var all prometheus.Gatherers
 	for _, s := range sites {
 		all = append(all, s.watched.Gatherer())

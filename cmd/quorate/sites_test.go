@@ -30,15 +30,15 @@ import (
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/reconcile/road"
 )
 
 // codes are all exit codes of a report, the most serious first.
 var codes = []int{exitError, exitInvalid, exitBlocked, exitLocked, exitNotConverged, exitChanges, exitOK}
 
-// TestCodeOfSeveral: the exit code of a run is the most serious one among its Kubernetes clusters.
-func TestCodeOfSeveral(t *testing.T) {
+// TestExitCodeIsMostSeriousOfKubernetesClusters: the exit code of a run is the most serious one among its Kubernetes clusters.
+func TestExitCodeIsMostSeriousOfKubernetesClusters(t *testing.T) {
 	random, met := rand.New(rand.NewPCG(1, 2)), map[int]bool{}
 	one := func(err error) int {
 		code := exit(exitOK)
@@ -48,7 +48,7 @@ func TestCodeOfSeveral(t *testing.T) {
 	for range 5000 {
 		f := &runFlags{detailed: random.IntN(2) == 0}
 		if random.IntN(2) == 0 {
-			f.failOn = riskFlag{road.DeletesData}
+			f.failOn = riskFlag{forecast.DeletesData}
 		}
 		worst, converged := len(codes)-1, true
 		var parts []report.Part
@@ -63,7 +63,7 @@ func TestCodeOfSeveral(t *testing.T) {
 				case 1:
 					c.Decision = decide.Decision{Rule: decide.LockedElsewhere, Verdict: decide.Wait}
 				case 2:
-					c.Road = &road.Road{Steps: []road.Step{{Action: decide.DeleteVolume{}}}}
+					c.Road = &forecast.Forecast{Steps: []forecast.Step{{Action: decide.DeleteVolume{}}}}
 				}
 				r.Clusters = append(r.Clusters, c)
 			}
@@ -116,9 +116,9 @@ func twice(t *testing.T) (eu, us *tenants, kubeconfig string) {
 	return eu, us, filepath.Join(eu.dir, "both")
 }
 
-// TestSeveralKubernetesClusters: one run covers two Kubernetes clusters, with one report and one exit code, and an
+// TestRunCoversSeveralKubernetesClusters: one run covers two Kubernetes clusters, with one report and one exit code, and an
 // unresponsive one does not delay the others.
-func TestSeveralKubernetesClusters(t *testing.T) {
+func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
 	on := func(command string, contexts ...string) ran {
@@ -176,8 +176,8 @@ func TestSeveralKubernetesClusters(t *testing.T) {
 	}
 }
 
-// TestFleet: a file lists the Kubernetes clusters, and which part of the repository is for each.
-func TestFleet(t *testing.T) {
+// TestFleetFileSelectsPathPerCluster: a file lists the Kubernetes clusters, and which part of the repository is for each.
+func TestFleetFileSelectsPathPerCluster(t *testing.T) {
 	eu, us, _ := twice(t)
 	eu.push("own", founds("other"))
 	for _, name := range []string{"eu", "us"} {
@@ -217,8 +217,8 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// TestApproveSeveral: a plan is approved for all Kubernetes clusters together, or nothing is done in any of them.
-func TestApproveSeveral(t *testing.T) {
+// TestPlanIsApprovedForAllKubernetesClusters: a plan is approved for all Kubernetes clusters together, or nothing is done in any of them.
+func TestPlanIsApprovedForAllKubernetesClusters(t *testing.T) {
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
 	on := func(args ...string) ran {
@@ -244,10 +244,10 @@ func TestApproveSeveral(t *testing.T) {
 	}
 }
 
-// TestReadOnce: a source is read once, however often it is requested, and a read that panics returns an error.
-func TestReadOnce(t *testing.T) {
+// TestSharedSourceIsReadOnce: a source is read once, however often it is requested, and a read that panics returns an error.
+func TestSharedSourceIsReadOnce(t *testing.T) {
 	var times atomic.Int32
-	shared := &reads{}
+	shared := &sharedFetches{}
 	var all sync.WaitGroup
 	for range 10 {
 		all.Go(func() {
@@ -284,9 +284,9 @@ func TestReadOnce(t *testing.T) {
 	}
 }
 
-// TestLateToMeet: a Kubernetes cluster that is identified after the others have stopped waiting does nothing if it is
+// TestLateDuplicateClusterIDIsExcluded: a Kubernetes cluster that is identified after the others have stopped waiting does nothing if it is
 // the same as one of them.
-func TestLateToMeet(t *testing.T) {
+func TestLateDuplicateClusterIDIsExcluded(t *testing.T) {
 	answering := func(wait time.Duration) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			select {
@@ -304,13 +304,13 @@ func TestLateToMeet(t *testing.T) {
 		"clusters: [{name: a, cluster: {server: %q}}, {name: b, cluster: {server: %q}}]}", answering(0), answering(timeToMeet+time.Second)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := &liveFlags{kubeFlags: kubeFlags{kubeconfig: file, places: &placesFlags{contexts: []string{"a", "b"}}, impersonates: func() bool { return false },
+	f := &liveFlags{kubeFlags: kubeFlags{kubeconfig: file, places: &targetFlags{contexts: []string{"a", "b"}}, impersonates: func() bool { return false },
 		errors: func() io.Writer { return io.Discard }}}
 	places, err := f.places.places()
 	if err != nil {
 		t.Fatal(err)
 	}
-	meeting, err := f.meet(t.Context(), places)
+	meeting, err := f.register(t.Context(), places)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,9 +320,9 @@ func TestLateToMeet(t *testing.T) {
 	}
 }
 
-// TestLeasesOfTheirOwn: each part of a run uses a different lease holder name, in case two parts unknowingly act on the
+// TestKubernetesClustersUseDistinctLeaseHolders: each part of a run uses a different lease holder name, in case two parts unknowingly act on the
 // same Kubernetes cluster.
-func TestLeasesOfTheirOwn(t *testing.T) {
+func TestKubernetesClustersUseDistinctLeaseHolders(t *testing.T) {
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
 	holders := map[string]bool{}
@@ -355,9 +355,9 @@ func TestLeasesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestLateByAddress: a Kubernetes cluster whose kubeconfig arrives late, and that cannot be identified, does nothing if
+// TestLateDuplicateAddressIsExcluded: a Kubernetes cluster whose kubeconfig arrives late, and that cannot be identified, does nothing if
 // its address is the same as that of another one.
-func TestLateByAddress(t *testing.T) {
+func TestLateDuplicateAddressIsExcluded(t *testing.T) {
 	var hub *httptest.Server
 	var given atomic.Bool
 	hub = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -388,9 +388,9 @@ func TestLateByAddress(t *testing.T) {
 		"clusters: [{name: a, cluster: {server: %q}}]}", hub.URL), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := &liveFlags{kubeFlags: kubeFlags{kubeconfig: file, places: &placesFlags{fleet: "x"}, impersonates: func() bool { return false },
+	f := &liveFlags{kubeFlags: kubeFlags{kubeconfig: file, places: &targetFlags{fleet: "x"}, impersonates: func() bool { return false },
 		errors: func() io.Writer { return io.Discard }}}
-	meeting, err := f.meet(t.Context(), []place{{Name: "hub", Kubeconfig: file}, {Name: "late", Secret: "fleet/late"}})
+	meeting, err := f.register(t.Context(), []kubeTarget{{Name: "hub", Kubeconfig: file}, {Name: "late", Secret: "fleet/late"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,8 +400,8 @@ func TestLateByAddress(t *testing.T) {
 	}
 }
 
-// TestSilentSignIn: a credential plugin that does not end only affects its own Kubernetes cluster.
-func TestSilentSignIn(t *testing.T) {
+// TestHangingCredentialPluginIsNotAwaited: a credential plugin that does not end only affects its own Kubernetes cluster.
+func TestHangingCredentialPluginIsNotAwaited(t *testing.T) {
 	if _, err := exec.LookPath("sleep"); err != nil {
 		t.Skip("sleep is not installed")
 	}
@@ -411,9 +411,9 @@ func TestSilentSignIn(t *testing.T) {
 		"command: sleep, args: ['8'], interactiveMode: Never}}}]}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := &liveFlags{kubeFlags: kubeFlags{kubeconfig: file, allowExec: true, places: &placesFlags{contexts: []string{"a"}, fleet: "x"},
+	f := &liveFlags{kubeFlags: kubeFlags{kubeconfig: file, allowExec: true, places: &targetFlags{contexts: []string{"a"}, fleet: "x"},
 		impersonates: func() bool { return false }, errors: func() io.Writer { return io.Discard }}}
-	meeting, err := f.meet(t.Context(), []place{{Name: "a", Context: "a"}})
+	meeting, err := f.register(t.Context(), []kubeTarget{{Name: "a", Context: "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,8 +424,8 @@ func TestSilentSignIn(t *testing.T) {
 	}
 }
 
-// TestWhatIsRead: sources of two Kubernetes clusters are the same only if they read the same data.
-func TestWhatIsRead(t *testing.T) {
+// TestSourceKeyDistinguishesPathAndBranch: sources of two Kubernetes clusters are the same only if they read the same data.
+func TestSourceKeyDistinguishesPathAndBranch(t *testing.T) {
 	read := map[string]string{}
 	for _, path := range []string{"a", "a,branch=dev"} {
 		f := &sourceFlags{values: []string{"repository", "repository,branch=dev"}, settings: source{path: path}}
@@ -443,9 +443,9 @@ func TestWhatIsRead(t *testing.T) {
 	}
 }
 
-// TestContextIsSwitched: a run acts on the Kubernetes cluster that it has identified, even if the kubeconfig changes
+// TestContextSwitchDoesNotChangeIdentifiedCluster: a run acts on the Kubernetes cluster that it has identified, even if the kubeconfig changes
 // afterwards, as after kubectl config use-context.
-func TestContextIsSwitched(t *testing.T) {
+func TestContextSwitchDoesNotChangeIdentifiedCluster(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	use := func(context, eu, us string) {
 		if err := os.WriteFile(file, fmt.Appendf(nil, "{apiVersion: v1, kind: Config, current-context: %s, "+
@@ -464,9 +464,9 @@ func TestContextIsSwitched(t *testing.T) {
 	}
 	eu, us := serve("eu"), serve("us")
 	use("eu", eu, us)
-	f := &liveFlags{kubeFlags: kubeFlags{places: &placesFlags{fleet: "x"}, impersonates: func() bool { return false },
+	f := &liveFlags{kubeFlags: kubeFlags{places: &targetFlags{fleet: "x"}, impersonates: func() bool { return false },
 		errors: func() io.Writer { return io.Discard }}}
-	meeting, err := f.meet(t.Context(), []place{{Name: "eu", Kubeconfig: file}, {Name: "us", Kubeconfig: file, Context: "us"}})
+	meeting, err := f.register(t.Context(), []kubeTarget{{Name: "eu", Kubeconfig: file}, {Name: "us", Kubeconfig: file, Context: "us"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -485,26 +485,26 @@ func TestContextIsSwitched(t *testing.T) {
 	}
 }
 
-// TestPathMakesTwice: sources that become identical through a path in the fleet file are rejected, as on a command
+// TestDuplicateSourceByFleetPathIsRejected: sources that become identical through a path in the fleet file are rejected, as on a command
 // line. Otherwise, one source would be read with the other one's settings.
-func TestPathMakesTwice(t *testing.T) {
+func TestDuplicateSourceByFleetPathIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	f := &sourceFlags{values: []string{dir, dir + ",path=a,allow-namespace=shop"}, settings: newSource(budgetWithin(0).limits)}
 	if _, err := f.checkEach(f.checkOne); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.at(place{Name: "eu", Path: "a"}); err == nil || !strings.Contains(err.Error(), "it is given twice") {
+	if _, err := f.at(kubeTarget{Name: "eu", Path: "a"}); err == nil || !strings.Contains(err.Error(), "it is given twice") {
 		t.Errorf("%v", err)
 	}
 	f.values = f.values[1:]
-	if _, err := f.at(place{Name: "eu", Path: "a"}); err != nil {
+	if _, err := f.at(kubeTarget{Name: "eu", Path: "a"}); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestPretender: a kubeconfig in a Secret that claims to lead to a different Kubernetes cluster does not exclude that
+// TestDuplicateClusterIDFromSecretIsExcluded: a kubeconfig in a Secret that claims to lead to a different Kubernetes cluster does not exclude that
 // cluster, regardless of their order. Only the pretender is excluded.
-func TestPretender(t *testing.T) {
+func TestDuplicateClusterIDFromSecretIsExcluded(t *testing.T) {
 	answering := func(id string) *httptest.Server {
 		var server *httptest.Server
 		server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -533,13 +533,13 @@ func TestPretender(t *testing.T) {
 		"clusters: [{name: a, cluster: {server: %q}}]}", answering("hub").URL), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hub := place{Name: "hub", Kubeconfig: file}
+	hub := kubeTarget{Name: "hub", Kubeconfig: file}
 	for _, secret := range []string{"fleet/by-address", "fleet/by-id"} {
-		pretender := place{Name: "pretender", Secret: secret}
-		for _, list := range [][]place{{hub, pretender}, {pretender, hub}} {
-			f := &liveFlags{kubeFlags: kubeFlags{kubeconfig: file, places: &placesFlags{fleet: "x"}, impersonates: func() bool { return false },
+		pretender := kubeTarget{Name: "pretender", Secret: secret}
+		for _, list := range [][]kubeTarget{{hub, pretender}, {pretender, hub}} {
+			f := &liveFlags{kubeFlags: kubeFlags{kubeconfig: file, places: &targetFlags{fleet: "x"}, impersonates: func() bool { return false },
 				errors: func() io.Writer { return io.Discard }}}
-			meeting, err := f.meet(t.Context(), list)
+			meeting, err := f.register(t.Context(), list)
 			if err != nil {
 				t.Errorf("%v: %v", list, err)
 				continue

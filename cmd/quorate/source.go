@@ -51,7 +51,7 @@ type source struct {
 	// fetchBytes is the memory limit of the process that fetches it; 0 means unlimited.
 	fetchBytes int64
 	// turns are shared by all sources of the run.
-	turns *turns
+	turns *fetchSlots
 }
 
 func newSource(l limits) source { return source{timeout: gitsource.FetchTimeout, limits: l} }

@@ -36,9 +36,9 @@ type sourceFlags struct {
 	readers []gitsource.Reader
 	// atOnce is the number of sources that are read at the same time, in turns.
 	atOnce int
-	turns  *turns
+	turns  *fetchSlots
 	// reads, if set, is shared by a run over several Kubernetes clusters, so that each source is read only once.
-	reads *reads
+	reads *sharedFetches
 	// steps, if set, is called when a source has been fetched.
 	steps steps.Hook
 	// namespaces limits declarations to these namespaces, if any; it belongs to another flag.
@@ -246,7 +246,7 @@ func (f *sourceFlags) within(d reconcile.Desired) reconcile.Desired {
 
 // declared returns the declarations of the sources in all namespaces.
 func (f *sourceFlags) declared(ctx context.Context, early func(reconcile.Desired)) reconcile.Desired {
-	all, err := f.fetch(ctx, func(soFar []fetched) { early(f.together(soFar)) })
+	all, err := f.fetch(ctx, func(soFar []sourceResult) { early(f.together(soFar)) })
 	if err != nil {
 		return reconcile.Desired{Unread: err}
 	}
@@ -254,7 +254,7 @@ func (f *sourceFlags) declared(ctx context.Context, early func(reconcile.Desired
 }
 
 // together returns the declarations of the sources that have been read.
-func (f *sourceFlags) together(all []fetched) reconcile.Desired {
+func (f *sourceFlags) together(all []sourceResult) reconcile.Desired {
 	desired, sources := join(all), []source(nil)
 	desired.Summarize()
 	desired.Confirmed = f.confirmed

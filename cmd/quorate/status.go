@@ -15,10 +15,10 @@ import (
 
 	"quorate.dev/quorate/clusters"
 	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 // statusFlags specify what is shown, and how.
@@ -36,7 +36,7 @@ type statusFlags struct {
 var statusOutputs = []string{"text", "wide", "json", "yaml", "name"}
 
 func newStatus(std streams) *cobra.Command { //nolint:funlen // most of it is help
-	f := statusFlags{live: liveFlags{reading: true, kubeFlags: kubeFlags{places: &placesFlags{}}}}
+	f := statusFlags{live: liveFlags{reading: true, kubeFlags: kubeFlags{places: &targetFlags{}}}}
 	c := &cobra.Command{
 		Use:   "status [[NAMESPACE/]CLUSTER]",
 		Short: "Show what runs: a line per cluster, or all of one cluster",
@@ -226,7 +226,7 @@ func (f *liveFlags) lookEverywhere(
 	if _, err := f.check(); err != nil {
 		return report.Report{}, err
 	}
-	meeting, err := f.meet(ctx, places)
+	meeting, err := f.register(ctx, places)
 	if err != nil {
 		return report.Report{}, err
 	}
@@ -262,7 +262,7 @@ func (f *liveFlags) look(
 		return report.Report{}, err
 	}
 	defer live.Close(ctx) // it holds no lease
-	rep, err := reconcile.Look(ctx, live)
+	rep, err := reconcile.ObserveAll(ctx, live)
 	for i := range rep.Clusters {
 		if c := &rep.Clusters[i]; c.Key() == f.eventsOf {
 			f.readEvents(ctx, live, c)
@@ -280,6 +280,6 @@ func (f *liveFlags) readEvents(ctx context.Context, live *clusters.Live, c *repo
 	defer cancel()
 	var err error
 	if c.Events, err = live.Events(ctx, *c); err != nil {
-		c.NoEvents = visible.Line(err.Error())
+		c.NoEvents = printable.Line(err.Error())
 	}
 }

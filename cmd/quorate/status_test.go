@@ -64,8 +64,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStatusHasTheAgeOfTheRevision: the age is based on git's committer time.
-func TestStatusHasTheAgeOfTheRevision(t *testing.T) {
+// TestStatusShowsRevisionAge: the age is based on git's committer time.
+func TestStatusShowsRevisionAge(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "own")
 	w.made("own/one")

@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// TestEndpointOfRestore: backups in stores with the same URL and different endpoints are distinguished.
-func TestEndpointOfRestore(t *testing.T) {
+// TestEndpointDistinguishesStoresWithSameURL: backups in stores with the same URL and different endpoints are distinguished.
+func TestEndpointDistinguishesStoresWithSameURL(t *testing.T) {
 	for _, c := range []struct{ url, endpoint, region, want string }{
 		{"s3://backups", "", "", ""},
 		{"s3://backups", "", "eu-central-1", ""},

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"quorate.dev/quorate/clusters/child/childtest"
 	"quorate.dev/quorate/gitsource/gittest"
+	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
 // refusing returns the kubeconfig of an API server that refuses all requests.
@@ -50,7 +50,7 @@ func requireCounted(t *testing.T, text, source string) {
 }
 
 // Everything counted during a run is reported at its end.
-func TestRunIsCounted(t *testing.T) {
+func TestRunWritesMetricsAtEnd(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
 	file := filepath.Join(t.TempDir(), "quorate.prom")
@@ -68,10 +68,10 @@ func TestRunIsCounted(t *testing.T) {
 }
 
 // A loop serves what it has counted so far.
-func TestLoopIsCounted(t *testing.T) {
+func TestLoopServesMetrics(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
-	address := childtest.Address()
+	address := procgrouptest.Address()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	go func() {

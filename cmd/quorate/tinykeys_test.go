@@ -21,7 +21,7 @@ import (
 
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
-	"quorate.dev/quorate/clusters/child/childtest"
+	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
 // tinyKeys writes a snapshot with n changes of keys without values: a tenth remains from a compaction, and the others
@@ -88,7 +88,7 @@ func serving(t *testing.T, etcd *exec.Cmd, client *http.Client, url string) {
 
 // An application that may only write tiny keys cannot prevent backups: the memory for inspecting a database does not
 // grow with the number of keys. The ratio corresponds to nine million keys in the 256 MiB of a backup container.
-func TestInspectionOfTinyKeysFitsIntoMemory(t *testing.T) {
+func TestInspectingTinyKeysFitsInMemory(t *testing.T) {
 	g := newMemoryGroup(t, 44<<20)
 	if g.dir == "" {
 		t.Skip("a control group takes root and a writable /sys/fs/cgroup")
@@ -100,10 +100,10 @@ func TestInspectionOfTinyKeysFitsIntoMemory(t *testing.T) {
 	}
 }
 
-// TestTinyKeysFitIntoMemory backs up tiny keys, and verifies, restores and drills the backup, with little memory. With
+// TestBackupAndRestoreOfTinyKeysFitInMemory backs up tiny keys, and verifies, restores and drills the backup, with little memory. With
 // QUORATE_TINY_KEYS=9000000, it uses the memory of a backup container and a database of 525 MiB, which takes 4 GiB for
 // etcd and several minutes.
-func TestTinyKeysFitIntoMemory(t *testing.T) {
+func TestBackupAndRestoreOfTinyKeysFitInMemory(t *testing.T) {
 	keys, memory := 300_000, int64(64<<20)
 	if text := os.Getenv("QUORATE_TINY_KEYS"); text != "" {
 		keys, _ = strconv.Atoi(text)
@@ -124,7 +124,7 @@ func TestTinyKeysFitIntoMemory(t *testing.T) {
 		}
 	}
 	tinyKeys(t, path("s.db"), keys)
-	peer, client := "http://"+childtest.Address(), "http://"+childtest.Address()
+	peer, client := "http://"+procgrouptest.Address(), "http://"+procgrouptest.Address()
 	if err := snapshot.Restore(path("s.db"), snapshot.Restoration{DataDir: path("data"), Name: "a-0", PeerURL: peer, InitialCluster: "a-0=" + peer, Token: "t"}); err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ to a Quorate in another namespace.`,
 			if err != nil {
 				return err
 			}
-			ours := keepTheirs(std, all)
+			ours := skipForeign(std, all)
 			if !printOnly {
 				return uninstallAll(c.Context(), std, client, ours)
 			}
@@ -153,7 +153,7 @@ func rank(o *unstructured.Unstructured) int {
 
 // installed returns the installable objects that exist, with the ConfigMaps.
 func installed(ctx context.Context, client *kube.Client) ([]*unstructured.Unstructured, error) {
-	all, err := there(ctx, client)
+	all, err := findInstalled(ctx, client)
 	if err != nil {
 		return nil, err
 	}

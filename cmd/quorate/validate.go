@@ -53,7 +53,7 @@ func validate(ctx context.Context, std streams, source sourceFlags, output *outp
 	if failure != nil && !desired.AnyRead() {
 		return failure
 	}
-	desired = desired.Settled(func(string) reconcile.Before { return reconcile.Before{} })
+	desired = desired.ResolveOwners(func(string) reconcile.Previous { return reconcile.Previous{} })
 	rep := report.Report{Revision: desired.Revision, Signer: desired.Signer, Sources: desired.SourcesRead(),
 		Problems: append(desired.Problems, unbuildable(desired.Clusters)...), Warnings: desired.Warnings}
 	for _, d := range desired.Clusters {

@@ -5,7 +5,7 @@ import (
 	"io"
 	"sync"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // warnings prints each warning of the API server once. It implements rest.WarningHandler.
@@ -32,5 +32,5 @@ func (h *warnings) HandleWarningHeader(code int, _, text string) {
 		h.said = map[string]bool{}
 	}
 	h.said[text] = true
-	fmt.Fprintf(h.w, "warning of the API server: %s\n", visible.Line(text))
+	fmt.Fprintf(h.w, "warning of the API server: %s\n", printable.Line(text))
 }

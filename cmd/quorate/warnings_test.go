@@ -7,7 +7,7 @@ import (
 )
 
 // A warning is printed once, and the number of remembered warnings is bounded.
-func TestFewWarningsAreRemembered(t *testing.T) {
+func TestWarningsArePrintedOnceAndBounded(t *testing.T) {
 	var said strings.Builder
 	h := &warnings{w: &said}
 	for n := range 2 * mostWarnings {

@@ -65,7 +65,7 @@ func TestEveryByteCounts(t *testing.T) {
 	}
 }
 
-func TestMissedIsTold(t *testing.T) {
+func TestCacheReportsMiss(t *testing.T) {
 	objects := objectsOf("a")
 	if _, err := objects.EncodedObject(plumbing.BlobObject, blob("a").Hash()); err != nil || objects.Missed() {
 		t.Errorf("%v, %v", err, objects.Missed())
@@ -120,7 +120,7 @@ func TestOldEntriesAreRemoved(t *testing.T) {
 	}
 }
 
-func TestEntryIsNobodyElses(t *testing.T) {
+func TestCacheEntriesArePrivate(t *testing.T) {
 	d, err := Open(filepath.Join(t.TempDir(), "cache"))
 	if err != nil {
 		t.Fatal(err)

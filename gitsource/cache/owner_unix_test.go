@@ -13,7 +13,7 @@ import (
 
 // A tampered file in place of an entry is treated as missing, and the next entry replaces it. It is not followed,
 // waited for or read to its end.
-func TestTamperedEntries(t *testing.T) {
+func TestTamperedEntriesCountAsMissing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	d, err := Open(dir)
 	if err != nil {
@@ -72,7 +72,7 @@ func read(t *testing.T, name string) []byte {
 }
 
 // A directory in which other users can create or remove entries is rejected.
-func TestDirectoryOfOthers(t *testing.T) {
+func TestDirectoryWritableByOthersIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		mode  os.FileMode
 		owner int

@@ -68,7 +68,7 @@ func TestReadMountedSecret(t *testing.T) {
 	}
 }
 
-func TestReadWhatCannotBeRead(t *testing.T) {
+func TestReadRejectsUnusableFiles(t *testing.T) {
 	garbled := directory(t, map[string]string{"password": " \n", "username": strings.Repeat("x", 1<<20+1)})
 	if err := os.Mkdir(filepath.Join(garbled, "bearerToken"), 0o755); err != nil {
 		t.Fatal(err)

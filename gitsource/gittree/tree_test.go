@@ -34,7 +34,7 @@ func line(mode, name string, hash plumbing.Hash) string {
 }
 
 // A tree that git would not write is rejected with its path.
-func TestHostileTrees(t *testing.T) {
+func TestMalformedTreesAreRejected(t *testing.T) {
 	store := memory.NewStorage()
 	blob := put(t, store, plumbing.BlobObject, "x")
 	for _, c := range []struct{ name, tree, want string }{
@@ -59,7 +59,7 @@ func TestHostileTrees(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestWhatIsNoFile(t *testing.T) {
+func TestSubmodulesAndLinksAreNotFiles(t *testing.T) {
 	store := memory.NewStorage()
 	blob := put(t, store, plumbing.BlobObject, "../secret")
 	tree := newTree(store, put(t, store, plumbing.TreeObject,
@@ -82,7 +82,7 @@ func TestWhatIsNoFile(t *testing.T) {
 }
 
 // A directory may be nested deeper than any stack, and contain the same directory many times.
-func TestDeepTrees(t *testing.T) {
+func TestDeepTreesAreBounded(t *testing.T) {
 	store := memory.NewStorage()
 	hash := put(t, store, plumbing.TreeObject, line("100644", "file", put(t, store, plumbing.BlobObject, "x")))
 	const depth = 500
@@ -116,7 +116,7 @@ type tooLarge struct{ *memory.Storage }
 
 func (tooLarge) EncodedObjectSize(plumbing.Hash) (int64, error) { return 0, pack.ErrTooLarge }
 
-func TestSizeOfWhatIsLeftOut(t *testing.T) {
+func TestFilteredFileCountsAsTooLarge(t *testing.T) {
 	store := memory.NewStorage()
 	tree := newTree(tooLarge{store}, put(t, store, plumbing.TreeObject, line("100644", "a", plumbing.Hash{1})))
 	info, err := fs.Stat(tree, "a")
@@ -126,7 +126,7 @@ func TestSizeOfWhatIsLeftOut(t *testing.T) {
 }
 
 // A commit's time is used if it is plausible.
-func TestCommitted(t *testing.T) {
+func TestImplausibleCommitTimesAreIgnored(t *testing.T) {
 	store := memory.NewStorage()
 	tree := put(t, store, plumbing.TreeObject, "").String()
 	for committer, want := range map[string]int64{
@@ -141,7 +141,7 @@ func TestCommitted(t *testing.T) {
 	}
 }
 
-func TestTags(t *testing.T) {
+func TestTagsResolveToCommits(t *testing.T) {
 	store := memory.NewStorage()
 	commit := put(t, store, plumbing.CommitObject, "tree "+put(t, store, plumbing.TreeObject, "").String()+"\n\nx\n")
 	tag := func(kind string, hash plumbing.Hash) plumbing.Hash {

@@ -29,7 +29,7 @@ var configs = map[string]string{
 	"url":           "[url \"git@x:\"]\n\tinsteadOf = https://x/\n[core]\nrepositoryformatversion = 1\n",
 }
 
-func TestFormatIsWhatGitReads(t *testing.T) {
+func TestFormatMatchesGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}

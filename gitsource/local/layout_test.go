@@ -51,9 +51,9 @@ func fakeBare(more map[string]string) map[string]string {
 	return files
 }
 
-// TestFindRefusesWhatNamesOthers creates directories from files that can be committed, or be in an archive. None of
+// TestFindRefusesForeignGitDirs creates directories from files that can be committed, or be in an archive. None of
 // them makes Find return a git directory of another repository.
-func TestFindRefusesWhatNamesOthers(t *testing.T) {
+func TestFindRefusesForeignGitDirs(t *testing.T) {
 	victim := repositoryIn(t, "victim")
 	linked := filepath.Join(filepath.Dir(victim.Dir), "linked")
 	victim.Git("worktree", "add", "--quiet", linked)

@@ -76,9 +76,9 @@ const billionLaughs = `  a: &a [x,x,x,x,x,x,x,x,x,x]
   h: [*g,*g,*g,*g,*g,*g,*g,*g,*g,*g]
 `
 
-// TestDangers compares what unmodified kustomize does with a source, and what Read does. Unmodified kustomize runs in a
+// TestKustomizeDangersAreBlocked compares what unmodified kustomize does with a source, and what Read does. Unmodified kustomize runs in a
 // child of this test, with little memory.
-func TestDangers(t *testing.T) {
+func TestKustomizeDangersAreBlocked(t *testing.T) {
 	if dir := os.Getenv(bareEnv); dir != "" {
 		renderBare(dir)
 		return

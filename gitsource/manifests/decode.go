@@ -21,7 +21,7 @@ type declaration struct {
 	object
 	// name is partly empty if the object does not set both name and namespace.
 	name     types.NamespacedName
-	told     told
+	told     wireCluster
 	problems []Problem
 	// room is the maximum number of problems to report.
 	room int
@@ -73,7 +73,7 @@ func (d *declaration) shorten() {
 }
 
 // settle checks all declarations together. A cluster with a problem is returned only in the problems.
-func settle(declarations []*declaration) (clusters []told, problems []Problem) {
+func settle(declarations []*declaration) (clusters []wireCluster, problems []Problem) {
 	checkNames(declarations)
 	slices.SortStableFunc(declarations, func(a, b *declaration) int {
 		return cmp.Or(cmp.Compare(a.name.Namespace, b.name.Namespace), cmp.Compare(a.name.Name, b.name.Name))
@@ -139,7 +139,7 @@ func (d *declaration) decode(o Options) {
 
 // finish builds the cluster from a valid object.
 func (d *declaration) finish(applied, defaulted map[string]any) {
-	d.told = told{File: d.file, Line: d.line, Lines: d.lines()}
+	d.told = wireCluster{File: d.file, Line: d.line, Lines: d.lines()}
 	var cluster v1alpha1.EtcdCluster
 	var err error
 	if d.told.Applied, err = json.Marshal(withoutNulls(applied)); err == nil {

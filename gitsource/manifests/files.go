@@ -8,7 +8,7 @@ import (
 	"path"
 	"strings"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // files reads the files of one revision within limits. If a limit on the whole source is exceeded, the error is kept,
@@ -76,7 +76,7 @@ func (f *files) list(dir string) ([]entry, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !e.Unsupported && !visible.IsFileName(e.Name) {
+		if !e.Unsupported && !printable.IsFileName(e.Name) {
 			return nil, fmt.Errorf("holds an entry named %q, which is not a file name", e.Name)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"quorate.dev/quorate/clusters/schema"
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // seeds adds the files of the golden archives.
@@ -140,7 +140,7 @@ func checkDesired(t *testing.T, desired Declarations) {
 	}
 }
 
-func isPrintableText(s string) bool { return visible.Is(s) }
+func isPrintableText(s string) bool { return printable.Is(s) }
 
 func decodeJSON(t *testing.T, v any) map[string]any {
 	t.Helper()

@@ -66,7 +66,7 @@ func treeOf(files map[string]string) fstest.MapFS {
 }
 
 // The largest possible files that are slow to parse or to check.
-func TestHardWork(t *testing.T) {
+func TestLargestFilesParseInTime(t *testing.T) {
 	const most = 2 << 20
 	cluster := clusterNamed("a") + "  unknown:\n"
 	for name, content := range map[string]string{

@@ -9,7 +9,7 @@ import (
 
 // There are never more marks than nodes, so nothing within the limits is rejected. In ordinary documents, there are
 // rarely fewer than half as many.
-func TestMarks(t *testing.T) {
+func TestMarksNeverExceedNodes(t *testing.T) {
 	for name, content := range map[string]string{
 		"cluster":         clusterNamed("a"),
 		"flow":            "{a: [b, c, {d: e}], 'f': \"g\"}",
@@ -42,7 +42,7 @@ func TestMarks(t *testing.T) {
 }
 
 // The documents before the one with too many nodes are read.
-func TestCrowdedDocument(t *testing.T) {
+func TestDocumentsBeforeTooLargeOneAreRead(t *testing.T) {
 	content := clusterNamed("a") + "---\n" + strings.Repeat("x", 7) + ": [" + strings.Repeat("a,", 200_000) + "]\n---\n" + clusterNamed("b")
 	read, err := Read(t.Context(), treeOf(map[string]string{"a.yaml": content}), Options{})
 	want := "a.yaml:8: has more than 100000 nodes; --max-document-nodes raises the limit"

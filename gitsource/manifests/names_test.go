@@ -11,7 +11,7 @@ import (
 )
 
 // A cluster must not have the name of an object of the cluster a.
-func TestNamesOfObjectsAreTaken(t *testing.T) {
+func TestClusterNameMustNotMatchObjectName(t *testing.T) {
 	names := []string{"a-0", "a-8", "a-10", "data-a-0", "data-a-12"}
 	for _, v := range reflect.ValueOf(objects.NamesOf("a")).Fields() {
 		names = append(names, v.String())

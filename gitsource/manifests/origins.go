@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"quorate.dev/quorate/gitsource/manifests/renderer"
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // originAnnotation is the annotation in which kustomize records the source file of an object.
@@ -49,7 +49,7 @@ func (o *origins) toObject(r renderer.Object) object {
 // fileOf returns the source file of an object, relative to the root of the source.
 func (o *origins) fileOf(origin string) string {
 	file := path.Join(o.dir, origin)
-	if origin == "" || !fs.ValidPath(file) || !visible.IsPath(file) {
+	if origin == "" || !fs.ValidPath(file) || !printable.IsPath(file) {
 		return ""
 	}
 	return file

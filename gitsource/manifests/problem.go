@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // Problem is one problem in a declaration.
@@ -47,8 +47,8 @@ const andMore = " (and there is more)"
 // source. Every cluster with problems is kept.
 func presentable(problems []Problem) []Problem {
 	for i, p := range problems {
-		problems[i].File, problems[i].Message, problems[i].Cluster = visible.Text(p.File),
-			shortened(visible.Text(hinted(p.Message))), shortened(visible.Text(p.Cluster))
+		problems[i].File, problems[i].Message, problems[i].Cluster = printable.Text(p.File),
+			shortened(printable.Text(hinted(p.Message))), shortened(printable.Text(p.Cluster))
 	}
 	slices.SortFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),

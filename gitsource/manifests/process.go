@@ -22,14 +22,14 @@ func init() { confined.Serve(childName, serve) }
 // renders; a cluster or problem that it has read; or an error. An empty message is the last.
 type message struct {
 	Question
-	Rendering string   `json:",omitempty"`
-	Cluster   *told    `json:",omitempty"`
-	Problem   *Problem `json:",omitempty"`
-	Error     string   `json:",omitempty"`
+	Rendering string       `json:",omitempty"`
+	Cluster   *wireCluster `json:",omitempty"`
+	Problem   *Problem     `json:",omitempty"`
+	Error     string       `json:",omitempty"`
 }
 
-// told is a declared cluster in the form sent from one process to another.
-type told struct {
+// wireCluster is a declared cluster in the form sent from one process to another.
+type wireCluster struct {
 	// Cluster and Applied are as in Declared.
 	Cluster, Applied json.RawMessage
 	File             string
@@ -38,7 +38,7 @@ type told struct {
 	Warnings         []string
 }
 
-func (t told) declared() (Declared, error) {
+func (t wireCluster) declared() (Declared, error) {
 	d := Declared{File: t.File, Line: t.Line, Lines: t.Lines, Warnings: t.Warnings}
 	if err := json.Unmarshal(t.Cluster, &d.Cluster); err != nil {
 		return d, err

@@ -97,7 +97,7 @@ func (o Options) withDefaults() Options {
 
 // take reads in this process. It returns the clusters without problems, sorted by namespace and name, and all problems.
 // It calls rendering with the kustomization that it renders.
-func take(ctx context.Context, t tree, o Options, rendering func(root string)) ([]told, []Problem, error) {
+func take(ctx context.Context, t tree, o Options, rendering func(root string)) ([]wireCluster, []Problem, error) {
 	if !fs.ValidPath(o.Path) {
 		return nil, nil, fmt.Errorf("the path %q leads out of the source", o.Path)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Kustomizations that are within every limit on reading, but need excessive resources to render. The problem names the
 // cause, and the memory of this process does not grow.
-func TestKustomizationsThatGrow(t *testing.T) {
+func TestGrowingKustomizationsHitMemoryLimit(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"replacements of what they replace": {"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + doublingReplacements(40)},
 		"replacements of text by itself":    {"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + doublingText(40)},
@@ -57,7 +57,7 @@ func doublingText(times int) string {
 }
 
 // One source's kustomize settings do not affect the next source.
-func TestRenderingsAreApart(t *testing.T) {
+func TestRenderingsDoNotAffectEachOther(t *testing.T) {
 	other := treeOf(map[string]string{"kustomization.yaml": "resources: [a.yaml]\nnamePrefix: p-\n", "a.yaml": clusterNamed("a")})
 	alone := show(Read(t.Context(), other, Options{}))
 	for name, files := range map[string]map[string]string{

@@ -8,7 +8,7 @@ import (
 )
 
 // Each kustomization uses the next one twice: a few files request 2^20 clusters.
-func TestBasesThatMultiply(t *testing.T) {
+func TestMultiplyingBasesAreLimited(t *testing.T) {
 	tree := fstest.MapFS{"end/kustomization.yaml": {Data: []byte("resources: [a.yaml]\n")}, "end/a.yaml": {Data: []byte(clusterNamed("a"))}}
 	const levels = 20
 	for i := range levels {

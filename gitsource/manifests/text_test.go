@@ -79,7 +79,7 @@ func declaring(path []string, value string) (text, reported string, line int) {
 }
 
 // Every text field with a value that YAML reads as another type is reported: the field, the line, and what to do.
-func TestTextThatYAMLTakesForSomethingElse(t *testing.T) {
+func TestUnquotedTextIsReported(t *testing.T) {
 	tree, want := fstest.MapFS{}, map[string]string{}
 	fields := stringFields(t)
 	if len(fields) < 100 {

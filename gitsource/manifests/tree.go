@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // tree is the file tree of one revision.
@@ -34,7 +34,7 @@ type entry struct {
 const maxNameBytes = 4 << 10
 
 func entryNamed(name string, kind fs.FileMode) entry {
-	if visible.IsFileName(name) && len(name) <= maxNameBytes {
+	if printable.IsFileName(name) && len(name) <= maxNameBytes {
 		return entry{Name: name, Type: kind}
 	}
 	if len(name) > maxNameBytes {

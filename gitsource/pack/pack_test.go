@@ -77,7 +77,7 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // Every object of a pack written by git, with both kinds of deltas, matches what git reports.
-func TestReadsWhatGitPacks(t *testing.T) {
+func TestReadMatchesGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
@@ -202,7 +202,7 @@ func hostile() map[string]struct {
 	}
 }
 
-func TestHostilePacks(t *testing.T) {
+func TestHostilePacksAreRejected(t *testing.T) {
 	for name, c := range hostile() {
 		t.Run(name, func(t *testing.T) {
 			store, err := Read(t.Context(), bytes.NewReader(c.pack), Options{Limits: small})
@@ -236,7 +236,7 @@ func TestEveryByteCounts(t *testing.T) {
 	}
 }
 
-func TestLongChains(t *testing.T) {
+func TestLongDeltaChainIsRejected(t *testing.T) {
 	p := new(packer)
 	base := p.blob("abc")
 	for i := range maxChain + 1 {
@@ -250,7 +250,7 @@ func TestLongChains(t *testing.T) {
 	}
 }
 
-func TestObjectsThatAreTooLarge(t *testing.T) {
+func TestTooLargeObjectsAreReported(t *testing.T) {
 	p := new(packer)
 	file := strings.Repeat("x", 2<<10)
 	p.blob(file)
@@ -287,7 +287,7 @@ func TestObjectsThatAreTooLarge(t *testing.T) {
 }
 
 // A pack that does not fit into memory is in an unlinked file in the given directory.
-func TestSpool(t *testing.T) {
+func TestLargePackIsSpooledToUnlinkedFile(t *testing.T) {
 	dir := t.TempDir()
 	p := new(packer)
 	noise := strings.Repeat("\x00", memoryBytes+1)
@@ -314,7 +314,7 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-func TestContextEndsIt(t *testing.T) {
+func TestReadEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	p := new(packer)

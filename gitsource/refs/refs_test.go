@@ -68,7 +68,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestFindNothing(t *testing.T) {
+func TestFindReportsMissingReference(t *testing.T) {
 	l := list("refs/heads/main", "refs/tags/v1.0.0-rc.1", "refs/tags/latest", "refs/heads/2.0.0")
 	for want, s := range map[string]Selector{
 		"there is no commit at HEAD: commit something, or name a branch": {},
@@ -89,9 +89,9 @@ func TestFindNothing(t *testing.T) {
 	}
 }
 
-// TestShort checks that a short name that matches several commits is rejected, and that Admits accepts only revisions
+// TestAmbiguousShortNameIsRejected checks that a short name that matches several commits is rejected, and that Admits accepts only revisions
 // that the short name can select.
-func TestShort(t *testing.T) {
+func TestAmbiguousShortNameIsRejected(t *testing.T) {
 	l := list("refs/heads/a", "refs/tags/a", "refs/remotes/o/b", "refs/heads/o/b")
 	for short, want := range map[string]string{
 		"a":   `"a" may be refs/tags/a or refs/heads/a; write one of them in full`,
@@ -111,7 +111,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-func TestRevisionForms(t *testing.T) {
+func TestRevisionString(t *testing.T) {
 	commit := strings.Repeat("0123", 10)
 	for name, want := range map[plumbing.ReferenceName]string{
 		"refs/heads/main":      "main@sha1:" + commit,

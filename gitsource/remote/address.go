@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 var (
@@ -60,7 +60,7 @@ func parseSCP(location string) (*url.URL, error) {
 	user, host, path := parts[1], parts[2], parts[3]
 	if strings.HasPrefix(path, ":") {
 		return nil, fmt.Errorf("%s:: names a program that git would run, and none is run here; "+
-			"https, ssh, http and local paths are supported", visible.Text(host))
+			"https, ssh, http and local paths are supported", printable.Text(host))
 	}
 	if inside, bracketed := strings.CutPrefix(host, "["); bracketed && strings.Count(host, ":") == 1 {
 		host = strings.TrimSuffix(inside, "]") // git accepts [host:port] in this form
@@ -102,7 +102,7 @@ func checkSSH(u *url.URL) error {
 		return errors.New("the host in the URL is no name of a host")
 	case strings.Trim(u.Path, "/") == "":
 		return fmt.Errorf("the URL of %s names no repository there", u.Host)
-	case strings.HasPrefix(u.Path, "-") || !visible.Is(u.Path):
+	case strings.HasPrefix(u.Path, "-") || !printable.Is(u.Path):
 		return fmt.Errorf("the path in the URL of %s is no path of a repository", u.Host)
 	}
 	return nil
@@ -111,7 +111,7 @@ func checkSSH(u *url.URL) error {
 // isAddress reports whether host is an IP address.
 func isAddress(host string) bool {
 	_, err := netip.ParseAddr(host)
-	return err == nil && visible.Is(host)
+	return err == nil && printable.Is(host)
 }
 
 func errQuery(u *url.URL) error {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 func TestParseAddress(t *testing.T) {
@@ -45,7 +45,7 @@ func FuzzParseAddress(f *testing.F) {
 			t.Errorf("scheme %q", u.Scheme)
 		}
 		for _, part := range []string{u.Path, u.Hostname(), u.User.Username()} {
-			if u.Scheme == "ssh" && (strings.HasPrefix(part, "-") || !visible.Is(part)) {
+			if u.Scheme == "ssh" && (strings.HasPrefix(part, "-") || !printable.Is(part)) {
 				t.Errorf("part %q", part)
 			}
 		}

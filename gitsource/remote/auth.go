@@ -14,7 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // Auth specifies how to authenticate to a server, and how to verify the server. It never prints its secrets.
@@ -74,7 +74,7 @@ func (a Auth) Given() bool {
 func (a Auth) secrets() []string {
 	secrets := []string{a.Password, a.BearerToken, a.Passphrase}
 	if a.ProxyPassword != "" {
-		secrets = append(secrets, visible.Credentials(url.UserPassword(a.ProxyUsername, a.ProxyPassword))...)
+		secrets = append(secrets, printable.Credentials(url.UserPassword(a.ProxyUsername, a.ProxyPassword))...)
 	}
 	return secrets
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
-// told is an error that already tells the user what to do.
-type told struct{ error }
+// explainedError is an error that already tells the user what to do.
+type explainedError struct{ error }
 
 // Unwrap returns the underlying error.
-func (t told) Unwrap() error { return t.error }
+func (t explainedError) Unwrap() error { return t.error }
 
 // explain converts an error to one that tells the user what to do. It does not repeat unsafe text from the server,
 // which may contain the credentials of the request.
@@ -42,19 +42,19 @@ func (s *Session) explain(ctx context.Context, err error) error {
 		err = unexpected.Err
 	}
 	secrets := s.secrets()
-	if done, ok := errors.AsType[told](err); ok {
+	if done, ok := errors.AsType[explainedError](err); ok {
 		return fmt.Errorf("fetch %s: %w", at, hide(done.error, secrets...))
 	}
 	for _, text := range []string{s.explainGit(err), explainHTTP(err), explainReach(err)} {
 		if text != "" {
-			return fmt.Errorf("%s %s", at, visible.Hide(text, secrets...))
+			return fmt.Errorf("%s %s", at, printable.Hide(text, secrets...))
 		}
 	}
 	// The message already contains the URL; the cause is enough.
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err
 	}
-	return fmt.Errorf("fetch %s: %w", at, printable(err, secrets...))
+	return fmt.Errorf("fetch %s: %w", at, safeError(err, secrets...))
 }
 
 // explainGit explains errors reported by git.
@@ -68,7 +68,7 @@ func (s *Session) explainGit(err error) string {
 		return "is empty; push a commit to it"
 	case (refused || absent) && elsewhere != "" && auth.Given():
 		return fmt.Sprintf("redirects to %s, where the credentials are not taken along; "+
-			"if they belong there, give the URL there", visible.Text(elsewhere))
+			"if they belong there, give the URL there", printable.Text(elsewhere))
 	case refused && auth.Given():
 		return fmt.Sprintf("refused the credentials (%s)", auth)
 	case refused:
@@ -184,15 +184,15 @@ func (r reworded) Unwrap() error { return r.error }
 
 // hide hides secrets in the text of an error.
 func hide(err error, secrets ...string) error {
-	return reworded{err, visible.Hide(err.Error(), secrets...)}
+	return reworded{err, printable.Hide(err.Error(), secrets...)}
 }
 
-// printable makes text from a server safe to print, without secrets that it repeats.
-func printable(err error, secrets ...string) error {
+// safeError makes text from a server safe to print, without secrets that it repeats.
+func safeError(err error, secrets ...string) error {
 	const most = 500
 	err = hide(err, secrets...)
 	text := err.Error()
-	if len(text) <= most && visible.IsPath(text) {
+	if len(text) <= most && printable.IsPath(text) {
 		return err
 	}
 	return reworded{err, fmt.Sprintf("%.*q", most, text)}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // GitHubApp is an installed GitHub App. It obtains a new token, valid for one hour, for each session. It never prints
@@ -103,7 +103,7 @@ func (g GitHubApp) baseIsSafe() bool {
 	}
 	isPlain := u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
 	staysSecret := u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())
-	return isPlain && staysSecret && visible.Is(u.Path)
+	return isPlain && staysSecret && printable.Is(u.Path)
 }
 
 // repositoryOf returns GitHub's name for the repository at the address, or "". Its owner is the owner of the
@@ -151,7 +151,7 @@ func (g GitHubApp) token(ctx context.Context, client *http.Client, repository st
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusCreated {
-		return "", told{g.refused(response, repository)}
+		return "", explainedError{g.refused(response, repository)}
 	}
 	var answer struct{ Token string }
 	err = json.NewDecoder(io.LimitReader(response.Body, maxTokenBytes)).Decode(&answer)
@@ -159,7 +159,7 @@ func (g GitHubApp) token(ctx context.Context, client *http.Client, repository st
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		return "", told{fmt.Errorf("%s does not answer as the API of GitHub does; is githubAppBaseURL right?",
+		return "", explainedError{fmt.Errorf("%s does not answer as the API of GitHub does; is githubAppBaseURL right?",
 			g.base())}
 	}
 	return answer.Token, nil
@@ -167,21 +167,21 @@ func (g GitHubApp) token(ctx context.Context, client *http.Client, repository st
 
 // unreached explains why the API did not respond. An error that is already explained is returned unchanged.
 func (g GitHubApp) unreached(err error) error {
-	if _, ok := errors.AsType[told](err); ok {
+	if _, ok := errors.AsType[explainedError](err); ok {
 		return err
 	}
 	text := explainReach(err)
 	if text == "" {
 		return fmt.Errorf("ask %s for a token: %w", g.base(), err)
 	}
-	return told{fmt.Errorf("%s %s", g.base(), text)}
+	return explainedError{fmt.Errorf("%s %s", g.base(), text)}
 }
 
 // claim returns the app's claim about itself, signed with its key.
 func (g GitHubApp) claim(now time.Time) (string, error) {
 	key, err := jwt.ParseRSAPrivateKeyFromPEM(g.PrivateKey)
 	if err != nil {
-		return "", told{errors.New("githubAppPrivateKey is not a private RSA key in PEM")}
+		return "", explainedError{errors.New("githubAppPrivateKey is not a private RSA key in PEM")}
 	}
 	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.RegisteredClaims{
 		Issuer:    g.ID,
@@ -189,7 +189,7 @@ func (g GitHubApp) claim(now time.Time) (string, error) {
 		ExpiresAt: jwt.NewNumericDate(now.Add(claimHolds)),
 	}).SignedString(key)
 	if err != nil {
-		return "", told{errors.New("githubAppPrivateKey cannot sign: an RSA key of 2048 bits is wanted")}
+		return "", explainedError{errors.New("githubAppPrivateKey cannot sign: an RSA key of 2048 bits is wanted")}
 	}
 	return signed, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // httpClient sends requests to one server. It shares nothing with the rest of the process except the proxy settings of
@@ -45,7 +45,7 @@ func newHTTPClient(r Repository, address *url.URL) (*httpClient, error) {
 		Proxy: func(request *http.Request) (*url.URL, error) {
 			u, err := proxy(request)
 			if u = r.Auth.withProxyCredentials(u); u != nil {
-				c.sent = append(c.sent, visible.Credentials(u.User)...)
+				c.sent = append(c.sent, printable.Credentials(u.User)...)
 			}
 			return u, err
 		},
@@ -86,7 +86,7 @@ func (c *httpClient) open(ctx context.Context, auth Auth) (transport.UploadPackS
 	return githttp.NewClient(git).NewUploadPackSession(endpoint, auth.method())
 }
 
-var errAPIRedirects = told{errors.New(
+var errAPIRedirects = explainedError{errors.New(
 	"the API of GitHub redirects, and a key is not taken elsewhere; is githubAppBaseURL right?")}
 
 // RoundTrip sends one request.
@@ -152,10 +152,10 @@ func proxyStatus(proxy *url.URL, status int) error {
 	case status == http.StatusOK:
 		return nil
 	case status == http.StatusProxyAuthRequired && proxy.User == nil:
-		return told{fmt.Errorf("the proxy %s asks for credentials, and none are given: proxyUsername and proxyPassword",
+		return explainedError{fmt.Errorf("the proxy %s asks for credentials, and none are given: proxyUsername and proxyPassword",
 			at)}
 	case status == http.StatusProxyAuthRequired:
-		return told{fmt.Errorf("the proxy %s refused proxyUsername and proxyPassword", at)}
+		return explainedError{fmt.Errorf("the proxy %s refused proxyUsername and proxyPassword", at)}
 	}
-	return told{fmt.Errorf("the proxy %s does not connect to the server (status %d)", at, status)}
+	return explainedError{fmt.Errorf("the proxy %s does not connect to the server (status %d)", at, status)}
 }

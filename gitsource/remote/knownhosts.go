@@ -21,7 +21,7 @@ type knownHosts struct {
 func readKnownHosts(path string) (knownHosts, error) {
 	db, err := knownhosts.NewDB(path)
 	if err != nil {
-		return knownHosts{}, fmt.Errorf("known_hosts cannot be read: %w", printable(err))
+		return knownHosts{}, fmt.Errorf("known_hosts cannot be read: %w", safeError(err))
 	}
 	return knownHosts{path, db}, nil
 }
@@ -80,7 +80,7 @@ func (k knownHosts) check(host string, at net.Addr, key ssh.PublicKey) error {
 	mismatch, ok := errors.AsType[*xknownhosts.KeyError](err)
 	switch {
 	case !ok:
-		return fmt.Errorf("the certificate of the host %s is not accepted: %w", name, printable(err))
+		return fmt.Errorf("the certificate of the host %s is not accepted: %w", name, safeError(err))
 	case len(mismatch.Want) == 0:
 		return fmt.Errorf("the host %s is not in %s: ask those who run it whether its key is %s; "+
 			"if it is, add this line there: %s", name, k.path, offered, knownhosts.Line([]string{host}, key))

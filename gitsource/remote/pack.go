@@ -128,12 +128,12 @@ func (s *Session) renew(ctx context.Context) error {
 func (s *Session) limits() Limits { return s.repository.Limits.OrDefault() }
 
 func packTooLarge(bound int64) error {
-	return told{fmt.Errorf("the answer is larger than %s; "+
+	return explainedError{fmt.Errorf("the answer is larger than %s; "+
 		"declare clusters in a smaller repository, or raise --max-pack-bytes", pack.Size(bound))}
 }
 
 func refsTooLarge(bound int64) error {
-	return told{fmt.Errorf("the list of branches and tags is larger than %s; delete some, or raise --max-refs-bytes",
+	return explainedError{fmt.Errorf("the list of branches and tags is larger than %s; delete some, or raise --max-refs-bytes",
 		pack.Size(bound))}
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/net/proxy"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // dial connects to host, through the proxy if one is set. Proxies from the environment are only used for HTTP, as in
@@ -89,9 +89,9 @@ func dialProxy(ctx context.Context, u *url.URL, at string, auth Auth) (net.Conn,
 }
 
 func proxyFailed(u *url.URL, err error) error {
-	if _, ok := errors.AsType[told](err); ok {
+	if _, ok := errors.AsType[explainedError](err); ok {
 		return err
 	}
-	return told{fmt.Errorf("the proxy %s does not connect to the server: %w", origin(u),
-		printable(err, visible.Credentials(u.User)...))}
+	return explainedError{fmt.Errorf("the proxy %s does not connect to the server: %w", origin(u),
+		safeError(err, printable.Credentials(u.User)...))}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"quorate.dev/quorate/gitsource/refs"
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // Repository specifies the location of a repository and how to access it.
@@ -72,7 +72,7 @@ func (s *Session) open(ctx context.Context, address *url.URL) (err error) {
 	} else {
 		client, err := newHTTPClient(s.repository, address)
 		if err != nil {
-			return told{err}
+			return explainedError{err}
 		}
 		s.close, s.elsewhere = client.close, func() string { return client.redirected }
 		s.secrets = func() []string { return client.sent }
@@ -102,7 +102,7 @@ func (s *Session) References() refs.List {
 	for _, symref := range s.advertised.Capabilities.Get(capability.SymRef) {
 		target, ok := strings.CutPrefix(symref, "HEAD:")
 		if _, shown := list.ByName[target]; ok && shown && plumbing.ReferenceName(target).Validate() == nil &&
-			visible.IsPath(target) {
+			printable.IsPath(target) {
 			list.HeadName = plumbing.ReferenceName(target)
 		}
 	}

@@ -75,7 +75,7 @@ func guarded(t *testing.T, r *gittest.Repository, allowed func(*http.Request) bo
 	return server.URL + "/.git", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
-func TestCredentials(t *testing.T) {
+func TestHTTPCredentialsAreSent(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
 	basic, ca := guarded(t, r, func(request *http.Request) bool {
@@ -117,7 +117,7 @@ func TestAuthDoesNotPrintItsSecrets(t *testing.T) {
 }
 
 // A redirect to another server is followed without the credentials.
-func TestCredentialsStayWithTheServer(t *testing.T) {
+func TestRedirectDropsCredentials(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
 	var told atomic.Bool
@@ -154,7 +154,7 @@ func TestCredentialsStayWithTheServer(t *testing.T) {
 }
 
 // Servers that are not git servers, or are hostile.
-func TestServersThatDoNotServe(t *testing.T) {
+func TestInvalidServerResponsesAreReported(t *testing.T) {
 	advertisement := "001e# service=git-upload-pack\n0000"
 	ref := fmt.Sprintf("%s HEAD\x00ofs-delta shallow side-band-64k symref=HEAD:refs/heads/main\n", strings.Repeat("a", 40))
 	advertisement += fmt.Sprintf("%04x%s0000", len(ref)+4, ref)
@@ -214,7 +214,7 @@ func packed(advertisement, answer string) http.HandlerFunc {
 }
 
 // A server that stops responding is waited for until the deadline, but no longer.
-func TestSilentServer(t *testing.T) {
+func TestSilentServerTimesOut(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -129,7 +129,7 @@ func TestEchoedCredentialsAreHidden(t *testing.T) {
 }
 
 // The rest of an error is shown, and its type is kept.
-func TestHiddenErrorsAreUseful(t *testing.T) {
+func TestRedactedErrorsKeepTextAndType(t *testing.T) {
 	at := "http://" + serveEcho(t, echo(echoes["ERR"], "Authorization")) + "/x.git"
 	for _, auth := range []remote.Auth{{BearerToken: token}, {BearerToken: "den"}} {
 		err := wantHidden(t, remote.Repository{URL: at, Auth: auth}, token)
@@ -141,7 +141,7 @@ func TestHiddenErrorsAreUseful(t *testing.T) {
 }
 
 // The credentials are also repeated in response to the request for objects.
-func TestEchoInsteadOfPackIsHidden(t *testing.T) {
+func TestCredentialsEchoedForPackAreHidden(t *testing.T) {
 	hash := strings.Repeat("a", 40)
 	refs := pkt(hash + " HEAD\x00ofs-delta shallow side-band-64k symref=HEAD:refs/heads/main\n")
 	refs += pkt(hash+" refs/heads/main\n") + "0000"

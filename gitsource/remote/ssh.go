@@ -98,11 +98,11 @@ type handshake struct {
 func (a Auth) sshConfig(address *url.URL, host string) (*ssh.ClientConfig, *handshake, error) {
 	signer, err := a.signer()
 	if err != nil {
-		return nil, nil, told{err}
+		return nil, nil, explainedError{err}
 	}
 	known, err := readKnownHosts(a.KnownHosts)
 	if err != nil {
-		return nil, nil, told{err}
+		return nil, nil, explainedError{err}
 	}
 	seen := &handshake{host: host, user: orGit(orDefault(address.User.Username(), a.Username)), known: known}
 	config := &ssh.ClientConfig{
@@ -121,14 +121,14 @@ func (a Auth) sshConfig(address *url.URL, host string) (*ssh.ClientConfig, *hand
 // explain explains why there is no connection.
 func (h *handshake) explain(err error, algorithms []string, auth Auth) error {
 	if h.refused != nil {
-		return told{h.refused}
+		return explainedError{h.refused}
 	}
 	if none, ok := errors.AsType[*ssh.AlgorithmNegotiationError](err); ok {
 		if none.What == "host key" {
-			return told{fmt.Errorf("the host %s shows no key of the kinds that %s has of it (%s); "+
+			return explainedError{fmt.Errorf("the host %s shows no key of the kinds that %s has of it (%s); "+
 				"ask those who run it for its keys", h.host, h.known.path, strings.Join(algorithms, ", "))}
 		}
-		return told{fmt.Errorf("the host %s and quorate have no %s in common; those of the host are out of date",
+		return explainedError{fmt.Errorf("the host %s and quorate have no %s in common; those of the host are out of date",
 			h.host, none.What)}
 	}
 	if h.trusted && strings.Contains(err.Error(), "unable to authenticate") {
@@ -136,7 +136,7 @@ func (h *handshake) explain(err error, algorithms []string, auth Auth) error {
 		if signer, err := auth.signer(); err == nil {
 			key = "the key " + fingerprint(signer.PublicKey())
 		}
-		return told{fmt.Errorf("the host %s refused %s for the user %s; the repository, or a user of the host, has "+
+		return explainedError{fmt.Errorf("the host %s refused %s for the user %s; the repository, or a user of the host, has "+
 			"to be given its public half", h.host, key, h.user)}
 	}
 	return err

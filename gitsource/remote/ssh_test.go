@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// TestSSH covers user keys and the entries that known_hosts may have for a host.
-func TestSSH(t *testing.T) {
+// TestSSHKeysAndKnownHosts covers user keys and the entries that known_hosts may have for a host.
+func TestSSHKeysAndKnownHosts(t *testing.T) {
 	keys := gittest.SSHKeys(t, "host_ecdsa", "host_rsa", "other", "authority", "person_rsa")
 	r := gittest.NewRepository(t)
 	r.Declare("a")
@@ -91,7 +91,7 @@ func TestSSHThroughProxies(t *testing.T) {
 }
 
 // A session can be used for any number of requests.
-func TestSSHSessionIsAskedAgain(t *testing.T) {
+func TestSSHSessionIsReused(t *testing.T) {
 	keys := gittest.SSHKeys(t)
 	r, commits := gittest.Revisions(t)
 	server := r.ServeSSH(keys, gittest.HostKeys(keys, "host")...)
@@ -114,7 +114,7 @@ func TestSSHSessionIsAskedAgain(t *testing.T) {
 }
 
 // A host that stops responding at any point is waited for until the context ends, but no longer.
-func TestSilentSSHServer(t *testing.T) {
+func TestSilentSSHServerIsAbandoned(t *testing.T) {
 	keys := gittest.SSHKeys(t)
 	r := gittest.NewRepository(t)
 	r.Declare("a")

@@ -12,7 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"golang.org/x/crypto/ssh"
 
-	"quorate.dev/quorate/excerpt"
+	"quorate.dev/quorate/internal/boundedtext"
 )
 
 // sshCommand is a running git-upload-pack.
@@ -21,7 +21,7 @@ type sshCommand struct {
 	in      io.WriteCloser
 	out     io.Reader
 	// words is the beginning of the command's error output.
-	words excerpt.Head
+	words boundedtext.Head
 }
 
 func (s *sshSession) start() (*sshCommand, error) {
@@ -79,9 +79,9 @@ func (c *sshCommand) explain(err error) error {
 	case c.sayNotFound():
 		return transport.ErrRepositoryNotFound
 	case ended != nil && ended.ExitStatus() == 127:
-		return told{errors.New("the host has no git-upload-pack, by which git is served")}
+		return explainedError{errors.New("the host has no git-upload-pack, by which git is served")}
 	case ended != nil:
-		return told{fmt.Errorf("the host let the key in, and ended git-upload-pack with status %d: is the path "+
+		return explainedError{fmt.Errorf("the host let the key in, and ended git-upload-pack with status %d: is the path "+
 			"right, and may the key read it?", ended.ExitStatus())}
 	}
 	return err

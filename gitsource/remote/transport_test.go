@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-func TestClientCertificate(t *testing.T) {
+func TestClientCertificateIsPresented(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
 	authority := gittest.NewAuthority(t)
@@ -29,7 +29,7 @@ func TestClientCertificate(t *testing.T) {
 }
 
 // The certificate is presented only to the repository's server, even if another server asks for it.
-func TestClientCertificateStaysWithTheServer(t *testing.T) {
+func TestRedirectDropsClientCertificate(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
 	authority := gittest.NewAuthority(t)
@@ -63,7 +63,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 }
 
 // Credentials are sent without encryption only to the machine itself.
-func TestPlainHTTP(t *testing.T) {
+func TestPlainHTTPCredentialsOnlyToLocalhost(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
 	git := r.Handler()
@@ -86,7 +86,7 @@ func TestPlainHTTP(t *testing.T) {
 }
 
 // Opening a session fails if Check would reject the repository, even if Check was not called.
-func TestOpenIsCareful(t *testing.T) {
+func TestOpenRejectsInvalidRepository(t *testing.T) {
 	for _, r := range []remote.Repository{
 		{URL: "https://x:" + secret + "@git.example.com/x.git"},
 		{URL: "ssh://x:" + secret + "@git.example.com/x.git"},
@@ -104,7 +104,7 @@ func TestOpenIsCareful(t *testing.T) {
 }
 
 // The source's own proxy works over HTTP and SOCKS.
-func TestProxies(t *testing.T) {
+func TestSourceProxyIsUsed(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
 	authority := gittest.NewAuthority(t)

@@ -23,7 +23,7 @@ const archivesDir = "../../testdata/signature"
 
 // TestGolden verifies each archive in testdata/signature except keys.txtar. An archive holds an object as git stores
 // it; its last file, "want", is the expected result. Its comment describes the case; lines "keys: FILES", "now: TIME"
-// and "tag: NAME" specify what it is verified with. The objects were created by TestRealTools with the flags -remake
+// and "tag: NAME" specify what it is verified with. The objects were created by TestRealToolsMatchGolden with the flags -remake
 // -rewrite.
 func TestGolden(t *testing.T) {
 	keys := readArchive(t, filepath.Join(archivesDir, "keys.txtar"))
@@ -43,7 +43,7 @@ func TestGolden(t *testing.T) {
 
 // Objects created now by the installed git, gpg and ssh-keygen give the same results as those in testdata/signature,
 // and git accepts everything that is accepted here.
-func TestRealTools(t *testing.T) {
+func TestRealToolsMatchGolden(t *testing.T) {
 	w := newWorkshop(t)
 	w.makeCases()
 	keys, cases := w.archives()

@@ -40,7 +40,7 @@ func replacing(old, with string) func(string) string {
 const x509 = "-----BEGIN SIGNED MESSAGE-----\n MIIBAA==\n -----END SIGNED MESSAGE-----"
 
 // Commits that git does not create: each is a signed commit with one change.
-func TestHostileCommits(t *testing.T) {
+func TestTamperedCommitsAreRefused(t *testing.T) {
 	const tree = "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n"
 	other := strings.Replace(tree, "4b82", "4b83", 1)
 	for name, c := range map[string]struct {
@@ -129,7 +129,7 @@ func wantRefused(t *testing.T, want string, verify func() (Signer, error)) {
 	}
 }
 
-func TestHostilePGP(t *testing.T) {
+func TestTamperedPGPSignaturesAreRefused(t *testing.T) {
 	object, keys, now := genuine(t, "commit_pgp_pgp")
 	for name, c := range map[string]struct {
 		change func(string) string
@@ -156,7 +156,7 @@ func TestHostilePGP(t *testing.T) {
 	}
 }
 
-func TestHostileTags(t *testing.T) {
+func TestTamperedTagsAreRefused(t *testing.T) {
 	object, keys, now := genuine(t, "tag_ed25519")
 	signature := object[bytes.Index(object, []byte("-----BEGIN")):]
 	const order = "it can be read in more than one way: its headers are not object, type, tag and tagger, in this order"
@@ -204,7 +204,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-func TestWithoutKeysNothingIsSigned(t *testing.T) {
+func TestVerificationFailsWithoutKeys(t *testing.T) {
 	for _, name := range []string{"commit_pgp_pgp", "commit_ssh_ed25519"} {
 		object, _, now := genuine(t, name)
 		if signer, err := (Keys{}).Commit(object, now); err == nil {
@@ -253,7 +253,7 @@ func (s securityKey) sign(t *testing.T, payload []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: sshsig.PEMType, Bytes: blob.Marshal()}))
 }
 
-func TestSecurityKey(t *testing.T) {
+func TestSecurityKeyMustBeTouched(t *testing.T) {
 	key := securityKey{private: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize)), touched: true}
 	var keys Keys
 	if err := keys.parse("a.sshpub", ssh.MarshalAuthorizedKey(key.public(t))); err != nil {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // maxKeysBytes is the maximum size of a key file: that of a Secret.
@@ -32,7 +32,7 @@ func ReadKeys(path string) (Keys, error) {
 		}
 	}
 	if len(problems) > 0 {
-		return Keys{}, errors.New(visible.Text(strings.Join(problems, "; ")))
+		return Keys{}, errors.New(printable.Text(strings.Join(problems, "; ")))
 	}
 	if keys.Empty() {
 		return Keys{}, errors.New("there are no keys")

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // Mode specifies what must be signed in a revision. If it is empty, nothing must be.
@@ -80,7 +80,7 @@ func (s Signer) String() string {
 	if s.Identity == "" {
 		return s.Fingerprint
 	}
-	return fmt.Sprintf("%s (%s)", s.Fingerprint, visible.Text(s.Identity))
+	return fmt.Sprintf("%s (%s)", s.Fingerprint, printable.Text(s.Identity))
 }
 
 var errUnsigned = errors.New("it is not signed")
@@ -133,7 +133,7 @@ func (k Keys) verify(object signed, now time.Time) (Signer, error) {
 // unreadable reports that a signature cannot be parsed, with only a safe excerpt of the cause.
 func unreadable(err error) error {
 	const most = 200
-	return fmt.Errorf("its signature cannot be read: %s", visible.Text(fmt.Sprintf("%.*s", most, err)))
+	return fmt.Errorf("its signature cannot be read: %s", printable.Text(fmt.Sprintf("%.*s", most, err)))
 }
 
 var errTampered = errors.New(

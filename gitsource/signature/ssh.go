@@ -12,7 +12,7 @@ import (
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // gitNamespace is the namespace of git signatures. Signatures of files, mails or logins have other namespaces and are
@@ -79,7 +79,7 @@ func (k Keys) verifySSH(object signed, now time.Time) (Signer, error) {
 	}
 	if !slices.Contains(sshTypes, signature.PublicKey.Type()) {
 		return Signer{}, fmt.Errorf("it is signed with a key of type %s, which is not supported",
-			visible.Text(signature.PublicKey.Type()))
+			printable.Text(signature.PublicKey.Type()))
 	}
 	if err := sshsig.Verify(bytes.NewReader(object.payload), signature, signature.PublicKey, signature.HashAlgorithm,
 		gitNamespace); err != nil {

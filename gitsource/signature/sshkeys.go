@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // parseSSH reads public keys, one per line, as ssh-keygen writes them. The comment identifies the signer.
@@ -89,7 +89,7 @@ func (k *sshKey) set(option string) (err error) {
 	value, isOpen := strings.CutPrefix(value, `"`)
 	value, isClosed := strings.CutSuffix(value, `"`)
 	if hasValue && (!isOpen || !isClosed) {
-		return fmt.Errorf("the value of %s is not in quotes", visible.Text(name))
+		return fmt.Errorf("the value of %s is not in quotes", printable.Text(name))
 	}
 	switch strings.ToLower(name) {
 	case "cert-authority":

@@ -39,7 +39,7 @@ func (NeverRestart) Refuses(_ string, s decide.State, a decide.Action) string {
 			return ""
 		}
 	case decide.ApplyObjects:
-		if runs && decide.StandingRecord(s, "").Replicas() >= s.Objects.RunsReplicas {
+		if runs && decide.RequiredRecord(s, "").Replicas() >= s.Objects.RunsReplicas {
 			return ""
 		}
 	}

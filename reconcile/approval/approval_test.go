@@ -8,8 +8,8 @@ import (
 
 	"quorate.dev/quorate/reconcile/approval"
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/reconcile/road"
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
@@ -37,7 +37,7 @@ var changes = map[string]func(*decide.Declared){
 func planOf(w *simulate.World) report.Report {
 	entry := report.Cluster{Namespace: "n", Name: "a", State: w.Observe()}
 	entry.Decision = decide.Decide(entry.State)
-	if ahead := road.Ahead(entry.State); len(ahead.Steps) > 0 {
+	if ahead := forecast.Of(entry.State); len(ahead.Steps) > 0 {
 		entry.Road = &ahead
 	}
 	return report.Report{Planned: true, Revision: "main@sha1:abc", Clusters: []report.Cluster{entry}}
@@ -68,8 +68,8 @@ func run(w *simulate.World, a approval.Approval, meanwhile func(pass int)) (refu
 
 func never(int) {}
 
-// TestPlanIsDone: a run completes the approved road, however long pods take to start and whichever member leads.
-func TestPlanIsDone(t *testing.T) {
+// TestApprovedPlanCompletes: a run completes the approved road, however long pods take to start and whichever member leads.
+func TestApprovedPlanCompletes(t *testing.T) {
 	for name, change := range changes {
 		for seed := range uint64(12) {
 			w := world(seed)
@@ -85,8 +85,8 @@ func TestPlanIsDone(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotPlanned: a member that loses its volume during the run is not replaced without a new approval.
-func TestWhatWasNotPlanned(t *testing.T) {
+// TestUnplannedActionNeedsNewApproval: a member that loses its volume during the run is not replaced without a new approval.
+func TestUnplannedActionNeedsNewApproval(t *testing.T) {
 	w := world(0)
 	w.Declared.SpecHash = "h2"
 	refused, end := run(w, approval.Of(planOf(w)), func(pass int) {
@@ -105,8 +105,8 @@ func TestWhatWasNotPlanned(t *testing.T) {
 	}
 }
 
-// TestOtherClusters: a plan approves nothing for a cluster without actions, and no more than the road of the others.
-func TestOtherClusters(t *testing.T) {
+// TestPlanApprovesOnlyItsOwnActions: a plan approves nothing for a cluster without actions, and no more than the road of the others.
+func TestPlanApprovesOnlyItsOwnActions(t *testing.T) {
 	w := world(0)
 	nothing := approval.Of(planOf(w))
 	w.Declared.Replicas = 5
@@ -125,8 +125,8 @@ func TestOtherClusters(t *testing.T) {
 	}
 }
 
-// TestMadeAgain: a plan does not approve anything for a new cluster that has since been created under the same name.
-func TestMadeAgain(t *testing.T) {
+// TestPlanDoesNotApproveRecreatedCluster: a plan does not approve anything for a new cluster that has since been created under the same name.
+func TestPlanDoesNotApproveRecreatedCluster(t *testing.T) {
 	w := world(0)
 	w.Declared.Replicas = 5
 	plan, s := approval.Of(planOf(w)), w.Observe()
@@ -173,8 +173,8 @@ func TestNeverRestart(t *testing.T) {
 	}
 }
 
-// TestDigest: the digest distinguishes plans by everything that is approved with them, and by nothing else.
-func TestDigest(t *testing.T) {
+// TestDigestCoversApprovedContent: the digest distinguishes plans by everything that is approved with them, and by nothing else.
+func TestDigestCoversApprovedContent(t *testing.T) {
 	plan := func(change func(*simulate.World, *report.Report)) string {
 		w := world(0)
 		w.Declared.Replicas = 5
@@ -228,9 +228,9 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestAnyOrder: consecutive actions of the same kind may be executed in any order, but only once each; so may the
+// TestSameKindActionsRunInAnyOrder: consecutive actions of the same kind may be executed in any order, but only once each; so may the
 // actions by which members join.
-func TestAnyOrder(t *testing.T) {
+func TestSameKindActionsRunInAnyOrder(t *testing.T) {
 	s := world(0).Observe()
 	add := func(ordinal int) decide.Action { return decide.AddLearner{Ordinal: ordinal} }
 	ready := func(name string) decide.Action { return decide.PromoteLearner{Name: name} }
@@ -239,9 +239,9 @@ func TestAnyOrder(t *testing.T) {
 		{add(3), add(4), ready("a-4"), ready("a-3")},
 		{add(3), ready("a-3"), add(4), ready("a-4")},
 	} {
-		ahead := &road.Road{}
+		ahead := &forecast.Forecast{}
 		for _, a := range []decide.Action{add(3), decide.Seal{}, add(4), ready("a-3"), decide.Seal{}, ready("a-4"), last} {
-			ahead.Steps = append(ahead.Steps, road.Step{Action: a, What: road.What(s, a)})
+			ahead.Steps = append(ahead.Steps, forecast.Step{Action: a, What: forecast.What(s, a)})
 		}
 		plan := approval.Of(report.Report{Clusters: []report.Cluster{{Namespace: "n", Name: "a", State: s, Road: ahead}}})
 		for _, a := range order {
@@ -259,9 +259,9 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// TestEditedDuringTheRun: a declaration that differs from the approved one in any field is refused at every step, even
+// TestEditedDeclarationIsRefused: a declaration that differs from the approved one in any field is refused at every step, even
 // between two passes of a run, because with --source cluster it is not pinned by a revision.
-func TestEditedDuringTheRun(t *testing.T) {
+func TestEditedDeclarationIsRefused(t *testing.T) {
 	w := world(0)
 	w.Declared.Replicas, w.Declared.SpecHash = 4, "h2"
 	plan, s := approval.Of(planOf(w)), w.Observe()

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/reconcile/road"
 )
 
 // Plan approves the roads of a reviewed plan: for each cluster, its actions in order, except that consecutive actions
@@ -22,7 +22,7 @@ type Plan struct {
 
 // way is the remaining part of a road.
 type way struct {
-	steps []road.Step
+	steps []forecast.Step
 	// token identifies the cluster among others of its name; empty before it is bootstrapped.
 	token string
 	// declared is the declaration that the plan was made for.
@@ -72,7 +72,7 @@ func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	case !reflect.DeepEqual(s.Declared, w.declared):
 		return "what is declared beside the spec, or follows from it such as the default quota, has changed since the plan " +
 			"was approved: make a new plan, and have that approved"
-	case notes(a), w.find(road.What(s, a)) >= 0:
+	case notes(a), w.find(forecast.What(s, a)) >= 0:
 		return ""
 	case len(w.steps) == 0:
 		return "nothing more was in the plan that was approved: make a new one, and have that approved"
@@ -90,7 +90,7 @@ func (p *Plan) Taken(cluster string, s decide.State, a decide.Action) {
 	if w == nil || notes(a) {
 		return
 	}
-	at := w.find(road.What(s, a))
+	at := w.find(forecast.What(s, a))
 	if at < 0 {
 		return
 	}
@@ -103,7 +103,7 @@ func (p *Plan) Taken(cluster string, s decide.State, a decide.Action) {
 
 // find returns the index of an action on the road, or a negative number.
 func (w *way) find(what string) int {
-	return slices.IndexFunc(w.steps, func(step road.Step) bool { return step.What == what })
+	return slices.IndexFunc(w.steps, func(step forecast.Step) bool { return step.What == what })
 }
 
 // alike returns how many of the next actions are of the same kind.

@@ -17,7 +17,7 @@ type Action interface {
 }
 
 // Bootstrap creates all objects of a cluster that has never formed, and all its members together. The record is
-// StandingRecord: the existing one, if any.
+// RequiredRecord: the existing one, if any.
 type Bootstrap struct {
 	// Replicas is the initial number of members.
 	Replicas int `json:"replicas"`
@@ -39,7 +39,7 @@ type Seal struct {
 	Members   Ordinals `json:"members"`
 }
 
-// ApplyObjects corrects the objects of a formed cluster. The record is StandingRecord. It does not change the template
+// ApplyObjects corrects the objects of a formed cluster. The record is RequiredRecord. It does not change the template
 // of new pods: only StartRollout does.
 type ApplyObjects struct{}
 
@@ -100,8 +100,8 @@ type PromoteLearner struct {
 type RemoveMember struct {
 	ID   ID     `json:"id"`
 	Name string `json:"name"`
-	// Because is why the member counts as lost, or zero for a surplus member.
-	Because Because `json:"because,omitzero"`
+	// Evidence is why the member counts as lost, or zero for a surplus member.
+	Evidence LossEvidence `json:"because,omitzero"`
 }
 
 // MoveLeader transfers leadership to another voter.
@@ -239,7 +239,7 @@ func (a StopReplicas) String() string {
 func (a AddLearner) String() string     { return fmt.Sprintf("AddLearner %d %s", a.Ordinal, a.PeerURL) }
 func (a PromoteLearner) String() string { return fmt.Sprintf("PromoteLearner %s (%s)", a.Name, a.ID) }
 func (a RemoveMember) String() string {
-	return strings.TrimSuffix(fmt.Sprintf("RemoveMember %s (%s) %s", a.Name, a.ID, a.Because), " ")
+	return strings.TrimSuffix(fmt.Sprintf("RemoveMember %s (%s) %s", a.Name, a.ID, a.Evidence), " ")
 }
 func (a MoveLeader) String() string    { return fmt.Sprintf("MoveLeader %s to %s", a.From, a.To) }
 func (a StartRestore) String() string  { return "StartRestore digest=" + a.Digest }

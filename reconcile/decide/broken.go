@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 )
 
 // restartBroken applies the newest declaration to a member that does not run, regardless of other problems: this

@@ -60,8 +60,8 @@ func hold(t *testing.T, is func(State, Replica) bool, cases map[string]slotCase)
 	}
 }
 
-// TestWaitsForEver checks when a pod can never get its volume.
-func TestWaitsForEver(t *testing.T) {
+// TestPodThatNeverGetsItsVolume checks when a pod can never get its volume.
+func TestPodThatNeverGetsItsVolume(t *testing.T) {
 	unbound := func(r *Replica) { r.PodUnbound = true }
 	hold(t, State.waitsInVain, map[string]slotCase{
 		"unbound":            {slot1(PodPending, 0, unbound), true},
@@ -213,9 +213,9 @@ func TestRestartBroken(t *testing.T) {
 	}
 }
 
-// TestHeldBack checks that a message appears only for pods that are held back, and only if the declaration is the
+// TestDescribeHeldBack checks that a message appears only for pods that are held back, and only if the declaration is the
 // reason.
-func TestHeldBack(t *testing.T) {
+func TestDescribeHeldBack(t *testing.T) {
 	broken := both(slot1(PodFailing, time.Hour, madeOf("h0")), func(s *State) { s.down(PodFailing, time.Hour, 0, 2) })
 	for what, c := range map[string]slotCase{
 		"held back":                     {broken, true},

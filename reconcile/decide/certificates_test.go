@@ -36,8 +36,8 @@ func TestValidity(t *testing.T) {
 	}
 }
 
-// TestWornCertificates checks which certificates are about to expire, their validity, and the warnings.
-func TestWornCertificates(t *testing.T) {
+// TestExpiringCertificates checks which certificates are about to expire, their validity, and the warnings.
+func TestExpiringCertificates(t *testing.T) {
 	ca := func(left time.Duration) Certificate { return lasts("ca", true, left) }
 	leaf := func(key string, left time.Duration) Certificate { return lasts(key, false, left) }
 	for what, c := range map[string]struct {

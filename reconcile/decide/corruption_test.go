@@ -104,9 +104,9 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// TestCopies checks that, while data is in doubt, data is copied only from the majority, and a copy that may be right
+// TestDoubtfulDataIsCopiedOnlyFromMajority checks that, while data is in doubt, data is copied only from the majority, and a copy that may be right
 // is kept.
-func TestCopies(t *testing.T) {
+func TestDoubtfulDataIsCopiedOnlyFromMajority(t *testing.T) {
 	doubted := alarms(1, "CORRUPT")
 	for what, c := range map[string]struct {
 		change       func(*State)

@@ -65,7 +65,7 @@ func Decide(s State) Decision {
 		}
 	}
 	if d.Verdict == Wait {
-		d = s.insist(d, "")
+		d = s.escalate(d, "")
 	}
 	if named := d.Rule == "ScaleUp" || d.Rule == "MembersMissing"; d.Verdict == Block && !named {
 		d.Message += s.describeUnfilled()

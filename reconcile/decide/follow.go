@@ -162,7 +162,7 @@ func (r Record) removed(ordinal int) (RemovedMember, bool) {
 
 // recordDifferences describes how the standing record differs from the current one.
 func (s State) recordDifferences() []string {
-	standing := StandingRecord(s, "")
+	standing := RequiredRecord(s, "")
 	facts := append(s.memberDifferences(standing), s.removedDifferences(standing)...)
 	if standing.JoinedTogether && !s.Record.JoinedTogether {
 		facts = append(facts, "two members join at once")

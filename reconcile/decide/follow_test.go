@@ -102,7 +102,7 @@ func TestFollow(t *testing.T) {
 		"in use again":                          {removed(1, "v1"), "0:S 1:S 2:S"},
 	} {
 		s := after(3, c.change)
-		r := StandingRecord(s, "")
+		r := RequiredRecord(s, "")
 		if got := words(r); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", what, got, c.want)
 		}
@@ -174,8 +174,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestNews checks the description of an outdated record.
-func TestNews(t *testing.T) {
+// TestRecordDifferences checks the description of an outdated record.
+func TestRecordDifferences(t *testing.T) {
 	gap := both(without(1), gapOf(1), func(s *State) { s.Replicas[1].VolumeUID = "" })
 	for what, c := range map[string]struct {
 		change func(*State)

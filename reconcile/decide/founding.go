@@ -134,7 +134,7 @@ func seal(s State) (Decision, bool) {
 	switch {
 	case set.Len() > 0:
 		return act(Seal{ClusterID: id, Members: set}, "cluster %s: %s", id, s.describeSealable(set))
-	case s.Record.ClusterID == 0 && len(StandingRecord(s, "").Members) > 0:
+	case s.Record.ClusterID == 0 && len(RequiredRecord(s, "").Members) > 0:
 		return act(Seal{ClusterID: id}, "write down that the cluster is %s", id)
 	}
 	return Decision{}, false

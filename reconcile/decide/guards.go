@@ -192,8 +192,8 @@ func quorumLost(s State) (Decision, bool) {
 	if s.mayRecover(voters) && kept == "" {
 		return wait(recheck, "%s", message)
 	}
-	return block("%s%s%s%s%s%s%s", message, s.wayOutOfChecks(), s.describeHeldBack(), s.describeNotMoved(), kept,
-		s.wayOutOfNodes(),
+	return block("%s%s%s%s%s%s%s", message, s.remedyForChecks(), s.describeHeldBack(), s.describeNotMoved(), kept,
+		s.remedyForNodes(),
 		s.describeHindered())
 }
 
@@ -231,7 +231,7 @@ func membershipUnknown(s State) (Decision, bool) {
 		return Decision{}, false
 	case s.Membership.Forbidden != "":
 		return s.notAllowedToAsk()
-	case len(StandingRecord(s, "").Members) == 0:
+	case len(RequiredRecord(s, "").Members) == 0:
 		if kept := s.wayOutOfMarks(); kept != "" {
 			return block("the cluster has formed once (%s), and no member of it is left that may start%s",
 				s.describeSigns(), kept)
@@ -241,7 +241,7 @@ func membershipUnknown(s State) (Decision, bool) {
 	case s.recorded() && !s.quorumMayRecover() && !s.awaitsUnready():
 		return block("etcd gives no member list%s, and its members do not come up: "+
 			"%s; %s%s%s%s%s%s", s.why(), s.describeReplicas(), s.whatToDoWithVolumes(), s.describeHeldBack(),
-			s.describeNotMoved(), s.wayOutOfMarks(), s.wayOutOfNodes(), s.describeHindered())
+			s.describeNotMoved(), s.wayOutOfMarks(), s.remedyForNodes(), s.describeHindered())
 	}
 	return wait(recheck, "etcd gives no member list%s; nothing is changed until it does: %s%s", s.why(),
 		s.describeReplicas(), s.describeUnproven())

@@ -23,8 +23,8 @@ func askVerdict(t *testing.T, rule func(State) (Decision, bool), cases map[strin
 	}
 }
 
-// TestGuards checks what each guard stops by itself.
-func TestGuards(t *testing.T) {
+// TestGuardRulesInIsolation checks what each guard stops by itself.
+func TestGuardRulesInIsolation(t *testing.T) {
 	askVerdict(t, invalidSpec, map[string]verdictCase{
 		"none": {1, declared(0), Block}, "one": {1, nil, ""}, "64": {1, declared(64), ""}, "65": {1, declared(65), Block},
 	})
@@ -126,8 +126,8 @@ func forgottenFor(s *State, lifecycle string) {
 	*s = State{Name: "a", Now: noon, Declared: Declared{Replicas: 3, Version: "3.6.16", Lifecycle: Lifecycle(lifecycle)}}
 }
 
-// TestFormation checks the waits before a cluster has formed.
-func TestFormation(t *testing.T) {
+// TestWaitForFormation checks the waits before a cluster has formed.
+func TestWaitForFormation(t *testing.T) {
 	known := func(s *State) { s.Membership.Known = true }
 	askVerdict(t, waitForFormation, map[string]verdictCase{
 		"formed":    {3, unlisted, ""},

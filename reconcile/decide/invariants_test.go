@@ -500,8 +500,8 @@ var wrongs = []wrong{
 	{"done is done", "beyond what is declared", func(w *world) { move(w, 2, 5) }, decision{decide.Done, nil, "done"}},
 }
 
-// TestInvariantsCatch checks that each invariant rejects wrong decisions.
-func TestInvariantsCatch(t *testing.T) {
+// TestInvariantsRejectWrongDecisions checks that each invariant rejects wrong decisions.
+func TestInvariantsRejectWrongDecisions(t *testing.T) {
 	caught := map[string]bool{}
 	for _, c := range slices.Concat(wrongs, wrongsAboutData, wrongsAboutBackups, wrongsAboutRestores, wrongsAboutRecoveries) {
 		t.Run(c.invariant+"/"+c.what, func(t *testing.T) {
@@ -660,8 +660,8 @@ func fails(n int, ago time.Duration) func(*world) {
 	}
 }
 
-// TestInvariantsAllow checks that all invariants accept right decisions.
-func TestInvariantsAllow(t *testing.T) {
+// TestInvariantsAcceptRightDecisions checks that all invariants accept right decisions.
+func TestInvariantsAcceptRightDecisions(t *testing.T) {
 	for _, c := range slices.Concat(right, rightsAboutData) {
 		t.Run(c.what, func(t *testing.T) {
 			w := healthy(t)
@@ -698,7 +698,7 @@ func worn(w *world, days int) {
 
 // lost returns the removal of a-1 for that reason.
 func lost(loss decide.Loss, volume string) decide.Action {
-	return decide.RemoveMember{ID: 0xa1, Name: "a-1", Because: decide.Because{Loss: loss, VolumeUID: volume}}
+	return decide.RemoveMember{ID: 0xa1, Name: "a-1", Evidence: decide.LossEvidence{Loss: loss, VolumeUID: volume}}
 }
 
 // leave removes the member of an ordinal, and keeps pod and volume.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 )
 
 // LastUse is what a claim's annotations report about the etcd that last ran on the volume. They outlive the record, the

@@ -46,8 +46,8 @@ func TestClaimsOfKnownMembersAreAnnotated(t *testing.T) {
 	}
 }
 
-// TestVersionsOfVolumesCount checks that the last use in claims counts like the versions of pods.
-func TestVersionsOfVolumesCount(t *testing.T) {
+// TestLastUseOfClaimsLimitsVersions checks that the last use in claims counts like the versions of pods.
+func TestLastUseOfClaimsLimitsVersions(t *testing.T) {
 	used := func(version, storage string) func(*State) {
 		return func(s *State) { s.Replicas[2].LastUse = LastUse{1, version, storage} }
 	}

@@ -50,12 +50,12 @@ func stop(s State) (Decision, bool) {
 		return block("lifecycle %s, "+
 			"and volumes are being deleted that go as soon as their pods stop, with their data: %s; "+
 			"declare Running, so that their members are replaced first", s.Declared.Lifecycle, s.describeGoingVolumes())
-	case s.Objects.RunsReplicas > 0 && len(StandingRecord(s, "").Members) == 0:
+	case s.Objects.RunsReplicas > 0 && len(RequiredRecord(s, "").Members) == 0:
 		return block("lifecycle %s, and no record, no volume and no etcd say which members the StatefulSet runs; "+
 			"scale it to 0", s.Declared.Lifecycle)
 	case s.Objects.RunsReplicas > 0:
 		return act(ApplyObjects{}, "lifecycle %s: stop the pods of %s", s.Declared.Lifecycle, s.describeRemains())
-	case s.anyReplica(hasPodThatStays) && !s.hasStatefulSet() && len(StandingRecord(s, "").Members) > 0 && s.mayRoll():
+	case s.anyReplica(hasPodThatStays) && !s.hasStatefulSet() && len(RequiredRecord(s, "").Members) > 0 && s.mayRoll():
 		return act(ApplyObjects{},
 			"lifecycle %s: the StatefulSet is gone, and its pods are not: bring it back to stop the pods of %s",
 			s.Declared.Lifecycle, s.describeRemains())
@@ -63,7 +63,7 @@ func stop(s State) (Decision, bool) {
 		return wait(recheck, "lifecycle %s: the pods are stopping: %s", s.Declared.Lifecycle, s.describeReplicas())
 	case s.toDelete():
 		return s.deleteRest()
-	case len(s.drift()) > 0 && len(StandingRecord(s, "").Members) > 0 && (s.hasStatefulSet() || s.mayRoll()):
+	case len(s.drift()) > 0 && len(RequiredRecord(s, "").Members) > 0 && (s.hasStatefulSet() || s.mayRoll()):
 		return act(ApplyObjects{}, "%s", sentence(s.drift()))
 	}
 	return Decision{Verdict: Done, Message: "stopped; the data of " + s.describeRemains() + " is kept"}, true

@@ -124,8 +124,8 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestRenamed checks that a cluster that seems renamed is blocked only before it exists.
-func TestRenamed(t *testing.T) {
+// TestRenameBlocksOnlyBeforeBootstrap checks that a cluster that seems renamed is blocked only before it exists.
+func TestRenameBlocksOnlyBeforeBootstrap(t *testing.T) {
 	renamed := func(s *State) { s.Declared.RenamedFrom = "b/a" }
 	for what, c := range map[string]struct {
 		change func(*State)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 )
 
 // Member returns the recorded member with that ordinal.
@@ -96,16 +96,16 @@ func FoundingRecord(token string, n int) Record {
 	return r
 }
 
-// StandingRecord returns the record that the objects must carry in the current state, regardless of the action that
+// RequiredRecord returns the record that the objects must carry in the current state, regardless of the action that
 // applies them. That is the existing record. If it is missing and the cluster has never formed, it is the bootstrap
 // record, with freshToken. If it is missing and the cluster has formed, it is what etcd, or else pods and volumes,
 // prove. A member whose record is lost is sealed: with data, it can start; without data, it must not start. The record
 // has no members if nothing remains to run.
-func StandingRecord(s State, freshToken string) Record {
-	return s.UnderCA(s.standing(freshToken))
+func RequiredRecord(s State, freshToken string) Record {
+	return s.UnderCA(s.requiredRecord(freshToken))
 }
 
-func (s State) standing(freshToken string) Record {
+func (s State) requiredRecord(freshToken string) Record {
 	switch {
 	case !s.recordLost():
 		return s.follow(s.voidRecovery(s.keepLost(s.takeUpRecovery(s.catchUp(s.Record)))))
@@ -178,7 +178,7 @@ func (s State) remainingOrdinals() []int {
 
 // SealedRecord returns the record after action a, with its members sealed with the IDs and volumes in s.
 func SealedRecord(s State, a Seal, freshToken string) Record {
-	r := StandingRecord(s, freshToken)
+	r := RequiredRecord(s, freshToken)
 	r.ClusterID, r.Restored = a.ClusterID, RestoredData{}
 	if v, err := etcdversion.Parse(s.Objects.RunsVersion); err == nil && s.founding() {
 		r.LogVersion = v.MajorMinor().String()

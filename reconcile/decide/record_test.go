@@ -34,8 +34,8 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// TestRecordOfSlots checks that a slot is recorded once, either for a member or as removed.
-func TestRecordOfSlots(t *testing.T) {
+// TestSlotIsRecordedOnce checks that a slot is recorded once, either for a member or as removed.
+func TestSlotIsRecordedOnce(t *testing.T) {
 	r := FoundingRecord("t", 3).WithRemoved(RemovedMember{Ordinal: 2, VolumeUID: "v2"}).WithRemoved(RemovedMember{Ordinal: 1, VolumeUID: ""}).WithRemoved(RemovedMember{Ordinal: 1, VolumeUID: "v1"})
 	want := Record{Token: "t", Members: []RecordedMember{{Ordinal: 0, Mode: Founding}}, Removed: []RemovedMember{{Ordinal: 1, VolumeUID: "v1"}, {Ordinal: 2, VolumeUID: "v2"}}}
 	if !reflect.DeepEqual(r, want) {
@@ -66,8 +66,8 @@ func TestCountReplacement(t *testing.T) {
 	}
 }
 
-// TestLostRecord checks that a lost record is recreated from etcd's list or, without a list, from pods and volumes.
-func TestLostRecord(t *testing.T) {
+// TestLostRecordIsRecreated checks that a lost record is recreated from etcd's list or, without a list, from pods and volumes.
+func TestLostRecordIsRecreated(t *testing.T) {
 	lost := func(s *State) { s.Record = Record{} }
 	unheard := func(s *State) {
 		lost(s)
@@ -85,7 +85,7 @@ func TestLostRecord(t *testing.T) {
 		"another's volume":     {func(s *State) { unheard(s); s.Replicas[0].VolumeToken = "" }, "t", []int{0, 1}},
 		"a token is on record": {func(s *State) { unheard(s); s.Record.Token = "u" }, "u", []int{0, 1}},
 	} {
-		r := StandingRecord(after(3, c.change), "fresh")
+		r := RequiredRecord(after(3, c.change), "fresh")
 		var ordinals []int
 		for _, m := range r.Members {
 			ordinals = append(ordinals, m.Ordinal)
@@ -99,23 +99,23 @@ func TestLostRecord(t *testing.T) {
 	}
 }
 
-// TestRecordOfAList checks that, without record and status, etcd's list shows which slots have members.
-func TestRecordOfAList(t *testing.T) {
+// TestMemberListAloneRecreatesRecord checks that, without record and status, etcd's list shows which slots have members.
+func TestMemberListAloneRecreatesRecord(t *testing.T) {
 	s := after(3, func(s *State) {
 		s.Record, s.ReportedClusterID, s.Replicas = Record{}, 0, nil
 		s.Membership.Members[0].Name = "x-0"
 	})
-	r := StandingRecord(s, "fresh")
+	r := RequiredRecord(s, "fresh")
 	if len(r.Members) != 2 || r.Members[0].Ordinal != 1 || r.Members[1].Ordinal != 2 || r.ClusterID != 0 {
 		t.Errorf("got %+v", r)
 	}
-	if r := StandingRecord(State{Record: Record{CA: "CA1"}, Declared: Declared{Replicas: 1}}, "fresh"); r.CA != "CA1" || len(r.Members) != 1 {
+	if r := RequiredRecord(State{Record: Record{CA: "CA1"}, Declared: Declared{Replicas: 1}}, "fresh"); r.CA != "CA1" || len(r.Members) != 1 {
 		t.Errorf("before its founding it is %+v", r)
 	}
 }
 
-// TestSealOneOfTwins checks that, of two members in one slot, the one with the lower ID is sealed, as it is listed.
-func TestSealOneOfTwins(t *testing.T) {
+// TestSealTakesLowerIDOfDuplicateMembers checks that, of two members in one slot, the one with the lower ID is sealed, as it is listed.
+func TestSealTakesLowerIDOfDuplicateMembers(t *testing.T) {
 	s := after(1, func(s *State) {
 		twin := s.Membership.Members[0]
 		twin.ID = 0xb0
@@ -126,9 +126,9 @@ func TestSealOneOfTwins(t *testing.T) {
 	}
 }
 
-// TestSealSaysWhatFounded checks that the logs of a newly formed cluster contain nothing older than its initial
+// TestSealRecordsInitialLogVersion checks that the logs of a newly formed cluster contain nothing older than its initial
 // version.
-func TestSealSaysWhatFounded(t *testing.T) {
+func TestSealRecordsInitialLogVersion(t *testing.T) {
 	founded := func(s *State) {
 		s.Record, s.ReportedClusterID = FoundingRecord("t", 3), 0
 		s.Membership.Members[0].Version = ""
@@ -147,9 +147,9 @@ func TestSealSaysWhatFounded(t *testing.T) {
 	}
 }
 
-// TestVoidRecoveryIsNotTakenUp checks that the Job of a void request is not continued when the cluster is stopped and
+// TestVoidRecoveryIsNotContinued checks that the Job of a void request is not continued when the cluster is stopped and
 // started again.
-func TestVoidRecoveryIsNotTakenUp(t *testing.T) {
+func TestVoidRecoveryIsNotContinued(t *testing.T) {
 	for void, takenUp := range map[string]bool{"": true, "w0": true, "w1": false} {
 		s := State{
 			Name: "a",
@@ -161,7 +161,7 @@ func TestVoidRecoveryIsNotTakenUp(t *testing.T) {
 			Recovery: Recovery{Job: &RecoveryJob{ClusterID: 0xc1, From: "tuesday",
 				VolumeJob: VolumeJob{VolumeUID: "v0", Phase: JobFailed}}},
 		}
-		if r := StandingRecord(s, ""); r.Recovering() != takenUp {
+		if r := RequiredRecord(s, ""); r.Recovering() != takenUp {
 			t.Errorf("void is %q: %+v", void, r.Recovery)
 		}
 	}

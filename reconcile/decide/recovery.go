@@ -38,7 +38,7 @@ func recoverCluster(s State) (Decision, bool) {
 		return Decision{}, false
 	case s.Recovery.Job != nil && s.delaysDeletion(s.Recovery.Job.VolumeJob):
 		return s.releaseVolume()
-	case s.endingJob() != "" && s.Objects.RunsReplicas == 0 && !StandingRecord(s, "").Recovering():
+	case s.endingJob() != "" && s.Objects.RunsReplicas == 0 && !RequiredRecord(s, "").Recovering():
 		return wait(recheck, "pods are started once %s no longer writes to the volume of a member", s.endingJob())
 	case !s.recorded():
 		return Decision{}, false
@@ -47,7 +47,7 @@ func recoverCluster(s State) (Decision, bool) {
 			"another cluster beside it", s.recoveryJobName())
 	case s.Record.Recovering():
 		return s.goOnRecovering()
-	case StandingRecord(s, "").Recovering():
+	case RequiredRecord(s, "").Recovering():
 		return Decision{}, false // it must be recorded first
 	case s.recoversUnasked():
 		return act(StopRecovery{s.Recovery.Job.UID}, "delete Job %s: neither git nor the record requests a new cluster",

@@ -33,7 +33,7 @@ func (r Record) Supersedes(lost ID) bool {
 
 // RecoveringRecord returns the record of a cluster that git requests to replace with a new one in that volume.
 func RecoveringRecord(s State, volumeUID string) Record {
-	r := StandingRecord(s, "")
+	r := RequiredRecord(s, "")
 	order := s.Declared.Recovery
 	r.Recovery = RecordedRecovery{ClusterID: r.ClusterID, Ordinal: order.Ordinal, VolumeUID: volumeUID,
 		FromBackup: order.Backup != ""}
@@ -43,7 +43,7 @@ func RecoveringRecord(s State, volumeUID string) Record {
 // RecoveredRecord returns the record after action a: the member starts only with the new data; the volumes of the lost
 // cluster's other members are kept.
 func RecoveredRecord(s State, a FinishRecovery) Record {
-	r := StandingRecord(s, "")
+	r := RequiredRecord(s, "")
 	seed := r.Recovery.Ordinal
 	r.ClusterID, r.Members, r.Confirmed = a.ClusterID, nil, nil
 	if job := s.Recovery.Job; job != nil {
@@ -92,7 +92,7 @@ func (s State) VoidRecoveryToReport() string {
 	if s.Declared.Recovery.ClusterID == 0 {
 		return ""
 	}
-	return StandingRecord(s, "").VoidRecovery
+	return RequiredRecord(s, "").VoidRecovery
 }
 
 // keeping returns the record with a slot's volume as kept for that lost cluster, or for an earlier one if it was

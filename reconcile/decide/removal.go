@@ -30,7 +30,7 @@ func (s State) nextToLead(rule string, removed ID) (Member, bool) {
 	for _, m := range s.MembersInOrder() {
 		ordinal, ours := s.OrdinalOf(m)
 		turn := ours && (!turned || ordinal > last) && m.ID != removed && !m.Leader
-		if turn && s.mayLead(m) && s.near(m) && s.doomed(m) == "" {
+		if turn && s.mayLead(m) && s.near(m) && s.mustMove(m) == "" {
 			return m, true
 		}
 	}
@@ -43,7 +43,7 @@ func (s State) asksNext(d Decision) bool {
 	w, tried := s.waited(d)
 	turn := s.lastTurn(d.Rule).Since
 	tries := s.Now.Sub(w.Since)
-	return tried && tries >= refusalPatience && tries < s.patienceFor(d) &&
+	return tried && tries >= refusalPatience && tries < s.deadlineFor(d) &&
 		!w.Seen.Before(turn) && s.Now.Sub(turn) >= refusalPatience
 }
 

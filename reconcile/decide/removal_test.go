@@ -28,7 +28,7 @@ func (l *leaders) pass(began time.Time) {
 	case RemoveMember:
 		l.asked++
 	}
-	if d = InVain(l.State, d, "unhealthy cluster"); d.Verdict == Block && l.told == 0 {
+	if d = NoProgress(l.State, d, "unhealthy cluster"); d.Verdict == Block && l.told == 0 {
 		l.told = l.Now.Sub(began)
 	}
 	l.Waited = Waits(l.State, d, changed)

@@ -9,9 +9,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
-// TestActionThatKeepsBeingUndoneComesLast checks that drift that returns after every pass does not prevent the
+// TestRevertedActionComesLast checks that drift that returns after every pass does not prevent the
 // replacement of a lost member, and that a Block names it once nothing else remains to be done.
-func TestActionThatKeepsBeingUndoneComesLast(t *testing.T) {
+func TestRevertedActionComesLast(t *testing.T) {
 	w := &world{}
 	for _, line := range []string{"cluster a", "set a-1 pod=Failing since=5m volume=none etcd=silent", "add drift=(Service a-client: changed at spec.ports by other)"} {
 		if _, err := decidetest.Teller(w.tell).Line(line); err != nil {
@@ -47,9 +47,9 @@ func TestActionThatKeepsBeingUndoneComesLast(t *testing.T) {
 	}
 }
 
-// TestSteadyProgressIsNotUndone checks that actions of the same kind in a row, each for something else, do not count as
+// TestDistinctActionsAreNotRepeats checks that actions of the same kind in a row, each for something else, do not count as
 // one action that keeps being undone: members that are sealed as they respond, and alarms that are disarmed in turn.
-func TestSteadyProgressIsNotUndone(t *testing.T) {
+func TestDistinctActionsAreNotRepeats(t *testing.T) {
 	s := decide.State{
 		Name: "a", Declared: decide.Declared{Lifecycle: "Running", Replicas: 5, Version: "3.6.1", SpecHash: "h"},
 		Objects:    decide.Objects{RunsVersion: "3.6.1", RunsHash: "h", RunsReplicas: 5},

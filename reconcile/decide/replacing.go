@@ -26,7 +26,7 @@ func replaceMember(s State) (Decision, bool) {
 		return s.giveUp(m, why)
 	}
 	for _, m := range slices.Backward(s.MembersInOrder()) {
-		why := s.doomed(m)
+		why := s.mustMove(m)
 		if why != "" && s.mayGiveUp(m) {
 			return s.giveUp(m, why)
 		}
@@ -43,13 +43,13 @@ func replaceMember(s State) (Decision, bool) {
 // never to one whose data may be wrong (see transferLeadership); a CORRUPT alarm does not prevent elections.
 func (s State) giveUp(m Member, why string) (Decision, bool) {
 	if m.Leader && len(s.Membership.Voters()) > 1 {
-		if d, hands := s.transferLeadership(m, func(to Member) bool { return s.doomed(to) == "" }, "%s %s", m.Name,
+		if d, hands := s.transferLeadership(m, func(to Member) bool { return s.mustMove(to) == "" }, "%s %s", m.Name,
 			why); hands {
 			return d, true
 		}
 		return s.transferLeadership(m, func(Member) bool { return true }, "%s %s", m.Name, why)
 	}
-	return s.removal(ruleReplaceMember, RemoveMember{m.ID, s.nameOf(m), s.because(m)},
+	return s.removal(ruleReplaceMember, RemoveMember{m.ID, s.nameOf(m), s.evidenceFor(m)},
 		"%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
 }
 

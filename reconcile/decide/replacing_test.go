@@ -24,7 +24,7 @@ func askAlone(t *testing.T, rule func(State) (Decision, bool), cases map[string]
 // TestReplaceMember checks the rule by itself, and to which voter a leader transfers leadership before its removal.
 func TestReplaceMember(t *testing.T) {
 	removes := func(n int, loss Loss, volume string) Action {
-		return RemoveMember{ID(0xa0 + n), healthy(1).ReplicaName(n), Because{loss, volume}}
+		return RemoveMember{ID(0xa0 + n), healthy(1).ReplicaName(n), LossEvidence{loss, volume}}
 	}
 	moves := func(to int) Action { return MoveLeader{0xa0, ID(0xa0 + to)} }
 	lost := slot1(PodPending, 0, gone)
@@ -53,9 +53,9 @@ func TestReplaceMember(t *testing.T) {
 	}
 }
 
-// TestHandOver checks that leadership goes to the first acceptable voter that responds and has caught up. The rule
+// TestLeaderTransferTarget checks that leadership goes to the first acceptable voter that responds and has caught up. The rule
 // waits only if an acceptable voter exists.
-func TestHandOver(t *testing.T) {
+func TestLeaderTransferTarget(t *testing.T) {
 	ahead := func(s *State) { s.Membership.Members[0].Applied = 9000 }
 	caughtUp := func(n int) func(*State) { return func(s *State) { s.Membership.Members[n].Applied = 9000 } }
 	notFirst := func(m Member) bool { return m.ID != 0xa1 }

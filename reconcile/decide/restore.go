@@ -69,7 +69,7 @@ func RestoringRecord(token string) Record {
 
 // RestoredRecord returns the record after action a: the first member starts only with the data in its volume.
 func RestoredRecord(s State, a FinishRestore) Record {
-	r := StandingRecord(s, "")
+	r := RequiredRecord(s, "")
 	r.RestoredFrom, r.Restored, r.Uncompared = a.From, a.Data, true
 	return r.With(RecordedMember{Ordinal: SeedOrdinal, Mode: Sealed, VolumeUID: a.VolumeUID})
 }

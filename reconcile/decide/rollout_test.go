@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestRolloutByItself checks what the rollout rules leave unchanged, regardless of earlier rules.
-func TestRolloutByItself(t *testing.T) {
+// TestRolloutRulesInIsolation checks what the rollout rules leave unchanged, regardless of earlier rules.
+func TestRolloutRulesInIsolation(t *testing.T) {
 	wants := func(s *State) { s.Declared.SpecHash = "h2" }
 	begun := both(wants, func(s *State) { s.Objects.RunsHash = "h2" })
 	isNew := func(ordinals ...int) func(*State) {
@@ -100,8 +100,8 @@ func TestRolloutByItself(t *testing.T) {
 	}
 }
 
-// TestRunningByItself checks the rules about running members, each by itself.
-func TestRunningByItself(t *testing.T) {
+// TestHealthRulesInIsolation checks the rules about running members, each by itself.
+func TestHealthRulesInIsolation(t *testing.T) {
 	wants := func(s *State) { s.Declared.SpecHash = "h2" }
 	fails := func(n int) func(*State) {
 		return func(s *State) { s.Replicas[n].Pod, s.Replicas[n].PodSince = PodFailing, noon.Add(-time.Hour) }
@@ -162,8 +162,8 @@ func TestRunningByItself(t *testing.T) {
 	})
 }
 
-// TestCA checks why nothing may be issued from a CA, and when a CA is recorded.
-func TestCA(t *testing.T) {
+// TestDistrustedCA checks why nothing may be issued from a CA, and when a CA is recorded.
+func TestDistrustedCA(t *testing.T) {
 	seen := func(recorded string, a CA) func(*State) {
 		return func(s *State) { s.Record.CA, s.CA = recorded, a }
 	}

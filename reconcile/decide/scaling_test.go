@@ -137,8 +137,8 @@ func TestUnsettled(t *testing.T) {
 	}
 }
 
-// TestScalingByItself checks what scaling leaves unchanged, regardless of earlier rules.
-func TestScalingByItself(t *testing.T) {
+// TestScalingRulesInIsolation checks what scaling leaves unchanged, regardless of earlier rules.
+func TestScalingRulesInIsolation(t *testing.T) {
 	unknown := func(s *State) { s.Membership.Known = false }
 	more := func(s *State) { s.Declared.Replicas = 4 }
 	fewer := func(s *State) { s.Declared.Replicas = 2 }

@@ -8,7 +8,7 @@ import (
 
 // A member that responded at the decision to seal it, but not when the record is written, proves nothing new. Its
 // recorded values are kept, because they show whether its volume was lost.
-func TestSealKeepsWhatSilenceDoesNotDisprove(t *testing.T) {
+func TestSealKeepsRecordOfSilentMember(t *testing.T) {
 	recorded := decide.RecordedMember{Ordinal: 1, Mode: decide.Sealed, ID: 2, VolumeUID: "v1"}
 	s := decide.State{Name: "a", Record: decide.Record{Token: "t", ClusterID: 0xc1}}
 	s.Record = s.Record.With(decide.RecordedMember{Ordinal: 0, Mode: decide.Joining}).With(recorded)

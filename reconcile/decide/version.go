@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 )
 
 // minorOf returns the minor version of a version or minor version, or zero if it cannot be parsed.
@@ -112,7 +112,7 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 		if why := departure(oldest, target); why != "" {
 			return fmt.Sprintf("etcd %s runs, and %s", oldest, why), false
 		}
-		return "", readsLog(target.MajorMinor(), s.Record.LogVersion) && s.restored() && s.knowsData(target.MajorMinor())
+		return "", readsLog(target.MajorMinor(), s.Record.LogVersion) && s.downgradeFinished() && s.knowsData(target.MajorMinor())
 	case steps(oldest, target) < 0 && s.Record.JoinedTogether && !target.AtLeast(withMaxLearners):
 		return fmt.Sprintf("two members have joined this cluster at once, and etcd %s cannot follow a log that says "+
 			"so: declare a %s or newer", target, withMaxLearners.MajorMinor()), false

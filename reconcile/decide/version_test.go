@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 )
 
 // runs sets the members' versions, in order.
@@ -211,9 +211,9 @@ func TestLogVersion(t *testing.T) {
 	}
 }
 
-// TestRestored checks that a prepared downgrade counts as reverted once no downgrade is in progress and the data of
+// TestDowngradeFinished checks that a prepared downgrade counts as reverted once no downgrade is in progress and the data of
 // every responding member has the version that the member runs.
-func TestRestored(t *testing.T) {
+func TestDowngradeFinished(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)
 		want   bool
@@ -229,7 +229,7 @@ func TestRestored(t *testing.T) {
 		"one of only one lags":              {func(s *State) { *s = healthy(1); s.Membership.Members[0].StorageVersion = "3.5" }, false},
 		"nobody answers, and none is asked": {silence(0, 1, 2), true},
 	} {
-		if got := after(3, c.change).restored(); got != c.want {
+		if got := after(3, c.change).downgradeFinished(); got != c.want {
 			t.Errorf("%s: %t", what, got)
 		}
 	}
@@ -238,8 +238,8 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestUpgradeRules checks what prepareUpgrade and downgrade leave unchanged.
-func TestUpgradeRules(t *testing.T) {
+// TestUpgradeAndDowngradeRulesInIsolation checks what prepareUpgrade and downgrade leave unchanged.
+func TestUpgradeAndDowngradeRulesInIsolation(t *testing.T) {
 	unclear := both(declares("3.7.3"), logs(""), stores("", "3.6", "3.6", "3.6"))
 	back := both(declares("3.5.35"), stores("", "3.6", "3.6", "3.6"))
 	for what, c := range map[string]struct {

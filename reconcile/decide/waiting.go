@@ -28,29 +28,29 @@ const (
 	mostWaits = 10
 )
 
-// insist returns a decision to wait, or to retry an action without effect, as a Block once that has lasted too long:
+// escalate returns a decision to wait, or to retry an action without effect, as a Block once that has lasted too long:
 // manual action is required.
-func (s State) insist(d Decision, why string) Decision {
+func (s State) escalate(d Decision, why string) Decision {
 	w, found := s.waited(d)
-	if !found || s.Now.Sub(w.Since) < s.patienceFor(d) {
+	if !found || s.Now.Sub(w.Since) < s.deadlineFor(d) {
 		return d
 	}
 	if why != "" {
 		why = " (" + why + ")"
 	}
 	d.Message = fmt.Sprintf("%s%s; nothing has come of it since %s: %s", d.Message, why,
-		w.Since.UTC().Format(time.RFC3339), s.wayOut(d))
+		w.Since.UTC().Format(time.RFC3339), s.remedy(d))
 	d.Verdict, d.Action, d.Recheck, d.overdue = Block, nil, 0, true
 	return d
 }
 
-// InVain returns the decision of a pass whose action changed nothing. The action is retried, but after a long time the
+// NoProgress returns the decision of a pass whose action changed nothing. The action is retried, but after a long time the
 // decision becomes a Block. why is the response to the action.
-func InVain(s State, d Decision, why string) Decision {
+func NoProgress(s State, d Decision, why string) Decision {
 	if d.Verdict != Act {
 		return d
 	}
-	return s.insist(d, strings.Join(strings.Fields(why), " "))
+	return s.escalate(d, strings.Join(strings.Fields(why), " "))
 }
 
 // waited returns the recorded wait for what a decision waits for.
@@ -65,8 +65,8 @@ func (s State) waited(d Decision) (Waited, bool) {
 	return s.Waited[i], true
 }
 
-// triedInVain reports whether passes have tried a rule's action for at least that long without progress.
-func (s State) triedInVain(rule string, least time.Duration) bool {
+// triedWithoutProgress reports whether passes have tried a rule's action for at least that long without progress.
+func (s State) triedWithoutProgress(rule string, least time.Duration) bool {
 	w, tried := s.waited(Decision{Rule: rule})
 	return tried && s.Now.Sub(w.Since) >= least
 }

@@ -50,19 +50,19 @@ func (w *world) report(changed bool) string {
 	return out.String()
 }
 
-// TestInVain checks that an action that has changed nothing for long requires manual action, but not earlier, and not
+// TestActionWithoutProgressBlocks checks that an action that has changed nothing for long requires manual action, but not earlier, and not
 // if it is a different action.
-func TestInVain(t *testing.T) {
+func TestActionWithoutProgressBlocks(t *testing.T) {
 	s := decide.State{Name: "a", Now: dawn}
 	try := decide.Decision{Rule: "RollOneMember", Verdict: decide.Act, Action: decide.MoveLeader{From: 1, To: 2}, Message: "let it hand over"}
-	if d := decide.InVain(s, try, "refused"); d != try {
+	if d := decide.NoProgress(s, try, "refused"); d != try {
 		t.Errorf("the first time: %s", d)
 	}
 	for range 6 {
 		s.Waited = decide.Waits(s, try, false)
 		s.Now = s.Now.Add(5 * time.Minute)
 	}
-	d := decide.InVain(s, try, "etcd: not yet:\nno leader")
+	d := decide.NoProgress(s, try, "etcd: not yet:\nno leader")
 	if d.Verdict != decide.Block || d.Rule != try.Rule || !strings.Contains(d.Message, "let it hand over (etcd: not yet: no leader); nothing has come of it since 2026-08-01T12:00:00Z: ") {
 		t.Errorf("after half an hour: %s", d)
 	}
@@ -74,17 +74,17 @@ func TestInVain(t *testing.T) {
 	}
 	other := try
 	other.Rule = "ScaleDown"
-	if d := decide.InVain(s, other, ""); d != other {
+	if d := decide.NoProgress(s, other, ""); d != other {
 		t.Errorf("another rule: %s", d)
 	}
 	wait := decide.Decision{Rule: try.Rule, Verdict: decide.Wait, Message: "it must catch up"}
-	if d := decide.InVain(s, wait, ""); d != wait {
+	if d := decide.NoProgress(s, wait, ""); d != wait {
 		t.Errorf("what only waits is not tried: %s", d)
 	}
 }
 
-// TestTakingTurns checks that rules that alternate without changing anything also end, and few are remembered.
-func TestTakingTurns(t *testing.T) {
+// TestAlternatingRulesWithoutProgressBlock checks that rules that alternate without changing anything also end, and few are remembered.
+func TestAlternatingRulesWithoutProgressBlock(t *testing.T) {
 	s := decide.State{Name: "a", Now: dawn}
 	for n := range 36 {
 		d := decide.Decision{Rule: "RollOneMember", Verdict: decide.Wait, Message: "it must catch up"}
@@ -94,7 +94,7 @@ func TestTakingTurns(t *testing.T) {
 		s.Waited = decide.Waits(s, d, false)
 		s.Now = s.Now.Add(time.Minute)
 	}
-	d := decide.InVain(s, decide.Decision{Rule: "PromoteLearner", Verdict: decide.Act, Action: decide.PromoteLearner{ID: 1}, Message: "promote it"}, "too far behind")
+	d := decide.NoProgress(s, decide.Decision{Rule: "PromoteLearner", Verdict: decide.Act, Action: decide.PromoteLearner{ID: 1}, Message: "promote it"}, "too far behind")
 	if d.Verdict != decide.Block {
 		t.Errorf("after half an hour: %s, waited %+v", d, s.Waited)
 	}

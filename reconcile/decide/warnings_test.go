@@ -28,8 +28,8 @@ func TestCertificateWarnings(t *testing.T) {
 	}
 }
 
-// TestSpaceWarnings checks the warning about a quota that a database exceeds, before members run with it.
-func TestSpaceWarnings(t *testing.T) {
+// TestQuotaBelowDatabaseSizeWarns checks the warning about a quota that a database exceeds, before members run with it.
+func TestQuotaBelowDatabaseSizeWarns(t *testing.T) {
 	const mebibyte = 1 << 20
 	for what, c := range map[string]struct {
 		quota int64
@@ -90,8 +90,8 @@ func TestBackupWarnings(t *testing.T) {
 	}
 }
 
-// TestDrillsGoOn checks that a rejected declaration does not stop drills, and the warning about that.
-func TestDrillsGoOn(t *testing.T) {
+// TestRejectedDeclarationKeepsDrills checks that a rejected declaration does not stop drills, and the warning about that.
+func TestRejectedDeclarationKeepsDrills(t *testing.T) {
 	s := State{Name: "a", Backups: Backups{Drills: true}}
 	if got := s.BackupWarnings(); len(got) > 0 {
 		t.Errorf("%q", got)

@@ -82,7 +82,7 @@ func requireSame(t *testing.T, got, want string) {
 	}
 }
 
-func TestCluster(t *testing.T) {
+func TestClusterMetrics(t *testing.T) {
 	m := metrics.New()
 	m.Observe(pass(full("a")), time.Second)
 	// Labels are sorted by name, so the first one in a line need not be the namespace.
@@ -116,7 +116,7 @@ func TestCluster(t *testing.T) {
 }
 
 // Metrics of several Kubernetes clusters are distinguished by a label, and those of a single one have none.
-func TestSeveral(t *testing.T) {
+func TestKubernetesClustersAreLabeled(t *testing.T) {
 	var all prometheus.Gatherers
 	for _, name := range []string{"eu", "us"} {
 		m := metrics.Of(name)
@@ -142,7 +142,7 @@ func TestSeveral(t *testing.T) {
 }
 
 // Problems of a cluster are visible in its metrics.
-func TestTrouble(t *testing.T) {
+func TestProblemsAreVisibleInMetrics(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*report.Cluster)
 		want   string // a line
@@ -190,7 +190,7 @@ func TestTrouble(t *testing.T) {
 }
 
 // Metrics of undeclared or unknown backups, and of unknown members, are absent.
-func TestNotKnown(t *testing.T) {
+func TestUnknownValuesAreAbsent(t *testing.T) {
 	c := full("a")
 	c.State.Backups = decide.Backups{Hidden: "forbidden"}
 	c.State.Certificates, c.State.Declared.Quota = nil, 0
@@ -209,7 +209,7 @@ func TestNotKnown(t *testing.T) {
 
 // An unobservable cluster keeps no earlier values, a cluster that is gone is removed, and a cluster that a pass did not
 // cover is kept.
-func TestComingAndGoing(t *testing.T) {
+func TestMetricsOfRemovedClusterDisappear(t *testing.T) {
 	m := metrics.New()
 	here := func() string { return gathered(t, m, "cluster_observed", "cluster_ready") }
 	m.Observe(pass(full("a"), full("b"), full("c")), time.Second)
@@ -235,7 +235,7 @@ func TestComingAndGoing(t *testing.T) {
 	requireSame(t, here(), "cluster_observed z bank 1\ncluster_ready z bank 1")
 }
 
-func TestPassesAndSources(t *testing.T) {
+func TestPassAndSourceMetrics(t *testing.T) {
 	m := metrics.New()
 	m.Observe(pass(full("a")), time.Second)
 	m.Observe(pass(full("a")), time.Second) // a source that was read once counts once
@@ -272,7 +272,7 @@ func TestPassesAndSources(t *testing.T) {
 }
 
 // The number of held removals does not decrease because a pass could not see them.
-func TestRemovalsAreHeldThoughUnseen(t *testing.T) {
+func TestHeldRemovalsStayWhileUnobserved(t *testing.T) {
 	m := metrics.New()
 	held := pass(full("a"))
 	held.Removals = []report.Removal{{Clusters: []string{"shop/x", "shop/y"}}}
@@ -285,7 +285,7 @@ func TestRemovalsAreHeldThoughUnseen(t *testing.T) {
 }
 
 // Names and units follow Prometheus conventions, and a resident process also serves its own metrics.
-func TestConventions(t *testing.T) {
+func TestMetricsFollowPrometheusConventions(t *testing.T) {
 	m := metrics.New()
 	m.Observe(pass(full("a")), time.Second)
 	m.Request("list", http.StatusOK)
@@ -319,7 +319,7 @@ func (h held) Write(p []byte) (int, error) {
 }
 
 // Each response uses memory until it is read, so the number of slowly read responses is limited.
-func TestFewAreAnsweredAtOnce(t *testing.T) {
+func TestConcurrentScrapesAreLimited(t *testing.T) {
 	handler, until := metrics.New().Handler(), make(chan struct{})
 	defer close(until)
 	for n := range 100 {

@@ -41,7 +41,7 @@ func TestPhasesAreCounted(t *testing.T) {
 	requireSame(t, gathered(t, m, "lease"), "lease_conflicts_total 1")
 }
 
-func TestRequests(t *testing.T) {
+func TestRequestsAreCountedByStatusClass(t *testing.T) {
 	m := metrics.New()
 	var all sync.WaitGroup
 	for _, status := range []int{200, 201, 404, 409, 500, 101, 302, 0, -1, 99, 600, 1 << 40} {
@@ -58,7 +58,7 @@ func TestRequests(t *testing.T) {
 }
 
 // The age of the revision is available if the revision has a time.
-func TestCommitted(t *testing.T) {
+func TestRevisionAgeMetric(t *testing.T) {
 	m := metrics.New()
 	rep := pass(full("a"))
 	rep.Fetches[0].Committed = noon.Add(-time.Hour)

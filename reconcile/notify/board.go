@@ -6,9 +6,9 @@ import (
 	"regexp"
 	"slices"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 // State is the state of a commit.
@@ -110,7 +110,7 @@ func (b *Board) Commit(source string) (commit string, status Status) {
 		return "", Status{}
 	}
 	status = b.status(source)
-	status.Description = visible.Short(status.Description, LongestDescription)
+	status.Description = printable.Short(status.Description, LongestDescription)
 	return found[1], status
 }
 
@@ -180,5 +180,5 @@ func (b *Board) verdict(reasons []string, pending, all int) Status {
 // andMore shortens a reason so that the number of other reasons fits.
 func andMore(reason string, more int) string {
 	rest := fmt.Sprintf(" (and %d more)", more)
-	return visible.Short(reason, LongestDescription-len(rest)) + rest
+	return printable.Short(reason, LongestDescription-len(rest)) + rest
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // Message is a single notification.
@@ -45,8 +45,8 @@ func NewMessage(id string, at time.Time, context, revision string, events []Even
 			warnings++
 		}
 	}
-	m := Message{ID: id, Time: at.UTC().Truncate(time.Second), Context: visible.Line(context),
-		Revision: visible.Short(revision, longestMessage), Events: events}
+	m := Message{ID: id, Time: at.UTC().Truncate(time.Second), Context: printable.Line(context),
+		Revision: printable.Short(revision, longestMessage), Events: events}
 	m.Summary = decide.Count(len(events), "event")
 	if warnings > 0 {
 		m.Summary += ", " + decide.Count(warnings, "warning")
@@ -108,7 +108,7 @@ func (m Message) Encode(f Format) (body []byte, mediaType string, err error) {
 			Data        Message   `json:"data"`
 		}{"1.0", m.ID, "/quorate/" + escapePath(m.Context), EventType, m.Time, "application/json", m})
 	}
-	return visible.JSON(body), mediaType, err
+	return printable.JSON(body), mediaType, err
 }
 
 // escapePath escapes any text for the path of a URI.
@@ -152,7 +152,7 @@ func (m Message) slack() string {
 
 var forSlack = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "`", "'")
 
-func inCode(s string) string { return "`" + forSlack.Replace(visible.Short(s, longestMessage)) + "`" }
+func inCode(s string) string { return "`" + forSlack.Replace(printable.Short(s, longestMessage)) + "`" }
 
 // Sign returns the signature of a message sent at a given time, as defined by Standard Webhooks. The key is the base64
 // data after whsec_, or the secret itself without that prefix.

@@ -5,8 +5,8 @@ package notify
 import (
 	"slices"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 // Event is a piece of news.
@@ -41,7 +41,7 @@ const longestMessage = 1024
 func News(rep report.Report) []Event {
 	var events []Event
 	add := func(e Event) {
-		e.Reason, e.Message = visible.Short(e.Reason, longestMessage), visible.Short(e.Message, longestMessage)
+		e.Reason, e.Message = printable.Short(e.Reason, longestMessage), printable.Short(e.Message, longestMessage)
 		if !slices.Contains(events, e) {
 			events = append(events, e)
 		}

@@ -7,9 +7,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 const commit = "0123456789abcdef0123456789abcdef01234567"
@@ -73,7 +73,7 @@ func TestBoard(t *testing.T) {
 }
 
 // The status for one source does not reveal another source.
-func TestBoardOfSeveralSources(t *testing.T) {
+func TestBoardSeparatesSources(t *testing.T) {
 	var b Board
 	b.Observe(report.Report{
 		Sources:  []report.Source{{Source: "x", Revision: "main@sha1:" + commit}, {Source: "y", Revision: "directory"}, {Source: "z", Revision: "sha1:" + commit}},
@@ -93,7 +93,7 @@ func TestBoardOfSeveralSources(t *testing.T) {
 }
 
 // A loop looks at some clusters at a time.
-func TestBoardRemembers(t *testing.T) {
+func TestBoardRemembersClustersBetweenPasses(t *testing.T) {
 	var b Board
 	at := "main@sha1:" + commit
 	b.Observe(report.Report{Revision: at, Clusters: []report.Cluster{cluster("a", "", blocked), cluster("b", "", waits)}}, true)
@@ -108,7 +108,7 @@ func TestBoardRemembers(t *testing.T) {
 	}
 }
 
-func TestLongDescription(t *testing.T) {
+func TestLongDescriptionIsShortened(t *testing.T) {
 	var b Board
 	long := cluster("a", "", decide.Decision{Rule: "X", Verdict: decide.Block, Message: strings.Repeat("ä", 500)})
 	b.Observe(report.Report{Revision: "sha1:" + commit, Clusters: []report.Cluster{long, cluster("b", "", blocked)}}, true)
@@ -126,7 +126,7 @@ func hostile() Message {
 	})
 }
 
-func TestFormats(t *testing.T) {
+func TestEncodeEscapesHostileText(t *testing.T) {
 	event := `"events":[{"cluster":"shop/a","warning":true,"reason":"InvalidSpec","message":"\u003c!channel\u003e \u003c@U012\u003e @here \u0026 ` + "`x`" + ` *b* [l](http://x)\u001b[2J\u202e"},{"cluster":"shop/b","warning":false,"reason":"Converged","message":"as declared"}]`
 	data := `{"id":"m1","time":"2026-11-01T12:00:00Z","context":"quorate","revision":"main@sha1:` + commit + `","summary":"2 events, 1 warning",` + event + `}`
 	for format, want := range map[Format][2]string{
@@ -140,13 +140,13 @@ func TestFormats(t *testing.T) {
 		if err != nil || mediaType != want[0] || string(body) != want[1] {
 			t.Errorf("%s: %v %s\n%s\nwant\n%s", format, err, mediaType, body, want[1])
 		}
-		if !visible.Is(string(body)) || !json.Valid(body) {
+		if !printable.Is(string(body)) || !json.Valid(body) {
 			t.Errorf("%s: %q", format, body)
 		}
 	}
 }
 
-func TestManyEvents(t *testing.T) {
+func TestEventsInMessageAreLimited(t *testing.T) {
 	events := make([]Event, 60)
 	events[59].Warning = true
 	m := NewMessage("m", noon, "quorate", "", events)

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // Comparison describes what a report is based on if nothing was observed.
@@ -128,7 +128,7 @@ func shown(value any) string {
 		return "none"
 	}
 	if text, is := value.(string); is && text != "" {
-		return visible.Short(visible.Line(text), longestValue)
+		return printable.Short(printable.Line(text), longestValue)
 	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -136,7 +136,7 @@ func shown(value any) string {
 	if encoder.Encode(value) != nil {
 		return "?"
 	}
-	return visible.Short(visible.Line(strings.TrimSpace(b.String())), longestValue)
+	return printable.Short(printable.Line(strings.TrimSpace(b.String())), longestValue)
 }
 
 // Changes returns the fields in which the JSON forms of two objects differ, by path. Fields of the spec come first,

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/reconcile/road"
 )
 
 type object = map[string]any
@@ -31,8 +31,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestManyChanges: the number of changes shown for a cluster is bounded, and the rest is counted.
-func TestManyChanges(t *testing.T) {
+// TestChangesAreBounded: the number of changes shown for a cluster is bounded, and the rest is counted.
+func TestChangesAreBounded(t *testing.T) {
 	many := object{}
 	for i := range 80 {
 		many[fmt.Sprintf("a%02d", i)] = strings.Repeat("x", 10_000)
@@ -47,10 +47,10 @@ func TestManyChanges(t *testing.T) {
 	}
 }
 
-// TestUnknownIsARisk: a cluster that was not compared may have any risk.
-func TestUnknownIsARisk(t *testing.T) {
+// TestUncomparedClusterHasUnknownRisk: a cluster that was not compared may have any risk.
+func TestUncomparedClusterHasUnknownRisk(t *testing.T) {
 	r := report.Report{Compared: &report.Comparison{Unknown: []string{"a/b"}}}
-	if risks := r.Risks(); len(risks) != 1 || risks[0] != road.Unknown {
+	if risks := r.Risks(); len(risks) != 1 || risks[0] != forecast.Unknown {
 		t.Errorf("risks %v", risks)
 	}
 	if r.Compared.Unknown = nil; len(r.Risks()) > 0 {
@@ -58,8 +58,8 @@ func TestUnknownIsARisk(t *testing.T) {
 	}
 }
 
-// TestOneLine: long texts are reduced to their differences, and the content of a Secret is not shown.
-func TestOneLine(t *testing.T) {
+// TestChangeShowsOnlyDifferences: long texts are reduced to their differences, and the content of a Secret is not shown.
+func TestChangeShowsOnlyDifferences(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	for name, test := range map[string]struct {
 		change report.Change

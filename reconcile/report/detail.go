@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // Detail renders everything that is known about one cluster as text.
@@ -34,7 +34,7 @@ func Detail(w io.Writer, c Cluster, style Style) error {
 
 // writeDeclared writes which revision of which source declared the cluster, and the revision's age.
 func writeDeclared(b *strings.Builder, c Cluster, style Style) {
-	revision, source := c.told().DeclaredRevision, c.told().DeclaredSource
+	revision, source := c.status().DeclaredRevision, c.status().DeclaredSource
 	if revision == "" {
 		return
 	}
@@ -151,7 +151,7 @@ func leavesOf(r decide.Replica) []string {
 
 // writeConditions writes the conditions of the custom resource, as the last pass left them.
 func writeConditions(b *strings.Builder, c Cluster, style Style) {
-	conditions := c.told().Conditions
+	conditions := c.status().Conditions
 	if len(conditions) == 0 {
 		return
 	}
@@ -173,7 +173,7 @@ func writeCertificates(b *strings.Builder, s decide.State) {
 	}
 	b.WriteString("    certificates\n")
 	for _, certificate := range s.CertificatesInOrder() {
-		fmt.Fprintf(b, "      %s: %s, until %s\n", visible.Line(certificate.String()), certificate.Validity(s.Now),
+		fmt.Fprintf(b, "      %s: %s, until %s\n", printable.Line(certificate.String()), certificate.Validity(s.Now),
 			certificate.NotAfter.UTC().Format(time.RFC3339))
 	}
 }
@@ -195,8 +195,8 @@ func writeEvents(b *strings.Builder, c Cluster, style Style) {
 		if e.Warning {
 			kind = "Warning  "
 		}
-		line := fmt.Sprintf("%s ago  %s%s  %s: %s", age(c.State.Now, e.At), kind, visible.Line(e.Object),
-			visible.Short(e.Reason, longestNote), visible.Short(e.Note, longestNote))
+		line := fmt.Sprintf("%s ago  %s%s  %s: %s", age(c.State.Now, e.At), kind, printable.Line(e.Object),
+			printable.Short(e.Reason, longestNote), printable.Short(e.Note, longestNote))
 		if e.Count > 1 {
 			line += fmt.Sprintf("  (%d times)", e.Count)
 		}

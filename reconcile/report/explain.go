@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // opinion is the result of a rule for a cluster.
@@ -74,7 +74,7 @@ func (d decision) text() string {
 	if d.Action != nil {
 		what += " " + d.Action.Fields.String()
 	}
-	return visible.Line(what + ": " + d.Message)
+	return printable.Line(what + ": " + d.Message)
 }
 
 // Opinions renders the same for machines: {namespace, name, decision, error, rules: [{rule, about, decides, says}]}.

@@ -63,8 +63,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainUnseen: rules are not evaluated for a cluster that could not be observed.
-func TestExplainUnseen(t *testing.T) {
+// TestExplainWithoutObservation: rules are not evaluated for a cluster that could not be observed.
+func TestExplainWithoutObservation(t *testing.T) {
 	text, rules := explained(t, decide.State{Name: "a"}, "observe prod/a: forbidden")
 	if rules != nil || !strings.Contains(text, "error observe prod/a: forbidden") || strings.Contains(text, "Bootstrap") {
 		t.Errorf("%+v\n%s", rules, text)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // Following tracks a fleet across repeated looks. The zero value has not seen any.
@@ -46,7 +46,7 @@ func (f *Following) Changes(w io.Writer, r Report) error {
 	}
 	slices.Sort(gone)
 	for _, key := range gone {
-		fmt.Fprintf(&b, "%s  gone\n", visible.Line(key))
+		fmt.Fprintf(&b, "%s  gone\n", printable.Line(key))
 	}
 	f.before = now
 	_, err := io.WriteString(w, b.String())

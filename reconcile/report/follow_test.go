@@ -11,7 +11,7 @@ import (
 )
 
 // Passing time is not a change, but waiting for something or a newer backup is.
-func TestChangesFollowed(t *testing.T) {
+func TestFollowingShowsOnlyChanges(t *testing.T) {
 	var following report.Following
 	look := func(change func([]report.Cluster)) string {
 		t.Helper()

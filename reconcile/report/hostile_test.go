@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/printable/printabletest"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible/visibletest"
 )
 
 // saying returns, for each field of a report that may contain untrusted text, a report with the text only in that
@@ -79,7 +79,7 @@ func saying(text string) map[string]report.Report {
 }
 
 // Untrusted text is shown as plain text, in every output.
-func TestHostileText(t *testing.T) {
+func TestHostileTextIsEscaped(t *testing.T) {
 	outputs := map[string]func(io.Writer, report.Report) error{
 		"text":    func(w io.Writer, r report.Report) error { return report.Text(w, r, report.Style{}) },
 		"members": func(w io.Writer, r report.Report) error { return report.Members(w, r, report.Style{}) },
@@ -97,21 +97,21 @@ func TestHostileText(t *testing.T) {
 		"yaml":  report.StatesYAML,
 	}
 	printed := map[string]bool{}
-	for name, text := range visibletest.Hostile {
+	for name, text := range printabletest.Hostile {
 		for where, rep := range saying(text) {
 			for output, print := range outputs {
 				var b bytes.Buffer
 				if err := print(&b, rep); err != nil {
 					t.Fatal(err)
 				}
-				if !bytes.Contains(b.Bytes(), []byte(visibletest.Mark)) {
+				if !bytes.Contains(b.Bytes(), []byte(printabletest.Mark)) {
 					continue // this output does not contain the field
 				}
 				printed[where], printed[output] = true, true
-				if unfit := visibletest.Unfit(b.String()); unfit != "" {
+				if unfit := printabletest.Unfit(b.String()); unfit != "" {
 					t.Errorf("%s as %s in %s: %s: %.300q", name, where, output, unfit, b.String())
 				}
-				if people := output != "json" && output != "state" && output != "yaml"; people && visibletest.Long(b.String()) {
+				if people := output != "json" && output != "state" && output != "yaml"; people && printabletest.Long(b.String()) {
 					t.Errorf("%s as %s in %s: a line of it is very long", name, where, output)
 				}
 			}
@@ -133,7 +133,7 @@ func TestHostileText(t *testing.T) {
 func TestNames(t *testing.T) {
 	var b bytes.Buffer
 	clusters := []report.Cluster{{Namespace: "prod", Name: "a"}, {Namespace: "prod", Name: "--all"}, {Namespace: "shop", Name: "b"}}
-	for name, text := range visibletest.Hostile {
+	for name, text := range printabletest.Hostile {
 		clusters = append(clusters, report.Cluster{Namespace: "prod", Name: text}, report.Cluster{Namespace: text, Name: name})
 	}
 	err := report.Names(&b, report.Report{Clusters: clusters})

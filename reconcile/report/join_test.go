@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"quorate.dev/quorate/internal/printable/printabletest"
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/reconcile/road"
-	"quorate.dev/quorate/visible/visibletest"
 )
 
 // parts returns random reports about several Kubernetes clusters.
@@ -35,7 +35,7 @@ func parts(random *rand.Rand) []report.Part {
 			rule := []string{"R", decide.LockedElsewhere, "InvalidSpec"}[random.IntN(3)]
 			c := report.Cluster{Namespace: "shop", Name: name, Error: strings.Join(some("down"), ""), Decision: decide.Decision{Rule: rule, Verdict: verdicts[random.IntN(4)]}}
 			if random.IntN(3) == 0 {
-				c.Road = &road.Road{Steps: []road.Step{{Action: decide.Seal{}, What: "Seal a-0"}}}
+				c.Road = &forecast.Forecast{Steps: []forecast.Step{{Action: decide.Seal{}, What: "Seal a-0"}}}
 			}
 			r.Clusters = append(r.Clusters, c)
 		}
@@ -112,8 +112,8 @@ func says(t *testing.T, r report.Report, name string, joined report.Report, part
 	}
 }
 
-// TestJoinOne: a single report is returned unchanged.
-func TestJoinOne(t *testing.T) {
+// TestJoinKeepsSingleReport: a single report is returned unchanged.
+func TestJoinKeepsSingleReport(t *testing.T) {
 	for seed := range uint64(100) {
 		r := parts(rand.New(rand.NewPCG(seed, 1)))[0].Report
 		if got := report.Join([]report.Part{{Report: r}}); !reflect.DeepEqual(got, r) {
@@ -122,13 +122,13 @@ func TestJoinOne(t *testing.T) {
 	}
 }
 
-// TestDigestOfSeveral: approval for one Kubernetes cluster does not apply to a different one.
-func TestDigestOfSeveral(t *testing.T) {
+// TestDigestDistinguishesKubernetesClusters: approval for one Kubernetes cluster does not apply to a different one.
+func TestDigestDistinguishesKubernetesClusters(t *testing.T) {
 	planOf := func(parts ...report.Part) string { return report.Join(parts).Digest() }
 	part := func(kubernetes, name string) report.Part {
 		of := func(name string) report.Report {
 			return report.Report{Planned: true, Revision: "main@sha1:1", Clusters: []report.Cluster{{Namespace: "shop", Name: name,
-				Road: &road.Road{Steps: []road.Step{{Action: decide.Seal{}, What: "Seal a-0"}}}}}}
+				Road: &forecast.Forecast{Steps: []forecast.Step{{Action: decide.Seal{}, What: "Seal a-0"}}}}}}
 		}
 		return report.Part{Kubernetes: kubernetes, Report: of(name)}
 	}
@@ -173,14 +173,14 @@ func ExampleJoin() {
 	// eu          shop/a          Done/Converged  -      -        -        -     -       -
 }
 
-// TestHostileNames: the name of a context is untrusted text too.
-func TestHostileNames(t *testing.T) {
+// TestHostileContextNamesAreEscaped: the name of a context is untrusted text too.
+func TestHostileContextNamesAreEscaped(t *testing.T) {
 	outputs := map[string]func(io.Writer, report.Report) error{
 		"text":  func(w io.Writer, r report.Report) error { return report.Text(w, r, report.Style{}) },
 		"table": func(w io.Writer, r report.Report) error { return report.Table(w, r, report.Style{}) },
 		"json":  report.JSON, "state": report.States, "yaml": report.StatesYAML,
 	}
-	for name, text := range visibletest.Hostile {
+	for name, text := range printabletest.Hostile {
 		r := report.Report{Error: "e", Warnings: []string{"w"}, Clusters: []report.Cluster{{Namespace: "ns", Name: "x"}},
 			Problems: []report.Problem{{Message: "p"}}, Removals: []report.Removal{{Revision: "r", Clusters: []string{"ns/y"}, Of: 1}}}
 		joined := report.Join([]report.Part{{Kubernetes: text, Report: r}, {Kubernetes: "other"}})
@@ -189,7 +189,7 @@ func TestHostileNames(t *testing.T) {
 			if err := print(&b, joined); err != nil {
 				t.Fatal(err)
 			}
-			if unfit := visibletest.Unfit(b.String()); unfit != "" || !strings.Contains(b.String(), visibletest.Mark) {
+			if unfit := printabletest.Unfit(b.String()); unfit != "" || !strings.Contains(b.String(), printabletest.Mark) {
 				t.Errorf("%s in %s: %s: %.300q", name, output, unfit, b.String())
 			}
 		}

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // Members renders the running clusters as text: a block per cluster with a line per member.
@@ -38,7 +38,7 @@ func writeOrigin(b *strings.Builder, s decide.State) {
 		fmt.Fprintf(b, "    cluster ID %s\n", id)
 	}
 	if from := s.MadeFrom(); from != "" {
-		fmt.Fprintf(b, "    made from %s\n", visible.Line(from))
+		fmt.Fprintf(b, "    made from %s\n", printable.Line(from))
 	}
 }
 
@@ -51,7 +51,7 @@ func writeBackup(b *strings.Builder, s decide.State) {
 			checked = "verified"
 		}
 		fmt.Fprintf(b, "    last backup %s, revision %d, %s, in %s\n", last.Slot.UTC().Format(time.RFC3339),
-			last.Revision, checked, dash(visible.Line(last.To)))
+			last.Revision, checked, dash(printable.Line(last.To)))
 	case s.Declared.BacksUp:
 		fmt.Fprintln(b, "    no backup yet")
 	}
@@ -72,9 +72,9 @@ func writeMembers(b *strings.Builder, s decide.State) {
 		if ordinal, ours := s.Ordinal(m.Name); ours {
 			pod = string(s.Replica(ordinal).Pod)
 		}
-		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", dash(visible.Line(m.Name)), m.ID, Role(m),
-			Health(m), dash(visible.Line(m.Version)),
-			m.Revision, size(m.DBSize), size(m.DBSizeInUse), dash(visible.Line(strings.Join(m.AlarmNames(), ","))), pod)
+		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", dash(printable.Line(m.Name)), m.ID, Role(m),
+			Health(m), dash(printable.Line(m.Version)),
+			m.Revision, size(m.DBSize), size(m.DBSizeInUse), dash(printable.Line(strings.Join(m.AlarmNames(), ","))), pod)
 	}
 	t.Flush() // writing to a strings.Builder cannot fail
 }

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/reconcile/road"
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/reconcile/forecast"
 )
 
 // Report is what a pass observed, decided and did.
@@ -67,7 +67,7 @@ type Cluster struct {
 	// Look, and nil if the resource does not exist.
 	Custom *v1alpha1.EtcdCluster
 	// Road is the predicted road of the cluster. It is only set in a plan, and nil if no action follows.
-	Road *road.Road
+	Road *forecast.Forecast
 	// Where is the position of its declaration, as a problem without a message. The file is empty if it is unknown.
 	Where Problem
 	// Changes are the differences between the declaration and the live state, in a plan, or between two revisions of
@@ -171,15 +171,15 @@ func (c Cluster) BeingFounded() bool {
 // MarshalJSON writes the machine-readable form, which is a contract: see docs/reference/report.md.
 func (c Cluster) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Kubernetes string     `json:"kubernetes,omitempty"`
-		Namespace  string     `json:"namespace"`
-		Name       string     `json:"name"`
-		Decision   *decision  `json:"decision,omitempty"`
-		Outcome    *Outcome   `json:"outcome,omitempty"`
-		Changes    []Change   `json:"changes,omitempty"`
-		Road       *road.Road `json:"road,omitempty"`
-		Warnings   []string   `json:"warnings,omitempty"`
-		Error      string     `json:"error,omitempty"`
+		Kubernetes string             `json:"kubernetes,omitempty"`
+		Namespace  string             `json:"namespace"`
+		Name       string             `json:"name"`
+		Decision   *decision          `json:"decision,omitempty"`
+		Outcome    *Outcome           `json:"outcome,omitempty"`
+		Changes    []Change           `json:"changes,omitempty"`
+		Road       *forecast.Forecast `json:"road,omitempty"`
+		Warnings   []string           `json:"warnings,omitempty"`
+		Error      string             `json:"error,omitempty"`
 		// Certificates are sorted by expiry.
 		Certificates []decide.Certificate `json:"certificates,omitempty"`
 	}{c.Kubernetes, c.Namespace, c.Name, newDecision(c.Decision), c.Outcome, c.Changes, c.Road, c.Warnings, c.Error,
@@ -229,6 +229,6 @@ func Encode(w io.Writer, value any) error {
 	if err := encoder.Encode(value); err != nil {
 		return err
 	}
-	_, err := w.Write(visible.JSON(b.Bytes()))
+	_, err := w.Write(printable.JSON(b.Bytes()))
 	return err
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/reconcile/road"
+	"quorate.dev/quorate/reconcile/forecast"
 )
 
 // Result is the most serious result of a pass.
@@ -52,8 +52,8 @@ func (r Report) Result() Result {
 }
 
 // Risks returns the risks of all roads, without duplicates, from the least to the worst, or none if all are safe.
-func (r Report) Risks() []road.Risk {
-	found := map[road.Risk]bool{road.Unknown: r.Compared != nil && len(r.Compared.Unknown) > 0}
+func (r Report) Risks() []forecast.Risk {
+	found := map[forecast.Risk]bool{forecast.Unknown: r.Compared != nil && len(r.Compared.Unknown) > 0}
 	for _, c := range r.Clusters {
 		if c.Road == nil {
 			continue
@@ -62,7 +62,7 @@ func (r Report) Risks() []road.Risk {
 			found[risk] = true
 		}
 	}
-	return slices.DeleteFunc(road.Risks(), func(risk road.Risk) bool { return !found[risk] })
+	return slices.DeleteFunc(forecast.Risks(), func(risk forecast.Risk) bool { return !found[risk] })
 }
 
 // Ready reports whether the healthy voters are as many as declared, and are meant to serve; published means that

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // Source is one of several sources, at the revision that was read.
@@ -41,14 +41,14 @@ func writeRevisions(b *strings.Builder, r Report) {
 			if s.Signer != "" {
 				line += ", signed by " + s.Signer
 			}
-			fmt.Fprintln(b, visible.Line(line))
+			fmt.Fprintln(b, printable.Line(line))
 		}
 		return
 	}
 	if r.Revision != "" {
-		fmt.Fprintf(b, "revision %s\n", visible.Line(r.Revision))
+		fmt.Fprintf(b, "revision %s\n", printable.Line(r.Revision))
 	}
 	if r.Signer != "" {
-		fmt.Fprintf(b, "signed by %s\n", visible.Line(r.Signer))
+		fmt.Fprintf(b, "signed by %s\n", printable.Line(r.Signer))
 	}
 }

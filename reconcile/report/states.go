@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // stateOf is everything that the decision about a cluster is based on.
@@ -35,8 +35,8 @@ type stateOf struct {
 }
 
 func newState(c Cluster) stateOf {
-	return stateOf{c.Kubernetes, c.Namespace, c.Name, newDecision(c.Decision), c.State, c.told().DeclaredRevision,
-		c.told().DeclaredRevisionTime, c.told().Conditions, c.Error}
+	return stateOf{c.Kubernetes, c.Namespace, c.Name, newDecision(c.Decision), c.State, c.status().DeclaredRevision,
+		c.status().DeclaredRevisionTime, c.status().Conditions, c.Error}
 }
 
 func newStates(clusters []Cluster) []stateOf {
@@ -87,7 +87,7 @@ func encodeYAML(w io.Writer, value any) error {
 func harmless(value any) any {
 	switch v := value.(type) {
 	case string:
-		return strings.ReplaceAll(visible.Line(v), " ::", " : :")
+		return strings.ReplaceAll(printable.Line(v), " ::", " : :")
 	case []any:
 		for i := range v {
 			v[i] = harmless(v[i])
@@ -108,7 +108,7 @@ func Names(w io.Writer, r Report) error {
 	for _, c := range r.Clusters {
 		if len(validation.IsDNS1123Label(c.Namespace))+len(validation.IsDNS1123Subdomain(c.Name)) > 0 {
 			errs = append(errs, fmt.Errorf("%s is no name that Kubernetes allows, and is left out",
-				visible.Line(c.Key())))
+				printable.Line(c.Key())))
 			continue
 		}
 		fmt.Fprintf(&b, "%s.%s/%s --namespace %s\n", strings.ToLower(v1alpha1.Kind), v1alpha1.GroupVersion.Group,

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // longestCell is the maximum length of untrusted text in a cell, in bytes, except in the last column.
@@ -21,8 +21,8 @@ type column struct {
 
 // fleetColumns are the columns of the table, in order.
 var fleetColumns = []column{
-	{"NAMESPACE/NAME", func(c Cluster) string { return visible.Short(c.Key(), 4*longestCell) }, false},
-	{stateColumn, Cluster.standing, false},
+	{"NAMESPACE/NAME", func(c Cluster) string { return printable.Short(c.Key(), 4*longestCell) }, false},
+	{stateColumn, Cluster.verdictLabel, false},
 	{"SINCE", func(c Cluster) string { return age(c.State.Now, c.since()) }, true},
 	{"MEMBERS", Cluster.members, false},
 	{"VERSION", Cluster.versions, false},
@@ -34,7 +34,7 @@ var fleetColumns = []column{
 
 // kubernetesColumn is the first column if there are several Kubernetes clusters.
 var kubernetesColumn = column{"KUBERNETES",
-	func(c Cluster) string { return visible.Short(visible.Line(c.Kubernetes), 4*longestCell) }, false}
+	func(c Cluster) string { return printable.Short(printable.Line(c.Kubernetes), 4*longestCell) }, false}
 
 // columnsFor returns the columns of a table of these clusters.
 func columnsFor(clusters []Cluster) []column {

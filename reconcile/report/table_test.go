@@ -115,7 +115,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestTableOfNothing(t *testing.T) {
+func TestTableWithoutClusters(t *testing.T) {
 	var b bytes.Buffer
 	if err := report.Table(&b, report.Report{}, report.Style{Width: 80}); err != nil || b.String() != "no clusters\n" {
 		t.Errorf("%v %q", err, b.String())

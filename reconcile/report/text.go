@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/reconcile/road"
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/reconcile/forecast"
 )
 
 // Text renders the report as text: a block per cluster, then the problems of the sources, then a summary line.
@@ -88,14 +88,14 @@ func plain(text string) string { return text }
 
 func writeCluster(b *strings.Builder, c Cluster, style Style) {
 	if c.Decision.Rule != "" {
-		fmt.Fprintf(b, "%s  %s  %s", visible.Line(c.Title()), style.Verdict(c.Decision.Verdict), c.Decision.Rule)
+		fmt.Fprintf(b, "%s  %s  %s", printable.Line(c.Title()), style.Verdict(c.Decision.Verdict), c.Decision.Rule)
 		if c.Decision.Action != nil {
-			fmt.Fprintf(b, "  %s", visible.Line(c.Decision.Action.String()))
+			fmt.Fprintf(b, "  %s", printable.Line(c.Decision.Action.String()))
 		}
 		b.WriteString("\n")
 		style.line(b, 4, "", c.Decision.Message, nil)
 	} else {
-		fmt.Fprintf(b, "%s\n", visible.Line(c.Title()))
+		fmt.Fprintf(b, "%s\n", printable.Line(c.Title()))
 	}
 	if c.Outcome != nil && c.Outcome.Detail != "" {
 		style.line(b, 4, "", c.Outcome.Detail, nil)
@@ -123,7 +123,7 @@ func (r Report) Assumed() []string {
 		list = append(list, r.Compared.Sentence())
 	}
 	if slices.ContainsFunc(r.Clusters, func(c Cluster) bool { return c.Road != nil && len(c.Road.Steps) > 0 }) {
-		list = append(list, "roads take for granted that "+road.Assumed)
+		list = append(list, "roads take for granted that "+forecast.Assumed)
 	}
 	return list
 }
@@ -166,7 +166,7 @@ func Summary(r Report) string {
 	if n := len(r.Problems); n > 0 {
 		parts = append(parts, decide.Count(n, "problem")+" in the source")
 	}
-	unknown := func(risk road.Risk) bool { return risk == road.Unknown }
+	unknown := func(risk forecast.Risk) bool { return risk == forecast.Unknown }
 	if risks := slices.DeleteFunc(r.Risks(), unknown); len(risks) > 0 {
 		parts = append(parts, "at worst "+risks[len(risks)-1].String())
 	}

@@ -6,13 +6,13 @@ import (
 
 	"golang.org/x/text/width"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // Wrap wraps untrusted text between words for a terminal of the given Width. The first line starts at column after, and
 // the others are indented. Without a width, it returns a single line of any length.
 func (s Style) Wrap(text string, after, indent int) string {
-	text = visible.Line(text)
+	text = printable.Line(text)
 	if s.Width == 0 {
 		return text
 	}

@@ -96,7 +96,7 @@ func (w *World) seal(record decide.Record) []write {
 // because the new one must own them.
 func (w *World) applyAll(s decide.State, freshToken string) []write {
 	var writes []write
-	standing := decide.StandingRecord(s, freshToken)
+	standing := decide.RequiredRecord(s, freshToken)
 	again := !w.exists(w.customResource())
 	for _, name := range w.Objects() {
 		if again || w.differs(name, standing) != "" {

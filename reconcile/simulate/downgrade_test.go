@@ -22,9 +22,9 @@ func momentsOfDowngrade(t *testing.T) []*simulate.World {
 	return worlds
 }
 
-// TestMemberLostDuringDowngrade: a member lost at any moment of a downgrade is replaced, and the downgrade completes.
+// TestMemberLostDuringDowngradeIsReplaced: a member lost at any moment of a downgrade is replaced, and the downgrade completes.
 // If it was the only member of the older version, a Block names the version to declare first.
-func TestMemberLostDuringDowngrade(t *testing.T) {
+func TestMemberLostDuringDowngradeIsReplaced(t *testing.T) {
 	for n, start := range momentsOfDowngrade(t) {
 		for member := range 3 {
 			name := fmt.Sprintf("a-%d is lost before pass %d", member, n+1)

@@ -48,7 +48,7 @@ func From(s decide.State, seed uint64) *World {
 func (w *World) fromServing(s decide.State) {
 	service, budget := w.objects[w.clientService()], w.objects[w.budget()]
 	service.leads = !s.Record.Closed() && !w.objects[w.clientService()].changed
-	budget.minAvailable = w.minAvailable(decide.StandingRecord(s, ""))
+	budget.minAvailable = w.minAvailable(decide.RequiredRecord(s, ""))
 	for name, o := range map[string]object{w.clientService(): service, w.budget(): budget} {
 		if w.exists(name) {
 			w.objects[name] = o

@@ -121,7 +121,7 @@ func (w *World) compare(s decide.State) decide.Objects {
 		}
 	}
 	slices.Sort(o.Foreign)
-	standing := decide.StandingRecord(s, "fresh")
+	standing := decide.RequiredRecord(s, "fresh")
 	for _, name := range w.Objects() {
 		what := w.differs(name, standing)
 		if field := w.seenRewritten(name); field != nil {

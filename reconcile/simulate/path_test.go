@@ -11,7 +11,7 @@ import (
 
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/decide/decidetest"
-	"quorate.dev/quorate/reconcile/road"
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
@@ -63,7 +63,7 @@ func (r *path) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 	case "converge":
 		return r.converge(args)
 	case "road":
-		return road.Ahead(r.Observe()).Text(""), nil
+		return forecast.Of(r.Observe()).Text(""), nil
 	case "settle":
 		r.makeGood()
 		return r.converge([]datadriven.CmdArg{{Key: "max", Vals: []string{strconv.Itoa(passesToSettle)}}})
@@ -184,9 +184,9 @@ func (r *path) passes(args []datadriven.CmdArg) (string, error) {
 			pass = r.PassFailing
 			most, err = strconv.Atoi(value)
 		default:
-			var see simulate.Sight
+			var see simulate.View
 			see, err = r.sight(arg.Key, value)
-			pass = func(int) (decide.Decision, []string) { return r.PassSeeing(see) }
+			pass = func(int) (decide.Decision, []string) { return r.PassWithView(see) }
 		}
 		if err != nil {
 			return "", err

@@ -34,9 +34,9 @@ func restoredVersions(t *testing.T, w *simulate.World) map[string]*simulate.Worl
 	return versions
 }
 
-// TestObjectRestoredDuringRecovery: if any object is restored to any earlier version in any phase of a recovery, the
+// TestObjectRestoredDuringRecoveryKeepsOneCluster: if any object is restored to any earlier version in any phase of a recovery, the
 // lost cluster does not run alongside the new one, void requests are not carried out, and passes come to an end.
-func TestObjectRestoredDuringRecovery(t *testing.T) {
+func TestObjectRestoredDuringRecoveryKeepsOneCluster(t *testing.T) {
 	orders := map[string]decide.RecoveryOrder{
 		"of a member": {Ordinal: 2, Lost: 0b011, Digest: "d", Word: "w"},
 		"of a backup": {Ordinal: 0, Lost: 0b111, Digest: "d", Word: "w", Backup: "tuesday"},
@@ -78,9 +78,9 @@ func TestObjectRestoredDuringRecovery(t *testing.T) {
 	}
 }
 
-// TestRecoveryRevertedWhileJobRuns: git no longer requests a recovery, and the ConfigMap is restored to a version from
+// TestRevertedRecoveryStartsNoPodBesideJob: git no longer requests a recovery, and the ConfigMap is restored to a version from
 // before it, while the Job writes to the volume. No pod starts beside the Job, and the member then serves.
-func TestRecoveryRevertedWhileJobRuns(t *testing.T) {
+func TestRevertedRecoveryStartsNoPodBesideJob(t *testing.T) {
 	w := simulate.New("a", decidetest.Declared(1), 0)
 	w.Remember(memoryOfTests)
 	form(t, w)

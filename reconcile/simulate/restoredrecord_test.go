@@ -65,9 +65,9 @@ func (w lostMajority) oneServes() {
 	}
 }
 
-// TestRestoredFoundingRecord: after a recovery, the record of the bootstrap is restored. Empty volumes do not form
+// TestRestoredFoundingRecordFormsNoSecondCluster: after a recovery, the record of the bootstrap is restored. Empty volumes do not form
 // another cluster, whether members of the lost cluster are stopped meanwhile or members are missing.
-func TestRestoredFoundingRecord(t *testing.T) {
+func TestRestoredFoundingRecordFormsNoSecondCluster(t *testing.T) {
 	w := formedWith(t, 5)
 	w.lose(w.order(4, 0b01111, "w"), 2, 3)
 	w.passes(25)
@@ -83,8 +83,8 @@ func TestRestoredFoundingRecord(t *testing.T) {
 	w.oneServes()
 }
 
-// TestRestoredJoiningRecord: the restored record calls a voter a joining member. Its data counts.
-func TestRestoredJoiningRecord(t *testing.T) {
+// TestRestoredJoiningRecordKeepsVoterData: the restored record calls a voter a joining member. Its data counts.
+func TestRestoredJoiningRecordKeepsVoterData(t *testing.T) {
 	w := formedWith(t, 3)
 	w.LoseVolume(1)
 	var joining decide.Record
@@ -104,9 +104,9 @@ func TestRestoredJoiningRecord(t *testing.T) {
 	w.oneServes()
 }
 
-// TestRestoredRecordOfTwoRecoveriesAgo: members of the second cluster do not start with the record of the first one
+// TestRecordFromTwoRecoveriesAgoStartsNoOldMember: members of the second cluster do not start with the record of the first one
 // beside the third one, whether Quorate can reach them or not.
-func TestRestoredRecordOfTwoRecoveriesAgo(t *testing.T) {
+func TestRecordFromTwoRecoveriesAgoStartsNoOldMember(t *testing.T) {
 	for _, reached := range []bool{true, false} {
 		w := formedWith(t, 3)
 		first := w.Observe().Record
@@ -124,8 +124,8 @@ func TestRestoredRecordOfTwoRecoveriesAgo(t *testing.T) {
 	}
 }
 
-// TestRestoredVoidOrder: the restored record calls the order void that a Job carries out. No pod starts beside the Job.
-func TestRestoredVoidOrder(t *testing.T) {
+// TestRestoredVoidOrderStartsNoPodBesideJob: the restored record calls the order void that a Job carries out. No pod starts beside the Job.
+func TestRestoredVoidOrderStartsNoPodBesideJob(t *testing.T) {
 	w := formedWith(t, 1)
 	order := w.order(0, 1, "w")
 	order.Backup = "tuesday"
@@ -142,9 +142,9 @@ func TestRestoredVoidOrder(t *testing.T) {
 	w.oneServes()
 }
 
-// TestRestoredRecordAndStatefulSet: both are restored to before the recovery, right before the record of the new cluster
+// TestRestoredRecordAndStatefulSetKeepOneCluster: both are restored to before the recovery, right before the record of the new cluster
 // is written, or right after. The lost cluster does not serve beside the new one.
-func TestRestoredRecordAndStatefulSet(t *testing.T) {
+func TestRestoredRecordAndStatefulSetKeepOneCluster(t *testing.T) {
 	for _, finished := range []bool{false, true} {
 		w := formedWith(t, 3)
 		before := w.Observe().Record
@@ -183,8 +183,8 @@ func TestRestoredClaimIsKept(t *testing.T) {
 	}
 }
 
-// TestRecoveryKeepsVolumesThatGoWithPods: a recovery that goes on does not stop a pod whose volume would go with it.
-func TestRecoveryKeepsVolumesThatGoWithPods(t *testing.T) {
+// TestRecoveryKeepsPodOnTerminatingVolume: a recovery that goes on does not stop a pod whose volume would go with it.
+func TestRecoveryKeepsPodOnTerminatingVolume(t *testing.T) {
 	w := formedWith(t, 3)
 	w.RefuseRecoveries(true)
 	w.lose(w.order(2, 0b011, "w"))
@@ -197,10 +197,10 @@ func TestRecoveryKeepsVolumesThatGoWithPods(t *testing.T) {
 	}
 }
 
-// TestRestoredFoundingRecordAnytime: the record of the bootstrap is restored at any time during or after a recovery, and
+// TestFoundingRecordRestoredAnytimeFormsNoCluster: the record of the bootstrap is restored at any time during or after a recovery, and
 // the status may be gone as well. What the status, claims and a Job say about the cluster prevents empty volumes from
 // forming another one.
-func TestRestoredFoundingRecordAnytime(t *testing.T) {
+func TestFoundingRecordRestoredAnytimeFormsNoCluster(t *testing.T) {
 	for _, withStatus := range []bool{true, false} {
 		for passes := range 26 {
 			w := formedWith(t, 3)
@@ -219,9 +219,9 @@ func TestRestoredFoundingRecordAnytime(t *testing.T) {
 	}
 }
 
-// TestEndedJobDoesNotKeepVolume: after a recovery, a member's volume is deleted and its pod is gone. The pod of the
+// TestFinishedJobDoesNotBlockReplacement: after a recovery, a member's volume is deleted and its pod is gone. The pod of the
 // recovery Job, which has ended, would keep the volume: the member is still replaced.
-func TestEndedJobDoesNotKeepVolume(t *testing.T) {
+func TestFinishedJobDoesNotBlockReplacement(t *testing.T) {
 	w := formedWith(t, 3)
 	w.lose(w.order(2, 0b011, "w"), 0, 1)
 	w.Converge(100)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/reconcile/road"
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
@@ -49,22 +49,22 @@ func TestSettled(t *testing.T) {
 		if again, _ := simulate.Settled("a", d); !reflect.DeepEqual(again.Observe(), w.Observe()) {
 			t.Errorf("%+v: another world the second time", d)
 		}
-		if ahead := road.Ahead(w.Observe()); len(ahead.Steps) > 0 || ahead.End.Rule != end.Rule {
+		if ahead := forecast.Of(w.Observe()); len(ahead.Steps) > 0 || ahead.End.Rule != end.Rule {
 			t.Errorf("%+v: something is left to do: %s", d, ahead.Text(""))
 		}
 	}
 }
 
-// TestSettledCannotBe: a cluster that cannot be bootstrapped is not assumed to exist.
-func TestSettledCannotBe(t *testing.T) {
+// TestSettledRejectsImpossibleCluster: a cluster that cannot be bootstrapped is not assumed to exist.
+func TestSettledRejectsImpossibleCluster(t *testing.T) {
 	if _, end := simulate.Settled("a", decide.Declared{Version: "3.6.16", Lifecycle: decide.Running}); end.Verdict == decide.Done {
 		t.Errorf("a cluster without members: %s", end)
 	}
 }
 
-// TestRoadBetween: the road from one small declaration to another ends, or reports why not, and is the one that passes
+// TestForecastBetweenDeclarationsEnds: the road from one small declaration to another ends, or reports why not, and is the one that passes
 // take.
-func TestRoadBetween(t *testing.T) {
+func TestForecastBetweenDeclarationsEnds(t *testing.T) {
 	all := smallDeclarations()
 	for i, from := range all {
 		world, _ := simulate.Settled("a", from)
@@ -74,7 +74,7 @@ func TestRoadBetween(t *testing.T) {
 			}
 			w := world.Clone()
 			w.Declared = to
-			ahead := road.Ahead(w.Observe())
+			ahead := forecast.Of(w.Observe())
 			if ahead.Open || ahead.End.Verdict == decide.Act || ahead.End.Message == "" {
 				t.Errorf("from %+v\nto %+v: no end: %s %s", from, to, ahead.End, ahead.Text(""))
 			}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
 )
 

@@ -49,7 +49,7 @@ type World struct {
 	slow         map[int]bool // members that do not keep up
 	apart        map[int]bool // members that the others cannot reach
 	unready      map[int]bool // pods that are not ready, whatever their etcd reports
-	stuck        stuck
+	stuck        stalls
 	backups      backups
 	restores     *restore  // the restore Job, or nil
 	recovers     *recovery // the recovery Job, or nil
@@ -177,7 +177,7 @@ func (w *World) Pass(crashAfter int) (decide.Decision, []string) {
 	case changed:
 		d = decide.Retried(s, d)
 	default:
-		d = decide.InVain(s, d, "it is refused")
+		d = decide.NoProgress(s, d, "it is refused")
 	}
 	if !died && w.report(s, d, changed) {
 		writes = append(writes, "status of "+w.customResource())

@@ -44,8 +44,8 @@ func memberNamed(t *testing.T, w *simulate.World, name string) decide.Member {
 	return decide.Member{}
 }
 
-// TestSameSeed: the same seed and the same calls give the same world, and changes to a copy do not affect the world.
-func TestSameSeed(t *testing.T) {
+// TestSameSeedGivesSameWorld: the same seed and the same calls give the same world, and changes to a copy do not affect the world.
+func TestSameSeedGivesSameWorld(t *testing.T) {
 	a, b := simulate.New("a", decidetest.Declared(5), 7), simulate.New("a", decidetest.Declared(5), 7)
 	copied := a.Clone()
 	for range 6 {
@@ -66,8 +66,8 @@ func TestSameSeed(t *testing.T) {
 	}
 }
 
-// TestGrowAndShrink adds a member as a learner, promotes it, and removes it again, as etcd and Kubernetes would.
-func TestGrowAndShrink(t *testing.T) {
+// TestSimulatedMemberJoinsAndLeaves adds a member as a learner, promotes it, and removes it again, as etcd and Kubernetes would.
+func TestSimulatedMemberJoinsAndLeaves(t *testing.T) {
 	w := formed(t, 3)
 	add := decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}
 	if writes := w.Do(add, simulate.NoCrash); len(writes) != 1 {
@@ -113,8 +113,8 @@ func TestGrowAndShrink(t *testing.T) {
 	}
 }
 
-// TestJoinsBeforeItAnswers: a new member publishes its name before it accepts clients, and the next is added already.
-func TestJoinsBeforeItAnswers(t *testing.T) {
+// TestNewMemberStartsBeforeItServes: a new member publishes its name before it accepts clients, and the next is added already.
+func TestNewMemberStartsBeforeItServes(t *testing.T) {
 	silent := 0
 	for seed := range uint64(8) {
 		w := simulate.New("a", decidetest.Declared(3), seed)
@@ -139,8 +139,8 @@ func TestJoinsBeforeItAnswers(t *testing.T) {
 	}
 }
 
-// TestStrictReconfiguration: etcd does not add a member while a voter is down, or remove one that the others need.
-func TestStrictReconfiguration(t *testing.T) {
+// TestStrictReconfigCheckRefusesUnsafeChanges: etcd does not add a member while a voter is down, or remove one that the others need.
+func TestStrictReconfigCheckRefusesUnsafeChanges(t *testing.T) {
 	w := formed(t, 3)
 	w.NodeDown(2, true)
 	if writes := w.Do(decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}, simulate.NoCrash); len(writes) != 0 {
@@ -154,8 +154,8 @@ func TestStrictReconfiguration(t *testing.T) {
 	}
 }
 
-// TestDataOfANewerVersion: etcd does not start on data of a newer minor version, unless a downgrade was enabled.
-func TestDataOfANewerVersion(t *testing.T) {
+// TestEtcdRefusesDataOfNewerVersion: etcd does not start on data of a newer minor version, unless a downgrade was enabled.
+func TestEtcdRefusesDataOfNewerVersion(t *testing.T) {
 	for _, prepared := range []bool{false, true} {
 		w := formed(t, 3)
 		if prepared {
@@ -173,8 +173,8 @@ func TestDataOfANewerVersion(t *testing.T) {
 	}
 }
 
-// TestTheLongestLogLeads: entries that a majority had still exist after any other majority has elected a leader.
-func TestTheLongestLogLeads(t *testing.T) {
+// TestMemberWithLongestLogLeads: entries that a majority had still exist after any other majority has elected a leader.
+func TestMemberWithLongestLogLeads(t *testing.T) {
 	w := formed(t, 3)
 	w.Slow(2, true)
 	for range 5 {
@@ -186,9 +186,9 @@ func TestTheLongestLogLeads(t *testing.T) {
 	}
 }
 
-// TestAlreadyBootstrapped: before it is sealed, a member that lost its volume does not start again while another member
+// TestUnsealedMemberWithoutVolumeCannotRejoin: before it is sealed, a member that lost its volume does not start again while another member
 // that has seen it runs; alone it does.
-func TestAlreadyBootstrapped(t *testing.T) {
+func TestUnsealedMemberWithoutVolumeCannotRejoin(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		w := simulate.New("a", decidetest.Declared(3), 0)
 		w.Pass(simulate.NoCrash)
@@ -205,8 +205,8 @@ func TestAlreadyBootstrapped(t *testing.T) {
 	}
 }
 
-// TestViolations: the world detects what must never happen, regardless of who does it.
-func TestViolations(t *testing.T) {
+// TestWorldDetectsViolations: the world detects what must never happen, regardless of who does it.
+func TestWorldDetectsViolations(t *testing.T) {
 	restart := func(w *simulate.World, n int) {
 		w.Do(decide.RestartReplica{Ordinal: n, PodUID: w.Observe().Replica(n).PodUID}, simulate.NoCrash)
 	}

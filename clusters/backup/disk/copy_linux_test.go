@@ -42,9 +42,9 @@ func TestCopyKeepsHoles(t *testing.T) {
 	}
 }
 
-// TestCopyEnds checks that copying ends with its context, and that empty files, full files and files of only a hole are
+// TestCopyIsCompleteAndCancelable checks that copying ends with its context, and that empty files, full files and files of only a hole are
 // copied completely.
-func TestCopyEnds(t *testing.T) {
+func TestCopyIsCompleteAndCancelable(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"empty": "", "full": "full"} {
 		from, to := created(t, dir, name), created(t, dir, name+"-copy")

@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/disk"
 )
 
-// TestPlanted checks that files planted in place of a lock or mark are not followed, and do not block.
-func TestPlanted(t *testing.T) {
+// TestPlantedFilesAreNotFollowed checks that files planted in place of a lock or mark are not followed, and do not block.
+func TestPlantedFilesAreNotFollowed(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, err := range []error{os.Symlink(at("elsewhere"), at("link")), unix.Mkfifo(at("pipe"), 0o600), os.Mkdir(at("directory"), 0o700)} {

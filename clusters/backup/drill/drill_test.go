@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/etcdprocess"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 )
 
 func inspect(_ context.Context, file string) (snapshot.Facts, error) { return snapshot.Inspect(file) }
@@ -124,8 +124,8 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestPrepared checks that the drill is the same if etcd is started externally, and that both halves can be repeated.
-func TestPrepared(t *testing.T) {
+// TestPreparedDrillWithExternalEtcd checks that the drill is the same if etcd is started externally, and that both halves can be repeated.
+func TestPreparedDrillWithExternalEtcd(t *testing.T) {
 	t.Setenv("TMPDIR", "/tmp") // socket paths must be short
 	bucket, m := stored(t, inspect)
 	found := programs(t)
@@ -170,8 +170,8 @@ func TestPrepared(t *testing.T) {
 	}
 }
 
-// TestPreparedRemovesDrillsOnly checks that the content of the directory is removed only if it belongs to a drill.
-func TestPreparedRemovesDrillsOnly(t *testing.T) {
+// TestPrepareKeepsUnrelatedFiles checks that the content of the directory is removed only if it belongs to a drill.
+func TestPrepareKeepsUnrelatedFiles(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	v := etcdversion.Version{Major: 3, Minor: 6, Patch: 16}
 	for _, name := range []string{"data", "snapshot.db", ConfigFile} {
@@ -188,9 +188,9 @@ func TestPreparedRemovesDrillsOnly(t *testing.T) {
 	}
 }
 
-// TestPreparedOfAnother checks that a drill can be continued only for the same cluster and version. For another one,
+// TestFinishRejectsOtherClusterOrVersion checks that a drill can be continued only for the same cluster and version. For another one,
 // etcd is not contacted, and nothing is returned that could change its records.
-func TestPreparedOfAnother(t *testing.T) {
+func TestFinishRejectsOtherClusterOrVersion(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	dir, state := t.TempDir(), t.TempDir()
 	v := etcdversion.Version{Major: 3, Minor: 6, Patch: 16}
@@ -213,9 +213,9 @@ func TestPreparedOfAnother(t *testing.T) {
 	}
 }
 
-// TestPreparedOfDamaged checks that damage is found before any etcd is started, and that damage found between the
+// TestDamageFailsPreparedDrill checks that damage is found before any etcd is started, and that damage found between the
 // halves prevents a good result.
-func TestPreparedOfDamaged(t *testing.T) {
+func TestDamageFailsPreparedDrill(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	dir, state := t.TempDir(), t.TempDir()
 	v := etcdversion.Version{Major: 3, Minor: 6, Patch: 16}
@@ -254,8 +254,8 @@ func TestPreparedOfDamaged(t *testing.T) {
 	}
 }
 
-// TestOtherData checks that the drill fails if etcd does not hold what was backed up.
-func TestOtherData(t *testing.T) {
+// TestDrillFailsOnDifferentData checks that the drill fails if etcd does not hold what was backed up.
+func TestDrillFailsOnDifferentData(t *testing.T) {
 	found := programs(t)
 	bucket, m := stored(t, otherHash)
 	dir := t.TempDir()
@@ -281,8 +281,8 @@ func fake(t *testing.T, does string) etcdprocess.Program {
 	return p
 }
 
-// TestNoAnswer checks that an etcd that exits or does not respond ends the drill and leaves nothing behind.
-func TestNoAnswer(t *testing.T) {
+// TestUnresponsiveEtcdEndsDrill checks that an etcd that exits or does not respond ends the drill and leaves nothing behind.
+func TestUnresponsiveEtcdEndsDrill(t *testing.T) {
 	sockets := t.TempDir()
 	t.Setenv("TMPDIR", sockets)
 	bucket, m := stored(t, inspect)
@@ -305,8 +305,8 @@ func TestNoAnswer(t *testing.T) {
 	empty(t, dir, sockets)
 }
 
-// TestRelative checks that etcd, which runs in another directory, starts with data restored in a relative path.
-func TestRelative(t *testing.T) {
+// TestDrillAcceptsRelativePaths checks that etcd, which runs in another directory, starts with data restored in a relative path.
+func TestDrillAcceptsRelativePaths(t *testing.T) {
 	found := programs(t)
 	bucket, m := stored(t, inspect)
 	t.Chdir(t.TempDir())

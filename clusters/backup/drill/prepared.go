@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/etcdprocess"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 )
 
 const (

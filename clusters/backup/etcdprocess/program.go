@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"quorate.dev/quorate/clusters/backup/snapshot"
-	"quorate.dev/quorate/clusters/child"
-	"quorate.dev/quorate/etcdversion"
-	"quorate.dev/quorate/excerpt"
+	"quorate.dev/quorate/internal/boundedtext"
+	"quorate.dev/quorate/internal/etcdversion"
+	"quorate.dev/quorate/internal/procgroup"
 )
 
 // Program is an etcd executable.
@@ -60,8 +60,8 @@ func firstLine(ctx context.Context, path string, args ...string) (string, error)
 	command := exec.CommandContext(ctx, path, args...)
 	command.Env = []string{} // it could contain settings for etcd
 	command.WaitDelay = ending
-	child.InGroup(command)
-	var said excerpt.Head
+	procgroup.InGroup(command)
+	var said boundedtext.Head
 	command.Stdout = &said
 	if err := command.Run(); err != nil {
 		return "", cmp.Or(context.Cause(ctx), err)

@@ -13,11 +13,11 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"quorate.dev/quorate/clusters/child"
 	"quorate.dev/quorate/clusters/etcd"
-	"quorate.dev/quorate/etcdversion"
-	"quorate.dev/quorate/excerpt"
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/boundedtext"
+	"quorate.dev/quorate/internal/etcdversion"
+	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/internal/procgroup"
 )
 
 // Member is the name of the started member. PeerURL is the socket in its directory on which it listens, so that other
@@ -48,7 +48,7 @@ type Server struct {
 	dir     string
 	ended   chan struct{}
 	process *exec.Cmd
-	said    excerpt.Tail
+	said    boundedtext.Tail
 }
 
 // options returns the options with which etcd is started.
@@ -93,7 +93,7 @@ func (p Program) Start(dataDir string, flags ...string) (*Server, error) {
 	s.process = exec.CommandContext(context.Background(), p.Path, slices.Concat(args, flags)...)
 	s.process.Dir, s.process.Env, s.process.Stderr = dir, []string{}, &s.said
 	s.process.WaitDelay = ending
-	child.InGroup(s.process)
+	procgroup.InGroup(s.process)
 	if err := s.process.Start(); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
@@ -127,7 +127,7 @@ func (s *Server) Stop() {
 	if s.process == nil {
 		return // it is stopped externally
 	}
-	_ = child.Kill(s.process)
+	_ = procgroup.Kill(s.process)
 	<-s.ended
 	_ = os.RemoveAll(s.dir)
 }
@@ -164,5 +164,5 @@ func (s *Server) Ready(ctx context.Context, clients *etcd.Clients) (revision int
 // LastWord returns the last line of its output.
 func (s *Server) LastWord() string {
 	lines := strings.Split(strings.TrimSpace(s.said.String()), "\n")
-	return visible.Line(lines[len(lines)-1])
+	return printable.Line(lines[len(lines)-1])
 }

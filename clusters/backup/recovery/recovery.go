@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/etcdprocess"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/etcd"
-	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/internal/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
 )
 

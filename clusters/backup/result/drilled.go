@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"time"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // DrilledFormat is the format of the drill results that are written. Results in other formats are rejected.
@@ -44,7 +44,7 @@ func (r Drilled) Seconds() float64 { return r.FetchSeconds + r.RestoreSeconds + 
 
 // Encode writes the result as one line. It truncates Uncompared if necessary.
 func (r Drilled) Encode() ([]byte, error) {
-	r.Format, r.Uncompared = DrilledFormat, visible.Short(r.Uncompared, maxUnproven)
+	r.Format, r.Uncompared = DrilledFormat, printable.Short(r.Uncompared, maxUnproven)
 	r.utc()
 	if problem := r.problem(); problem != "" {
 		return nil, fmt.Errorf("write the result of a drill: %s", problem)
@@ -100,7 +100,7 @@ func (r Drilled) problem() string {
 			return "how long it took is no number of seconds"
 		}
 	}
-	if len(r.Uncompared) > maxUnproven || r.Uncompared != visible.Line(r.Uncompared) {
+	if len(r.Uncompared) > maxUnproven || r.Uncompared != printable.Line(r.Uncompared) {
 		return "why it was not compared is too long, or no visible line"
 	}
 	return ""

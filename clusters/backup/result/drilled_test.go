@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"quorate.dev/quorate/clusters/backup/result"
-	"quorate.dev/quorate/visible"
-	"quorate.dev/quorate/visible/visibletest"
+	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/internal/printable/printabletest"
 )
 
 func soundDrilled() result.Drilled {
@@ -30,7 +30,7 @@ func TestDrilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(line)
-	if one, ended := strings.CutSuffix(text, "\n"); !ended || visible.Line(one) != one || len(text) > result.MaxBytes {
+	if one, ended := strings.CutSuffix(text, "\n"); !ended || printable.Line(one) != one || len(text) > result.MaxBytes {
 		t.Errorf("%q", text)
 	}
 	got, err := result.ParseDrilled(text)
@@ -42,9 +42,9 @@ func TestDrilled(t *testing.T) {
 	}
 }
 
-// TestDrilledRefused checks that text from a pod's status, which tenants can write, is accepted only if a drill could
+// TestDrilledRejectsInvalidText checks that text from a pod's status, which tenants can write, is accepted only if a drill could
 // have written it.
-func TestDrilledRefused(t *testing.T) {
+func TestDrilledRejectsInvalidText(t *testing.T) {
 	line, err := soundDrilled().Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -66,13 +66,13 @@ func TestDrilledRefused(t *testing.T) {
 			refused[fmt.Sprintf("%s %.20v", field, value)] = with(t, line, field, value)
 		}
 	}
-	for name, text := range visibletest.Hostile {
-		if visible.Line(text) != text {
+	for name, text := range printabletest.Hostile {
+		if printable.Line(text) != text {
 			refused["uncompared "+name] = with(t, line, "uncompared", text)
 		}
 	}
 	for name, text := range refused {
-		if r, err := result.ParseDrilled(text); !errors.Is(err, result.ErrDrilled) || visible.Line(err.Error()) != err.Error() {
+		if r, err := result.ParseDrilled(text); !errors.Is(err, result.ErrDrilled) || printable.Line(err.Error()) != err.Error() {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}

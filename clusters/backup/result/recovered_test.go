@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"quorate.dev/quorate/clusters/backup/result"
-	"quorate.dev/quorate/visible"
-	"quorate.dev/quorate/visible/visibletest"
+	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/internal/printable/printabletest"
 )
 
 func soundRecovered() result.Recovered {
@@ -29,7 +29,7 @@ func TestRecovered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if one, ended := strings.CutSuffix(string(line), "\n"); !ended || visible.Line(one) != one {
+	if one, ended := strings.CutSuffix(string(line), "\n"); !ended || printable.Line(one) != one {
 		t.Errorf("%q", line)
 	}
 	if got, err := result.ParseRecovered(string(line)); err != nil || got != r {
@@ -37,15 +37,15 @@ func TestRecovered(t *testing.T) {
 	}
 }
 
-// TestRecoveredRefused checks that text beside a data directory, which others may have written, is accepted only if a
+// TestRecoveredRejectsInvalidText checks that text beside a data directory, which others may have written, is accepted only if a
 // recovery could have written it.
-func TestRecoveredRefused(t *testing.T) {
+func TestRecoveredRejectsInvalidText(t *testing.T) {
 	line, err := soundRecovered().Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused := map[string]string{"nothing": "", "null": "null", "empty": "{}", "cut": string(line[:200]), "two": string(line) + string(line)}
-	for name, text := range visibletest.Hostile {
+	for name, text := range printabletest.Hostile {
 		refused[name], refused[name+" as a field"] = text, with(t, line, text+"\x1b", 1)
 	}
 	for field, values := range map[string][]any{
@@ -68,7 +68,7 @@ func TestRecoveredRefused(t *testing.T) {
 	}
 	for name, text := range refused {
 		got, err := result.ParseRecovered(text)
-		if !errors.Is(err, result.ErrRecovered) || got != (result.Recovered{}) || err.Error() != visible.Line(err.Error()) {
+		if !errors.Is(err, result.ErrRecovered) || got != (result.Recovered{}) || err.Error() != printable.Line(err.Error()) {
 			t.Errorf("%q: %v: %+v", name, err, got)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"quorate.dev/quorate/clusters/backup/result"
-	"quorate.dev/quorate/visible"
-	"quorate.dev/quorate/visible/visibletest"
+	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/internal/printable/printabletest"
 )
 
 func soundRestored() result.Restored {
@@ -54,7 +54,7 @@ func TestRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(line)
-	if one, ended := strings.CutSuffix(text, "\n"); !ended || visible.Line(one) != one || len(text) > result.MaxBytes {
+	if one, ended := strings.CutSuffix(text, "\n"); !ended || printable.Line(one) != one || len(text) > result.MaxBytes {
 		t.Errorf("%q", text)
 	}
 	if got, err := result.ParseRestored(text); err != nil || got != r {
@@ -69,9 +69,9 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestRestoredRefused checks that text from a pod's status or a volume, which tenants can write, is accepted only if a
+// TestRestoredRejectsInvalidText checks that text from a pod's status or a volume, which tenants can write, is accepted only if a
 // restore would have written exactly that text.
-func TestRestoredRefused(t *testing.T) {
+func TestRestoredRejectsInvalidText(t *testing.T) {
 	line, err := soundRestored().Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestRestoredRefused(t *testing.T) {
 		"nothing": "", "null": "null", "a list": "[]", "empty": "{}", "cut": string(line[:200]), "two": string(line) + string(line), "more": string(line) + "x",
 		"too long": string(line) + strings.Repeat(" ", 4096), "of a backup": string(backup),
 	}
-	for name, text := range visibletest.Hostile {
+	for name, text := range printabletest.Hostile {
 		refused[name], refused[name+" as a field"] = text, with(t, line, text+"\x1b", 1)
 	}
 	for field, values := range map[string][]any{
@@ -112,14 +112,14 @@ func TestRestoredRefused(t *testing.T) {
 	}
 	for name, text := range refused {
 		got, err := result.ParseRestored(text)
-		if !errors.Is(err, result.ErrRestored) || got != (result.Restored{}) || err.Error() != visible.Line(err.Error()) {
+		if !errors.Is(err, result.ErrRestored) || got != (result.Restored{}) || err.Error() != printable.Line(err.Error()) {
 			t.Errorf("%q: %v: %+v", name, err, got)
 		}
 	}
 }
 
-// TestMarkRefused checks that an incomplete mark is rejected.
-func TestMarkRefused(t *testing.T) {
+// TestIncompleteMarkIsRejected checks that an incomplete mark is rejected.
+func TestIncompleteMarkIsRejected(t *testing.T) {
 	line, err := soundMark().Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -145,8 +145,8 @@ func TestMarkRefused(t *testing.T) {
 	}
 }
 
-// TestRestoredNotWritten checks that a result that would be rejected is not written.
-func TestRestoredNotWritten(t *testing.T) {
+// TestInvalidRestoredIsNotEncoded checks that a result that would be rejected is not written.
+func TestInvalidRestoredIsNotEncoded(t *testing.T) {
 	for name, spoil := range map[string]func(*result.Restored){
 		"no data":     func(r *result.Restored) { r.Data = "" },
 		"no ID":       func(r *result.Restored) { r.MemberID = "" },

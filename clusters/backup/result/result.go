@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
 )
 
 // Format is the format of the results that are written. Results in other formats are rejected.
@@ -50,7 +50,7 @@ var ErrResult = errors.New("it is no result of a backup")
 
 // Encode writes the result as one line. It truncates Unproven if necessary.
 func (r Result) Encode() ([]byte, error) {
-	r.Format, r.Unproven = Format, visible.Short(r.Unproven, maxUnproven)
+	r.Format, r.Unproven = Format, printable.Short(r.Unproven, maxUnproven)
 	r.Slot, r.StartedAt, r.FinishedAt = r.Slot.UTC(), r.StartedAt.UTC(), r.FinishedAt.UTC()
 	if problem := r.problem(); problem != "" {
 		return nil, fmt.Errorf("write the result of a backup: %s", problem)
@@ -98,7 +98,7 @@ func decode(text string, most int, into any) (problem string) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		return visible.Line(err.Error())
+		return printable.Line(err.Error())
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return "there is more after it"
@@ -135,7 +135,7 @@ func (r Result) problem() string {
 		return "its revision is below 0"
 	case r.Bytes <= 0 || r.Bytes > maxSnapshot || !sha256.MatchString(r.SHA256):
 		return "its size or its checksum is none"
-	case len(r.Unproven) > maxUnproven || r.Unproven != visible.Line(r.Unproven):
+	case len(r.Unproven) > maxUnproven || r.Unproven != printable.Line(r.Unproven):
 		return "why it is unproven is too long, or no visible line"
 	}
 	return ""

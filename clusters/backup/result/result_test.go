@@ -10,8 +10,8 @@ import (
 
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/store"
-	"quorate.dev/quorate/visible"
-	"quorate.dev/quorate/visible/visibletest"
+	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/internal/printable/printabletest"
 )
 
 var slot = time.Date(2026, 11, 22, 18, 0, 0, 0, time.UTC)
@@ -26,7 +26,7 @@ func sound() result.Result {
 // TestRoundTrip checks that a written result can be read, whatever the members' reason for missing proof.
 func TestRoundTrip(t *testing.T) {
 	reasons := map[string]string{"none": "", "plain": "1 of 3 voters hold the same data; a-2: no answer within 30s", "long": strings.Repeat("ä\"", 4000)}
-	for name, text := range visibletest.Hostile {
+	for name, text := range printabletest.Hostile {
 		reasons[name] = text
 	}
 	for name, reason := range reasons {
@@ -38,7 +38,7 @@ func TestRoundTrip(t *testing.T) {
 			continue
 		}
 		text := string(line)
-		if one, ended := strings.CutSuffix(text, "\n"); !ended || visible.Line(one) != one || len(text) > result.MaxBytes {
+		if one, ended := strings.CutSuffix(text, "\n"); !ended || printable.Line(one) != one || len(text) > result.MaxBytes {
 			t.Errorf("%s: %d bytes: %q", name, len(text), text)
 		}
 		got, err := result.ParseResult(text)
@@ -55,8 +55,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestNamesOfTheStore checks that the store creates valid names of data.
-func TestNamesOfTheStore(t *testing.T) {
+// TestStoreDataNamesAreValid checks that the store creates valid names of data.
+func TestStoreDataNamesAreValid(t *testing.T) {
 	for _, compression := range []string{"", store.Zstd} {
 		for _, encryption := range []string{"", store.Age} {
 			m := store.Manifest{Slot: slot, Compression: compression, Encryption: encryption, Snapshot: store.Snapshot{}}
@@ -69,8 +69,8 @@ func TestNamesOfTheStore(t *testing.T) {
 	}
 }
 
-// TestNotWritten checks that a result that would be rejected is not written.
-func TestNotWritten(t *testing.T) {
+// TestInvalidResultIsNotEncoded checks that a result that would be rejected is not written.
+func TestInvalidResultIsNotEncoded(t *testing.T) {
 	for name, spoil := range map[string]func(*result.Result){
 		"no data":     func(r *result.Result) { r.Data = "" },
 		"no slot":     func(r *result.Result) { r.Slot = time.Time{} },
@@ -87,9 +87,9 @@ func TestNotWritten(t *testing.T) {
 	}
 }
 
-// TestRefused checks that text from a pod's status, which tenants can write, is accepted only if a backup could have
+// TestResultRejectsInvalidText checks that text from a pod's status, which tenants can write, is accepted only if a backup could have
 // written it, and that errors contain no control sequences.
-func TestRefused(t *testing.T) {
+func TestResultRejectsInvalidText(t *testing.T) {
 	with := func(field string, value any) string {
 		line, err := sound().Encode()
 		if err != nil {
@@ -116,7 +116,7 @@ func TestRefused(t *testing.T) {
 		"two of them": with("suspect", true) + with("suspect", true), "more": with("suspect", true) + "x", "too long": with("suspect", true) + strings.Repeat(" ", 4096),
 		"deep": strings.Repeat("[", 4096),
 	}
-	for name, text := range visibletest.Hostile {
+	for name, text := range printabletest.Hostile {
 		refused[name], refused[name+" as a reason"], refused[name+" as a field"] = text, with("unproven", text+"\x1b"), with(text+"\x1b", 1)
 	}
 	for field, values := range map[string][]any{
@@ -144,7 +144,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%q: %s: %v: %+v", name, text, err, got)
 			continue
 		}
-		if said := err.Error(); said != visible.Line(said) {
+		if said := err.Error(); said != printable.Line(said) {
 			t.Errorf("%q: it is told as %.200q", name, said)
 		}
 	}

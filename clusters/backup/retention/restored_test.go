@@ -8,10 +8,10 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestRestoredFromTooNewABackup covers a logical accident three days ago, followed by a restore from a backup that
+// TestPruneKeepsBackupsBeforeRestore covers a logical accident three days ago, followed by a restore from a backup that
 // already contains it. The first backup of the restored cluster is verified, and a policy without last (daily: 14,
 // which the CRD allows) deletes all older backups except the newest, which contains the accident.
-func TestRestoredFromTooNewABackup(t *testing.T) {
+func TestPruneKeepsBackupsBeforeRestore(t *testing.T) {
 	all := []store.Backup{backup(time.Minute, "v")}
 	for i := 2; i <= 15; i++ {
 		all = append(all, backup(time.Duration(i)*days, "ev"))

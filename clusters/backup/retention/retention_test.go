@@ -87,8 +87,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestLaws checks the laws with random backups and policies.
-func TestLaws(t *testing.T) {
+// TestPruneInvariants checks the laws with random backups and policies.
+func TestPruneInvariants(t *testing.T) {
 	for seed := range uint64(20_000) {
 		chance := rand.New(rand.NewPCG(seed, 0))
 		policy := Policy{
@@ -201,8 +201,8 @@ func byVerifiedBroken(all []store.Backup, p Policy) string {
 	return ""
 }
 
-// TestByVerified checks that unverified newer backups are not deleted, and do not prevent the deletion of others.
-func TestByVerified(t *testing.T) {
+// TestUnverifiedBackupsDoNotBlockPrune checks that unverified newer backups are not deleted, and do not prevent the deletion of others.
+func TestUnverifiedBackupsDoNotBlockPrune(t *testing.T) {
 	for name, c := range map[string]struct {
 		backups         []store.Backup
 		deleted, waited []time.Duration
@@ -232,8 +232,8 @@ func without(all, deleted []store.Backup) []store.Backup {
 	return slices.DeleteFunc(slices.Clone(all), func(b store.Backup) bool { return slices.Contains(deleted, b) })
 }
 
-// TestOrphans checks that data is deleted only if it is old and its slot has no manifest.
-func TestOrphans(t *testing.T) {
+// TestOnlyOldOrphansAreDeleted checks that data is deleted only if it is old and its slot has no manifest.
+func TestOnlyOldOrphansAreDeleted(t *testing.T) {
 	l := store.Listing{
 		Backups: []store.Backup{backup(hours, "v"), backup(10*days, "v")},
 		Data: map[string]time.Time{
@@ -249,8 +249,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestYearOfHours checks that the time for a decision grows linearly with the number of backups.
-func TestYearOfHours(t *testing.T) {
+// TestPruneIsLinear checks that the time for a decision grows linearly with the number of backups.
+func TestPruneIsLinear(t *testing.T) {
 	policy := Policy{Last: 7, Daily: 30, MinAge: days}
 	takes := func(count int) time.Duration {
 		l := store.Listing{Data: map[string]time.Time{}}

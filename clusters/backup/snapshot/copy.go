@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"quorate.dev/quorate/clusters/backup/disk"
-	"quorate.dev/quorate/reconcile/panics"
+	"quorate.dev/quorate/internal/panics"
 )
 
 // CopyMember copies the parts of a member that etcd needs to a new data directory: its log, its snapshots, its

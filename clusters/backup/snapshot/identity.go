@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"quorate.dev/quorate/clusters/backup/disk"
-	"quorate.dev/quorate/reconcile/panics"
+	"quorate.dev/quorate/internal/panics"
 )
 
 // Identity identifies a member and its cluster.

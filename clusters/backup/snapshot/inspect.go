@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"quorate.dev/quorate/clusters/backup/disk"
-	"quorate.dev/quorate/etcdversion"
-	"quorate.dev/quorate/reconcile/panics"
+	"quorate.dev/quorate/internal/etcdversion"
+	"quorate.dev/quorate/internal/panics"
 )
 
 // Facts describe the content of a snapshot.

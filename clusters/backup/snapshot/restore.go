@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"quorate.dev/quorate/clusters/backup/disk"
-	"quorate.dev/quorate/reconcile/panics"
+	"quorate.dev/quorate/internal/panics"
 )
 
 // DefaultBump is the number that a restore adds to the revision, so that clients do not see the same revision with

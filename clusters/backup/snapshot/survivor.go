@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"quorate.dev/quorate/clusters/backup/disk"
-	"quorate.dev/quorate/reconcile/panics"
+	"quorate.dev/quorate/internal/panics"
 )
 
 // Survivor is a member that is not running and whose data directory still exists.

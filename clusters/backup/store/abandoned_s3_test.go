@@ -12,7 +12,7 @@ import (
 
 // Old uploads to S3 that were left by killed processes are aborted, but only for data in the same directory. Recent
 // uploads are kept, and stored data is not affected.
-func TestAbandonedUploadsToS3Go(t *testing.T) {
+func TestAbandonedS3UploadsAreAborted(t *testing.T) {
 	b, _ := versitygw(t)
 	c := client(t, b)
 	const dir = "ns/a/00000000000000aa/"

@@ -9,7 +9,7 @@ import (
 )
 
 // Old files of killed uploads are removed. Uploads that may be in progress, and other files, are kept.
-func TestAbandonedUploadsGo(t *testing.T) {
+func TestAbandonedUploadsAreRemoved(t *testing.T) {
 	root := t.TempDir()
 	b := directory{root}
 	if err := b.Create(t.Context(), "ns/a/first", strings.NewReader("1")); err != nil {

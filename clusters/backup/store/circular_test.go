@@ -102,7 +102,7 @@ func TestCircularListIsAnError(t *testing.T) {
 }
 
 // A store may return fewer names than requested, none at all, or the last name of a page again on the next page.
-func TestSlowListIsWhole(t *testing.T) {
+func TestSparsePagesAreListedCompletely(t *testing.T) {
 	const pages = 900
 	eachLister(t, func(token string) page {
 		n, _ := strconv.Atoi(token)

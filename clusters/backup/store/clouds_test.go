@@ -242,8 +242,8 @@ func large(fill string) io.Reader {
 	return io.LimitReader(strings.NewReader(strings.Repeat(fill, 2*partSize+1)), 2*partSize+1)
 }
 
-// TestParts checks that an upload in parts is created once, and completely or not at all.
-func TestParts(t *testing.T) {
+// TestMultipartUploadIsAtomic checks that an upload in parts is created once, and completely or not at all.
+func TestMultipartUploadIsAtomic(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		broken := io.MultiReader(large("x"), iotest.ErrReader(errors.New("cut")))
 		if err := b.Create(t.Context(), "ns/a/1", broken); err == nil || errors.Is(err, ErrExists) {
@@ -279,8 +279,8 @@ func (c canceling) Read(p []byte) (int, error) {
 	return copy(p, "x"), nil
 }
 
-// TestPartsAreSmall checks that no request is larger than a part, which is held in memory.
-func TestPartsAreSmall(t *testing.T) {
+// TestUploadRequestsStayWithinPartSize checks that no request is larger than a part, which is held in memory.
+func TestUploadRequestsStayWithinPartSize(t *testing.T) {
 	eachCloud(t, func(t *testing.T, b objects, f *front) {
 		var most atomic.Int64
 		f.instead.Store(func(_ http.ResponseWriter, r *http.Request) bool {
@@ -296,8 +296,8 @@ func TestPartsAreSmall(t *testing.T) {
 	})
 }
 
-// TestPages checks that a list is complete and in order, however many pages it has.
-func TestPages(t *testing.T) {
+// TestListReadsAllPages checks that a list is complete and in order, however many pages it has.
+func TestListReadsAllPages(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		var want []string
 		var all sync.WaitGroup
@@ -367,8 +367,8 @@ func isList(r *http.Request) bool {
 	return q.Get("comp") == "list" || q.Has("list-type") || r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/o")
 }
 
-// TestRefusals checks that a refused request does not count as evidence that an object exists or is missing.
-func TestRefusals(t *testing.T) {
+// TestRefusedRequestDoesNotProveExistence checks that a refused request does not count as evidence that an object exists or is missing.
+func TestRefusedRequestDoesNotProveExistence(t *testing.T) {
 	eachCloud(t, func(t *testing.T, b objects, f *front) {
 		_, kind, _ := strings.Cut(t.Name(), "/")
 		for _, c := range refusals[kind] {
@@ -398,9 +398,9 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestEcho checks that an upload whose response is lost is repeated, and that the existing object is then recognized as
+// TestUploadRetryAcceptsOwnObject checks that an upload whose response is lost is repeated, and that the existing object is then recognized as
 // the caller's own by its size. The same applies without the right to replace objects.
-func TestEcho(t *testing.T) {
+func TestUploadRetryAcceptsOwnObject(t *testing.T) {
 	held := map[string]func(http.ResponseWriter, *http.Request) bool{
 		"s3": func(w http.ResponseWriter, r *http.Request) bool { return refuse(w, r, 403, "AccessDenied") },
 		"gs": func(w http.ResponseWriter, r *http.Request) bool { return refuse(w, r, 403, "forbidden") },
@@ -434,8 +434,8 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestTransient checks that requests to a busy store are retried.
-func TestTransient(t *testing.T) {
+// TestBusyStoreIsRetried checks that requests to a busy store are retried.
+func TestBusyStoreIsRetried(t *testing.T) {
 	eachCloud(t, func(t *testing.T, b objects, f *front) {
 		if err := b.Create(t.Context(), "ns/a/1", strings.NewReader("x")); err != nil {
 			t.Fatal(err)
@@ -450,8 +450,8 @@ func TestTransient(t *testing.T) {
 	})
 }
 
-// TestUnknown checks that errors that do not concern an object are not attributed to it.
-func TestUnknown(t *testing.T) {
+// TestUnrelatedErrorsHaveUnknownCode checks that errors that do not concern an object are not attributed to it.
+func TestUnrelatedErrorsHaveUnknownCode(t *testing.T) {
 	for _, err := range []error{&net.DNSError{Err: "no such host", IsNotFound: true}, io.ErrUnexpectedEOF, context.Canceled} {
 		if azureCode(err) != gcerrors.Unknown || gcsCode(err) != gcerrors.Unknown {
 			t.Errorf("%v: %v, %v", err, azureCode(err), gcsCode(err))
@@ -459,8 +459,8 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestNoSecrets checks that no error shows a SAS token, even a malformed one, or an upload key.
-func TestNoSecrets(t *testing.T) {
+// TestErrorsHideSecrets checks that no error shows a SAS token, even a malformed one, or an upload key.
+func TestErrorsHideSecrets(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "?sv=2026&sig=secret%3D")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -493,8 +493,8 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// TestSASToken checks that every request carries the token, and that the names of blobs remain unchanged.
-func TestSASToken(t *testing.T) {
+// TestRequestsCarrySASToken checks that every request carries the token, and that the names of blobs remain unchanged.
+func TestRequestsCarrySASToken(t *testing.T) {
 	stub := &azureStub{blobs: map[string][]byte{}, blocks: map[string][]byte{}}
 	var bare atomic.Int32
 	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -511,9 +511,9 @@ func TestSASToken(t *testing.T) {
 	}
 }
 
-// TestGCSEndpoint checks that every request to another endpoint carries the token of the application default
+// TestGCSEndpointRequestsCarryToken checks that every request to another endpoint carries the token of the application default
 // credentials.
-func TestGCSEndpoint(t *testing.T) {
+func TestGCSEndpointRequestsCarryToken(t *testing.T) {
 	served, f := gcsEmulator(t, "https")
 	var bare atomic.Int32
 	f.instead.Store(func(w http.ResponseWriter, r *http.Request) bool {

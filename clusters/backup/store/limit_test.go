@@ -32,8 +32,8 @@ func endless(status int, contentType, start string, most *atomic.Int64) http.Han
 	}
 }
 
-// TestEndlessResponses checks that a store cannot fill the memory of a reader with a list or an error without an end.
-func TestEndlessResponses(t *testing.T) {
+// TestEndlessResponsesAreLimited checks that a store cannot fill the memory of a reader with a list or an error without an end.
+func TestEndlessResponsesAreLimited(t *testing.T) {
 	list := func(ctx context.Context, b objects) error { _, err := b.List(ctx, ""); return err }
 	read := func(ctx context.Context, b objects) error {
 		content, err := b.Open(ctx, "x")
@@ -84,8 +84,8 @@ func TestEndlessResponses(t *testing.T) {
 	}
 }
 
-// TestLargeObjectsAreRead checks that the limit does not apply to the content of objects.
-func TestLargeObjectsAreRead(t *testing.T) {
+// TestLimitDoesNotApplyToContent checks that the limit does not apply to the content of objects.
+func TestLimitDoesNotApplyToContent(t *testing.T) {
 	eachCloud(t, func(t *testing.T, b objects, _ *front) {
 		const size = maxResponseBytes + 1
 		if err := b.Create(t.Context(), "x", io.LimitReader(zeros{}, size)); err != nil {

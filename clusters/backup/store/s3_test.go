@@ -110,9 +110,9 @@ func s3Answer(w http.ResponseWriter, status int, code string) {
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>a message</Message></Error>", code)
 }
 
-// TestLocked checks that objects with a lock are kept, and that deletions are refused with an error. Like AWS, the
+// TestLockedObjectsAreKept checks that objects with a lock are kept, and that deletions are refused with an error. Like AWS, the
 // store accepts objects in such a bucket only with a checksum of their content.
-func TestLocked(t *testing.T) {
+func TestLockedObjectsAreKept(t *testing.T) {
 	b, f := versitygw(t)
 	c := client(t, b)
 	_, err := c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("locked"), ObjectLockEnabledForBucket: aws.Bool(true)})
@@ -154,9 +154,9 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestEchoOfParts checks that an upload in parts is recognized as complete if the response of the last request was
+// TestMultipartRetryAcceptsOwnObject checks that an upload in parts is recognized as complete if the response of the last request was
 // lost.
-func TestEchoOfParts(t *testing.T) {
+func TestMultipartRetryAcceptsOwnObject(t *testing.T) {
 	b, f := versitygw(t)
 	var completed atomic.Int32
 	f.instead.Store(func(w http.ResponseWriter, r *http.Request) bool {
@@ -178,8 +178,8 @@ func TestEchoOfParts(t *testing.T) {
 	}
 }
 
-// TestConflict checks that a request is retried if several write the same name and the store asks for it.
-func TestConflict(t *testing.T) {
+// TestConflictIsRetried checks that a request is retried if several write the same name and the store asks for it.
+func TestConflictIsRetried(t *testing.T) {
 	b, f := versitygw(t)
 	var asked atomic.Int32
 	conflicts := int32(1)
@@ -199,9 +199,9 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// TestRotated checks that a revoked key ends an upload in progress, with an error that names the reason. Nothing of the
+// TestRevokedKeyEndsUpload checks that a revoked key ends an upload in progress, with an error that names the reason. Nothing of the
 // upload remains, and it succeeds with the new key.
-func TestRotated(t *testing.T) {
+func TestRevokedKeyEndsUpload(t *testing.T) {
 	b, f := versitygw(t)
 	if err := b.Create(t.Context(), "ns/a/1", strings.NewReader("old")); err != nil {
 		t.Fatal(err)
@@ -241,9 +241,9 @@ func TestRotated(t *testing.T) {
 	}
 }
 
-// TestBucketIsGone checks that a missing bucket says nothing about its content. Otherwise, backups would be reported as
+// TestMissingBucketIsNotMissingObject checks that a missing bucket says nothing about its content. Otherwise, backups would be reported as
 // damaged because their data is missing.
-func TestBucketIsGone(t *testing.T) {
+func TestMissingBucketIsNotMissingObject(t *testing.T) {
 	for name, gone := range map[string]func(*testing.T) Bucket{
 		"s3": func(t *testing.T) Bucket { _, f := versitygw(t); return open(t, "s3://gone/ours", f.options) },
 		"gs": func(t *testing.T) Bucket { _, _ = gcs(t); return open(t, "gs://gone/ours", Options{}) },
@@ -271,8 +271,8 @@ func TestBucketIsGone(t *testing.T) {
 	}
 }
 
-// TestOneCreatesParts checks that only one of many concurrent uploads of a name in parts succeeds.
-func TestOneCreatesParts(t *testing.T) {
+// TestOnlyOneConcurrentMultipartUploadSucceeds checks that only one of many concurrent uploads of a name in parts succeeds.
+func TestOnlyOneConcurrentMultipartUploadSucceeds(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		const writers = 8
 		var won atomic.Int32
@@ -295,9 +295,9 @@ func TestOneCreatesParts(t *testing.T) {
 	})
 }
 
-// TestOneManifest checks that only one of many concurrent commits of a slot succeeds, and that all return the same
+// TestConcurrentCommitsShareOneManifest checks that only one of many concurrent commits of a slot succeeds, and that all return the same
 // manifest.
-func TestOneManifest(t *testing.T) {
+func TestConcurrentCommitsShareOneManifest(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		data := make([]string, 8)
 		var all sync.WaitGroup
@@ -323,8 +323,8 @@ func TestOneManifest(t *testing.T) {
 	})
 }
 
-// TestOddOrder checks that the order of a list, and names repeated across pages, do not matter.
-func TestOddOrder(t *testing.T) {
+// TestListOrderDoesNotMatter checks that the order of a list, and names repeated across pages, do not matter.
+func TestListOrderDoesNotMatter(t *testing.T) {
 	b, f := azure(t)
 	f.store.(*azureStub).odd = true
 	m := manifest()
@@ -346,9 +346,9 @@ func TestOddOrder(t *testing.T) {
 	}
 }
 
-// TestNotAllOfAList checks that an invalid or truncated S3 list is an error. If it were treated as complete, an old
+// TestTruncatedS3ListIsAnError checks that an invalid or truncated S3 list is an error. If it were treated as complete, an old
 // backup or none would be restored.
-func TestNotAllOfAList(t *testing.T) {
+func TestTruncatedS3ListIsAnError(t *testing.T) {
 	const one = "<Contents><Key>ours/ns/a/1</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
 	for name, tt := range map[string]struct {
 		answer string
@@ -371,9 +371,9 @@ func TestNotAllOfAList(t *testing.T) {
 	}
 }
 
-// TestNoStore checks that a response from something other than a store, such as a console page, says nothing about its
+// TestNonStoreResponseIsAnError checks that a response from something other than a store, such as a console page, says nothing about its
 // content.
-func TestNoStore(t *testing.T) {
+func TestNonStoreResponseIsAnError(t *testing.T) {
 	for _, found := range []int{http.StatusOK, http.StatusNotFound} {
 		served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !isList(r) {

@@ -8,7 +8,7 @@ import (
 )
 
 // No error shows a SAS token, however badly it was pasted.
-func TestTokenIsNotShown(t *testing.T) {
+func TestErrorsHideSASToken(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "shop")
 	once, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // no retries
 	defer cancel()
@@ -34,7 +34,7 @@ func TestTokenIsNotShown(t *testing.T) {
 }
 
 // A SAS token grants its rights to anyone who intercepts it, so it is sent only over https, like Google's token.
-func TestTokenIsNotSentInTheClear(t *testing.T) {
+func TestSASTokenRequiresHTTPS(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "sv=2024&sig=SECRET")
 	for endpoint, clear := range map[string]bool{
 		"http://shop.blob.example.com": true, "http://azurite:10000/shop": true, "http://192.0.2.1/shop": true,

@@ -22,7 +22,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"quorate.dev/quorate/clusters/backup/snapshot"
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // eachBucket runs a test with every kind of bucket that is available.
@@ -91,8 +91,8 @@ func TestBucket(t *testing.T) {
 	})
 }
 
-// TestHalfIsNone checks that an interrupted upload leaves nothing behind, under any name.
-func TestHalfIsNone(t *testing.T) {
+// TestInterruptedUploadLeavesNothing checks that an interrupted upload leaves nothing behind, under any name.
+func TestInterruptedUploadLeavesNothing(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		broken := io.MultiReader(strings.NewReader(strings.Repeat("x", 100_000)), iotest.ErrReader(errors.New("cut")))
 		if err := b.Create(t.Context(), "ns/a/1", broken); err == nil {
@@ -116,8 +116,8 @@ func TestHalfIsNone(t *testing.T) {
 	})
 }
 
-// TestOneCreates checks that only one of many concurrent creations of a name succeeds.
-func TestOneCreates(t *testing.T) {
+// TestOnlyOneConcurrentCreateSucceeds checks that only one of many concurrent creations of a name succeeds.
+func TestOnlyOneConcurrentCreateSucceeds(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		var won atomic.Int32
 		var all sync.WaitGroup
@@ -138,8 +138,8 @@ func TestOneCreates(t *testing.T) {
 	})
 }
 
-// TestListMustBeWhole checks that an unreadable directory is not treated as empty.
-func TestListMustBeWhole(t *testing.T) {
+// TestUnreadableDirectoryIsNotEmpty checks that an unreadable directory is not treated as empty.
+func TestUnreadableDirectoryIsNotEmpty(t *testing.T) {
 	if _, err := (directory{filepath.Join(t.TempDir(), "gone")}).List(t.Context(), ""); err == nil {
 		t.Error("what is not there was listed")
 	}
@@ -153,7 +153,7 @@ func TestListMustBeWhole(t *testing.T) {
 	}
 }
 
-func TestNamesStayInside(t *testing.T) {
+func TestDirectoryRejectsOutsideNames(t *testing.T) {
 	d := directory{t.TempDir()}
 	for _, name := range []string{"../x", "/etc/passwd", "", ".", "a/../../x", "a//b"} {
 		if err := d.Create(t.Context(), name, strings.NewReader("x")); err == nil {
@@ -165,9 +165,9 @@ func TestNamesStayInside(t *testing.T) {
 	}
 }
 
-// TestLinks checks that a link to a store can be used, and that a store that contains a link cannot be listed. Neither
+// TestDirectoryWithLinkIsNotListed checks that a link to a store can be used, and that a store that contains a link cannot be listed. Neither
 // is treated as empty. Files that do not belong to the store do no harm.
-func TestLinks(t *testing.T) {
+func TestDirectoryWithLinkIsNotListed(t *testing.T) {
 	real := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
 	if err := errors.Join(os.Symlink(real, link), os.Mkdir(filepath.Join(real, "lost+found"), 0)); err != nil {
@@ -191,7 +191,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-func TestEndpoints(t *testing.T) {
+func TestCheckEndpoint(t *testing.T) {
 	for _, endpoint := range []string{"http://user:secret@host", "https://host?key=secret", "http://user:secret PW@x%zz", "secret", "ftp://secret"} {
 		if err := checkEndpoint(endpoint); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", endpoint, err)
@@ -202,7 +202,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-func TestLocations(t *testing.T) {
+func TestParseLocation(t *testing.T) {
 	for text, want := range map[string]Location{
 		"file:///srv/backups":  {Directory: "/srv/backups"},
 		"file:///srv/b/../c/":  {Directory: "/srv/c"},
@@ -372,8 +372,8 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-// TestRemoveAsListed checks that nothing of a listed backup is left, without listing again. Objects of another backup are kept.
-func TestRemoveAsListed(t *testing.T) {
+// TestListingRemoveDoesNotListAgain checks that nothing of a listed backup is left, without listing again. Objects of another backup are kept.
+func TestListingRemoveDoesNotListAgain(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m, suspect := manifest(), manifest()
 		suspect.Snapshot.Alarms = []string{"CORRUPT 1"}
@@ -416,9 +416,9 @@ func (unlisted) List(context.Context, string) ([]string, error) {
 	return nil, errors.New("it was listed again")
 }
 
-// TestDamageFoundMeanwhile checks that a sound result from before the damage does not override damage found by another
+// TestConcurrentDamageOverridesVerification checks that a sound result from before the damage does not override damage found by another
 // process since, and that damage overrides earlier good results.
-func TestDamageFoundMeanwhile(t *testing.T) {
+func TestConcurrentDamageOverridesVerification(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()
 		if _, err := m.Commit(t.Context(), b); err != nil {
@@ -483,9 +483,9 @@ func (keeping) Delete(_ context.Context, name string) error {
 	return fmt.Errorf("delete %s: %w", name, ErrHeld)
 }
 
-// TestNoRightToDelete checks that results are recorded without the right to delete, and that damage overrides earlier
+// TestResultsAreRecordedWithoutDeleteRight checks that results are recorded without the right to delete, and that damage overrides earlier
 // results.
-func TestNoRightToDelete(t *testing.T) {
+func TestResultsAreRecordedWithoutDeleteRight(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		kept, m := keeping{b}, manifest()
 		if err := b.Create(t.Context(), m.DataPath(), strings.NewReader("abc")); err != nil {
@@ -531,9 +531,9 @@ func (f fixed) Replace(ctx context.Context, name string, content io.Reader) erro
 	return err
 }
 
-// TestNoRightToReplace checks that a verified backup can be drilled and verified again if the existing mark already
+// TestExistingMarkCountsWithoutReplaceRight checks that a verified backup can be drilled and verified again if the existing mark already
 // states the same. A mark that states something else is not accepted.
-func TestNoRightToReplace(t *testing.T) {
+func TestExistingMarkCountsWithoutReplaceRight(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		held, m := fixed{keeping{b}}, manifest()
 		if err := b.Create(t.Context(), m.DataPath(), strings.NewReader("abc")); err != nil {
@@ -562,9 +562,9 @@ func TestNoRightToReplace(t *testing.T) {
 	})
 }
 
-// TestDamageIsAShortLine checks that errors repeat untrusted text from a manifest, but the stored damage does not. The
+// TestStoredDamageIsOneShortLine checks that errors repeat untrusted text from a manifest, but the stored damage does not. The
 // backup can be read back again, regardless of the recorded damage.
-func TestDamageIsAShortLine(t *testing.T) {
+func TestStoredDamageIsOneShortLine(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()
 		hostile := strings.Repeat("\x1b]0;ä\u202e\n::error::##vso[x]", 1200)
@@ -584,7 +584,7 @@ func TestDamageIsAShortLine(t *testing.T) {
 			text, err := readAll(t.Context(), b, m.Backup().damagedName())
 			var found Verification
 			if err != nil || len(text) > 4*maxDamage || json.Unmarshal(text, &found) != nil || len(found.Damage) > maxDamage ||
-				found.Damage == "" || found.Damage != visible.Line(found.Damage) {
+				found.Damage == "" || found.Damage != printable.Line(found.Damage) {
 				t.Errorf("%d bytes, %.200q, %v", len(text), text, err)
 			}
 			return found.Damage
@@ -649,8 +649,8 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// TestPipe checks that a pipe in a directory does not block readers.
-func TestPipe(t *testing.T) {
+// TestPipeDoesNotBlockReaders checks that a pipe in a directory does not block readers.
+func TestPipeDoesNotBlockReaders(t *testing.T) {
 	dir := t.TempDir()
 	if err := exec.Command("mkfifo", filepath.Join(dir, "pipe")).Run(); err != nil {
 		t.Skip(err)

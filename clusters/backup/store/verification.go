@@ -9,7 +9,7 @@ import (
 	"io"
 	"time"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // Verification is the result of reading a backup back.
@@ -81,7 +81,7 @@ func (v Verification) damageOnRecord(ctx context.Context, b Bucket) ([]byte, err
 func (v Verification) Record(ctx context.Context, b Bucket) error {
 	of := v.of.Backup()
 	if v.Damage != "" {
-		v.Damage = visible.Short(v.Damage, maxDamage)
+		v.Damage = printable.Short(v.Damage, maxDamage)
 		if err := v.of.record(ctx, b, of.damagedName(), v); err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"quorate.dev/quorate/clusters/child/childtest"
+	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
 // Server is an API server with administrator access.
@@ -55,7 +55,7 @@ func Start(t *testing.T) *Server {
 	if err := os.WriteFile(tokens, []byte(`secret,admin,1,"system:masters"`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := childtest.Address()
+	address := procgrouptest.Address()
 	host, port, _ := net.SplitHostPort(address)
 	s := connect(t, address)
 	s.Etcd, s.program, s.log = etcd, program, filepath.Join(dir, "kube-apiserver.log")

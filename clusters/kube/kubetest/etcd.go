@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"quorate.dev/quorate/clusters/child/childtest"
+	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
 // Etcd is the etcd of an API server: one member, named default.
@@ -25,7 +25,7 @@ func startEtcd(t *testing.T, etcds, dir string) *Etcd {
 		t.Fatalf("no etcd-VERSION/etcd in %s: %v", etcds, err)
 	}
 	e := &Etcd{
-		URL: "http://" + childtest.Address(), PeerURL: "http://" + childtest.Address(),
+		URL: "http://" + procgrouptest.Address(), PeerURL: "http://" + procgrouptest.Address(),
 		program: slices.Max(programs), log: filepath.Join(dir, "etcd.log"),
 	}
 	e.Run(t, "--data-dir="+filepath.Join(dir, "etcd"), "--initial-advertise-peer-urls="+e.PeerURL,

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"quorate.dev/quorate/clusters/child"
+	"quorate.dev/quorate/internal/procgroup"
 )
 
 // process is a running program.
@@ -24,7 +24,7 @@ func run(t *testing.T, logFile string, command *exec.Cmd) *process {
 	}
 	defer log.Close()
 	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = child.WithParent()
+	command.SysProcAttr = procgroup.WithParent()
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}

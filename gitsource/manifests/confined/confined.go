@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"quorate.dev/quorate/excerpt"
+	"quorate.dev/quorate/internal/boundedtext"
 )
 
 // Limits are the limits of one process.
@@ -97,7 +97,7 @@ type process struct {
 	in      io.WriteCloser
 	out     io.Reader
 	// words is the beginning of the runtime's output when the child crashed. Nothing else writes there.
-	words excerpt.Head
+	words boundedtext.Head
 }
 
 func start(ctx context.Context, k kind) (*process, error) {

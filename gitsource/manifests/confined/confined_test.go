@@ -112,7 +112,7 @@ func TestRun(t *testing.T) {
 
 // Everything that the Go runtime does by itself still works: threads, garbage collection, timers, preemption, deep
 // stacks, randomness.
-func TestConfinedWork(t *testing.T) {
+func TestGoRuntimeWorksConfined(t *testing.T) {
 	large := roomy
 	large.Memory = 1 << 30 // the race detector needs a lot
 	if said, err := run(t.Context(), "work", large); err != nil || len(said) != 1 {
@@ -150,7 +150,7 @@ func workHard() {
 }
 
 // An exceeded limit is reported with the flag that raises it.
-func TestBounds(t *testing.T) {
+func TestExceededLimitNamesItsFlag(t *testing.T) {
 	short := roomy
 	short.CPU = time.Nanosecond // rounded up to a second
 	for what, c := range map[string]struct {
@@ -178,7 +178,7 @@ func TestBounds(t *testing.T) {
 }
 
 // An error of the caller ends the process, and so does the context.
-func TestRunEnds(t *testing.T) {
+func TestRunEndsOnErrorOrTimeout(t *testing.T) {
 	enough := errors.New("enough")
 	if err := Run(t.Context(), testChild, "talk", roomy, func([]byte) (any, bool, error) { return nil, false, enough }); !errors.Is(err, enough) {
 		t.Errorf("error %v", err)
@@ -213,7 +213,7 @@ func TestChildEndsWithItsParent(t *testing.T) {
 }
 
 // A confined process can reach nothing: this test confines a child, which tries.
-func TestConfinement(t *testing.T) {
+func TestConfinedProcessReachesNothing(t *testing.T) {
 	if os.Getenv("QUORATE_TEST_CONFINED") != "" {
 		tryAll(os.Getenv("QUORATE_TEST_CONFINED"))
 		return

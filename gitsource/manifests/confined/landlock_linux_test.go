@@ -7,7 +7,7 @@ import (
 )
 
 // The reasons for missing Landlock are distinguished, because different administrators must correct them.
-func TestLandlockIsDescribed(t *testing.T) {
+func TestMissingLandlockIsExplained(t *testing.T) {
 	for want, c := range map[string]struct {
 		version int
 		err     error

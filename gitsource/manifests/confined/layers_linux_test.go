@@ -20,8 +20,8 @@ import (
 
 const testLayer = "QUORATE_TEST_LAYER"
 
-// TestLayer is run by other tests in a separate process, because its effects cannot be undone.
-func TestLayer(t *testing.T) {
+// TestHelperLayer is run by other tests in a separate process, because its effects cannot be undone.
+func TestHelperLayer(t *testing.T) {
 	layer, ok := layers[os.Getenv(testLayer)]
 	if !ok {
 		t.Skip("it is a part of other tests")
@@ -94,7 +94,7 @@ func inLayer(t *testing.T, layer string, uid uint32) string {
 }
 
 // If the kernel does not accept the filter, nothing runs, and the error names the remedy.
-func TestNothingIsDoneWithoutTheFilter(t *testing.T) {
+func TestRunRefusesWithoutSeccompFilter(t *testing.T) {
 	said := inLayer(t, "no filter", 0)
 	if !strings.HasPrefix(said, "[], ") || !strings.Contains(said, "CONFIG_SECCOMP_FILTER, and a container runtime whose own profile allows prctl(2) and seccomp(2)") {
 		t.Errorf("%s", said)
@@ -102,7 +102,7 @@ func TestNothingIsDoneWithoutTheFilter(t *testing.T) {
 }
 
 // Landlock alone prevents opening files, if the kernel has it.
-func TestLandlock(t *testing.T) {
+func TestLandlockBlocksOpeningFiles(t *testing.T) {
 	if version, err := landlock.LandlockGetABIVersion(); err != nil || version < 1 {
 		t.Skipf("the kernel has no Landlock: %v", err)
 	}
@@ -112,7 +112,7 @@ func TestLandlock(t *testing.T) {
 }
 
 // A hidden process can still start its children, as any user, and other processes of that user cannot read its memory.
-func TestHide(t *testing.T) {
+func TestHiddenProcessMemoryIsUnreadable(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("to run as another user takes root")
 	}

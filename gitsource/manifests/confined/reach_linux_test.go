@@ -142,7 +142,7 @@ func sceneFor(t *testing.T) reach {
 
 // A child started by Run can do none of this: the filter refuses each attempt, even if something else would refuse it
 // too.
-func TestTheChildReachesNothing(t *testing.T) {
+func TestChildAttemptsAreRefused(t *testing.T) {
 	r := sceneFor(t)
 	said, err := run(t.Context(), "reach in "+r.dir, roomy)
 	if err != nil || strings.Join(said, "\n") != "possible: \ndone" {
@@ -155,7 +155,7 @@ func TestTheChildReachesNothing(t *testing.T) {
 }
 
 // A process can do everything before it is confined, and nothing afterwards, even on a thread that already existed.
-func TestConfinementIsWhatRefuses(t *testing.T) {
+func TestAttemptsFailOnlyAfterConfinement(t *testing.T) {
 	if dir := os.Getenv("QUORATE_TEST_REACH"); dir != "" {
 		t.Log(reachTwice(dir))
 		return

@@ -33,7 +33,7 @@ func reachOut(parent *Parent, work json.RawMessage) {
 }
 
 // A process started by RunReaching has the same limits as any other, and reports which one it exceeded.
-func TestReachingIsBounded(t *testing.T) {
+func TestRunReachingIsResourceLimited(t *testing.T) {
 	for what, want := range map[string]string{
 		"take memory": "takes more than 96 MiB of memory",
 		"take time":   "takes more than 1s of processor time",
@@ -71,7 +71,7 @@ func socketsMade() []string {
 
 // A process can create only the sockets for outgoing connections, and the one that returns the names of network
 // interfaces.
-func TestSockets(t *testing.T) {
+func TestOnlyOutgoingSocketsAreAllowed(t *testing.T) {
 	for _, network := range []bool{true, false} {
 		var made []string
 		err := RunReaching(t.Context(), testReacher, "open sockets", roomy, Reach{Network: network}, nil, func(line []byte) (any, bool, error) {

@@ -53,7 +53,7 @@ func TestRender(t *testing.T) {
 }
 
 // An invalid or excessive kustomization returns a Refusal.
-func TestRefusals(t *testing.T) {
+func TestInvalidKustomizationsAreRefused(t *testing.T) {
 	small, few := roomy, roomy
 	small.ObjectBytes, few.Kustomizations = 50, 2
 	based := tree{"/x/kustomization.yaml": "resources: [../b]\n", "/b/kustomization.yaml": "resources: [../c]\n", "/c/kustomization.yaml": "resources: [a.yaml]\n", "/c/a.yaml": configMap}
@@ -81,7 +81,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // An error of the files ends the rendering, and so does an error of the caller.
-func TestRenderEnds(t *testing.T) {
+func TestErrorsEndRendering(t *testing.T) {
 	files := tree{"/x/kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "/x/a.yaml": broken, "/x/b.yaml": configMap}
 	if objects, err := render(files, roomy); !errors.Is(err, errBroken) || len(objects) > 0 {
 		t.Errorf("objects %q, error %v", objects, err)

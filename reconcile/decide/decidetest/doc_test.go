@@ -14,8 +14,8 @@ import (
 //go:embed doc.go
 var account string
 
-// TestAccount checks that doc.go describes each directive and each word in all stories and paths.
-func TestAccount(t *testing.T) {
+// TestDocDescribesStoryLanguage checks that doc.go describes each directive and each word in all stories and paths.
+func TestDocDescribesStoryLanguage(t *testing.T) {
 	for _, pattern := range []string{"../../../testdata/decide/*.txt", "../../../testdata/converge/*.txt"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {

@@ -43,7 +43,7 @@ func decision(s decide.State) string {
 }
 
 func standing(s decide.State) string {
-	r := decide.StandingRecord(s, "fresh")
+	r := decide.RequiredRecord(s, "fresh")
 	var out strings.Builder
 	fmt.Fprintf(&out, "token=%s cluster=%s%s", r.Token, idOrNone(r.ClusterID), describeRemoved(s, r))
 	if r.CA != "" || s.CA.Secret != "" {

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestSpeaksHasBounds checks that a decision without rule, or with an invalid recheck interval, is rejected.
-func TestSpeaksHasBounds(t *testing.T) {
+// TestDecisionNeedsRuleAndValidRecheck checks that a decision without rule, or with an invalid recheck interval, is rejected.
+func TestDecisionNeedsRuleAndValidRecheck(t *testing.T) {
 	good := decide.Decision{Rule: "Wait", Verdict: decide.Wait, Message: "wait", Recheck: time.Minute}
 	nameless, tooEarly, tooLate := good, good, good
 	nameless.Rule, tooEarly.Recheck, tooLate.Recheck = "", -1, time.Minute+1
@@ -22,17 +22,17 @@ func TestSpeaksHasBounds(t *testing.T) {
 	}
 }
 
-// TestSingleMemberTransfersToNobody checks that leadership does not prevent the restart of the only member.
-func TestSingleMemberTransfersToNobody(t *testing.T) {
+// TestSingleMemberNeedsNoLeaderTransfer checks that leadership does not prevent the restart of the only member.
+func TestSingleMemberNeedsNoLeaderTransfer(t *testing.T) {
 	s := decide.State{Name: "a", Membership: decide.Membership{Known: true, Members: []decide.Member{{ID: 1, Name: "a-0", Leader: true, Answers: true}}}}
 	if what := leadershipIsTransferredFirst(s, decide.Decision{Action: decide.RestartReplica{Ordinal: 0}}); what != "" {
 		t.Error(what)
 	}
 }
 
-// TestSlots checks that a slot is found by name or, without a name, by peer URL, and only for exact pod names of this
+// TestSlotOf checks that a slot is found by name or, without a name, by peer URL, and only for exact pod names of this
 // cluster.
-func TestSlots(t *testing.T) {
+func TestSlotOf(t *testing.T) {
 	s := decide.State{Name: "a"}
 	for _, c := range []struct {
 		name, peerURL string

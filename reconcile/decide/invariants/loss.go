@@ -6,8 +6,8 @@ import "quorate.dev/quorate/reconcile/decide"
 func lossIsSeen(s decide.State, a decide.RemoveMember, m decide.Member) bool {
 	ordinal, _ := slotOf(s, m)
 	r := replicaAt(s, ordinal)
-	volume := a.Because.VolumeUID
-	switch a.Because.Loss {
+	volume := a.Evidence.VolumeUID
+	switch a.Evidence.Loss {
 	case "":
 		return volume == ""
 	case decide.Corruption:

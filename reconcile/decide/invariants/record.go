@@ -10,11 +10,11 @@ import (
 func recordOnlyTightens(s decide.State, d decide.Decision) string {
 	switch a := d.Action.(type) {
 	case decide.Bootstrap:
-		return loosened(s, decide.StandingRecord(s, "fresh"), true)
+		return loosened(s, decide.RequiredRecord(s, "fresh"), true)
 	case decide.ApplyObjects:
-		return loosened(s, decide.StandingRecord(s, "fresh"), false)
+		return loosened(s, decide.RequiredRecord(s, "fresh"), false)
 	case decide.StartRollout:
-		return loosened(s, decide.StandingRecord(s, "fresh"), false)
+		return loosened(s, decide.RequiredRecord(s, "fresh"), false)
 	case decide.Seal:
 		return loosened(s, decide.SealedRecord(s, a, "fresh"), false)
 	case decide.FinishRestore:

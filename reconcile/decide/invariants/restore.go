@@ -81,7 +81,7 @@ func besideSeed(s decide.State) string {
 // notStoppedForRestore checks that a restore, during which no pod runs, does not stop the pods of an existing cluster.
 func notStoppedForRestore(s decide.State, d decide.Decision) string {
 	_, applies := d.Action.(decide.ApplyObjects)
-	if !applies || s.Declared.Lifecycle != decide.Running || !restoring(decide.StandingRecord(s, "fresh")) {
+	if !applies || s.Declared.Lifecycle != decide.Running || !restoring(decide.RequiredRecord(s, "fresh")) {
 		return ""
 	}
 	if what := besideSeed(s); what != "" {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // request is a request that may be repeated.
@@ -88,7 +88,7 @@ func (r request) once(ctx context.Context, agent string) ([]byte, error) {
 	if err != nil {
 		return nil, &failure{err: errors.New("the URL cannot be asked for")}
 	}
-	host := visible.Line(req.URL.Host)
+	host := printable.Line(req.URL.Host)
 	req.Header = r.header.Clone()
 	req.Header.Set("User-Agent", agent)
 	resp, err := client.Do(req)

@@ -59,7 +59,7 @@ func address(t *testing.T, text string) *url.URL {
 }
 
 // The requests match the documentation of each git host.
-func TestRequestsOfHosts(t *testing.T) {
+func TestCommitStatusRequestsMatchHosts(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind, repository, token  string
 		get, post, header, value string
@@ -120,7 +120,7 @@ func TestRequestsOfHosts(t *testing.T) {
 	}
 }
 
-func TestAddressesOfAPIs(t *testing.T) {
+func TestHostAPIAddress(t *testing.T) {
 	for _, test := range [][4]string{
 		{"github", "", "https://github.com/a/b.git", "https://api.github.com"},
 		{"github", "", "ssh://git@ssh.github.com:443/a/b.git", "https://api.github.com"},
@@ -152,7 +152,7 @@ func post(t *testing.T, to string, longest time.Duration) error {
 	return Webhook{URL: to + "/T0/s3cret-path?k=s3cret-path", Format: notify.JSON, Secret: "s3cret-key-of-24-bytes-or-more", Agent: "quorate/test"}.Post(ctx, m)
 }
 
-func TestWebhook(t *testing.T) {
+func TestWebhookIsSigned(t *testing.T) {
 	s := serve(t, func(http.ResponseWriter, *http.Request, int) {})
 	if err := post(t, s.URL, time.Minute); err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-func TestTriedAgain(t *testing.T) {
+func TestWebhookRetriesTransientErrors(t *testing.T) {
 	for _, code := range []int{429, 500, 503} {
 		s := serve(t, func(w http.ResponseWriter, _ *http.Request, times int) {
 			if times == 1 {
@@ -196,7 +196,7 @@ func TestTriedAgain(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestDeliveryErrorsHideSecrets(t *testing.T) {
 	elsewhere := serve(t, func(http.ResponseWriter, *http.Request, int) {})
 	redirects := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) {
 		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
@@ -219,7 +219,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // Responses that break the protocol are quoted in errors, which do not reveal secrets either.
-func TestBrokenAnswers(t *testing.T) {
+func TestMalformedResponsesHideSecrets(t *testing.T) {
 	for _, answer := range []string{
 		"HTTP/1.1 4xx URI KEY\r\n\r\n",
 		"URI KEY\r\n\r\n",
@@ -242,7 +242,7 @@ func TestBrokenAnswers(t *testing.T) {
 	}
 }
 
-func TestHangingServer(t *testing.T) {
+func TestHangingServerTimesOut(t *testing.T) {
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request, _ int) { <-r.Context().Done() })
 	began := time.Now()
 	if err := post(t, s.URL, time.Second); err == nil || time.Since(began) > 8*time.Second {

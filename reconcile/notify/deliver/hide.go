@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"strings"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // Hide returns the beginning of a text that may quote a response, such as an error, truncated to most bytes. It removes
@@ -19,7 +19,7 @@ func Hide(text, asked string, secrets []string, most int) string {
 			}
 		}
 	}
-	return visible.Short(visible.Hide(text, secrets...), most)
+	return printable.Short(printable.Hide(text, secrets...), most)
 }
 
 // leastSecret is the minimum length of a URL part that may be a secret by itself, in bytes.

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/notify"
-	"quorate.dev/quorate/visible"
 )
 
 // Host is a git host that stores commit statuses for a repository.
@@ -69,7 +69,7 @@ func NewHost(kind, api string, repository *url.URL) (Host, error) {
 	}
 	h.project = strings.Split(strings.TrimSuffix(path, ".git"), "/")
 	if len(h.project) < 2 || kind != "gitlab" && len(h.project) != 2 || slices.ContainsFunc(h.project, isNoName) {
-		return h, fmt.Errorf("the path of the repository at %s is none that %s has", visible.Line(name), kind)
+		return h, fmt.Errorf("the path of the repository at %s is none that %s has", printable.Line(name), kind)
 	}
 	h.web = "https://" + cloud + "/" + h.path()
 	if name != cloud {
@@ -80,7 +80,7 @@ func NewHost(kind, api string, repository *url.URL) (Host, error) {
 
 // isNoName reports whether a part of a path cannot be the name of a project.
 func isNoName(part string) bool {
-	return part == "" || part == "." || part == ".." || !visible.Is(part)
+	return part == "" || part == "." || part == ".." || !printable.Is(part)
 }
 
 // API returns the address that statuses are sent to.
@@ -96,8 +96,8 @@ func (h Host) escaped() []string {
 
 func (h Host) path() string { return strings.Join(h.escaped(), "/") }
 
-// told is a status as returned by a git host.
-type told struct {
+// commitStatus is a status as returned by a git host.
+type commitStatus struct {
 	ID          int64  `json:"id"`
 	State       string `json:"state"`
 	Status      string `json:"status"`
@@ -136,7 +136,7 @@ func (h Host) Report(ctx context.Context, token, commit, name string, s notify.S
 }
 
 // read returns the status of a commit under a name.
-func (h Host) read(ctx context.Context, token, commit, name string) (has told, found bool, err error) {
+func (h Host) read(ctx context.Context, token, commit, name string) (has commitStatus, found bool, err error) {
 	var where string
 	switch {
 	case h.Kind == "github":
@@ -154,10 +154,10 @@ func (h Host) read(ctx context.Context, token, commit, name string) (has told, f
 	r := h.request(http.MethodGet, where, token, nil)
 	body, err := r.do(ctx, h.Agent)
 	if f, is := errors.AsType[*failure](err); is && f.code == http.StatusNotFound && h.isCloud() {
-		return told{}, false, nil
+		return commitStatus{}, false, nil
 	}
 	if err != nil {
-		return told{}, false, err
+		return commitStatus{}, false, err
 	}
 	list, err := statusesIn(body)
 	for _, one := range list {
@@ -170,20 +170,20 @@ func (h Host) read(ctx context.Context, token, commit, name string) (has told, f
 }
 
 // statusesIn parses a list, a single status, or an object that contains a list.
-func statusesIn(body []byte) ([]told, error) {
-	var list []told
+func statusesIn(body []byte) ([]commitStatus, error) {
+	var list []commitStatus
 	if json.Unmarshal(body, &list) == nil {
 		return list, nil
 	}
 	var object struct {
-		told
-		Statuses []told `json:"statuses"`
-		Values   []told `json:"values"`
+		commitStatus
+		Statuses []commitStatus `json:"statuses"`
+		Values   []commitStatus `json:"values"`
 	}
 	if err := json.Unmarshal(body, &object); err != nil {
 		return nil, errors.New("the answer is not JSON as expected; is it the address of the API?")
 	}
-	return append(append(object.Statuses, object.Values...), object.told), nil
+	return append(append(object.Statuses, object.Values...), object.commitStatus), nil
 }
 
 func (h Host) write(ctx context.Context, token, commit, name, state, description string) error {

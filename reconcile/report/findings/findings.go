@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/reconcile/road"
-	"quorate.dev/quorate/visible"
 )
 
 // Level is the severity of a finding.
@@ -55,7 +55,7 @@ type Finding struct {
 // Options specify which findings are errors, and where files are.
 type Options struct {
 	// FailOn are the risks of roads that are errors. An unknown risk may be any of them.
-	FailOn []road.Risk
+	FailOn []forecast.Risk
 	// Root returns the path of a source in the checkout, or false if the source is not in the checkout. The source is
 	// empty if there is only one. If Root is nil, files are where the report says.
 	Root func(source string) (path string, known bool)
@@ -66,7 +66,7 @@ func Of(r report.Report, o Options) []Finding {
 	var list []Finding
 	add := func(f Finding, at report.Problem) {
 		f.File, f.Line = o.place(at)
-		f.Cluster, f.Message = visible.Line(f.Cluster), visible.Line(f.Message)
+		f.Cluster, f.Message = printable.Line(f.Cluster), printable.Line(f.Message)
 		list = append(list, f)
 	}
 	if r.Error != "" {
@@ -100,7 +100,7 @@ func Of(r report.Report, o Options) []Finding {
 }
 
 // ofCluster returns the findings about one cluster.
-func ofCluster(c report.Cluster, message string, failOn []road.Risk) []Finding {
+func ofCluster(c report.Cluster, message string, failOn []forecast.Risk) []Finding {
 	var list []Finding
 	add := func(level Level, rule, message string) {
 		list = append(list, Finding{Level: level, Rule: rule, Message: message})
@@ -113,7 +113,7 @@ func ofCluster(c report.Cluster, message string, failOn []road.Risk) []Finding {
 	}
 	if c.Road != nil {
 		for _, risk := range c.Road.Risks() {
-			if slices.Contains(failOn, risk) || len(failOn) > 0 && risk == road.Unknown {
+			if slices.Contains(failOn, risk) || len(failOn) > 0 && risk == forecast.Unknown {
 				add(Error, Risk, fmt.Sprintf("what is declared %s: %s, then %s", asks(risk),
 					decide.Count(len(c.Road.Steps), "action"), c.Road.Ending()))
 			}
@@ -126,13 +126,13 @@ func ofCluster(c report.Cluster, message string, failOn []road.Risk) []Finding {
 }
 
 // asks describes a risk as an effect of the declaration.
-func asks(risk road.Risk) string {
+func asks(risk forecast.Risk) string {
 	switch risk {
-	case road.Unknown:
+	case forecast.Unknown:
 		return "leads where it cannot be foretold"
-	case road.IsBlocked:
+	case forecast.IsBlocked:
 		return "needs a person"
-	case road.Safe, road.RestartsMembers, road.LosesTolerance, road.LosesQuorum, road.DeletesData:
+	case forecast.Safe, forecast.RestartsMembers, forecast.LosesTolerance, forecast.LosesQuorum, forecast.DeletesData:
 	}
 	return risk.String()
 }
@@ -156,8 +156,8 @@ func (o Options) place(at report.Problem) (file string, line int) {
 		return "", 0
 	}
 	file = path.Join(root, at.File)
-	if file == ".." || strings.HasPrefix(file, "../") || path.IsAbs(file) || !visible.IsPath(file) ||
-		visible.Line(file) != file {
+	if file == ".." || strings.HasPrefix(file, "../") || path.IsAbs(file) || !printable.IsPath(file) ||
+		printable.Line(file) != file {
 		return "", 0
 	}
 	return file, at.Line

@@ -7,17 +7,17 @@ import (
 	"strings"
 	"testing"
 
+	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/internal/printable/printabletest"
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/reconcile/report/findings"
-	"quorate.dev/quorate/reconcile/road"
-	"quorate.dev/quorate/visible"
-	"quorate.dev/quorate/visible/visibletest"
 )
 
 // wrong returns a report with one finding of each kind.
 func wrong(said string) report.Report {
-	ahead := road.Road{Steps: []road.Step{{Action: decide.DeleteVolume{}, Lowest: road.Standing{Voters: 3, Answering: 3}}}, End: decide.Decision{Verdict: decide.Done}}
+	ahead := forecast.Forecast{Steps: []forecast.Step{{Action: decide.DeleteVolume{}, Lowest: forecast.Quorum{Voters: 3, Answering: 3}}}, End: decide.Decision{Verdict: decide.Done}}
 	where := report.Problem{File: "clusters/a.yaml", Line: 3}
 	return report.Report{
 		Error: said, Warnings: []string{said}, Planned: true,
@@ -33,7 +33,7 @@ func wrong(said string) report.Report {
 }
 
 func ExampleGitHub() {
-	options := findings.Options{FailOn: []road.Risk{road.DeletesData}, Root: func(string) (string, bool) { return "infra", true }}
+	options := findings.Options{FailOn: []forecast.Risk{forecast.DeletesData}, Root: func(string) (string, bool) { return "infra", true }}
 	r := wrong("what is wrong, in 100% of cases: this")
 	_ = findings.GitHub(os.Stdout, r, findings.Of(r, options))
 	// Output:
@@ -51,13 +51,13 @@ func ExampleGitHub() {
 // TestFailOn: a risk is an error only if it is named, and an unknown risk may be any of them.
 func TestFailOn(t *testing.T) {
 	for _, test := range []struct {
-		failOn []road.Risk
+		failOn []forecast.Risk
 		open   bool
 		want   int
 	}{
 		{nil, false, 0}, {nil, true, 0},
-		{[]road.Risk{road.LosesQuorum}, false, 0}, {[]road.Risk{road.LosesQuorum}, true, 1},
-		{[]road.Risk{road.LosesQuorum, road.DeletesData}, false, 1}, {[]road.Risk{road.DeletesData}, true, 2},
+		{[]forecast.Risk{forecast.LosesQuorum}, false, 0}, {[]forecast.Risk{forecast.LosesQuorum}, true, 1},
+		{[]forecast.Risk{forecast.LosesQuorum, forecast.DeletesData}, false, 1}, {[]forecast.Risk{forecast.DeletesData}, true, 2},
 	} {
 		r := wrong("x")
 		r.Clusters[0].Road.Open = test.open
@@ -73,8 +73,8 @@ func TestFailOn(t *testing.T) {
 	}
 }
 
-// TestFiles: a file is only named if it is in the checkout; otherwise, the message contains it.
-func TestFiles(t *testing.T) {
+// TestFindingNamesOnlyCheckedOutFiles: a file is only named if it is in the checkout; otherwise, the message contains it.
+func TestFindingNamesOnlyCheckedOutFiles(t *testing.T) {
 	for _, test := range []struct {
 		root, file string
 		known      bool
@@ -120,10 +120,10 @@ func read(line string) (command, error) {
 	return c, nil
 }
 
-// TestCommandsSayWhatIsMeant: with any untrusted text, each line is one command, and GitHub reads the intended text.
-func TestCommandsSayWhatIsMeant(t *testing.T) {
-	texts := map[string]string{"escapes": "100%, a%0A::b%25: c" + visibletest.Mark, "only colons": "::::" + visibletest.Mark}
-	for name, text := range visibletest.Hostile {
+// TestWorkflowCommandsAreEscaped: with any untrusted text, each line is one command, and GitHub reads the intended text.
+func TestWorkflowCommandsAreEscaped(t *testing.T) {
+	texts := map[string]string{"escapes": "100%, a%0A::b%25: c" + printabletest.Mark, "only colons": "::::" + printabletest.Mark}
+	for name, text := range printabletest.Hostile {
 		texts[name] = text
 	}
 	for name, text := range texts {
@@ -139,7 +139,7 @@ func TestCommandsSayWhatIsMeant(t *testing.T) {
 		}
 		for i, line := range lines {
 			c, err := read(line)
-			if err != nil || c.level != "error" || c.message != visible.Line(list[i].Message) || !visible.Is(line) || !strings.Contains(c.message, visibletest.Mark) {
+			if err != nil || c.level != "error" || c.message != printable.Line(list[i].Message) || !printable.Is(line) || !strings.Contains(c.message, printabletest.Mark) {
 				t.Errorf("%s: %v: %+v: %.300q", name, err, c, line)
 			}
 			for property := range c.properties {
@@ -154,8 +154,8 @@ func TestCommandsSayWhatIsMeant(t *testing.T) {
 	}
 }
 
-// TestNoMoreThanIsShown: the most severe findings are shown, and the rest is counted.
-func TestNoMoreThanIsShown(t *testing.T) {
+// TestMostSevereFindingsAreShown: the most severe findings are shown, and the rest is counted.
+func TestMostSevereFindingsAreShown(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 1, 9: 9, 10: 10, 11: 10, 500: 10} {
 		r := report.Report{Error: "first"}
 		for range n - 1 {

@@ -15,11 +15,11 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/internal/printable/printabletest"
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/reconcile/report/findings"
-	"quorate.dev/quorate/reconcile/road"
-	"quorate.dev/quorate/visible"
-	"quorate.dev/quorate/visible/visibletest"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the files in testdata")
@@ -34,12 +34,12 @@ func asSARIF(w io.Writer, r report.Report, list []findings.Finding) error {
 
 var formats = map[string]func(io.Writer, report.Report, []findings.Finding) error{"junit.xml": junit, "sarif.json": asSARIF}
 
-// TestFormats checks the files for CI systems.
-func TestFormats(t *testing.T) {
+// TestFormatsMatchGolden checks the files for CI systems.
+func TestFormatsMatchGolden(t *testing.T) {
 	r := wrong("what is wrong: this")
 	for name, write := range formats {
 		var got bytes.Buffer
-		if err := write(&got, r, findings.Of(r, findings.Options{FailOn: []road.Risk{road.DeletesData}})); err != nil {
+		if err := write(&got, r, findings.Of(r, findings.Options{FailOn: []forecast.Risk{forecast.DeletesData}})); err != nil {
 			t.Fatal(err)
 		}
 		file := filepath.Join("testdata", name)
@@ -54,24 +54,24 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestHostileTextInFormats: untrusted text is shown as plain text, and the documents are valid.
-func TestHostileTextInFormats(t *testing.T) {
-	texts := map[string]string{"a link of SARIF": "[sign in](https://evil.example.com)" + visibletest.Mark, "markup": `]]></failure><!--&lt;"'` + visibletest.Mark, "slashes": "a/b/c" + visibletest.Mark}
-	for name, text := range visibletest.Hostile {
+// TestFormatsEscapeHostileText: untrusted text is shown as plain text, and the documents are valid.
+func TestFormatsEscapeHostileText(t *testing.T) {
+	texts := map[string]string{"a link of SARIF": "[sign in](https://evil.example.com)" + printabletest.Mark, "markup": `]]></failure><!--&lt;"'` + printabletest.Mark, "slashes": "a/b/c" + printabletest.Mark}
+	for name, text := range printabletest.Hostile {
 		texts[name] = text
 	}
 	for name, text := range texts {
 		r := wrong(text)
 		r.Clusters[2].Namespace, r.Clusters[2].Name = text, text
 		r.Problems = append(r.Problems, report.Problem{File: text, Line: 2, Cluster: text, Message: text}, report.Problem{File: "a b:c#d?.yaml", Message: text})
-		list := findings.Of(r, findings.Options{FailOn: []road.Risk{road.DeletesData}})
+		list := findings.Of(r, findings.Options{FailOn: []forecast.Risk{forecast.DeletesData}})
 		for format, write := range formats {
 			var b bytes.Buffer
 			if err := write(&b, r, list); err != nil {
 				t.Fatal(err)
 			}
 			for line := range strings.Lines(b.String()) {
-				if line = strings.TrimSuffix(line, "\n"); !visible.Is(line) || strings.Contains(line, "##") || strings.HasPrefix(strings.TrimSpace(line), "::") {
+				if line = strings.TrimSuffix(line, "\n"); !printable.Is(line) || strings.Contains(line, "##") || strings.HasPrefix(strings.TrimSpace(line), "::") {
 					t.Errorf("%s in %s: %.300q", name, format, line)
 				}
 			}
@@ -110,7 +110,7 @@ func checkJUnit(t *testing.T, name string, document []byte, said string) {
 	failures, errors, told := 0, 0, 0
 	for _, c := range got.Suite.Cases {
 		for _, r := range []*result{c.Failure, c.Error} {
-			if r != nil && strings.Contains(r.Text, visible.Line(said)) {
+			if r != nil && strings.Contains(r.Text, printable.Line(said)) {
 				told++
 			}
 		}
@@ -174,7 +174,7 @@ func checkSARIF(t *testing.T, name string, document []byte, said string) {
 		if strings.Contains(r.Message.Text, "](") {
 			t.Errorf("%s: there is a link: %.300q", name, r.Message.Text)
 		}
-		if strings.Contains(r.Message.Text, strings.ReplaceAll(visible.Line(said), "](", "] (")) {
+		if strings.Contains(r.Message.Text, strings.ReplaceAll(printable.Line(said), "](", "] (")) {
 			told++
 		}
 	}
@@ -183,8 +183,8 @@ func checkSARIF(t *testing.T, name string, document []byte, said string) {
 	}
 }
 
-// TestSchemaRefuses: the schema check can fail.
-func TestSchemaRefuses(t *testing.T) {
+// TestSchemaRejectsInvalidSARIF: the schema check can fail.
+func TestSchemaRejectsInvalidSARIF(t *testing.T) {
 	var b bytes.Buffer
 	if err := findings.SARIF(&b, "v1", report.Report{}, nil); err != nil {
 		t.Fatal(err)
@@ -199,8 +199,8 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// TestManyResults: results beyond GitHub's limit are counted.
-func TestManyResults(t *testing.T) {
+// TestSARIFResultsAreLimited: results beyond GitHub's limit are counted.
+func TestSARIFResultsAreLimited(t *testing.T) {
 	var r report.Report
 	for range 5002 {
 		r.Problems = append(r.Problems, report.Problem{File: "a.yaml", Line: 1, Message: "wrong"})
@@ -214,11 +214,11 @@ func TestManyResults(t *testing.T) {
 	}
 }
 
-// TestAssumed: each format contains the assumptions of an offline plan, as text does, and the digest of a live plan.
+// TestFormatsStateAssumptionsOfPlan: each format contains the assumptions of an offline plan, as text does, and the digest of a live plan.
 // The name of a revision is not interpreted as a command.
-func TestAssumed(t *testing.T) {
+func TestFormatsStateAssumptionsOfPlan(t *testing.T) {
 	offline := wrong("x")
-	offline.Compared = &report.Comparison{Against: "main\n::error::<x>](y)" + visibletest.Mark}
+	offline.Compared = &report.Comparison{Against: "main\n::error::<x>](y)" + printabletest.Mark}
 	live := wrong("x")
 	live.Compared = nil
 	all := maps.Clone(formats)
@@ -248,7 +248,7 @@ func TestAssumed(t *testing.T) {
 				}
 			}
 			for line := range strings.Lines(b.String()) {
-				if !visible.Is(strings.TrimSuffix(line, "\n")) || strings.HasPrefix(line, "::error::<x>") {
+				if !printable.Is(strings.TrimSuffix(line, "\n")) || strings.HasPrefix(line, "::error::<x>") {
 					t.Errorf("%s, %s: %q", what, name, line)
 				}
 			}

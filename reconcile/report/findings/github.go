@@ -5,9 +5,9 @@ import (
 	"io"
 	"strings"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 // notice is the level of information.
@@ -83,6 +83,6 @@ var (
 
 // data escapes a text for the message of a command, and escaped for the value of a property, so that GitHub reads the
 // same text.
-func data(text string) string { return dataEscapes.Replace(visible.Line(text)) }
+func data(text string) string { return dataEscapes.Replace(printable.Line(text)) }
 
-func escaped(text string) string { return propertyEscapes.Replace(visible.Line(text)) }
+func escaped(text string) string { return propertyEscapes.Replace(printable.Line(text)) }

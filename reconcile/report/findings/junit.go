@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 type suites struct {
@@ -63,7 +63,7 @@ func JUnit(w io.Writer, command string, r report.Report, findings []Finding) err
 	cases := map[string]*testCase{}
 	of := func(cluster, file string) *testCase {
 		class, name := "source", cmp.Or(file, "source")
-		if title := visible.Line(cluster); strings.Contains(title, "/") {
+		if title := printable.Line(cluster); strings.Contains(title, "/") {
 			end := strings.LastIndex(title, "/") // the name of a Kubernetes cluster may contain slashes
 			class, name = title[:end], title[end+1:]
 		}
@@ -103,7 +103,7 @@ func JUnit(w io.Writer, command string, r report.Report, findings []Finding) err
 // propertiesOf returns the properties of a plan, or nil if there are none.
 func propertiesOf(r report.Report) *properties {
 	var list []property
-	for _, p := range []property{{"digest", r.Digest()}, {"assumed", visible.Line(strings.Join(r.Assumed(), "; "))}} {
+	for _, p := range []property{{"digest", r.Digest()}, {"assumed", printable.Line(strings.Join(r.Assumed(), "; "))}} {
 		if p.Value != "" {
 			list = append(list, p)
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/reconcile/road"
 )
 
 // entry is a cluster in the table.
@@ -40,7 +40,7 @@ func (e entry) weight() int {
 	worst := 0
 	if e.Road != nil {
 		for _, risk := range e.Road.Risks() {
-			worst = slices.Index(road.Risks(), risk)
+			worst = slices.Index(forecast.Risks(), risk)
 		}
 	}
 	switch {
@@ -70,7 +70,7 @@ func (e entry) verdict() string {
 	}
 	risks := e.Road.Risks()
 	if len(risks) == 0 {
-		return verdict + ", " + road.Safe.String()
+		return verdict + ", " + forecast.Safe.String()
 	}
 	return verdict + ", **" + risks[len(risks)-1].String() + "**"
 }
@@ -159,7 +159,7 @@ func (p *page) details(entries []entry) {
 	}
 }
 
-func (e entry) allSteps() []road.Step {
+func (e entry) allSteps() []forecast.Step {
 	if e.Road == nil {
 		return nil
 	}
@@ -202,20 +202,20 @@ func (e entry) fold(words, steps int) string {
 	return b.String()
 }
 
-func risksOf(r *road.Road) string {
+func risksOf(r *forecast.Forecast) string {
 	var names []string
 	for _, risk := range r.Risks() {
 		names = append(names, risk.String())
 	}
 	if len(names) == 0 {
-		return road.Safe.String()
+		return forecast.Safe.String()
 	}
 	return strings.Join(names, ", ")
 }
 
 // writeSteps writes a table of up to most steps: the worst state of etcd until the next step, and the affected pods and
 // volumes.
-func writeSteps(b *strings.Builder, steps []road.Step, most int) {
+func writeSteps(b *strings.Builder, steps []forecast.Step, most int) {
 	b.WriteString("\n| | action | voters | answer | needed | may fail | pods | volumes |\n")
 	b.WriteString("|---:|---|---|---:|---:|---|---|---|\n")
 	for i, step := range steps {
@@ -231,7 +231,7 @@ func writeSteps(b *strings.Builder, steps []road.Step, most int) {
 	}
 }
 
-func voters(at road.Standing) string {
+func voters(at forecast.Quorum) string {
 	switch {
 	case at.Voters == 0:
 		return "not formed"
@@ -242,7 +242,7 @@ func voters(at road.Standing) string {
 }
 
 // mayFail returns how many of the voters may fail.
-func mayFail(at road.Standing) string {
+func mayFail(at forecast.Quorum) string {
 	switch {
 	case at.Voters == 0:
 		return "-"

@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // Untrusted text is shown as it is if no git host could interpret it, and as code otherwise. Git hosts do not interpret
@@ -76,11 +76,11 @@ func breakUp(s string) string { return strings.ReplaceAll(s, mark, "<! --") }
 
 // short converts any text to one visible line of at most most bytes, cut in the middle.
 func short(s string, most int) string {
-	s = visible.Line(s)
+	s = printable.Line(s)
 	if len(s) <= most {
 		return s
 	}
 	const gap = " … "
 	start, end := s[:most*3/4], s[len(s)-most/4+len(gap):]
-	return visible.Line(strings.ToValidUTF8(start, "") + gap + strings.ToValidUTF8(end, ""))
+	return printable.Line(strings.ToValidUTF8(start, "") + gap + strings.ToValidUTF8(end, ""))
 }

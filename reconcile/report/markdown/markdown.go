@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/reconcile/road"
 )
 
 // Most is the default maximum size of a comment in bytes: GitHub's limit, which is in characters. GitLab accepts a
@@ -118,7 +118,7 @@ func atBest(r report.Report) string {
 	decided, pending := false, false
 	for _, c := range r.Clusters {
 		if c.Road != nil && len(c.Road.Steps) > 0 {
-			return road.Safe.String()
+			return forecast.Safe.String()
 		}
 		decided, pending = decided || c.Decision.Rule != "", pending || c.Pending()
 	}
@@ -223,7 +223,7 @@ func (p *page) end(r report.Report, entries []entry) {
 		p.note("Nothing was observed: clusters are taken to be as declared there; %s.", report.AssumedWell)
 	}
 	if slices.ContainsFunc(entries, func(e entry) bool { return e.Road != nil && len(e.Road.Steps) > 0 }) {
-		p.note("Roads take for granted that %s.", road.Assumed)
+		p.note("Roads take for granted that %s.", forecast.Assumed)
 	}
 	if digest := r.Digest(); digest != "" {
 		p.note("Plan `%s`", digest)

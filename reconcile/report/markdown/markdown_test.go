@@ -17,13 +17,13 @@ import (
 	"github.com/yuin/goldmark/renderer/html"
 	dom "golang.org/x/net/html"
 
+	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/internal/printable/printabletest"
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/reconcile/report/markdown"
-	"quorate.dev/quorate/reconcile/road"
 	"quorate.dev/quorate/reconcile/simulate"
-	"quorate.dev/quorate/visible"
-	"quorate.dev/quorate/visible/visibletest"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the comments in testdata")
@@ -35,7 +35,7 @@ func planned(name string, replicas int, change func(*simulate.World)) report.Clu
 	change(w)
 	entry := report.Cluster{Namespace: "shop", Name: name, State: w.Observe()}
 	entry.Decision = decide.Decide(entry.State)
-	if ahead := road.Ahead(entry.State); len(ahead.Steps) > 0 {
+	if ahead := forecast.Of(entry.State); len(ahead.Steps) > 0 {
 		entry.Road = &ahead
 	}
 	return entry
@@ -174,7 +174,7 @@ func (r *rendered) complaints() []string {
 		list = append(list, fmt.Sprintf("it has %q, and not as code", found))
 	}
 	for line := range strings.Lines(r.markup) {
-		if line = strings.TrimSuffix(line, "\n"); !visible.Is(line) {
+		if line = strings.TrimSuffix(line, "\n"); !printable.Is(line) {
 			list = append(list, fmt.Sprintf("it has what is not visible: %q", line))
 		}
 	}
@@ -184,14 +184,14 @@ func (r *rendered) complaints() []string {
 // asShown returns a text as a comment may show it: as a visible line, in which a marker, and a backslash before a pipe,
 // are broken up.
 func asShown(s string) []string {
-	s = strings.ReplaceAll(visible.Line(s), "<!--", "<! --")
+	s = strings.ReplaceAll(printable.Line(s), "<!--", "<! --")
 	collapse := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	return []string{collapse(s), collapse(strings.ReplaceAll(s, `\|`, `\ |`))}
 }
 
 // hostile returns a report that contains a text in every field that may contain untrusted text.
 func hostile(said string) report.Report {
-	step := road.Step{What: said, Action: decide.RemoveMember{Name: said}, Lowest: road.Standing{Voters: 3, Answering: 3},
+	step := forecast.Step{What: said, Action: decide.RemoveMember{Name: said}, Lowest: forecast.Quorum{Voters: 3, Answering: 3},
 		Starts: []string{said}, Restarts: []string{said}, Stops: []string{said}, Creates: []string{said}, Deletes: []string{said, said}}
 	return report.Report{
 		Sources: []report.Source{{Source: said, Revision: said, Signer: said}}, Error: said, Warnings: []string{said}, Planned: true,
@@ -202,7 +202,7 @@ func hostile(said string) report.Report {
 				Decision: decide.Decision{Rule: "R", Verdict: decide.Act, Message: said, Action: decide.RemoveMember{Name: said}}},
 			{Namespace: "shop", Name: "b", Decision: decide.Decision{Rule: "R", Verdict: decide.Act, Message: said, Action: decide.RemoveMember{Name: said}},
 				Changes: []report.Change{{Object: said, Field: said, From: said, To: []any{said}}, {Object: said, What: report.Deleted}},
-				Road:    &road.Road{Steps: []road.Step{step, step}, End: decide.Decision{Rule: "R", Verdict: decide.Block, Message: said}}},
+				Road:    &forecast.Forecast{Steps: []forecast.Step{step, step}, End: decide.Decision{Rule: "R", Verdict: decide.Block, Message: said}}},
 			{Namespace: "shop", Name: "c", Decision: decide.Decision{Rule: "R", Verdict: decide.Block, Message: said}, Warnings: []string{said}},
 		},
 	}
@@ -234,9 +234,9 @@ var markup = []string{
 	" ", "  ", "\n", "\n\n", "\t", "    a", "\u202e", "\x00", "\x1b[31m", "\xff", "é", "日本", "🔥", "$$a$$", "$`a`$", "{{a}}", "{% a %}", "[[a]]", "[^1]", "- [ ] a", "/close", "::error::x", "##[error]x", ":--:", "|---|", "a", "b", "0",
 }
 
-// TestHostileText: untrusted text is shown as plain text everywhere, and does not break anything else.
-func TestHostileText(t *testing.T) {
-	for name, said := range visibletest.Hostile {
+// TestHostileTextIsEscaped: untrusted text is shown as plain text everywhere, and does not break anything else.
+func TestHostileTextIsEscaped(t *testing.T) {
+	for name, said := range printabletest.Hostile {
 		checkHostile(t, name, said)
 	}
 	for _, said := range markup {
@@ -246,8 +246,8 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// TestAnyText: the same applies to any combination of these texts.
-func TestAnyText(t *testing.T) {
+// TestCombinedHostileTextIsEscaped: the same applies to any combination of these texts.
+func TestCombinedHostileTextIsEscaped(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		var said strings.Builder
@@ -311,9 +311,9 @@ func many(n int, words string) report.Report {
 	return r
 }
 
-// TestBound: a comment never exceeds its limit; roads are omitted before reasons, and reasons before clusters, the
+// TestCommentStaysWithinLimit: a comment never exceeds its limit; roads are omitted before reasons, and reasons before clusters, the
 // worst clusters last. The comment mentions the omissions.
-func TestBound(t *testing.T) {
+func TestCommentStaysWithinLimit(t *testing.T) {
 	for _, most := range []int{1, 10_000, 65536, 1_000_000} {
 		for _, n := range []int{0, 1, 20, 70, 1000} {
 			for _, words := range []string{"", strings.Repeat(" | @x", 100), strings.Repeat("`x", 4000)} {

@@ -1,9 +1,0 @@
-//go:build !linux
-
-// Package child starts programs that do not outlive their parent process.
-package child
-
-import "syscall"
-
-// WithParent returns nil on this platform: the parent process has to end the program.
-func WithParent() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,44 @@
+package kube
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ErrConflict is returned if an object has changed since it was read.
+var ErrConflict = errors.New("it has changed since it was read")
+
+// IsConflict reports whether a write was rejected because its object was changed, created or deleted since it
+// was read.
+func IsConflict(err error) bool {
+	return errors.Is(err, ErrConflict) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+}
+
+// neverExists is a resourceVersion that no object has, because etcd starts counting there. With it, apply creates an
+// object, and is rejected if the object exists.
+const neverExists = "1"
+
+// over returns the version of an object that a write is for: the one that was read, or none.
+func over(read metav1.Object) (uid types.UID, version string) {
+	if read == nil {
+		return "", neverExists
+	}
+	return read.GetUID(), read.GetResourceVersion()
+}
+
+// ApplyIfUnchanged applies an object over the version that was read, or creates it if read is nil. It is rejected if
+// the object was changed, created or deleted since, so a late write never reverts anything. It returns the
+// object as stored by the API server, after admission.
+func (c *Client) ApplyIfUnchanged(ctx context.Context, object any, read metav1.Object) (metav1.Object, error) {
+	uid, version := over(read)
+	for _, kind := range kinds {
+		if kind.over(object, uid, version) {
+			break
+		}
+	}
+	return c.Apply(ctx, object)
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/gitsource/history"
+	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/internal/panics"
+	"quorate.dev/quorate/reconcile"
+)
+
+// ancestryPatience is the total time that passes wait for the history of one source. A longer check continues in the
+// background and does not delay the clusters of other sources.
+const ancestryPatience = time.Second
+
+// mostAsked bounds the revisions remembered per source. They come from status, and anyone who may write a status could
+// name new ones forever.
+const mostAsked = 4096
+
+// ancestry determines which revisions are ancestors of the one that was read. It checks each revision once, one after
+// the other, and the total time is bounded by the fetch timeout; in a loop, each check has that time.
+type ancestry struct {
+	source source
+	read   refs.Revision
+	// loops is set if the source is read repeatedly, in which case another process may have read a newer revision.
+	loops bool
+
+	mu    sync.Mutex
+	asked map[string]*question
+	// unanswered holds when the questions to an earlier descent, which could not answer all of them, were first asked.
+	unanswered map[string]time.Time
+	// since is when the first question was asked, and confirmed when the source was last found to still be at the
+	// revision.
+	since, confirmed time.Time
+	// asking is held while a question is being answered.
+	asking sync.Mutex
+}
+
+// question asks whether the revision descends from a commit. It is answered once done is closed.
+type question struct {
+	// asked is when the question was first asked.
+	asked   time.Time
+	done    chan struct{}
+	follows bool
+	err     error
+}
+
+// ancestryOf returns the descent of a revision, or nil if ancestry does not matter.
+func (s source) ancestryOf(read refs.Revision) *ancestry {
+	if s.allowNonFastForward || read.Commit == "" {
+		return nil
+	}
+	return &ancestry{source: s, read: read, asked: map[string]*question{}}
+}
+
+// failed reports whether a question has failed, so that it is worth asking again.
+func (d *ancestry) failed() bool {
+	if d == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, q := range d.asked {
+		select {
+		case <-q.done:
+			if q.err != nil {
+				return true
+			}
+		default:
+		}
+	}
+	return false
+}
+
+// descendsFrom implements reconcile.State.Follows. The error matches reconcile.ErrReading while the answer takes longer than
+// passes wait.
+func (d *ancestry) descendsFrom(ctx context.Context, revision string) (bool, error) {
+	_, before, ok := strings.Cut(revision, "sha1:")
+	if !ok || before == d.read.Commit { // a directory has no history
+		return true, nil
+	}
+	q, patience := d.ask(ctx, before)
+	select {
+	case <-q.done:
+	case <-patience.Done():
+		select {
+		case <-q.done:
+		default:
+			return false, fmt.Errorf("look in the history of %s whether it descends from %s: %w", d.source.location,
+				revision, reconcile.ErrReading)
+		}
+	}
+	if d.loops && !q.follows && !d.isConfirmedSince(q.asked) {
+		return false, fmt.Errorf("read %s again, which another process may have found at %s since: %w",
+			d.source.location, revision, reconcile.ErrReading)
+	}
+	return q.follows, q.err
+}
+
+// confirm records that a read that started at began found the source still at the revision.
+func (d *ancestry) confirm(began time.Time) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.confirmed = began
+}
+
+// takeOver takes over the questions of an earlier descent, with the times at which they were first asked.
+func (d *ancestry) takeOver(from *ancestry) {
+	if d == nil {
+		return
+	}
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	d.confirmed, d.unanswered = from.confirmed, map[string]time.Time{}
+	for before, q := range from.asked {
+		d.unanswered[before] = q.asked
+	}
+}
+
+func (d *ancestry) isConfirmedSince(asked time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.confirmed.After(asked)
+}
+
+// ask asks whether the revision descends from a commit, unless that has already been asked. It also returns a context
+// that bounds the wait for the answer.
+func (d *ancestry) ask(ctx context.Context, before string) (q *question, patience context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.since.IsZero() {
+		d.since = time.Now()
+	}
+	patience, cancel := context.WithDeadline(ctx, d.since.Add(ancestryPatience))
+	context.AfterFunc(patience, cancel)
+	if q = d.asked[before]; q == nil {
+		q = &question{asked: time.Now(), done: make(chan struct{})}
+		if d.forgetAnswered(); len(d.asked) >= mostAsked {
+			q.err = fmt.Errorf("the history of %s is being looked through for %d other revisions: %w",
+				d.source.location, len(d.asked), reconcile.ErrReading)
+			close(q.done)
+			return q, patience
+		}
+		if first, again := d.unanswered[before]; again {
+			q.asked = first
+		}
+		d.asked[before] = q
+		go d.answer(ctx, before, q)
+	}
+	return q, patience
+}
+
+// forgetAnswered removes answered questions if the limit is reached. They may be asked again.
+func (d *ancestry) forgetAnswered() {
+	if len(d.asked) < mostAsked {
+		return
+	}
+	maps.DeleteFunc(d.asked, func(_ string, q *question) bool {
+		select {
+		case <-q.done:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+func (d *ancestry) answer(ctx context.Context, before string, q *question) {
+	defer close(q.done)
+	since := d.since
+	if d.loops {
+		since = time.Now() // the revision may have been the newest for hours
+	}
+	ctx, cancel := context.WithDeadlineCause(ctx, since.Add(d.source.timeout),
+		fmt.Errorf("looking through the history took longer than %s; --fetch-timeout allows more", d.source.timeout))
+	defer cancel()
+	d.asking.Lock()
+	defer d.asking.Unlock()
+	q.err = panics.Catch(func() error {
+		options, err := d.source.options()
+		if err != nil {
+			return err
+		}
+		return d.source.turns.read(ctx, d.source.location, func(ctx context.Context) (err error) {
+			q.follows, err = gitsource.Descends(ctx, options, d.read, before)
+			return err
+		})
+	})
+	if errors.Is(q.err, history.ErrGone) {
+		q.err = fmt.Errorf("%w: %w", reconcile.ErrGone, q.err)
+	}
+}

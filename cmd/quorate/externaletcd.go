@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/internal/etcdversion"
+)
+
+// externalEtcdFlags are the flags for commands that do not start etcd themselves, as in a pod that runs etcd in another
+// container: one command prepares the data, and another one continues once etcd runs.
+type externalEtcdFlags struct {
+	prepare, prepared bool
+	version           string
+	etcd              etcdversion.Version
+}
+
+// add adds the flags to a command. verb describes how the command prepares the directory.
+func (f *externalEtcdFlags) add(c *cobra.Command, verb, config string) {
+	c.Flags().BoolVar(&f.prepare, "prepare", false,
+		"only "+verb+" --dir, for an etcd that somebody else starts there, in that directory, with "+
+			"--config-file="+config)
+	c.Flags().BoolVar(&f.prepared, "prepared", false, "go on with what --prepare has made, and that etcd")
+	c.Flags().StringVar(&f.version, "etcd-version", "", "version of that etcd")
+}
+
+// is reports whether etcd is started separately.
+func (f *externalEtcdFlags) is() bool { return f.prepare || f.prepared }
+
+func (f *externalEtcdFlags) check(dir string) (err error) {
+	switch {
+	case !f.is() && f.version != "":
+		return usageError{errors.New("--etcd-version goes with --prepare and --prepared")}
+	case !f.is():
+		return nil
+	case f.prepare && f.prepared:
+		return usageError{errors.New("--prepare comes first, and --prepared after it")}
+	case dir == "" || f.version == "":
+		return usageError{errors.New("--prepare and --prepared go with --dir and --etcd-version")}
+	}
+	if f.etcd, err = etcdversion.Parse(f.version); err != nil {
+		return usageError{fmt.Errorf("--etcd-version: %w", err)}
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"quorate.dev/quorate/gitsource"
+)
+
+// fetchSlots limits how many sources are read at the same time, because each uses memory. While a source waits for its turn,
+// its own timeout does not run. A nil value means no limit.
+type fetchSlots struct {
+	places chan struct{}
+	// first is the length of a source's first turn while others wait; each later turn is twice as long. Responsive
+	// sources are therefore read soon, however many others hang, and a slow source eventually gets enough time.
+	first time.Duration
+	// waiting is the number of sources that wait for a turn.
+	waiting atomic.Int32
+}
+
+// firstTimeSlice is long enough for most responsive servers, and short enough for sources that wait behind an unresponsive
+// one.
+const firstTimeSlice = 5 * time.Second
+
+func newTurns(n int) *fetchSlots {
+	return &fetchSlots{places: make(chan struct{}, n), first: firstTimeSlice}
+}
+
+// toRead limits the time for reading several sources to half of the run's remaining time, so that stalled sources do
+// not use up the time for the others. Sources that have not been read by then count as unreadable: their clusters are
+// kept as last applied, which takes time too.
+func toRead(ctx context.Context, sources int) (context.Context, context.CancelFunc) {
+	end, bounded := ctx.Deadline()
+	if !bounded || sources < 2 {
+		return context.WithCancel(ctx)
+	}
+	half := time.Until(end) / 2
+	return context.WithTimeoutCause(ctx, half,
+		fmt.Errorf("reading the sources has taken %s, half of the time that was left of --timeout; "+
+			"the rest is for the clusters", half.Round(time.Millisecond)))
+}
+
+// read reads the source at location when it is its turn. If its turn ends early because others wait, it starts again at
+// its next turn.
+func (t *fetchSlots) read(ctx context.Context, location string, read func(context.Context) error) error {
+	if t == nil {
+		return read(ctx)
+	}
+	for length := t.first; ; length *= 2 {
+		end, err := t.take(ctx, location)
+		if err != nil {
+			return err
+		}
+		over, err := t.timeSlice(ctx, length, read)
+		end()
+		if !over {
+			return err
+		}
+	}
+}
+
+var errTurnOver = errors.New("its turn is over, and others wait for theirs")
+
+// timeSlice runs one turn of a source, which ends after length if others wait. over reports that it was cut short.
+func (t *fetchSlots) timeSlice(
+	ctx context.Context, length time.Duration, read func(context.Context) error,
+) (over bool, err error) {
+	turn, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for tick := time.NewTicker(length); ; {
+			select {
+			case <-turn.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+				if t.waiting.Load() > 0 {
+					cancel(errTurnOver)
+				}
+			}
+		}
+	}()
+	err = read(turn)
+	return err != nil && errors.Is(context.Cause(turn), errTurnOver), err
+}
+
+// take waits for a turn to read the source at location. Its error matches gitsource.ErrSource.
+func (t *fetchSlots) take(ctx context.Context, location string) (end func(), err error) {
+	if t == nil {
+		return func() {}, nil
+	}
+	t.waiting.Add(1)
+	defer t.waiting.Add(-1)
+	select {
+	case t.places <- struct{}{}:
+		return func() { <-t.places }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: wait for the turn to read %s: %w; --sources-at-once allows more at once",
+			gitsource.ErrSource, location, context.Cause(ctx))
+	}
+}

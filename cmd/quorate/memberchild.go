@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/clusters/backup/recovery"
+	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/gitsource/manifests/confined"
+	"quorate.dev/quorate/internal/boundedtext"
+	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/internal/procgroup"
+)
+
+// Limits of a process that reads the files of a member, in bytes and processor time: far more than files written by
+// etcd need. Committing its log loads the end of the log into memory, as etcd does when it starts.
+const (
+	readMemory   = 1 << 30
+	commitMemory = 8 << 30
+	memberCPU    = 10 * time.Minute
+	maxAnswer    = 1 << 20
+)
+
+// errTooLarge is returned if a member exceeds the memory limit.
+var errTooLarge = errors.New("reading it takes more memory than there is for it")
+
+// memberMemory returns the memory limit of a task, in bytes, within the container's limit.
+func memberMemory(task string) int64 {
+	most := int64(readMemory)
+	if task == commitLog {
+		most = commitMemory
+	}
+	if all := memoryLimit(); all > 0 {
+		most = min(most, all/4*3)
+	}
+	return most
+}
+
+// Tasks that the command performs on the files of a member in a separate process.
+const (
+	readSurvivor  = "survivor"
+	readUnstarted = "unstarted"
+	commitLog     = "commit-log"
+	disableAuth   = "disable-auth"
+)
+
+// memberAnswer is the output of that process.
+type memberAnswer struct {
+	Survivor *snapshot.Survivor `json:"survivor,omitempty"`
+	Is       bool               `json:"is,omitempty"`
+	// Error is the message of the error, and Kind its position in memberErrors, from 1.
+	Error string `json:"error,omitempty"`
+	Kind  int    `json:"kind,omitempty"`
+}
+
+// memberErrors are the errors that the parent process distinguishes.
+var memberErrors = []error{snapshot.ErrNoMember, snapshot.ErrRunning, snapshot.ErrDamaged, recovery.ErrUnfit}
+
+// newMemberFiles returns the command of the process that reads the files of a member. The files may be malicious, to
+// exhaust the memory of their reader or to crash it.
+func newMemberFiles(std streams) *cobra.Command {
+	return &cobra.Command{
+		Use:    "member-files TASK DIR",
+		Hidden: true,
+		Args:   cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			debug.SetMaxStack(maxInspectionStack)
+			memory := memberMemory(args[0])
+			debug.SetMemoryLimit(memory / 4 * 3)
+			if err := confined.Bound(memory, memberCPU); err != nil {
+				return fmt.Errorf("bound the memory for reading a member: %w", err)
+			}
+			return json.NewEncoder(std.out).Encode(doWithMember(args[0], args[1]))
+		},
+	}
+}
+
+func doWithMember(task, dir string) (a memberAnswer) {
+	var err error
+	switch task {
+	case readSurvivor:
+		var s snapshot.Survivor
+		s, err = snapshot.SurvivorOf(dir)
+		a.Survivor = &s
+	case readUnstarted:
+		a.Is, err = snapshot.Unstarted(dir)
+	case commitLog:
+		a.Is, err = snapshot.CommitLog(dir)
+	case disableAuth:
+		err = snapshot.DisableAuth(dir)
+	default:
+		err = fmt.Errorf("%q is nothing to do with a member", task)
+	}
+	if err != nil {
+		is := slices.IndexFunc(memberErrors, func(one error) bool { return errors.Is(err, one) })
+		return memberAnswer{Error: err.Error(), Kind: is + 1}
+	}
+	return a
+}
+
+// memberInChildProcess implements recovery.Files by reading the files of members in separate processes.
+type memberInChildProcess struct{}
+
+// Survivor implements recovery.Files.
+func (m memberInChildProcess) Survivor(ctx context.Context, dataDir string) (snapshot.Survivor, error) {
+	a, err := m.do(ctx, readSurvivor, dataDir)
+	if err == nil && a.Survivor == nil {
+		err = fmt.Errorf("read the member in %s: the process that did has not said what it found", dataDir)
+	}
+	if err != nil {
+		return snapshot.Survivor{}, err
+	}
+	return *a.Survivor, nil
+}
+
+// CommitLog implements recovery.Files.
+func (m memberInChildProcess) CommitLog(ctx context.Context, dataDir string) (turnsAuthOn bool, err error) {
+	a, err := m.do(ctx, commitLog, dataDir)
+	return a.Is, err
+}
+
+// DisableAuth implements recovery.Files.
+func (m memberInChildProcess) DisableAuth(ctx context.Context, dataDir string) error {
+	_, err := m.do(ctx, disableAuth, dataDir)
+	return err
+}
+
+// unstarted calls snapshot.Unstarted in a separate process.
+func (m memberInChildProcess) unstarted(ctx context.Context, dir string) (bool, error) {
+	a, err := m.do(ctx, readUnstarted, dir)
+	return a.Is, err
+}
+
+// do runs a task in a separate process with an empty environment.
+func (memberInChildProcess) do(ctx context.Context, task, dir string) (a memberAnswer, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return a, fmt.Errorf("read the member in %s: %w", dir, err)
+	}
+	var out answer
+	var stderr boundedtext.Head
+	command := exec.CommandContext(ctx, self, "member-files", task, dir)
+	command.Args[0] = os.Args[0]
+	command.Env, command.Stdout, command.Stderr = []string{}, &out, &stderr
+	command.SysProcAttr = procgroup.WithParent()
+	if err := command.Run(); err != nil {
+		return a, fmt.Errorf("read the member in %s: %w", dir, memberFailed(ctx, err, task, stderr.String()))
+	}
+	if err := json.Unmarshal(out.Bytes(), &a); err != nil {
+		return a, fmt.Errorf("read the member in %s: what the process said that did: %w", dir, err)
+	}
+	if a.Error == "" {
+		return a, nil
+	}
+	told := toldError{text: a.Error}
+	if a.Kind > 0 && a.Kind <= len(memberErrors) {
+		told.is = memberErrors[a.Kind-1]
+	}
+	return memberAnswer{}, told
+}
+
+// memberFailed returns why a process has returned no answer about a member.
+func memberFailed(ctx context.Context, err error, task, said string) error {
+	ended, is := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !is:
+		return err
+	case isCrash(ended, said):
+		return fmt.Errorf("%w: the process that read it has ended: %s", snapshot.ErrDamaged, cause(said))
+	case strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory"):
+		return fmt.Errorf("%w: %d MiB", errTooLarge, memberMemory(task)>>20)
+	}
+	return fmt.Errorf("the process that did has ended, killed by the system or after %s of processor time: %w: %s",
+		memberCPU, err, cause(said))
+}
+
+// toldError is an error that another process has reported.
+type toldError struct {
+	text string
+	is   error
+}
+
+func (e toldError) Error() string { return printable.Line(e.text) }
+func (e toldError) Unwrap() error { return e.is }
+
+// answer holds the output of a process, up to maxAnswer bytes.
+type answer struct{ bytes.Buffer }
+
+// Write implements io.Writer.
+func (a *answer) Write(p []byte) (int, error) {
+	if a.Len()+len(p) > maxAnswer {
+		return 0, fmt.Errorf("it says more than %d bytes", maxAnswer)
+	}
+	return a.Buffer.Write(p)
+}

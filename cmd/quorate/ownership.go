@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/deploy"
+)
+
+// The annotations by which Helm identifies the objects of a release.
+const (
+	helmRelease   = "meta.helm.sh/release-name"
+	helmNamespace = "meta.helm.sh/release-namespace"
+)
+
+// owner returns the owner of an object that has one of Quorate's names but must not be changed by "quorate install",
+// or "" if it may be changed.
+func owner(object *unstructured.Unstructured) string {
+	if name := object.GetAnnotations()[helmRelease]; name != "" {
+		namespace := object.GetAnnotations()[helmNamespace]
+		return fmt.Sprintf("Helm's, of the release %q in the namespace %q", name, namespace)
+	}
+	if object.GetKind() == "ClusterRoleBinding" {
+		if others := boundIn(object); len(others) > 0 && !slices.Contains(others, deploy.Namespace) {
+			return fmt.Sprintf("of a Quorate that runs in the namespace %q", strings.Join(others, ", "))
+		}
+	}
+	return ""
+}
+
+// boundIn returns the namespaces of the service accounts in a binding.
+func boundIn(binding *unstructured.Unstructured) []string {
+	var namespaces []string
+	subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
+	for _, s := range subjects {
+		subject, _ := s.(map[string]any)
+		if namespace, _, _ := unstructured.NestedString(subject, "namespace"); namespace != "" {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	return namespaces
+}
+
+// findInstalled returns the existing objects of all modes.
+func findInstalled(ctx context.Context, client *kube.Client) ([]*unstructured.Unstructured, error) {
+	all, err := installable()
+	if err != nil {
+		return nil, err
+	}
+	var found []*unstructured.Unstructured
+	for _, like := range all {
+		object, err := client.Find(ctx, like)
+		if err != nil {
+			return nil, err
+		}
+		if object != nil {
+			found = append(found, object)
+		}
+	}
+	return found, nil
+}
+
+// refuseForeign refuses to take over objects of another owner, whose pods would lose their rights, or whose next upgrade
+// would restore other arguments.
+func refuseForeign(found []*unstructured.Unstructured) error {
+	var problems error
+	for _, object := range found {
+		if whose := owner(object); whose != "" {
+			problems = errors.Join(problems, fmt.Errorf("%s is %s", objectName(object), whose))
+		}
+	}
+	if problems == nil {
+		return nil
+	}
+	return blockedError{fmt.Errorf("nothing was applied: %w; upgrade Quorate there, or uninstall it there first",
+		problems)}
+}
+
+// skipForeign returns the objects that may be deleted, and reports the others. A ClusterRole is kept together with its
+// binding.
+func skipForeign(std streams, found []*unstructured.Unstructured) []*unstructured.Unstructured {
+	var ours []*unstructured.Unstructured
+	whose := map[string]string{}
+	for _, object := range found {
+		if is := owner(object); is != "" {
+			whose[object.GetKind()] = is
+		}
+	}
+	for _, object := range found {
+		is := owner(object)
+		if is == "" && object.GetKind() == "ClusterRole" {
+			is = whose["ClusterRoleBinding"]
+		}
+		if is == "" {
+			ours = append(ours, object)
+			continue
+		}
+		fmt.Fprintf(std.err, "%s stays: it is %s\n", objectName(object), is)
+	}
+	return ours
+}
+
+// gainsRights reports whether runs only had rights in some namespaces, as overlays can restrict them.
+func gainsRights(before []*unstructured.Unstructured) bool {
+	is := func(kinds ...string) bool {
+		return slices.ContainsFunc(before, func(o *unstructured.Unstructured) bool {
+			return slices.Contains(kinds, o.GetKind())
+		})
+	}
+	return is("CronJob", "Deployment") && !is("ClusterRoleBinding")
+}
+
+// flagName matches an argument that is a flag.
+var flagName = regexp.MustCompile(`^--?[a-z][a-z-]*$`)
+
+// ofMode lists the flags that depend on the mode and the source.
+var ofMode = []string{"--loop", "--listen", "--until-converged", "--timeout", "--branch", "--path"}
+
+// lostFlags returns the flags that runs had and no longer have, as names only, because values may be secrets.
+func lostFlags(before, after []*unstructured.Unstructured) []string {
+	var lost []string
+	have := slices.Clone(ofMode)
+	for _, object := range after {
+		have = append(have, flagsIn(object)...)
+	}
+	for _, object := range before {
+		for _, flag := range flagsIn(object) {
+			if !slices.Contains(have, flag) && !slices.Contains(lost, flag) {
+				lost = append(lost, flag)
+			}
+		}
+	}
+	return lost
+}
+
+func flagsIn(object *unstructured.Unstructured) []string {
+	var flags []string
+	for _, arg := range argsOf(object) {
+		if name, _, _ := strings.Cut(arg, "="); flagName.MatchString(name) {
+			flags = append(flags, name)
+		}
+	}
+	return flags
+}
+
+// argsOf returns the arguments of the quorate container, or nil if the object has none.
+func argsOf(object *unstructured.Unstructured) []string {
+	path := []string{"spec", "template", "spec", "containers"}
+	if object.GetKind() == "CronJob" {
+		path = append([]string{"spec", "jobTemplate"}, path...)
+	}
+	containers, _, _ := unstructured.NestedSlice(object.Object, path...)
+	for _, c := range containers {
+		container, _ := c.(map[string]any)
+		if name, _, _ := unstructured.NestedString(container, "name"); name == "quorate" {
+			args, _, _ := unstructured.NestedStringSlice(container, "args")
+			return args
+		}
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"quorate.dev/quorate/clusters/backup/recovery"
+)
+
+// checkRecovery rejects flags that cannot be combined with a separately started etcd.
+func (f *externalEtcdFlags) checkRecovery(all *recoverFlags) error {
+	switch err := f.check(all.dir); {
+	case err != nil || !f.is():
+		return err
+	case all.dryRun || all.backup.to != "":
+		return usageError{errors.New("--prepare and --prepared go neither with --dry-run nor with --to")}
+	case all.into.Token == "":
+		return usageError{errors.New("--prepare and --prepared go with --initial-cluster-token: " +
+			"one that is random is another one each time")}
+	}
+	return nil
+}
+
+// prepare copies the member, unless it has already been recovered.
+func (f *recoverFlags) prepare(ctx context.Context, std streams) error {
+	progress, done := bars(std.err)
+	defer done()
+	order, err := f.order(ctx, progress)
+	if err != nil {
+		return err
+	}
+	d := dataDirRecovery{f.into.DataDir, f.lost}
+	unlock, err := d.lock(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	told, before, err := d.find()
+	switch {
+	case err != nil:
+		return err
+	case before:
+		return errors.Join(d.again(std, told), recovery.PrepareNothing(order))
+	}
+	return recovery.Prepare(ctx, order)
+}

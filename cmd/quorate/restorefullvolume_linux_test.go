@@ -1,0 +1,31 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/clusters/backup/backuptest"
+)
+
+// TestRestoreOnFullVolumeLeavesNoMember: without enough space, there is no member, and the error gives the reason. Once there is
+// enough space, the same command line creates the member.
+func TestRestoreOnFullVolumeLeavesNoMember(t *testing.T) {
+	r := newRestores(t)
+	r.stored("20261122t180000z")
+	r.volume = backuptest.Volume(t, "32k") // the snapshot needs 20
+	if got := r.restore(); got.code != exitError || !strings.Contains(got.err, "no space left on device") {
+		t.Errorf("%+v", got)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir(), "member")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("there is a member: %v", err)
+	}
+	backuptest.Grow(t, r.volume, "256m")
+	if got := r.restore(); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	r.isWhole()
+}

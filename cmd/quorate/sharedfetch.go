@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"sync"
+
+	"quorate.dev/quorate/gitsource"
+)
+
+// sharedFetches holds sources that are read only once, however often they are requested. A nil value reads them each time.
+type sharedFetches struct {
+	mu  sync.Mutex
+	all map[string]*sharedFetch
+}
+
+// sharedFetch is a source that is being read or has been read.
+type sharedFetch struct {
+	once    sync.Once
+	desired gitsource.Desired
+	err     error
+}
+
+// once reads a source unless that has already been done; concurrent callers wait for the result. The caller owns the
+// returned value.
+func (r *sharedFetches) once(name string, read func() (gitsource.Desired, error)) (gitsource.Desired, error) {
+	if r == nil {
+		return read()
+	}
+	r.mu.Lock()
+	if r.all == nil {
+		r.all = map[string]*sharedFetch{}
+	}
+	one := r.all[name]
+	if one == nil {
+		one = &sharedFetch{err: errors.New("reading it has ended in the middle")} // unless read returns
+		r.all[name] = one
+	}
+	r.mu.Unlock()
+	one.once.Do(func() { one.desired, one.err = read() })
+	return one.desired.Clone(), one.err
+}

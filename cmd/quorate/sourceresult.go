@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/internal/panics"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/steps"
+)
+
+// sourceResult is the result of reading one source.
+type sourceResult struct {
+	source source
+	// reads, if set, is shared by several Kubernetes clusters.
+	reads *sharedFetches
+	// steps, if set, is called when the source has been fetched.
+	steps steps.Hook
+	// name identifies the source in status, and label in reports.
+	name, label string
+	desired     gitsource.Desired
+	// descent is nil if the ancestry of the revision is irrelevant.
+	descent *ancestry
+	err     error
+	// at is when this was last confirmed. It is nil before the source is read.
+	at *moment
+	// began is when reading started.
+	began time.Time
+}
+
+// headStart is how long clusters wait for sources that cannot affect them. Clusters whose sources are read later wait
+// as long again, and then twice as long, so that a slow source costs a few extra passes instead of one per source.
+const headStart = 500 * time.Millisecond
+
+// fetch reads all sources, as many at a time as there are turns. Each source has its own credentials and fails on its
+// own. While some sources are still being read, early is called with what the others declare; the unread ones have the
+// error ErrReading.
+func (f *sourceFlags) fetch(ctx context.Context, early func([]sourceResult)) ([]sourceResult, error) {
+	all, err := f.unread()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := toRead(ctx, len(all))
+	defer cancel()
+	took := make(chan func(), len(all))
+	for _, i := range rand.Perm(len(all)) { // random, so that it is not always the same sources that wait
+		s := all[i]
+		go func() {
+			read := s.read(ctx, &f.readers[i])
+			took <- func() { all[i] = read }
+		}()
+	}
+	gather(took, len(all), func() { early(slices.Clone(all)) })
+	return all, nil
+}
+
+// unread returns the sources before they are read. It does not repeat earlier checks.
+func (f *sourceFlags) unread() ([]sourceResult, error) {
+	sources, err := f.sources(func(source) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	if f.readers == nil {
+		f.readers = make([]gitsource.Reader, len(sources))
+	}
+	if f.turns == nil {
+		f.turns = newTurns(f.atOnce)
+	}
+	all, names, labels := make([]sourceResult, len(sources)), namesOf(sources), labelsOf(sources)
+	for i, s := range sources {
+		s.turns = f.turns
+		all[i] = sourceResult{source: s, reads: f.reads, steps: f.steps, name: names[i], label: labels[i],
+			err: fmt.Errorf("read %s: %w", s.location, reconcile.ErrReading)}
+	}
+	return all, nil
+}
+
+// read reads the source with its reader.
+func (s sourceResult) read(ctx context.Context, reader *gitsource.Reader) sourceResult {
+	s.began = time.Now()
+	ended := steps.Begin(s.steps, steps.Fetch)
+	s.err = panics.Catch(func() (err error) {
+		s.desired, err = s.reads.once(s.whatIsRead(), func() (gitsource.Desired, error) {
+			return s.source.fetch(ctx, reader)
+		})
+		return err
+	})
+	ended()
+	s.descent, s.at = s.source.ancestryOf(s.desired.Revision), momentOf(time.Now())
+	return s
+}
+
+// whatIsRead identifies what is read among all sources that the Kubernetes clusters of a run may read. All other
+// settings are the same for all.
+func (s sourceResult) whatIsRead() string {
+	return fmt.Sprintf("%q", []string{s.source.location, s.source.path, s.source.selected(), s.source.namespace})
+}
+
+// moment is a time that can be moved forward while others read it.
+type moment struct{ nanoseconds atomic.Int64 }
+
+func momentOf(t time.Time) *moment {
+	m := &moment{}
+	m.moveTo(t)
+	return m
+}
+
+func (m *moment) moveTo(t time.Time) { m.nanoseconds.Store(t.UnixNano()) }
+
+func (m *moment) time() time.Time { return time.Unix(0, m.nanoseconds.Load()) }
+
+// gather receives n results. In between, at growing intervals, it calls early if there are new results.
+func gather(results <-chan func(), n int, early func()) {
+	pause := headStart
+	next, news := time.NewTimer(pause), false
+	defer next.Stop()
+	for n > 0 {
+		select {
+		case take := <-results:
+			take()
+			n, news = n-1, true
+		case <-next.C:
+			if news {
+				early()
+				news = false
+			}
+			next.Reset(pause)
+			pause *= 2
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package gitsource
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/internal/printable"
+)
+
+// maxNameBytes is the maximum length of a reference name and of a signer's name.
+const maxNameBytes = 4 << 10
+
+// check checks what the fetcher has opened. A compromised fetcher can present arbitrary files and commits, as the
+// server can, and claim that they are signed. But the revision must match the requested name, and must be valid text.
+func (c *conversation) check(r refs.Revision) error {
+	if c.reading != nil {
+		select {
+		case <-c.reading.ended:
+		default:
+			return errors.New("believe the process that fetches: it opens another revision while one is read")
+		}
+	}
+	signer := r.Signer
+	r.Signer, r.Committed = "", 0 // any time is accepted: nothing depends on it
+	switch {
+	case !c.plausible(r), !c.meant(r):
+		return fmt.Errorf("believe the process that fetches: what it has opened is not the %s", c.options.Selector)
+	case (signer != "") != (c.options.Verify.Mode != "") || len(signer) > maxNameBytes || !printable.Is(signer):
+		return errors.New("believe the process that fetches: it does not say who signed what it has opened")
+	}
+	return nil
+}
+
+// meant reports whether r is the requested commit, if a commit was requested.
+func (c *conversation) meant(r refs.Revision) bool {
+	return c.options.Selector.Commit == "" || r.Commit == c.options.Selector.Commit
+}
+
+// plausible reports whether r is a possible revision of the source.
+func (c *conversation) plausible(r refs.Revision) bool {
+	o := c.options
+	if r == (refs.Revision{}) { // a directory
+		return !isRemote(o.Location) && o.Selector == (refs.Selector{}) && o.Verify.Mode == ""
+	}
+	return plumbing.IsHash(r.Commit) && r.Signer == "" && len(r.Name) <= maxNameBytes && printable.Is(r.Name) &&
+		o.Selector.Admits(r)
+}

@@ -1,0 +1,100 @@
+// Package printable makes untrusted text safe for terminals, logs and reports.
+package printable
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Is reports whether all of s can be shown as it is.
+func Is(s string) bool { return !strings.ContainsFunc(s, isInvisible) }
+
+// IsFileName rejects names that git can store but no honest repository contains: names that are paths, and names that
+// would garble a report.
+func IsFileName(name string) bool {
+	return fs.ValidPath(name) && name != "." && path.Base(name) == name && IsPath(name)
+}
+
+// IsPath reports whether a path can be shown as it is and has the same meaning everywhere, so it must not contain
+// backslashes.
+func IsPath(name string) bool { return Is(name) && !strings.Contains(name, `\`) }
+
+// Text escapes, as Go does, characters that a terminal would interpret or not show.
+func Text(s string) string {
+	if Is(s) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if isInvisible(r) {
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func isInvisible(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }
+
+// Longest is the maximum length of a Line, in bytes.
+const Longest = 8 << 10
+
+// Line converts any text to one line that a terminal shows as it is and a CI system treats as plain text: control and
+// invisible characters are escaped as Go does, commands such as ##vso[…] and ::error:: are broken up, and a long text
+// is cut in the middle. Line is idempotent.
+func Line(s string) string {
+	s = Text(strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return ' '
+		}
+		return r
+	}, s))
+	for strings.Contains(s, "##") { // ### contains two
+		s = strings.ReplaceAll(s, "##", "# #")
+	}
+	if start := strings.TrimLeft(s, " "); strings.HasPrefix(start, "::") {
+		s = ": " + start[1:]
+	}
+	if len(s) <= Longest {
+		return s
+	}
+	const gap = " … "
+	start, end := s[:Longest*3/4], s[len(s)-Longest/4+len(gap):]
+	return strings.ToValidUTF8(start, "") + gap + strings.ToValidUTF8(end, "")
+}
+
+// Short returns a Line that is truncated to the given number of bytes. It is idempotent.
+func Short(s string, most int) string {
+	s = Line(s)
+	if len(s) <= most {
+		return s
+	}
+	const gap = "…"
+	return strings.ToValidUTF8(s[:most-len(gap)], "") + gap
+}
+
+// JSON escapes invisible characters and CI commands in a JSON document without changing its meaning.
+func JSON(document []byte) []byte {
+	out := make([]byte, 0, len(document))
+	before := rune(0)
+	for _, r := range string(document) {
+		switch {
+		case r != '\n' && isInvisible(r) || r == '#' && before == '#':
+			for _, unit := range utf16.AppendRune(nil, r) {
+				out = fmt.Appendf(out, "\\u%04x", unit)
+			}
+		default:
+			out = utf8.AppendRune(out, r)
+		}
+		before = r
+	}
+	return out
+}

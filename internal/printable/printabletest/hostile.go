@@ -1,0 +1,78 @@
+// Package printabletest provides hostile texts, and checks whether printed output is safe.
+package printabletest
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"quorate.dev/quorate/internal/printable"
+)
+
+// Mark is contained in each text, so that printing a text also prints it.
+const Mark = "harmless"
+
+// Hostile are texts by their intended effect.
+var Hostile = map[string]string{
+	"colours":                 "\x1b[31m" + Mark + "\x1b[0m",
+	"a title of the window":   "\x1b]0;owned\a" + Mark,
+	"a link":                  "\x1b]8;;https://evil.example.com\x1b\\" + Mark + "\x1b]8;;\x1b\\",
+	"C1 controls":             "\u009b31m" + Mark,
+	"a line written over":     "bad\r" + Mark,
+	"backspaces":              "bad\b\b\b" + Mark,
+	"another direction":       "\u202e" + Mark + "\u2066",
+	"no width":                "har\u200bm\ufeff " + Mark + "\u2060",
+	"a line separator":        Mark + "\u2028::error::x",
+	"an old command":          "::set-env name=PATH::/evil " + Mark,
+	"a command after spaces":  "  \t::add-mask::" + Mark,
+	"a command on a line":     Mark + "\n::stop-commands::x\n",
+	"a command after a break": Mark + " " + strings.Repeat("x", 70) + "\n\n::error title=x::" + strings.Repeat("y", 70),
+	"a command of GitHub, v1": Mark + " ##[set-env name=PATH]/evil",
+	"a command of Azure":      Mark + " ##vso[task.setvariable variable=PATH]/evil",
+	"a command in hashes":     Mark + " ####vso[task.complete result=Succeeded]",
+	"a command of TeamCity":   "##teamcity[buildStatus status='SUCCESS'] " + Mark,
+	"a section of GitLab":     Mark + "\x1b[0Ksection_start:0:x\r\x1b[0K",
+	"a table":                 "| " + Mark + " | <img src=x onerror=alert(1)> | ![](https://evil.example.com/x.png) |",
+	"a very long line":        Mark + strings.Repeat("x", 1<<20),
+	"very many lines":         Mark + strings.Repeat("\n", 1<<20),
+	"no UTF-8":                "\xff\xfe" + Mark + "\xc3",
+	"NUL":                     Mark + "\x00",
+	"a line of the log":       Mark + "\ntime=2026-01-01T00:00:00Z level=INFO msg=acted cluster=a/one",
+	"a line of the report":    Mark + "\na/one  Done   Converged",
+	"the end of a string":     Mark + `"} , {"x":"`,
+}
+
+// Unfit returns what in the output a terminal or a CI system would interpret or not show, or that the output is
+// missing. It returns "" if the output is safe.
+func Unfit(printed string) string {
+	switch {
+	case !strings.Contains(printed, Mark):
+		return "it says nothing"
+	case !utf8.ValidString(printed):
+		return "it is no UTF-8"
+	case strings.Contains(printed, "##"):
+		return "it has ##"
+	}
+	for line := range strings.Lines(printed) {
+		line = strings.TrimSuffix(line, "\n")
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case !printable.Is(line):
+			return "something in it is not visible"
+		case strings.HasPrefix(trimmed, "::"):
+			return "a line begins with ::"
+		case strings.HasPrefix(line, "time=2026-01-01"), strings.HasPrefix(line, "a/one"):
+			return "a line of it was made up"
+		}
+	}
+	return ""
+}
+
+// Long reports whether a line of output for people is too long.
+func Long(printed string) bool {
+	for line := range strings.Lines(printed) {
+		if len(line) > printable.Longest+1<<10 {
+			return true
+		}
+	}
+	return false
+}

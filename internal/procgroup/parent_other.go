@@ -1,0 +1,9 @@
+//go:build !linux
+
+// Package child starts programs that do not outlive their parent process.
+package procgroup
+
+import "syscall"
+
+// WithParent returns nil on this platform: the parent process has to end the program.
+func WithParent() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,32 @@
+// Package yamlguard rejects YAML with aliases, which can expand far beyond the size of the text.
+package yamlguard
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+var errAlias = errors.New("it has an alias of YAML, which stands for what is written elsewhere: write it out")
+
+// Refuse rejects a text with an alias, and a text that may contain one and cannot be parsed. Untrusted text could
+// contain thousands of aliases of one long text, each of which has the full length once it is decoded.
+func Refuse(text string) error {
+	if !strings.Contains(text, "*") {
+		return nil
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+		return err
+	}
+	if hasAlias(&document) {
+		return errAlias
+	}
+	return nil
+}
+
+func hasAlias(n *yaml.Node) bool {
+	return n.Kind == yaml.AliasNode || slices.ContainsFunc(n.Content, hasAlias)
+}

@@ -1,0 +1,157 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+)
+
+// mustMove returns why a member must be removed although it may still have its data (it responds, or may respond again),
+// or "" if it may stay.
+func (s State) mustMove(m Member) string {
+	if s.onGoingVolume(m) && !s.mayServeOthers(m) {
+		return "is on a volume that is being deleted"
+	}
+	return ""
+}
+
+// mayServeOthers reports whether a member may serve clients outside the known list: it uses a different list, for
+// example because a new cluster was forced on it, or its pod is ready although it does not respond. Data that it has
+// acknowledged may exist nowhere else.
+func (s State) mayServeOthers(m Member) bool {
+	ordinal, _ := s.OrdinalOf(m)
+	return m.Disagrees != "" || !m.Answers && s.Replica(ordinal).Pod == PodReady
+}
+
+// onGoingVolume reports whether the volume with a voter's data is being deleted.
+func (s State) onGoingVolume(m Member) bool { return !m.Learner && s.volumeGoes(m) }
+
+// volumeGoes reports whether the volume with a member's data is being deleted, or its claim is already gone while etcd
+// still runs on it. The volume exists as long as the pod does.
+func (s State) volumeGoes(m Member) bool {
+	ordinal, ours := s.OrdinalOf(m)
+	r := s.Replica(ordinal)
+	going := hasVolume(r) && r.VolumeTerminating && !s.volumeLost(ordinal)
+	gone := m.Answers && s.claimGone(ordinal)
+	return ours && m.Started && (going || gone)
+}
+
+// claimGone reports whether a slot has no claim although a member was sealed on a volume in it. A member whose claim
+// was already gone is recorded without a volume.
+func (s State) claimGone(ordinal int) bool {
+	recorded, _ := s.Record.Member(ordinal)
+	return !hasVolume(s.Replica(ordinal)) && (recorded.VolumeUID != "" || recorded.ID != 0)
+}
+
+// safe reports whether a voter is known to have its data on a volume that is kept.
+func (s State) safe(m Member) bool {
+	ordinal, ours := s.OrdinalOf(m)
+	r := s.Replica(ordinal)
+	return ours && !m.Learner && m.Answers && hasVolume(r) && !r.VolumeTerminating && r.Stranded == "" &&
+		s.mayCopyFrom(m)
+}
+
+// safeWithout counts the other voters that have their data on volumes that are kept.
+func (s State) safeWithout(m Member) int {
+	n := 0
+	for _, other := range s.Membership.Voters() {
+		if other.ID != m.ID && s.safe(other) {
+			n++
+		}
+	}
+	return n
+}
+
+// FewerCopies reports whether a removal must be decided again: fewer of the other voters have their data on volumes
+// that are kept than were seen, because a claim was deleted or etcd has found that data differs.
+func FewerCopies(seen, now State, but ID) bool {
+	return now.safeWithout(Member{ID: but}) < seen.safeWithout(Member{ID: but})
+}
+
+// mayGiveUp reports whether a doomed voter can be removed. All others must be well, except that they may be doomed too,
+// and have quorum. Either there are more voters than declared, and another has its data on a volume that is kept; or
+// every declared slot has a member, and enough others for a quorum of the declared number have their data on volumes
+// that are kept. So doomed voters are removed one at a time, and the number of copies never decreases.
+func (s State) mayGiveUp(m Member) bool {
+	if !s.othersAreWell(m) || !s.Membership.without(m.ID).HasQuorum() {
+		return false
+	}
+	_, unfilled := s.freeOrdinal()
+	voters, safe := len(s.Membership.Voters()), s.safeWithout(m)
+	if voters > s.Declared.Replicas {
+		return safe > 0
+	}
+	return voters == s.Declared.Replicas && !unfilled && safe >= Quorum(s.Declared.Replicas)
+}
+
+// othersAreWell reports whether all other members are well, regardless of their volumes. A member that still responds
+// is not removed before that.
+func (s State) othersAreWell(m Member) bool {
+	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
+		return other.ID != m.ID && s.unhealthyApartFromVolume(other)
+	})
+}
+
+// othersWaitForNone reports whether all other members are well, or do not start because of a peer's data, which may be
+// that member's.
+func (s State) othersWaitForNone(m Member) bool {
+	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
+		return other.ID != m.ID && s.unhealthyApartFromVolume(other) && !s.stoppedByCheck(other)
+	})
+}
+
+// unhealthyApartFromVolume reports whether a member has a problem other than still responding on a volume that is being deleted.
+func (s State) unhealthyApartFromVolume(m Member) bool {
+	goes := m.Answers && s.volumeGoes(m) && !s.mayServeOthers(m)
+	return s.ailment(m) != "" && !goes
+}
+
+// goingFirst returns the voter with the highest ordinal whose volume is being deleted.
+func (s State) goingFirst() (Member, bool) {
+	for _, m := range slices.Backward(s.MembersInOrder()) {
+		if s.onGoingVolume(m) {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+// addSpare adds a learner if too few voters have their data on volumes that are kept to remove a doomed voter. It uses
+// the lowest free slot, which may be one beyond the declared number. Once the doomed voters are replaced, the spare is
+// surplus and removed like any other.
+func (s State) addSpare() (Decision, bool) {
+	m, found := s.goingFirst()
+	if !found || !s.toRun() || !s.mayCopyFrom(s.leader()) || !s.othersAreWell(m) || !s.allAnswerOnGoingVolumes() ||
+		len(s.unlisted()) > 0 {
+		return Decision{}, false
+	}
+	if enough := len(s.Membership.Members) > s.Declared.Replicas; enough && s.safeWithout(m) > 0 {
+		return Decision{}, false
+	}
+	ordinal := s.lowestFreeOrdinal()
+	if ordinal >= MaxOrdinals || !s.empty(ordinal) || s.peerURL(ordinal) == "" {
+		return Decision{}, false
+	}
+	need := fmt.Sprintf("%s %s, and too few others have its data on volumes that stay", s.nameOf(m), s.mustMove(m))
+	if d, blocked := s.cannotJoin(ordinal, need); blocked {
+		return d, true
+	}
+	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s: add %s as a learner before it goes; %s answer", need,
+		s.ReplicaName(ordinal), s.describeQuorum())
+}
+
+// allAnswerOnGoingVolumes reports whether all voters on volumes that are being deleted respond: etcd does not accept a
+// new member while one is unresponsive.
+func (s State) allAnswerOnGoingVolumes() bool {
+	return !slices.ContainsFunc(s.Membership.Members, func(m Member) bool { return s.onGoingVolume(m) && !m.Answers })
+}
+
+// lowestFreeOrdinal returns the lowest ordinal without a member, which may be one beyond the declared number.
+func (s State) lowestFreeOrdinal() int {
+	listed, ordinal := s.listed(), 0
+	for {
+		if _, taken := listed[ordinal]; !taken {
+			return ordinal
+		}
+		ordinal++
+	}
+}

@@ -1,0 +1,80 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Loss is the kind of evidence that a member is lost.
+type Loss string
+
+// The kinds. A removal without a kind removes a surplus member.
+const (
+	// VolumeLost: the recorded volume no longer exists.
+	VolumeLost Loss = "VolumeLost"
+	// VolumeGoing: the volume is being deleted.
+	VolumeGoing Loss = "VolumeGoing"
+	// VolumeStranded: the volume exists, but no pod can use it again.
+	VolumeStranded Loss = "VolumeStranded"
+	// Silence: the member does not respond.
+	Silence Loss = "Silence"
+	// Corruption: the member's data is known to be wrong.
+	Corruption Loss = "Corruption"
+)
+
+// LossEvidence is the reason for removing a member. It is read again, by name, immediately before the removal is requested
+// from etcd.
+type LossEvidence struct {
+	Loss Loss `json:"loss,omitempty"`
+	// VolumeUID of the claim that is lost, being deleted or stranded.
+	VolumeUID string `json:"volumeUID,omitempty"`
+}
+
+// String returns the kind and the volume.
+func (b LossEvidence) String() string {
+	if b.VolumeUID == "" {
+		return string(b.Loss)
+	}
+	return fmt.Sprintf("%s %s", b.Loss, b.VolumeUID)
+}
+
+// evidenceFor returns the evidence that a member is lost.
+func (s State) evidenceFor(m Member) LossEvidence {
+	ordinal, _ := s.OrdinalOf(m)
+	r := s.Replica(ordinal)
+	recorded, _ := s.Record.Member(ordinal)
+	switch {
+	case s.corruptMinority(m) != "":
+		return LossEvidence{Loss: Corruption}
+	case m.Started && r.VolumeTerminating && r.VolumeUID != "":
+		return LossEvidence{VolumeGoing, r.VolumeUID}
+	case s.volumeGoes(m):
+		return LossEvidence{VolumeGoing, recorded.VolumeUID}
+	case s.volumeLost(ordinal):
+		return LossEvidence{VolumeLost, recorded.VolumeUID}
+	case r.Stranded != "":
+		return LossEvidence{VolumeStranded, r.VolumeUID}
+	}
+	return LossEvidence{Loss: Silence}
+}
+
+// VotersChanged reports whether an action on a member must be decided again: the other voters have changed, fewer of
+// them respond, or more of them raise alarms about their data. The same applies if a voter now uses a different list,
+// because it may serve alongside the others, as after a forced new cluster.
+func VotersChanged(seen, now Membership, but ID) bool {
+	voters, others := seen.Voters(), now.Voters()
+	if len(voters) != len(others) {
+		return true
+	}
+	for _, before := range voters {
+		after, listed := now.byID(before.ID)
+		fresh := slices.Contains(after.Alarms, AlarmCorrupt) && !slices.Contains(before.Alarms, AlarmCorrupt)
+		if before.Disagrees == "" && after.Disagrees != "" {
+			return true
+		}
+		if before.ID != but && (!listed || after.Learner || before.Answers && !after.Answers || fresh) {
+			return true
+		}
+	}
+	return false
+}

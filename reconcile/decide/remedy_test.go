@@ -1,0 +1,136 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRemedy checks that the suggested action follows from what does not progress.
+func TestRemedy(t *testing.T) {
+	const leader, move, finalizers, learner = "log of etcd's leader", "etcdctl move-leader", "finalizers", "begin again with a new learner"
+	for rule, want := range map[string]string{
+		"Terminating": finalizers, "Stop": finalizers, "WaitForCleanUp": finalizers, "PromoteLearner": learner, "ScaleUp": "kubectl delete pvc data-a-0",
+		"ReplaceMember": move, "ScaleDown": move, "RollOneMember": move, "PrepareUpgrade": leader, "Downgrade": leader, "DisarmAlarm": leader, "Seal": leader,
+		"WaitForMembers": "the objects of the cluster", "QuorumLost": "the objects of the cluster", LockedElsewhere: "kubectl delete lease a",
+	} {
+		if got := healthy(3).remedy(Decision{Rule: rule}); !strings.Contains(got, want) {
+			t.Errorf("%s: %q", rule, got)
+		}
+	}
+	overdue := func(ago time.Duration) func(*Replica) {
+		return func(r *Replica) { r.PodGoing = noon.Add(-ago) }
+	}
+	const force, node, objects = "--force", "bring its node back", "the objects of the cluster"
+	for what, c := range map[string]struct {
+		change        func(*State)
+		pods, members string // parts of what is said
+		forced        bool
+	}{
+		"healthy":                    {nil, objects, objects, false},
+		"it fails":                   {slot1(PodFailing, 0), "kubectl logs a-1", "kubectl logs a-1", false},
+		"it is ready":                {slot1(PodReady, 0), "--etcd-access", "--etcd-access", false},
+		"it is not made":             {slot1(PodAbsent, 0), "statefulset a", "statefulset a", false},
+		"its claim goes":             {slot1(PodAbsent, 0, onItsWay), "pvc data-a-1", "pvc data-a-1", false},
+		"its claim goes with it":     {slot1(PodPending, 0, onItsWay), "kubectl logs a-1", "kubectl logs a-1", false},
+		"it goes":                    {slot1(PodTerminating, 0, overdue(2*time.Minute-1)), node, node, false},
+		"it should be gone":          {slot1(PodTerminating, 0, overdue(2*time.Minute)), node, node, true},
+		"nobody knows":               {slot1(PodTerminating, 0), node, node, false},
+		"it was to go":               {slot1(PodFailing, 0, overdue(time.Hour)), "kubectl logs a-1", "kubectl logs a-1", false},
+		"it disagrees":               {disagrees, objects, "restart it", false},
+		"it disagrees, and goes":     {both(disagrees, slot1(PodTerminating, 0)), node, node, false},
+		"it learns":                  {learns(1), objects, learner, false},
+		"it learns, and is not made": {both(learns(1), slot1(PodAbsent, 0)), "statefulset a", "statefulset a", false},
+	} {
+		s := after(3, c.change)
+		pods, members := s.remedyForPods(), s.remedyForMembers()
+		if !strings.Contains(pods, c.pods) || !strings.Contains(members, c.members) {
+			t.Errorf("%s: %q, %q", what, pods, members)
+		}
+		if strings.Contains(pods, force) != c.forced || strings.Contains(s.remedyForNodes(), force) != c.forced {
+			t.Errorf("%s: %q, %q", what, pods, s.remedyForNodes())
+		}
+	}
+}
+
+// TestDeadlineFor checks that refused pods require manual action after two minutes, and everything else after half an
+// hour.
+func TestDeadlineFor(t *testing.T) {
+	refused := func(r *Replica) { r.PodRefused = "exceeded quota" }
+	for what, c := range map[string]struct {
+		change func(*State)
+		rule   string
+		want   time.Duration
+	}{
+		"nothing":          {nil, "WaitForMembers", longPatience},
+		"refused":          {slot1(PodAbsent, 0, refused), "WaitForMembers", patience},
+		"made since":       {slot1(PodPending, 0, refused), "WaitForMembers", longPatience},
+		"not made yet":     {slot1(PodAbsent, 0), "WaitForMembers", longPatience},
+		"locked elsewhere": {slot1(PodAbsent, 0, refused), LockedElsewhere, longPatience},
+	} {
+		if got := after(3, c.change).deadlineFor(Decision{Rule: c.rule}); got != c.want {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+}
+
+// TestWaits checks what is recorded of a wait, and which other waits continue.
+func TestWaits(t *testing.T) {
+	at := func(rule string, since, seen time.Duration) Waited {
+		return Waited{Rule: rule, Since: noon.Add(-since), Seen: noon.Add(-seen)}
+	}
+	a := Decision{Rule: "A", Verdict: Wait}
+	for what, c := range map[string]struct {
+		before  []Waited
+		d       Decision
+		changed bool
+		want    []Waited
+	}{
+		"it begins":                          {nil, a, false, []Waited{at("A", 0, 0)}},
+		"it goes on":                         {[]Waited{at("A", 9, 9)}, a, false, []Waited{at("A", 9, 9)}},
+		"ten minutes":                        {[]Waited{at("A", time.Hour, 10*time.Minute)}, a, false, []Waited{at("A", time.Hour, 0)}},
+		"seen half an hour ago":              {[]Waited{at("A", time.Hour, 30*time.Minute)}, a, false, []Waited{at("A", time.Hour, 0)}},
+		"seen before that":                   {[]Waited{at("A", time.Hour, 30*time.Minute+1)}, a, false, []Waited{at("A", 0, 0)}},
+		"others":                             {[]Waited{at("C", 3, 1), at("B", 3, 1), at("D", 4, 1)}, a, false, []Waited{at("D", 4, 1), at("B", 3, 1), at("C", 3, 1), at("A", 0, 0)}},
+		"others, the first seen longest ago": {[]Waited{at("C", 3, 1), at("D", 4, 2)}, a, false, []Waited{at("D", 4, 2), at("C", 3, 1), at("A", 0, 0)}},
+		"something has changed":              {[]Waited{at("A", 9, 9)}, a, true, nil},
+		"it is done":                         {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Done}, false, nil},
+		"it blocks":                          {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Block}, false, nil},
+		"it blocks, since overdue":           {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Block, overdue: true}, false, []Waited{at("A", 9, 9)}},
+		"it acts":                            {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Act}, false, []Waited{at("A", 9, 9)}},
+	} {
+		if got := Waits(State{Now: noon, Waited: c.before}, c.d, c.changed); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\ngot  %v\nwant %v", what, got, c.want)
+		}
+	}
+	var many []Waited
+	for i := range 12 {
+		many = append(many, at(string(rune('B'+i)), time.Hour, time.Duration(12-i)))
+	}
+	kept := Waits(State{Now: noon, Waited: many}, a, false)
+	if len(kept) != 10 || slices.ContainsFunc(kept, func(w Waited) bool { return w.Rule < "E" && w.Rule != "A" }) {
+		t.Errorf("not the last ones are kept: %v", kept)
+	}
+}
+
+// TestDecideRetriesActionAfterDeadline checks that an action is retried indefinitely; only a pass whose action has changed nothing
+// blocks.
+func TestDecideRetriesActionAfterDeadline(t *testing.T) {
+	s := after(3, both(drifts, func(s *State) { s.Waited = []Waited{{Rule: "ApplyObjects", Since: noon.Add(-time.Hour), Seen: noon}} }))
+	if d := Decide(s); d.Verdict != Act {
+		t.Errorf("after an hour: %s", d)
+	}
+	if d := NoProgress(s, Decide(s), "refused"); d.Verdict != Block {
+		t.Errorf("after an hour in vain: %s", d)
+	}
+}
+
+func TestOrdinalOfName(t *testing.T) {
+	for name, want := range map[string]int{"a-0": 0, "a-63": 63, "a-64": -1, "a--1": -1, "a-01": -1, "a-": -1, "a-x": -1, "b-1": -1, "a": -1, "": -1} {
+		n, ours := State{Name: "a"}.Ordinal(name)
+		if ours != (want >= 0) || n != max(want, 0) {
+			t.Errorf("%q: %d, %t", name, n, ours)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/internal/etcdversion"
+)
+
+func applyObjects(s State) (Decision, bool) {
+	facts := append(s.recordDifferences(), s.Objects.Drift...)
+	if s.lacksLastBackup() || !s.toRun() && !s.deletesVolumes() && s.anyReplica(s.keepsGoingVolume) {
+		return Decision{}, false // pods would stop
+	}
+	if s.toRun() && s.Record.Restoring() && s.ReportedClusterID == 0 && s.besideRestore() != "" {
+		return Decision{}, false // a record that may be wrong would stop it
+	}
+	if !s.Formed() || len(facts) == 0 || len(RequiredRecord(s, "").Members) == 0 {
+		return Decision{}, false
+	}
+	if refusal, _ := s.judgeVersion(); !s.hasStatefulSet() && !s.mayRoll() {
+		return block("the StatefulSet is gone, and must not come back with etcd %s: %s%s", s.Declared.Version,
+			cmp.Or(refusal, "what runs is not prepared for it"), cmp.Or(s.versionToReturnWith(), s.surplusInTheWay()))
+	}
+	if !s.hasStatefulSet() && s.lacksBackup() {
+		return s.statefulSetAfterBackup()
+	}
+	if s.isBeingRestored() {
+		return act(ApplyObjects{}, "the record is lost while %s is being restored: %s", s.ReplicaName(SeedOrdinal),
+			sentence(s.Objects.Drift))
+	}
+	if !s.recorded() {
+		return act(ApplyObjects{}, "the record is lost; bring %s back on the data that is there: %s",
+			s.describeRemains(), sentence(s.Objects.Drift))
+	}
+	return act(ApplyObjects{}, "%s", sentence(facts))
+}
+
+// versionToReturnWith returns which version brings back a cluster without StatefulSet, or "" if none does: a minor
+// version changes only while members respond.
+func (s State) versionToReturnWith() string {
+	var version etcdversion.Version
+	for _, v := range s.running() {
+		declared := s
+		declared.Declared.Version = v.String()
+		if declared.mayRoll() && (version == etcdversion.Version{} || v.MajorMinor() == version.MajorMinor()) {
+			version = v
+		}
+	}
+	if version == (etcdversion.Version{}) {
+		return ""
+	}
+	return fmt.Sprintf("; to bring it back, declare etcd %s, and change the version once all members respond", version)
+}
+
+// surplusInTheWay returns how to free the slot of a volume beyond the declared number that alone prevents every
+// version, or "". Without a record, it is not known whether etcd has removed its member.
+func (s State) surplusInTheWay() string {
+	for _, r := range s.replicasInOrder() {
+		_, recorded := s.Record.Member(r.Ordinal)
+		if recorded || r.Ordinal < s.Declared.Replicas || !hasVolume(r) {
+			continue
+		}
+		without := s
+		without.Replicas = slices.DeleteFunc(slices.Clone(s.Replicas), func(other Replica) bool {
+			return other.Ordinal == r.Ordinal
+		})
+		if without.mayRoll() || without.versionToReturnWith() != "" {
+			return fmt.Sprintf("; if etcd had removed %s: %s", s.ReplicaName(r.Ordinal), s.freeSlot(r.Ordinal))
+		}
+	}
+	return ""
+}
+
+// silentOrdinals returns the ordinals of recorded members that etcd lists and that do not respond. It is empty if etcd
+// returns no list.
+func (s State) silentOrdinals() []int {
+	var silent []int
+	members := s.listed()
+	for _, recorded := range s.Record.Members {
+		m, listed := members[recorded.Ordinal]
+		if s.Membership.Known && listed && !m.Answers {
+			silent = append(silent, recorded.Ordinal)
+		}
+	}
+	return silent
+}
+
+// membershipMismatch leaves unknown members to be removed manually. Otherwise etcd's list is followed.
+func membershipMismatch(s State) (Decision, bool) {
+	if !s.Membership.Known {
+		return Decision{}, false
+	}
+	var strangers []string
+	inSlots := s.listed()
+	for _, m := range s.MembersInOrder() {
+		if ordinal, ours := s.OrdinalOf(m); ours && inSlots[ordinal].ID != m.ID {
+			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, in the slot of %s", m.ID,
+				orUnknown(m.PeerURL), inSlots[ordinal].ID))
+		} else if !ours {
+			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, which is none of this cluster's replicas",
+				s.nameOf(m), orUnknown(m.PeerURL)))
+		}
+	}
+	if len(strangers) == 0 {
+		return Decision{}, false
+	}
+	return block("%s; whoever added it removes it, by etcdctl member remove", strings.Join(strangers, "; "))
+}
+
+// unlisted returns the recorded members that etcd does not list.
+func (s State) unlisted() []string {
+	var facts []string
+	members := s.listed()
+	for _, r := range s.Record.Members {
+		if _, listed := members[r.Ordinal]; !listed {
+			facts = append(facts, s.ReplicaName(r.Ordinal)+" is on record, but etcd does not list it")
+		}
+	}
+	return facts
+}
+
+// unidentified is the member ID in an alarm if etcd has found different data and no majority that agrees (etcd:
+// CompactHashCheck).
+const unidentified = ID(0)
+
+func memberFailing(s State) (Decision, bool) {
+	for _, ordinal := range s.silentOrdinals() {
+		if s.failsForLong(s.Replica(ordinal)) && !s.replacedInTime(ordinal) {
+			if d, waits := s.upgradeAfterBackup(); waits {
+				return d, true
+			}
+			return block("%s%s%s%s%s%s%s", s.describeMembers(), s.describeClosed(), s.describeStoppedRollout(),
+				s.describeNotMoved(), s.remedyForNode(ordinal), s.remedyForJoining(ordinal), s.remedyForData(ordinal))
+		}
+	}
+	return s.neverReady()
+}
+
+// neverReady blocks if etcd responds but its pod does not become ready, so that clients cannot find it.
+func (s State) neverReady() (Decision, bool) {
+	if !s.Membership.Known {
+		return Decision{}, false
+	}
+	for _, m := range s.MembersInOrder() {
+		ordinal, ours := s.OrdinalOf(m)
+		r := s.Replica(ordinal)
+		serves := ours && m.Answers && !m.Learner
+		if serves && r.Pod != PodAbsent && r.Pod != PodTerminating && s.failsForLong(r) {
+			return block("%s; clients do not find it: kubectl describe pod %s says which probe or readiness gate fails",
+				s.describeMembers(), s.nameOf(m))
+		}
+	}
+	return Decision{}, false
+}
+
+// replacedInTime reports whether an unresponsive member will be replaced after the declared time, and can be.
+func (s State) replacedInTime(ordinal int) bool {
+	m := s.listed()[ordinal]
+	return s.Declared.ReplaceAfter > 0 && s.replaceable(m, s.Replica(ordinal)) && !s.standsBehindList(m) &&
+		s.Membership.without(m.ID).HasQuorum()
+}
+
+func waitForMembers(s State) (Decision, bool) {
+	if !s.Membership.Known || len(s.unsettled()) == 0 {
+		return Decision{}, false
+	}
+	d, _ := wait(s.untilSettled(), "%s answer; %s%s%s", s.describeQuorum(), strings.Join(s.unsettled(), "; "),
+		s.describeClosed(), s.describeNotMoved())
+	d.waitsFor = strings.Join(s.unwell(), ",")
+	return d, true
+}
+
+// describeClosed reports that the client Service does not lead to the members yet, or returns "".
+func (s State) describeClosed() string {
+	if !s.Record.MayFound() {
+		return ""
+	}
+	return fmt.Sprintf("; Service %s-client leads to the members once all founding members have started", s.Name)
+}
+
+// untilSettled returns when to ask etcd again: nothing reports when a learner has caught up.
+func (s State) untilSettled() time.Duration {
+	if len(s.Membership.Voters()) < len(s.Membership.Members) {
+		return recheckStarting
+	}
+	return recheckSettling
+}
+
+func notActedOn(s State) (Decision, bool) {
+	wishes := s.unmetChanges()
+	if len(wishes) == 0 {
+		return Decision{}, false
+	}
+	return block("git asks for a change that is not acted on yet: %s; what runs is kept as it is",
+		strings.Join(wishes, ", "))
+}
+
+// unmetChanges returns declared changes that no rule makes. During bootstrap, members are first waited for and sealed.
+func (s State) unmetChanges() []string {
+	var wishes []string
+	if runs := s.Objects.RunsStorage; !s.founding() && runs != "" && runs != s.Declared.Storage {
+		wishes = append(wishes, fmt.Sprintf("volumes of %s to %s", runs, s.Declared.Storage))
+	}
+	return wishes
+}

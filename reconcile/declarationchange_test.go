@@ -1,0 +1,244 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quorate.dev/quorate/reconcile"
+)
+
+// settling is a live side that determines who declares a cluster, as clusters.Live does.
+type settling struct {
+	*slowLive
+	before string
+}
+
+func (s settling) Observe(ctx context.Context, d reconcile.Desired, wanted func(string) bool) (reconcile.Observed, error) {
+	seen, err := s.slowLive.Observe(ctx, d, wanted)
+	seen.Desired = seen.Desired.ResolveOwners(func(string) reconcile.Previous { return reconcile.Previous{Source: s.before} })
+	return seen, err
+}
+
+// both returns declarations in which both sources declare ns/a, and source two also declares ns/b with that content.
+func both(content string) reconcile.Desired {
+	d := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "one", Revision: "main@sha1:1"}, {Name: "two", Revision: "main@sha1:1"}}}
+	for _, c := range []struct{ source, cluster, content string }{{"one", "ns/a", "x"}, {"two", "ns/a", "x"}, {"two", "ns/b", content}} {
+		one := declared(c.source, c.cluster)
+		one.Applied = map[string]any{"spec": c.content}
+		d.Clusters = append(d.Clusters, one)
+	}
+	return d
+}
+
+// A cluster that two sources declare is not looked at again when one of them pushes a change to a different cluster.
+func TestDuplicateDeclarationIsNotRequeued(t *testing.T) {
+	for _, before := range []string{"one", ""} {
+		synctest.Test(t, func(t *testing.T) {
+			l := slowClusters("ns/a", "ns/b")
+			reconciler(&source{}, l).UntilConverged(t.Context())
+			l.changes = newEvents()
+			git := &followed{next: make(chan reconcile.Desired, 1)}
+			git.next <- both("0")
+			stop := start(t, reconciler(git, settling{l, before}), seldom)
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			a, b := l.clusters["ns/a"].look, l.clusters["ns/b"].look
+			for n := range 20 {
+				git.next <- both(fmt.Sprint(n + 1))
+				time.Sleep(5 * time.Second)
+			}
+			synctest.Wait()
+			if a, b := l.clusters["ns/a"].look-a, l.clusters["ns/b"].look-b; a > 0 || b != 20 {
+				t.Errorf("before %q: looked %d times at what is declared twice and as it was, %d times at the other", before, a, b)
+			}
+			stop()
+			l.end(t)
+		})
+	}
+}
+
+// setRefuses makes lists refuse a source from now on, or none.
+func (l *slowLive) setRefuses(about string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refuses = func(int) string { return about }
+}
+
+// If a source has been refused or unreadable since the loop began, clusters that it has stopped declaring are processed
+// once it counts.
+func TestRemovalDuringRefusalIsProcessedLater(t *testing.T) {
+	for _, what := range []string{"refused", "unread"} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := slowClusters("ns/a", "ns/b", "ns/c")
+				reconciler(&source{}, l).UntilConverged(t.Context())
+				l.changes = newEvents()
+				git := &followed{next: make(chan reconcile.Desired, 1)}
+				if what == "refused" {
+					git.next <- revision("x", "x", "x")
+					l.setRefuses("one")
+				} else {
+					git.next <- reconcile.Desired{Sources: []reconcile.SourceState{{Name: "one", Unread: errors.New("no route to host")}}}
+				}
+				stop := start(t, reconciler(git, l), seldom)
+				time.Sleep(10 * time.Second)
+				l.setRefuses("")
+				before := l.clusters["ns/c"].look
+				git.next <- revision("x", "x")
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if l.clusters["ns/c"].look == before {
+					t.Error("did not look at what is no longer declared")
+				}
+				stop()
+				l.end(t)
+			})
+		})
+	}
+}
+
+// A declaration that changed while its source was refused is processed, even if a pass over a different cluster is the
+// first in which the source counts.
+func TestChangeIsProcessedAfterPassOverOtherCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := loop(t, seldom, nil, "ns/a", "ns/b")
+		l.setRefuses("one")
+		l.git.next <- revision("y", "x")
+		time.Sleep(20 * time.Second)
+		l.setRefuses("")
+		l.looks("ns/a")
+		l.events.tell("ns/b", false)
+		time.Sleep(time.Second)
+		l.git.next <- revision("y", "x")
+		time.Sleep(time.Minute)
+		if looks := len(l.looks("ns/a")); looks != 1 {
+			t.Errorf("looked %d times", looks)
+		}
+		l.stop()
+	})
+}
+
+// A declaration that changed during a look at its cluster, and was then refused, is processed once it counts.
+func TestRefusalAfterSlowObservationLosesNoChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := loop(t, seldom, nil, "ns/a", "ns/b")
+		l.mu.Lock()
+		l.clusters["ns/a"].looks = 20 * time.Second
+		l.mu.Unlock()
+		l.events.tell("ns/a", false)
+		time.Sleep(3 * time.Second)
+		l.git.next <- revision("y", "x") // during the look
+		time.Sleep(time.Second)
+		l.events.tell("ns/b", false) // a pass over a different cluster
+		time.Sleep(time.Second)
+		l.setRefuses("one")
+		time.Sleep(time.Minute) // looked at as last applied
+		l.looks("ns/a")
+		l.setRefuses("")
+		l.git.next <- revision("y", "x")
+		time.Sleep(time.Minute)
+		if looks := len(l.looks("ns/a")); looks != 1 {
+			t.Errorf("looked %d times", looks)
+		}
+		l.stop()
+	})
+}
+
+// While a source is permanently refused, its changed clusters are not all looked at whenever another source pushes.
+func TestRefusedSourceIsNotRequeuedByOtherPushes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var names []string
+		for n := range 100 {
+			names = append(names, fmt.Sprintf("ns/a%d", n))
+		}
+		l := slowClusters(append(names, "other/b")...)
+		reconciler(&source{}, l).UntilConverged(t.Context())
+		l.changes = newEvents()
+		says := func(one, two string) reconcile.Desired {
+			d := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "one", Revision: one, Namespaces: reconcile.Namespaces{"ns"}},
+				{Name: "two", Revision: two, Namespaces: reconcile.Namespaces{"other"}}}}
+			for _, name := range names {
+				c := declared("one", name)
+				c.Applied = map[string]any{"spec": one}
+				d.Clusters = append(d.Clusters, c)
+			}
+			c := declared("two", "other/b")
+			c.Applied = map[string]any{"spec": two}
+			d.Clusters = append(d.Clusters, c)
+			return d
+		}
+		git := &followed{next: make(chan reconcile.Desired, 1)}
+		git.next <- says("x", "0")
+		stop := start(t, reconciler(git, l), seldom)
+		looks := func() (n int) {
+			synctest.Wait()
+			for _, name := range names {
+				n += l.clusters[name].look
+			}
+			return n
+		}
+		time.Sleep(5 * time.Second)
+		l.setRefuses("one")
+		git.next <- says("y", "0")
+		time.Sleep(5 * time.Second)
+		before := looks()
+		for n := range 20 {
+			git.next <- says("y", fmt.Sprint(n+1))
+			time.Sleep(5 * time.Second)
+		}
+		if n := looks() - before; n > 100 {
+			t.Errorf("20 pushes of another source led to %d looks at 100 clusters of one that is refused", n)
+		}
+		l.setRefuses("")
+		before = looks()
+		git.next <- says("y", "20")
+		time.Sleep(5 * time.Second)
+		if n := looks() - before; n < 100 || n > 101 {
+			t.Errorf("looked %d times at 100 clusters once they counted", n)
+		}
+		stop()
+		l.end(t)
+	})
+}
+
+// Declarations that changed while their source was refused, or was asked about until it became unreadable, are
+// processed once it counts.
+func TestRefusedChangeIsProcessedOnceAccepted(t *testing.T) {
+	outage := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "one", Unread: errors.New("no route to host")}}}
+	for name, meanwhile := range map[string]func(*looping){
+		"refused": func(l *looping) { l.setRefuses("one") },
+		"asked about until git is away": func(l *looping) {
+			l.setAsks("one")
+			time.AfterFunc(2*time.Second, func() {
+				l.setAsks("")
+				l.git.next <- outage
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := loop(t, seldom, nil, "ns/a", "ns/b")
+				meanwhile(l)
+				l.git.next <- revision("y", "x")
+				time.Sleep(20 * time.Second)
+				l.setRefuses("")
+				l.looks("ns/a")
+				l.git.next <- revision("y", "x")
+				time.Sleep(time.Minute)
+				if looks := len(l.looks("ns/a")); looks != 1 {
+					t.Errorf("looked %d times", looks)
+				}
+				l.git.next <- revision("y", "x")
+				time.Sleep(time.Minute)
+				if looks := len(l.looks("ns/a")); looks != 0 {
+					t.Errorf("looked %d times at what had been taken up", looks)
+				}
+				l.stop()
+			})
+		})
+	}
+}

@@ -1,0 +1,19 @@
+package reconcile
+
+import (
+	"context"
+	"sync"
+)
+
+// FetchOnce reads a source only once and always returns the first result, so that a run acts on what was planned.
+type FetchOnce struct {
+	Source
+	once    sync.Once
+	desired Desired
+}
+
+// Fetch reads all declarations on the first call, and returns the same ones from then on.
+func (h *FetchOnce) Fetch(ctx context.Context, early func(Desired)) Desired {
+	h.once.Do(func() { h.desired = h.Source.Fetch(ctx, early) })
+	return h.desired
+}

@@ -1,0 +1,122 @@
+// Package forecast predicts what passes will do to a cluster: the sequence of actions, and the states of etcd in between.
+// It uses the same rules as passes, in a world simulated from the observed state; there is no second list of steps.
+package forecast
+
+import (
+	"slices"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+// Assumed describes what a road assumes.
+const Assumed = "pods come up, images can be pulled, backups and restores succeed, and nobody else acts meanwhile"
+
+const (
+	// most is the maximum number of passes in a road.
+	most = 2000
+	// patience is the maximum number of passes in one wait: more than half an hour of simulated time. If nothing has
+	// ended the wait by then, it needs manual action.
+	patience = 200
+)
+
+// Forecast is the predicted future of a cluster.
+type Forecast struct {
+	// Steps are the actions in order; the first is the action of the next pass.
+	Steps []Step
+	// End is the decision after the last action: Done, Block, or Wait for an external event. Its message describes a
+	// simulated world, unless there are no steps.
+	End decide.Decision
+	// Open is set if the road continues beyond its last step in an unknown direction.
+	Open bool
+	// Start is the current state of etcd.
+	Start Quorum
+
+	// unasked is set if pods are ready but etcd returned no member list, so that its state is unknown.
+	unasked bool
+}
+
+// Step is an action, with the states of the cluster until the next action.
+type Step struct {
+	Rule   string
+	Action decide.Action
+	// What describes the action, by names only, because future objects have no IDs.
+	What string
+	// Before is the state of etcd when the action is decided, Lowest the state in which the fewest voters may fail, and
+	// After the state when the next action is decided.
+	Before, Lowest, After Quorum
+	// Restarts, Starts and Stops are the names of the pods that are recreated, created, and removed.
+	Restarts, Starts, Stops []string
+	// Creates and Deletes are the replicas whose volumes are created or deleted.
+	Creates, Deletes []string
+}
+
+// Of returns the road from a state. It is empty if nothing is to be done.
+func Of(s decide.State) Forecast {
+	s.LockHolder = "" // assume that the other process stops acting
+	d := decide.Decide(s)
+	road := Forecast{End: d, Start: quorumOf(s, Quorum{})}
+	if d.Verdict != decide.Act && d.Verdict != decide.Wait {
+		return road
+	}
+	ready := func(r decide.Replica) bool { return r.Pod == decide.PodReady }
+	road.unasked = !s.Membership.Known && slices.ContainsFunc(s.Replicas, ready)
+	if s.Objects.RunsReplicas > decide.MaxOrdinals { // it was scaled manually, and is not simulated pod by pod
+		road.open(s, d)
+		return road
+	}
+	w := simulate.From(s, 0)
+	seen := w.Observe()
+	if !alike(s, d, decide.Decide(seen)) { // the observed state cannot be simulated, so only the first step is certain
+		road.open(s, d)
+		return road
+	}
+	road.follow(w, seen)
+	return road
+}
+
+// open marks the road as open, with at most the first step known.
+func (r *Forecast) open(s decide.State, d decide.Decision) {
+	r.Open = true
+	if d.Action != nil {
+		r.Steps = []Step{newStep(s, d, r.Start)}
+	}
+}
+
+// alike reports whether two decisions about a cluster are the same apart from IDs.
+func alike(s decide.State, a, b decide.Decision) bool {
+	if a.Rule != b.Rule || a.Verdict != b.Verdict {
+		return false
+	}
+	return a.Action == nil || What(s, a.Action) == What(s, b.Action)
+}
+
+// follow runs passes until nothing is left to do, or nothing progresses.
+func (r *Forecast) follow(w *simulate.World, seen decide.State) {
+	at, waited := quorumOf(seen, r.Start), 0
+	for range most {
+		d, _ := w.Pass(simulate.NoCrash)
+		if inVain := d.Verdict == decide.Block && r.End.Verdict == decide.Wait && r.End.Rule == d.Rule; !inVain {
+			r.End = d
+		}
+		switch d.Verdict {
+		case decide.Done, decide.Block:
+			return
+		case decide.Wait:
+			if waited++; waited > patience {
+				return
+			}
+		case decide.Act:
+			waited = 0
+			r.Steps = append(r.Steps, newStep(seen, d, at))
+		}
+		w.Tick()
+		now := w.Observe()
+		at = quorumOf(now, at)
+		if n := len(r.Steps); n > 0 {
+			r.Steps[n-1].watch(seen, now, at)
+		}
+		seen = now
+	}
+	r.Open = true
+}

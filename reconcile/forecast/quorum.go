@@ -1,0 +1,67 @@
+package forecast
+
+import (
+	"fmt"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Quorum is how far etcd is from losing its quorum. The zero value means that the cluster has not formed.
+type Quorum struct {
+	// Voters is the number of voters that etcd lists, and Answering how many of them respond.
+	Voters    int `json:"voters"`
+	Answering int `json:"answering"`
+	Learners  int `json:"learners,omitempty"`
+	// Leader is the name of the leader; empty if none is known.
+	Leader string `json:"leader,omitempty"`
+}
+
+// quorumOf returns the standing of a state. If etcd does not respond, its earlier voters count as unresponsive.
+func quorumOf(s decide.State, before Quorum) Quorum {
+	if !s.Membership.Known {
+		before.Answering, before.Leader = 0, ""
+		return before
+	}
+	voters := s.Membership.Voters()
+	at := Quorum{Voters: len(voters), Answering: decide.Answering(voters)}
+	at.Learners = len(s.Membership.Members) - at.Voters
+	for _, m := range voters {
+		if m.Leader {
+			at.Leader = m.Name
+		}
+	}
+	return at
+}
+
+// Needed returns the number of voters that must respond.
+func (s Quorum) Needed() int {
+	if s.Voters == 0 {
+		return 0
+	}
+	return decide.Quorum(s.Voters)
+}
+
+// Spare returns how many of the responding voters may fail; it is negative if the quorum is lost.
+func (s Quorum) Spare() int { return s.Answering - s.Needed() }
+
+// serves reports whether there is a quorum.
+func (s Quorum) serves() bool { return s.Voters > 0 && s.Spare() >= 0 }
+
+// String describes the standing, as in "2 of 3 voters, none may fail".
+func (s Quorum) String() string {
+	if s.Voters == 0 {
+		return "not formed"
+	}
+	text := fmt.Sprintf("%d of %s", s.Answering, decide.Count(s.Voters, "voter"))
+	if s.Learners > 0 {
+		text += fmt.Sprintf(" and %s", decide.Count(s.Learners, "learner"))
+	}
+	switch spare := s.Spare(); {
+	case spare < 0:
+		return text + ", no quorum"
+	case spare == 0:
+		return text + ", none may fail"
+	default:
+		return fmt.Sprintf("%s, %d may fail", text, spare)
+	}
+}

@@ -1,0 +1,82 @@
+package forecast
+
+import (
+	"strings"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Risk is something that a road does to a cluster in the worst case.
+type Risk string
+
+// The risks, from the least to the worst.
+const (
+	// Safe means that no serving member restarts.
+	Safe Risk = "safe"
+	// RestartsMembers means that pods of members are recreated.
+	RestartsMembers Risk = "restarts-members"
+	// LosesTolerance means that temporarily no further voter may fail, although one may fail now.
+	LosesTolerance Risk = "loses-tolerance"
+	// LosesQuorum means that etcd temporarily or permanently stops serving, although it serves now.
+	LosesQuorum Risk = "loses-quorum"
+	// DeletesData means that volumes are deleted, or that data is discarded because a new cluster replaces a lost one.
+	DeletesData Risk = "deletes-data"
+	// Unknown means that the road cannot be predicted, or ends with a wait that only an external event can end.
+	Unknown Risk = "unknown"
+	// IsBlocked means that manual action is required, now or later on the road.
+	IsBlocked Risk = "blocked"
+)
+
+// Risks returns all risks, from the least to the worst.
+func Risks() []Risk {
+	return []Risk{Safe, RestartsMembers, LosesTolerance, LosesQuorum, DeletesData, Unknown, IsBlocked}
+}
+
+// Risks returns the risks of the road, from the least to the worst, or none if it is safe. It never includes Safe.
+func (r Forecast) Risks() []Risk {
+	var lowest, restarts, deletes = r.Start.Spare(), false, false
+	served, stops := r.Start.serves(), false
+	for _, step := range r.Steps {
+		lowest = min(lowest, step.Lowest.Spare())
+		restarts = restarts || len(step.Restarts) > 0
+		deletes = deletes || givesUp(step.Action) || len(step.Deletes) > 0
+		served = served || step.Before.serves()
+		stops = stops || served && step.Lowest.Voters > 0 && !step.Lowest.serves()
+		served = served || step.After.serves()
+	}
+	formed := r.Start.Voters > 0
+	var list []Risk
+	for _, risk := range []struct {
+		Risk
+		applies bool
+	}{
+		{RestartsMembers, restarts},
+		{LosesTolerance, formed && r.Start.Spare() > 0 && lowest <= 0},
+		{LosesQuorum, stops},
+		{DeletesData, deletes},
+		{Unknown, r.Open || r.unasked || r.End.Verdict == decide.Wait},
+		{IsBlocked, r.End.Verdict == decide.Block},
+	} {
+		if risk.applies {
+			list = append(list, risk.Risk)
+		}
+	}
+	return list
+}
+
+// givesUp reports whether an action discards data: a volume, or the data of a lost cluster.
+func givesUp(a decide.Action) bool {
+	switch a.(type) {
+	case decide.DeleteVolume, decide.StartRecovery, decide.FinishRecovery:
+		return true
+	case decide.AddLearner, decide.ApplyObjects, decide.Bootstrap, decide.CancelDowngrade, decide.Declare,
+		decide.DeleteObjects, decide.DisarmAlarm, decide.DiscardBackup, decide.EnableDowngrade, decide.FinishRestore,
+		decide.MoveLeader, decide.PromoteLearner, decide.RemoveMember, decide.RenewCertificates,
+		decide.RestartReplica, decide.Seal, decide.StartBackup, decide.StartRestore, decide.StartRollout,
+		decide.StopPods, decide.StopReplicas, decide.StopRecovery, decide.StopRestore:
+	}
+	return false
+}
+
+// String returns the name with spaces.
+func (r Risk) String() string { return strings.ReplaceAll(string(r), "-", " ") }

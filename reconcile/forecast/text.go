@@ -1,0 +1,73 @@
+package forecast
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Text renders a road as text: a line with its length, end and risks, and a line per action with the worst state of
+// etcd until the next one. It is empty if no action follows. Each line begins with indent.
+func (r Forecast) Text(indent string) string {
+	if len(r.Steps) == 0 {
+		return ""
+	}
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "%sroad: %s, then %s; %s\n", indent, decide.Count(len(r.Steps), "action"), r.Ending(), r.risks())
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for i, step := range r.Steps {
+		fmt.Fprintf(t, "%s%3d\t%s\t%s\n", indent, i+1, printable.Line(step.What),
+			printable.Line(strings.Join(step.effects(), "; ")))
+	}
+	t.Flush() // writing to a strings.Builder cannot fail
+	return b.String()
+}
+
+// Ending returns what comes after the last action.
+func (r Forecast) Ending() string {
+	switch {
+	case r.Open:
+		return "what cannot be foretold"
+	case r.End.Verdict == decide.Done:
+		return "done"
+	}
+	return fmt.Sprintf("%s %s", r.End.Verdict, r.End.Rule)
+}
+
+func (r Forecast) risks() string {
+	var words []string
+	for _, risk := range r.Risks() {
+		words = append(words, risk.String())
+	}
+	if len(words) == 0 {
+		return Safe.String()
+	}
+	return strings.Join(words, ", ")
+}
+
+// effects returns the worst state of etcd, and the changes of pods and volumes.
+func (step Step) effects() []string {
+	effects := []string{step.Lowest.String()}
+	for _, e := range []struct {
+		verb  string
+		names []string
+	}{
+		{"starts", step.Starts}, {"restarts", step.Restarts}, {"stops", step.Stops},
+		{"makes " + volumes(step.Creates), step.Creates}, {"deletes " + volumes(step.Deletes), step.Deletes},
+	} {
+		if len(e.names) > 0 {
+			effects = append(effects, e.verb+" "+decide.Enumerate(e.names))
+		}
+	}
+	return effects
+}
+
+func volumes(names []string) string {
+	if len(names) == 1 {
+		return "the volume of"
+	}
+	return "the volumes of"
+}

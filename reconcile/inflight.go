@@ -1,0 +1,176 @@
+package reconcile
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// inFlight are the clusters that take longer than their turn, for example if etcd accepts connections and does not
+// respond. Passes do not wait for them, and skip each one until it is done: operations on a cluster are sequential, and
+// each one uses a list that is newer than the previous operation.
+type inFlight struct {
+	// done receives a value when a straggler is done.
+	done chan struct{}
+
+	mu sync.Mutex
+	// begun are all clusters that passes of this run have started on, and busy those that are not done.
+	begun, busy map[string]bool
+	// slow are the clusters that have ever taken longer than a turn: no pass waits for them at all.
+	slow map[string]bool
+	// late are the entries of finished stragglers that have not been taken, and cut those that were created after the
+	// run was stopped.
+	late, cut []report.Cluster
+	all       sync.WaitGroup
+}
+
+func newInFlight() *inFlight {
+	return &inFlight{done: make(chan struct{}, 1), begun: map[string]bool{}, busy: map[string]bool{},
+		slow: map[string]bool{}}
+}
+
+// each calls do for all clusters in turn, except for those that are busy or were busy when they were listed. It returns
+// the entries that were created within a turn.
+func (s *inFlight) each(
+	ctx context.Context, clusters []Cluster, wereBusy map[string]bool, do func(Cluster) report.Cluster,
+) []report.Cluster {
+	quick, slow := s.begin(clusters, wereBusy)
+	entries, over := []report.Cluster{}, false
+	late := func(entry report.Cluster) { s.keep(ctx, entry) }
+	inTime := func(entry report.Cluster) {
+		if over {
+			late(entry)
+		} else {
+			entries = append(entries, entry)
+		}
+	}
+	run := func(clusters []Cluster, made func(report.Cluster)) (rest func()) {
+		return inTurn(len(clusters), func(i int) {
+			started := time.Now()
+			entry := do(clusters[i])
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.slow[entry.Key()] = s.slow[entry.Key()] || time.Since(started) > turn
+			delete(s.busy, entry.Key())
+			made(entry)
+		})
+	}
+	s.all.Go(func() { run(slow, late)() })
+	rest := run(quick, inTime)
+	s.all.Go(rest)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	over = true
+	return entries
+}
+
+// begin divides the clusters that are not busy into those that a pass waits for and those that it does not wait for.
+func (s *inFlight) begin(clusters []Cluster, wereBusy map[string]bool) (quick, slow []Cluster) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range clusters {
+		key := keyOf(c)
+		switch {
+		case s.busy[key] || wereBusy[key]:
+			continue
+		case s.slow[key]:
+			slow = append(slow, c)
+		default:
+			quick = append(quick, c)
+		}
+		s.begun[key], s.busy[key] = true, true
+	}
+	return quick, slow
+}
+
+// keep stores the entry of a straggler until it is taken.
+func (s *inFlight) keep(ctx context.Context, entry report.Cluster) {
+	if ctx.Err() != nil {
+		s.cut = append(s.cut, entry)
+	} else {
+		s.late = append(s.late, entry)
+	}
+	select {
+	case s.done <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the stragglers that have finished since the last call.
+func (s *inFlight) take() []report.Cluster {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	late := s.late
+	s.late = nil
+	return late
+}
+
+// forget drops all state about clusters that are no longer known.
+func (s *inFlight) forget(known map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := func(cluster string, _ bool) bool { return !known[cluster] && !s.busy[cluster] }
+	maps.DeleteFunc(s.begun, gone)
+	maps.DeleteFunc(s.slow, gone)
+}
+
+// rest waits for all stragglers to finish.
+func (s *inFlight) rest() { s.all.Wait() }
+
+// interrupted returns the entries that were created after the run was stopped. Call rest first.
+func (s *inFlight) interrupted() []report.Cluster { return s.cut }
+
+// areBusy returns the clusters that a pass has started on and that are not done.
+func (s *inFlight) areBusy() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.busy)
+}
+
+// isNew reports whether no pass of this run has started on a cluster.
+func (s *inFlight) isNew(cluster string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.begun[cluster]
+}
+
+// underway reports whether some stragglers are not done, or have not been taken.
+func (s *inFlight) underway() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.busy)+len(s.late) > 0
+}
+
+// tells reports whether a report contains all clusters that are busy.
+func (s *inFlight) tells(rep report.Report) bool {
+	told := keysOf(rep)
+	for key := range s.areBusy() {
+		if !told[key] {
+			return false
+		}
+	}
+	return true
+}
+
+// carried returns the report of a pass, with the earlier entries of clusters that are not done yet and, unless the pass
+// covered all, of clusters that it did not cover.
+func (s *inFlight) carried(rep, before report.Report, all bool) report.Report {
+	told, busy := keysOf(rep), s.areBusy()
+	rep.Clusters = slices.Clip(rep.Clusters) // do not modify the report of the pass
+	for _, c := range before.Clusters {
+		if key := c.Key(); (busy[key] || !all) && !told[key] {
+			rep.Clusters = append(rep.Clusters, c)
+		}
+	}
+	slices.SortFunc(rep.Clusters, byKey)
+	return rep
+}
+
+func keyOf(c Cluster) string {
+	namespace, name := c.Identity()
+	return report.Cluster{Namespace: namespace, Name: name}.Key()
+}

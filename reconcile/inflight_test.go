@@ -1,0 +1,222 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// A run ends when nothing is left to do, even if looks at its clusters take longer than a turn and are out of step. The
+// same applies if manual action is required.
+func TestRunEndsDespiteSlowObservations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := slowClusters("ns/a", "ns/b", "ns/c")
+		if _, converged := reconciler(&source{}, l).UntilConverged(t.Context()); !converged {
+			t.Fatal("not converged")
+		}
+		l.clusters["ns/a"].looks, l.clusters["ns/b"].looks = 3*time.Second, 7*time.Second
+		l.clusters["ns/b"].world.Occupy("Service b")
+		l.clusters["ns/b"].world.Declared.SpecHash = "h2"
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		start := time.Now()
+		rep, converged := reconciler(&source{}, l).UntilConverged(ctx)
+		if took := time.Since(start); !converged || took > 30*time.Second || len(rep.Clusters) != 3 {
+			t.Errorf("converged %t after %s: %+v", converged, took, rep.Clusters)
+		}
+		l.end(t)
+	})
+}
+
+// A slow cluster with nothing left to do is looked at together with all the others, and not repeatedly while a run
+// waits for another cluster.
+func TestSlowConvergedClusterIsObservedSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := slowClusters("ns/slow", "ns/waits")
+		reconciler(&source{}, l).UntilConverged(t.Context())
+		slow, waits := l.clusters["ns/slow"], l.clusters["ns/waits"]
+		slow.look, slow.looks = 0, 2100*time.Millisecond
+		waits.world.LockHolder, waits.world.Declared.SpecHash = "process 7 on elsewhere", "h2"
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		reconciler(&source{}, l).UntilConverged(ctx)
+		if slow.look > 1+60/5 { // it looks at all once in five seconds
+			t.Errorf("it looked at it %d times in a minute", slow.look)
+		}
+		l.end(t)
+	})
+}
+
+// A change of a cluster during a look at it causes another look, even if no pass waits for the cluster.
+func TestChangeDuringObservationRequeues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := slowClusters("ns/slow", "ns/waits")
+		reconciler(&source{}, l).UntilConverged(t.Context())
+		slow, waits := l.clusters["ns/slow"], l.clusters["ns/waits"]
+		slow.look, slow.looks, l.changes = 0, 2100*time.Millisecond, newEvents()
+		waits.world.LockHolder, waits.world.Declared.SpecHash = "process 7 on elsewhere", "h2"
+		time.AfterFunc(time.Second, func() { l.changes.(*events).tell("ns/slow", false) })
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		reconciler(&source{}, l).UntilConverged(ctx)
+		if slow.look != 2 {
+			t.Errorf("it looked at it %d times", slow.look)
+		}
+		l.end(t)
+	})
+}
+
+// The same applies in a loop that has not known the cluster before, and has already looked at all others.
+func TestChangeDuringFirstObservationRequeues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].looks = 20 * time.Second }, "ns/a", "ns/b")
+		time.Sleep(3 * time.Second)
+		l.events.tell("ns/a", false)
+		time.Sleep(time.Second)
+		l.events.mu.Lock()
+		l.events.all = true
+		l.events.mu.Unlock()
+		l.events.tell("ns/b", false)
+		time.Sleep(time.Minute)
+		l.wantLooks("after a change", 1, 1)
+		l.stop()
+	})
+}
+
+// A cluster being bootstrapped is sealed soon, however slow it is and whatever else the run waits for.
+func TestSlowBootstrapIsSealedSoon(t *testing.T) {
+	for name, s := range map[string]reconcile.Source{
+		"beside a source that is being read": later{tenants(nil, fmt.Errorf("read two: %w", reconcile.ErrReading)), tenants(nil, nil), 2 * time.Minute},
+		"beside one that hangs":              &source{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := slowClusters("ns/a", "other/b")
+				l.clusters["ns/a"].acts, l.clusters["other/b"].hangs = 3*time.Second, true
+				start := time.Now()
+				rep := reconciler(s, l).Pass(t.Context())
+				if formed := l.clusters["ns/a"].formedAt; formed.IsZero() || formed.Sub(start) > 20*time.Second {
+					t.Errorf("sealed at %s: %+v", formed.Sub(start), rep.Clusters)
+				}
+				l.end(t)
+			})
+		})
+	}
+}
+
+// An error of a straggler from before the run was stopped is in the report, but an error caused by the stop is not.
+func TestInFlightErrorIsReportedUnlessStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for limit, want := range map[time.Duration]bool{3800 * time.Millisecond: true, 2 * time.Second: false} {
+			l := slowClusters("ns/a", "ns/b")
+			reconciler(&source{}, l).UntilConverged(t.Context())
+			a, b := l.clusters["ns/a"], l.clusters["ns/b"]
+			b.world.LockHolder, b.world.Declared.SpecHash = "process 7 on elsewhere", "h2" // it waits
+			a.look, a.failsAt, l.changes = 0, 2, always{}                                  // after 2.6 s
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			rep, _ := reconciler(&source{}, l).UntilConverged(ctx)
+			cancel()
+			if len(rep.Clusters) != 2 || (rep.Clusters[0].Error != "") != want {
+				t.Errorf("cut after %s: %+v", limit, rep.Clusters)
+			}
+			l.end(t)
+		}
+	})
+}
+
+// A declaration whose source was refused while another source was being read is acted on if it is not refused in the
+// end.
+func TestBrieflyRefusedDeclarationIsProcessed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := slowClusters("ns/a", "other/b")
+		l.refuses = func(n int) string {
+			if n == 1 {
+				return "one"
+			}
+			return ""
+		}
+		s := later{tenants(nil, fmt.Errorf("read two: %w", reconcile.ErrReading)), tenants(nil, nil), time.Minute}
+		if rep := reconciler(s, l).Pass(t.Context()); rep.Error != "" || len(rep.Clusters) != 2 || slices.Contains(l.clusters["ns/a"].sources, "") {
+			t.Errorf("%+v by %q", rep, l.clusters["ns/a"].sources)
+		}
+	})
+}
+
+// TestRandomDelaysDuplicateNothing: whatever is slow, hangs or is interrupted, nothing is done twice at the same time, from an old list
+// or after the end, and the report has each cluster once, with its errors.
+func TestRandomDelaysDuplicateNothing(t *testing.T) {
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			upTo := func(limit time.Duration) time.Duration { return time.Duration(random.Int64N(int64(limit))) }
+			l, s := slowAtRandom(random, upTo)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second+upTo(400*time.Second))
+			defer cancel()
+			r, one := reconciler(s, l), random.IntN(2) == 0
+			var rep report.Report
+			if one {
+				rep = r.Pass(ctx)
+			} else {
+				rep, _ = r.UntilConverged(ctx)
+			}
+			whole := ctx.Err() == nil
+			cancel()
+			synctest.Wait()
+			told := map[string]report.Cluster{}
+			for _, c := range rep.Clusters {
+				told[c.Key()] = c
+			}
+			if len(told) != len(rep.Clusters) || whole && len(told) != len(l.clusters) {
+				t.Errorf("seed %d: %d entries about %d of %d clusters", seed, len(rep.Clusters), len(told), len(l.clusters))
+			}
+			for name, c := range l.clusters {
+				if c.hangs && whole && told[name].Error == "" {
+					t.Errorf("seed %d: the error of %s is lost", seed, name)
+				}
+				besides := slices.DeleteFunc(slices.Clone(c.actions), func(a string) bool { return strings.HasPrefix(a, "Bootstrap") || strings.HasPrefix(a, "Seal") })
+				if one && len(besides) > 1 {
+					t.Errorf("seed %d: in one pass, %s: %q", seed, name, c.actions)
+				}
+			}
+			l.end(t)
+		})
+	}
+}
+
+func slowAtRandom(random *rand.Rand, upTo func(time.Duration) time.Duration) (*slowLive, later) {
+	first, last := tenants(nil, fmt.Errorf("read two: %w", reconcile.ErrReading)), tenants(nil, nil)
+	first.Clusters, last.Clusters = nil, nil
+	var names []string
+	for i := range 2 + random.IntN(25) {
+		from, namespace := "one", "ns"
+		if random.IntN(2) == 0 {
+			from, namespace = "two", "other"
+		}
+		c := declared(from, fmt.Sprintf("%s/c%02d", namespace, i))
+		if from == "one" {
+			first.Clusters = append(first.Clusters, c)
+		}
+		last.Clusters, names = append(last.Clusters, c), append(names, c.Cluster.Namespace+"/"+c.Cluster.Name)
+	}
+	l := slowClusters(names...)
+	for _, name := range names {
+		switch c := l.clusters[name]; random.IntN(6) {
+		case 0:
+			c.hangs = true
+		case 1:
+			c.looks = upTo(5 * time.Second)
+		case 2:
+			c.acts = upTo(5 * time.Second)
+		}
+	}
+	l.lists = func() time.Duration { return upTo(1500 * time.Millisecond) }
+	return l, later{first, last, upTo(time.Minute)}
+}

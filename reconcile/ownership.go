@@ -1,0 +1,133 @@
+package reconcile
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// Previous is what is recorded about a cluster: the name of the source that declared it last, or empty if none has, and
+// whether it is held although that source no longer declares it.
+type Previous struct {
+	Source string
+	Held   bool
+}
+
+// ResolveOwners returns the desired state after it has been determined which source declares each cluster. A cluster that was
+// declared by a source of this run belongs to that source: until it is read and releases the cluster, what other
+// sources declare for the cluster is their problem and delays nothing. A cluster that several sources declare and none
+// has declared before is contested, because the intended source is unknown.
+func (d Desired) ResolveOwners(before func(cluster string) Previous) Desired {
+	claims := d.claims()
+	keeps := map[string]string{} // by cluster, the source that keeps it
+	for _, cluster := range slices.Sorted(maps.Keys(claims)) {
+		was := before(cluster)
+		switch {
+		case d.mayDeclare(was, claims[cluster]):
+			keeps[cluster] = was.Source
+		case len(claims[cluster]) > 1:
+			d.Contested = append(slices.Clip(d.Contested), cluster)
+		}
+	}
+	problems := slices.Clone(d.Problems)
+	for i := range problems {
+		p := &problems[i]
+		keeper, kept := keeps[p.Cluster]
+		p.Foreign = kept && keeper != p.Place || slices.Contains(d.Contested, p.Cluster)
+	}
+	d.Clusters, d.Problems = d.counted(problems, claims, keeps)
+	return d
+}
+
+// counted returns the declarations that count, and the problems including those with declarations that do not count.
+func (d Desired) counted(
+	problems []report.Problem, claims map[string][]claim, keeps map[string]string,
+) ([]Declaration, []report.Problem) {
+	var declared []Declaration
+	for _, c := range d.Clusters {
+		cluster := c.key()
+		keeper, kept := keeps[cluster]
+		switch {
+		case slices.Contains(d.Contested, cluster):
+			problems = append(problems, c.lost(fmt.Sprintf("the cluster %s is declared by another source too", cluster),
+				otherThan(c.Where.Source, claims[cluster])))
+		case kept && keeper != c.Source:
+			problems = append(problems,
+				c.lost(fmt.Sprintf("the cluster %s is another source's, which has not let it go", cluster),
+					d.labelOf(keeper)))
+		default:
+			declared = append(declared, c)
+		}
+	}
+	return declared, problems
+}
+
+// claim is a source, by name and label, that declares a cluster or has a problem with it.
+type claim struct{ place, label string }
+
+// claims returns the claims on each cluster, valid or not. A source that declares it twice has two claims.
+func (d Desired) claims() map[string][]claim {
+	claims := map[string][]claim{}
+	for _, c := range d.Clusters {
+		cluster := c.key()
+		claims[cluster] = append(claims[cluster], claim{c.Source, c.Where.Source})
+	}
+	for _, p := range d.Problems {
+		if by := (claim{p.Place, p.Source}); p.Cluster != "" && !slices.Contains(claims[p.Cluster], by) {
+			claims[p.Cluster] = append(claims[p.Cluster], by)
+		}
+	}
+	return claims
+}
+
+// mayDeclare reports whether the source that declared the cluster before is in this run and still declares it, or may
+// do so: it could not be read, was not fully understood, or its removal of the cluster is not confirmed.
+func (d Desired) mayDeclare(was Previous, claims []claim) bool {
+	owner := was.Source
+	place, ours := d.State(owner)
+	if !ours {
+		return false
+	}
+	own := 0
+	for _, c := range claims {
+		if c.place == owner {
+			own++
+		}
+	}
+	if own > 0 {
+		return own == 1
+	}
+	return was.Held || place.Unread != nil ||
+		slices.ContainsFunc(d.Problems, func(p report.Problem) bool { return p.Place == owner && p.Cluster == "" })
+}
+
+// labelOf returns the label of a place.
+func (d Desired) labelOf(name string) string {
+	p, _ := d.State(name)
+	return cmp.Or(p.Label, name)
+}
+
+// otherThan returns the first label in claims that is different.
+func otherThan(label string, claims []claim) string {
+	for _, c := range claims {
+		if c.label != label {
+			return c.label
+		}
+	}
+	return ""
+}
+
+// key returns the namespace/name of the declared cluster.
+func (c Declaration) key() string { return c.Cluster.Namespace + "/" + c.Cluster.Name }
+
+// lost returns the problem of a declaration that does not count because of another source's declaration. The label of
+// that source is only for reports.
+func (c Declaration) lost(message, beside string) report.Problem {
+	p := c.Where
+	p.Place, p.Cluster = c.Source, c.key()
+	p.Message, p.Beside, p.Foreign = message, beside, true
+	return p
+}

@@ -1,0 +1,69 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quorate.dev/quorate/reconcile"
+)
+
+// lookedAt is a live side that records when it was observed, and that fails in one pass.
+type lookedAt struct {
+	*slowLive
+	start time.Time
+	when  []time.Duration
+	// forbidden is the number of the pass without a required right, or 0 for none.
+	forbidden int
+}
+
+func (l *lookedAt) Observe(ctx context.Context, d reconcile.Desired, wanted func(string) bool) (reconcile.Observed, error) {
+	l.when = append(l.when, time.Since(l.start))
+	if len(l.when) == l.forbidden {
+		return reconcile.Observed{}, reconcile.SetupError{Err: errors.New("pods is forbidden")}
+	}
+	return l.slowLive.Observe(ctx, d, wanted)
+}
+
+// requireOften runs until everything is done, and fails the test if there was a long gap without a look before that.
+func (l *lookedAt) requireOften(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	reconciler(&source{}, l).UntilConverged(ctx)
+	for i := 1; i < len(l.when); i++ {
+		if gap := l.when[i] - l.when[i-1]; gap > 10*time.Second {
+			t.Errorf("nothing was looked at for %s after pass %d", gap, i)
+		}
+	}
+}
+
+// Losing a right during a pass over some clusters does not make the run forget pending clusters.
+func TestLostRightsKeepPendingClusters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := slowClusters("ns/a", "ns/b")
+		reconciler(&source{}, l).UntilConverged(t.Context())
+		l.clusters["ns/a"].world.Declared.SpecHash = "h2"
+		l.lists = func() time.Duration { return 3 * time.Second } // a large fleet
+		(&lookedAt{slowLive: l, start: time.Now(), forbidden: 3}).requireOften(t)
+	})
+}
+
+// A slow cluster that was done, and turns out to have something left to do when the run is about to end, is looked at
+// again soon.
+func TestLateChangeIsObservedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := slowClusters("ns/a", "ns/b")
+		reconciler(&source{}, l).UntilConverged(t.Context())
+		a := l.clusters["ns/a"]
+		a.looks = 3 * time.Second
+		time.AfterFunc(5*time.Second, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			a.world.Declared.SpecHash = "h2"
+		})
+		(&lookedAt{slowLive: l, start: time.Now()}).requireOften(t)
+	})
+}

@@ -1,0 +1,230 @@
+package reconcile
+
+import (
+	"maps"
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// share bounds the time that a run spends on passes over all clusters without a cause: one part in share.
+const share = 20
+
+// mostRechecks bounds how many waiting clusters per second a run looks at again, whether or not they have changed:
+// objects of a cluster with starting pods change several times a second. With a thousand clusters being bootstrapped,
+// each is looked at every twenty seconds; a single one is looked at whenever it changes.
+const mostRechecks = 50
+
+// queue determines when a run looks at which cluster.
+type queue struct {
+	// rhythm belongs to a loop. It is nil in a run that ends, which looks at finished clusters only together with all
+	// others.
+	rhythm *backoff
+	// known are the clusters that the last pass over all has found, whether or not it has looked at them, and those
+	// declared since.
+	known map[string]bool
+	// changed are the clusters that have changed since the last look, and whether their declaration may have changed.
+	changed map[string]bool
+	// due is when each cluster must be looked at on its own if it does not change before.
+	due map[string]time.Time
+	// waiting are the clusters that had to wait at the last look, and until when they are left alone even if they
+	// change.
+	waiting map[string]time.Time
+	// all is when the next pass over all clusters is due, in case a change was missed.
+	all time.Time
+}
+
+func newQueue(r *backoff) *queue {
+	return &queue{rhythm: r, known: map[string]bool{}, changed: map[string]bool{}, due: map[string]time.Time{},
+		waiting: map[string]time.Time{}}
+}
+
+// takeDue returns the clusters that need a pass now, which may be none. all reports that the pass must cover every
+// cluster.
+func (a *queue) takeDue(changes Changes, in *feed, busy map[string]bool) (wanted map[string]bool, all bool) {
+	all = in.fresh || !time.Now().Before(a.all)
+	a.takeNews(in)
+	if changes != nil {
+		changed, unseen := changes.Take()
+		for cluster, declaration := range changed {
+			// If something reverts our changes to the custom resource, each revert looks like a new declaration,
+			// as does each of our writes.
+			a.change(cluster, declaration && a.rhythm.revertedTimes(cluster) == 0)
+		}
+		all = all || unseen
+	}
+	if all {
+		return nil, true
+	}
+	return a.wanted(busy), false
+}
+
+// takeNews marks the clusters with a changed declaration.
+func (a *queue) takeNews(in *feed) {
+	for cluster := range in.news {
+		a.known[cluster] = true
+		a.change(cluster, true)
+	}
+	clear(in.news)
+}
+
+// change marks a cluster as changed, and records whether its declaration may have changed.
+func (a *queue) change(cluster string, declaration bool) {
+	if !a.counts(cluster) {
+		return // a pass over all finds new clusters, and unknown clusters could have any number of names
+	}
+	a.changed[cluster] = a.changed[cluster] || declaration
+	if declaration && a.rhythm != nil {
+		delete(a.due, cluster) // regardless of earlier failures
+		delete(a.rhythm.failures, cluster)
+	}
+}
+
+// wanted returns the clusters that have changed or are due, and are not being looked at.
+func (a *queue) wanted(busy map[string]bool) map[string]bool {
+	now, wanted := time.Now(), map[string]bool{}
+	for cluster := range a.changed {
+		if !busy[cluster] && !now.Before(a.earliest(cluster)) {
+			wanted[cluster] = a.counts(cluster)
+		}
+	}
+	for cluster, due := range a.due {
+		wanted[cluster] = wanted[cluster] || !busy[cluster] && !now.Before(due)
+	}
+	for cluster, is := range wanted {
+		if !is {
+			delete(wanted, cluster)
+		}
+	}
+	return wanted
+}
+
+// counts reports whether a change of a cluster causes a look at it. A run that ends ignores clusters that its last pass
+// over all has not found.
+func (a *queue) counts(cluster string) bool { return a.known[cluster] || a.rhythm != nil }
+
+// earliest returns when a changed cluster may be looked at again. A changed declaration never waits, even if it changed
+// during a look at the cluster with its previous declaration.
+func (a *queue) earliest(cluster string) time.Time {
+	if a.changed[cluster] {
+		return time.Time{}
+	}
+	if a.rhythm.failing(cluster) {
+		return a.due[cluster]
+	}
+	return a.waiting[cluster]
+}
+
+// end records the findings of a pass over these clusters, or over all, that took that long, and when to look again. A
+// cluster that is not in the report is gone or still being looked at.
+func (a *queue) end(
+	in *feed, rep report.Report, wanted, busy map[string]bool, all bool, took time.Duration,
+) {
+	now := time.Now()
+	for cluster := range wanted {
+		delete(a.changed, cluster)
+		delete(a.due, cluster)
+	}
+	if rep.Error != "" && len(rep.Clusters)+len(rep.Others) == 0 && !rep.Unobserved {
+		// Nothing could be observed: the next pass over all must do what remains.
+		a.all = now.Add(resync)
+		return
+	}
+	if all {
+		a.all = now.Add(a.rhythm.resync(took))
+		a.known = knownOf(rep)
+		clear(a.due)
+		clear(a.waiting)
+	}
+	a.holdBack(in, wanted, busy, all)
+	if partly := a.rhythm != nil && len(rep.Clusters)+len(rep.Others) > 0; rep.Unobserved && !partly {
+		a.all = now.Add(unobserved)
+	} else if partly && (all || rep.Unobserved && a.rhythm.partial == 0) {
+		a.all = now.Add(min(time.Until(a.all), a.rhythm.listingBackoff(rep.Unobserved)))
+	}
+	for _, c := range rep.Clusters {
+		delete(a.changed, c.Key())
+	}
+	a.reschedule(rep.Clusters)
+	a.takeNews(in)
+}
+
+// holdBack postpones the clusters that a pass had to skip because their declarations are not known yet: until their source
+// is read, which intake reports, or until it is asked again. If a cluster is still being looked at, that look is older
+// than the change, so that the cluster remains changed.
+func (a *queue) holdBack(in *feed, wanted, busy map[string]bool, all bool) {
+	if all {
+		maps.DeleteFunc(a.changed, func(cluster string, _ bool) bool { return !in.ready(cluster) && !busy[cluster] })
+	}
+	if !in.asking {
+		return
+	}
+	again := in.askAgain()
+	if all || a.rhythm == nil {
+		a.all = earlier(a.all, again)
+		return
+	}
+	for cluster := range wanted {
+		if !in.ready(cluster) {
+			a.due[cluster] = again
+		}
+	}
+}
+
+// earlier returns the earlier of two times.
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// reschedule records what was found about clusters, and when each is due again.
+func (a *queue) reschedule(entries []report.Cluster) {
+	now := time.Now()
+	for _, c := range entries {
+		if delete(a.waiting, c.Key()); c.Error == "" && c.Decision.Verdict == decide.Wait {
+			a.waiting[c.Key()] = now
+		}
+	}
+	each := time.Duration(len(a.waiting)) * time.Second / mostRechecks
+	for _, c := range entries {
+		after, due := a.rhythm.after(c)
+		if _, waits := a.waiting[c.Key()]; waits {
+			a.waiting[c.Key()] = now.Add(each)
+			after = max(after, each)
+		}
+		if due {
+			a.due[c.Key()] = now.Add(after)
+		}
+	}
+}
+
+// late records what was found about stragglers.
+func (a *queue) late(entries []report.Cluster) {
+	for _, c := range entries {
+		a.known[c.Key()] = true
+	}
+	a.reschedule(entries)
+}
+
+// lookAtAll makes the next pass cover all clusters immediately.
+func (a *queue) lookAtAll() { a.all = time.Now() }
+
+// pause returns the time until a cluster that is not being looked at is due, or a pass over all.
+func (a *queue) pause(busy map[string]bool) time.Duration {
+	next := a.all
+	for cluster, due := range a.due {
+		if !busy[cluster] && due.Before(next) {
+			next = due
+		}
+	}
+	for cluster := range a.changed {
+		earliest := a.earliest(cluster)
+		if a.counts(cluster) && !busy[cluster] && earliest.Before(next) {
+			next = earliest
+		}
+	}
+	return time.Until(next)
+}

@@ -1,0 +1,147 @@
+package simulate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+// isWhole reports whether every declared member is a healthy voter.
+func isWhole(w *simulate.World) bool {
+	s := w.Observe()
+	voters := s.Membership.Voters()
+	return s.Membership.Known && len(voters) == s.Declared.Replicas && decide.Answering(voters) == len(voters)
+}
+
+// worldsWithLoss returns worlds in which a member has lost its volume, combined with each other incident.
+func worldsWithLoss(t *testing.T) map[string]*simulate.World {
+	worlds := map[string]*simulate.World{}
+	for _, b := range append(incidents(3), incident{name: "nothing else", do: func(*simulate.World) {}}) {
+		w := formed(t, 3)
+		w.Unpullable, w.Crashing = "3.6.99", "crashing"
+		w.LoseVolume(1)
+		b.do(w)
+		worlds[b.name] = w
+	}
+	return worlds
+}
+
+// healingActions returns the kinds of actions that a world takes until a lost member is replaced, or nil if it is not,
+// because the spec forbids it or other members are lost as well.
+func healingActions(start *simulate.World) map[string]bool {
+	w, kinds := start.Clone(), map[string]bool{}
+	for range anHour {
+		if isWhole(w) {
+			return kinds
+		}
+		if d, _ := w.Pass(simulate.NoCrash); d.Verdict == decide.Act {
+			kinds[decide.KindOf(d.Action)] = true
+		}
+		w.Tick()
+	}
+	return nil
+}
+
+// TestRevertedActionDoesNotStarveHealing: in every small world that heals a lost member, with one kind of action undone
+// after every pass, the member is replaced within an hour, or a Block names the action. Without a custom resource,
+// undone actions cannot be recorded.
+func TestRevertedActionDoesNotStarveHealing(t *testing.T) {
+	for name, start := range worldsWithLoss(t) {
+		if testing.Short() && name != "nothing else" || strings.HasPrefix(name, "delete EtcdCluster") {
+			continue
+		}
+		for kind := range healingActions(start) {
+			undo := func(w *simulate.World, before *simulate.World, d decide.Decision) {
+				if decide.KindOf(d.Action) == kind {
+					w.Undo(before)
+				}
+			}
+			if fault := healsWhile(start.Clone(), kind, undo); fault != "" {
+				t.Errorf("%s, %s undone: %s", name, kind, fault)
+			}
+		}
+	}
+}
+
+// TestObjectChangedByOthersDoesNotStarveHealing: another controller changes one object after every pass, and the lost
+// member is still replaced.
+func TestObjectChangedByOthersDoesNotStarveHealing(t *testing.T) {
+	for name, start := range worldsWithLoss(t) {
+		if testing.Short() && name != "nothing else" || len(healingActions(start)) == 0 {
+			continue
+		}
+		for _, object := range start.Objects() {
+			change := func(w *simulate.World, _ *simulate.World, _ decide.Decision) { w.Change(object) }
+			if fault := healsWhile(start.Clone(), "", change); fault != "" {
+				t.Errorf("%s, %s changed: %s", name, object, fault)
+			}
+		}
+	}
+}
+
+// healsWhile runs passes for an hour, each followed by others, and returns a fault if the lost member is not replaced
+// and the last decision does not name the undone action.
+func healsWhile(w *simulate.World, names string, others func(w, before *simulate.World, d decide.Decision)) string {
+	var d decide.Decision
+	for range anHour {
+		before := w.Clone()
+		d, _ = w.Pass(simulate.NoCrash)
+		others(w, before, d)
+		w.Tick()
+		if faults := w.Violations(); len(faults) > 0 {
+			return faults[0]
+		}
+		if isWhole(w) {
+			return ""
+		}
+	}
+	if named := names != "" && d.Verdict == decide.Block && strings.Contains(d.Message, names+" keeps being undone"); named {
+		return ""
+	}
+	return fmt.Sprintf("after an hour the member is lost, and it says %s", d)
+}
+
+// TestRewritingPolicyDoesNotStarveHealing: if an admission policy permanently rewrites a field of any object, a lost member is
+// still replaced and the object is not applied repeatedly. If security depends on the field, a Block names it, and the
+// member is replaced once the policy is gone.
+func TestRewritingPolicyDoesNotStarveHealing(t *testing.T) {
+	for _, object := range formed(t, 3).Objects() {
+		w := formed(t, 3)
+		w.Rewrite(object)
+		w.Change(object)
+		w.LoseVolume(1)
+		writes := 0
+		for range anHour {
+			_, written := w.Pass(simulate.NoCrash)
+			for _, name := range written {
+				if name == object {
+					writes++
+				}
+			}
+			w.Tick()
+		}
+		if d := decide.Decide(w.Observe()); d.Verdict != decide.Done || !isWhole(w) || writes > 8 {
+			t.Errorf("%s: applied %d times, whole %t, and it says %s", object, writes, isWhole(w), d)
+		}
+
+		w = formed(t, 3)
+		w.RewriteUnsafely(object)
+		w.Change(object)
+		steps := w.Converge(patienceOfTests)
+		if last := steps[len(steps)-1].Decision; object != "EtcdCluster a" && (last.Verdict != decide.Block || last.Rule != "FieldsRewritten" || !strings.Contains(last.Message, object)) {
+			t.Errorf("%s, rewritten unsafely: it says %s", object, last)
+		}
+		w.StopRewriting()
+		w.LoseVolume(1)
+		for range anHour {
+			w.Pass(simulate.NoCrash)
+			w.Tick()
+		}
+		if d := decide.Decide(w.Observe()); d.Verdict != decide.Done || !isWhole(w) {
+			t.Errorf("%s, no longer rewritten: it says %s", object, d)
+		}
+	}
+}

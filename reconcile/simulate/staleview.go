@@ -1,0 +1,241 @@
+package simulate
+
+import (
+	"slices"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// View is how one pass sees the world, possibly incomplete or outdated.
+type View func(*World) decide.State
+
+// MissingClaim is the view of a pass that does not find the claim of an ordinal, neither in the list nor by name.
+func MissingClaim(n int) View {
+	return func(w *World) decide.State {
+		seen := w.Clone()
+		delete(seen.volumes, n)
+		return seen.observe(w.membership())
+	}
+}
+
+// MissingPod is the view of a pass that does not find the pod of an ordinal and does not contact its etcd.
+func MissingPod(n int) View {
+	return func(w *World) decide.State {
+		seen := w.Clone()
+		seen.mute[n] = true
+		says := seen.membership()
+		delete(seen.pods, n)
+		return seen.observe(says)
+	}
+}
+
+// OldKubernetes is the view of a pass that sees Kubernetes as of ticks ago, and the current etcd.
+func OldKubernetes(ticks int) View {
+	return func(w *World) decide.State {
+		then, kept := w.ago(ticks)
+		if !kept {
+			return w.Observe()
+		}
+		seen := w.Clone()
+		seen.objects, seen.applied, seen.status, seen.set = then.objects, then.applied, then.status, then.set
+		seen.record, seen.initial, seen.letGo = then.record, then.initial, then.letGo
+		seen.pods, seen.volumes = then.pods, then.volumes
+		seen.backups.jobs, seen.backups.generation = then.backups.jobs, then.backups.generation
+		return seen.observe(w.membership())
+	}
+}
+
+// OldEtcd is the view of a pass that sees the current Kubernetes, and etcd as of ticks ago.
+func OldEtcd(ticks int) View {
+	return func(w *World) decide.State {
+		then, kept := w.ago(ticks)
+		if !kept {
+			return w.Observe()
+		}
+		return w.observe(then.says)
+	}
+}
+
+// PassWithView runs a pass that observes the world through see, decides, acts on the actual world, and reports.
+func (w *World) PassWithView(see View) (decide.Decision, []string) {
+	s := see(w)
+	d := decide.Decide(s)
+	var writes []string
+	if d.Verdict == decide.Act {
+		writes = w.DoSeen(s, d.Action, NoCrash)
+	}
+	changed := len(writes) > 0
+	if changed {
+		d = decide.Retried(s, d)
+	} else {
+		d = decide.NoProgress(s, d, "it is refused")
+	}
+	if w.report(s, d, changed) {
+		writes = append(writes, "status of "+w.customResource())
+	}
+	return d, writes
+}
+
+// DoSeen carries out an action decided from seen, which may be outdated. It rereads what the real executor rereads, and
+// relies on seen for everything else.
+func (w *World) DoSeen(seen decide.State, action decide.Action, crashAfter int) []string {
+	w.runEtcd()
+	before := len(w.violations)
+	writes := w.lateWrites(seen, action)
+	w.violations = w.violations[:before] // etcd did not refuse it yet when it was decided
+	var done []string
+	for _, write := range writes {
+		if len(done) == crashAfter {
+			break
+		}
+		w.watched(write.name, write.do)
+		done = append(done, write.name)
+	}
+	return done
+}
+
+func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
+	now := w.Observe()
+	switch a := action.(type) {
+	case decide.ApplyObjects, decide.Bootstrap, decide.Seal, decide.StartRollout, decide.Declare,
+		decide.FinishRestore:
+		// The record is only written over the observed record, and so are the objects that follow from it.
+		if !seen.Record.Equal(now.Record) || seen.Objects.RunsReplicas != now.Objects.RunsReplicas {
+			return nil
+		}
+		going := slices.ContainsFunc(now.Replicas, func(r decide.Replica) bool {
+			return r.VolumeTerminating && r.Pod != decide.PodTerminating && r.Pod != decide.PodAbsent
+		})
+		if _, applies := action.(decide.ApplyObjects); applies && going && seen.Declared.Lifecycle != decide.Running &&
+			seen.Declared.Retention != decide.Delete {
+			return nil
+		}
+		return w.untilConflict(seen, w.writesOf(seen, now, a))
+	case decide.RestartReplica:
+		if !w.mayRestart(seen, now, a) {
+			return nil
+		}
+	case decide.DeleteVolume:
+		if !w.mayDelete(seen, now, a) {
+			return nil
+		}
+	case decide.AddLearner, decide.PromoteLearner, decide.RemoveMember, decide.MoveLeader, decide.DisarmAlarm,
+		decide.EnableDowngrade, decide.CancelDowngrade:
+		if !now.Membership.Known || now.Membership.ClusterID != seen.Membership.ClusterID || w.slotTaken(seen, a) ||
+			disproved(seen, now, a) {
+			return nil
+		}
+	}
+	return w.writes(now, action)
+}
+
+// writesOf returns the object writes for a previously observed state. Sealing queries etcd again first.
+func (w *World) writesOf(seen, now decide.State, action decide.Action) []write {
+	switch action.(type) {
+	case decide.Seal:
+		if !now.Membership.Known {
+			return nil
+		}
+		seen.Membership = now.Membership
+		return w.writes(seen, action)
+	case decide.Bootstrap:
+		if now.Formed() {
+			return nil
+		}
+	}
+	return w.writes(seen, action)
+}
+
+// untilConflict stops writes before the first object that was missing and now exists: the API server refuses to create
+// it.
+func (w *World) untilConflict(seen decide.State, writes []write) []write {
+	order := w.Objects()
+	conflict := slices.IndexFunc(order, func(name string) bool {
+		return slices.Contains(seen.Objects.Drift, name+": missing") && w.exists(name)
+	})
+	if conflict < 0 {
+		return writes
+	}
+	return slices.DeleteFunc(writes, func(write write) bool { return slices.Index(order, write.name) >= conflict })
+}
+
+// mayRestart keeps a pod that served if another member has since stopped responding, its pod is not ready, or data is
+// in doubt. It keeps any pod whose volume would now be deleted with it.
+func (w *World) mayRestart(seen, now decide.State, a decide.RestartReplica) bool {
+	name := seen.ReplicaName(a.Ordinal)
+	served := slices.ContainsFunc(seen.Membership.Members,
+		func(m decide.Member) bool { return m.Name == name && m.Answers })
+	silent := slices.ContainsFunc(now.Membership.Members,
+		func(m decide.Member) bool { return m.Name != name && !m.Answers }) || othersUnready(now, name)
+	was, is := seen.Replica(a.Ordinal), now.Replica(a.Ordinal)
+	goes := was.VolumeUID != "" && !was.VolumeTerminating && (is.VolumeUID != was.VolumeUID || is.VolumeTerminating)
+	return !goes && (!served || now.Membership.Known && !silent && !now.InDoubt())
+}
+
+// othersUnready reports whether the pod of a member other than name is not ready.
+func othersUnready(now decide.State, name string) bool {
+	return slices.ContainsFunc(now.Membership.Members, func(m decide.Member) bool {
+		ordinal, _ := now.OrdinalOf(m)
+		return m.Name != name && now.Replica(ordinal).Pod != decide.PodReady
+	})
+}
+
+// mayDelete reports whether etcd currently does not list the slot's member, and its data is not kept.
+func (w *World) mayDelete(seen, now decide.State, a decide.DeleteVolume) bool {
+	if w.Declared.Lifecycle == decide.Deleted {
+		return len(w.pods) == 0
+	}
+	listed := slices.ContainsFunc(now.Membership.Members, func(m decide.Member) bool {
+		n, ours := now.OrdinalOf(m)
+		return ours && n == a.Ordinal
+	})
+	again := seen
+	again.Membership = now.Membership
+	return now.Membership.Known && now.Membership.ClusterID == seen.Record.ClusterID && !listed &&
+		!again.Keeps(a.Ordinal)
+}
+
+// slotTaken reports whether the slot of a member to add has a volume, read by name, that may hold data.
+func (w *World) slotTaken(seen decide.State, action decide.Action) bool {
+	a, adds := action.(decide.AddLearner)
+	v, there := w.volumes[a.Ordinal]
+	if !adds || !there || v.terminating {
+		return false
+	}
+	return !slices.ContainsFunc(seen.Record.Removed, func(gone decide.RemovedMember) bool {
+		return gone.Ordinal == a.Ordinal && gone.VolumeUID != "" && gone.VolumeUID != v.uid
+	})
+}
+
+// disproved reports whether a learner may no longer be promoted, or the evidence that a member is lost no longer holds:
+// it responds, or its volume, read by name, exists and is usable.
+func disproved(seen, now decide.State, action decide.Action) bool {
+	if a, promotes := action.(decide.PromoteLearner); promotes {
+		again := seen
+		again.Membership, again.Replicas = now.Membership, now.Replicas
+		return !again.MayPromote(a.ID)
+	}
+	a, removes := action.(decide.RemoveMember)
+	if !removes {
+		return false
+	}
+	before, after := memberOf(seen, a.ID), memberOf(now, a.ID)
+	ordinal, _ := seen.OrdinalOf(before)
+	recorded, _ := seen.Record.Member(ordinal)
+	was, is := seen.Replica(ordinal), now.Replica(ordinal)
+	lost := recorded.VolumeUID != "" && was.VolumeUID != recorded.VolumeUID
+	back := lost && is.VolumeUID == recorded.VolumeUID && !is.VolumeTerminating
+	stays := was.VolumeTerminating && is.VolumeUID == was.VolumeUID && !is.VolumeTerminating
+	unready := a.Evidence.Loss == "" && before.Answers && !before.Learner && othersUnready(now, before.Name)
+	return unready || !before.Answers && after.Answers || back || stays || was.Stranded != "" && is.Stranded == "" ||
+		decide.VotersChanged(seen.Membership, now.Membership, a.ID) || decide.FewerCopies(seen, now, a.ID)
+}
+
+func memberOf(s decide.State, id decide.ID) decide.Member {
+	for _, m := range s.Membership.Members {
+		if m.ID == id {
+			return m
+		}
+	}
+	return decide.Member{}
+}

@@ -1,0 +1,216 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// SourceStatus is a source at one revision.
+type SourceState struct {
+	// Name identifies it: the location, followed by ",path=" and the path if it has one.
+	Name string
+	// Label is its name in reports, as given by the user.
+	Label string
+	// Revision is the revision that was read, or empty; Signer is its signer, if signatures are verified.
+	Revision, Signer string
+	// Committed is the revision's own commit time, or zero if it is unknown.
+	Committed time.Time
+	// Unread is why the place could not be read, or was refused: nothing is known about its declarations. It is nil if
+	// the place was read.
+	Unread error
+	// At returns when it was last read, or when that last failed. It is nil before that.
+	At func() time.Time
+	// Follows reports whether the revision is equal to another one, or descends from it. An error means that this is
+	// unknown: ErrReading means not known yet, and ErrGone means that the source no longer declares what was read. It
+	// is nil if ancestry does not matter.
+	Follows func(ctx context.Context, revision string) (bool, error)
+	// Namespaces limits the namespaces in which it may declare clusters.
+	Namespaces Namespaces
+	// Unlisted is set if some of these namespaces could not be listed.
+	Unlisted bool
+	// Refuses returns which pod settings of a cluster are not allowed.
+	Refuses Policy
+	// Signed is set if signatures are required. A revision is then refused if it is unknown whether it follows another.
+	Signed bool
+}
+
+// Namespaces are the namespaces in which clusters may be declared; empty means all.
+type Namespaces []string
+
+// Allow reports whether clusters may be declared in a namespace.
+func (n Namespaces) Allow(namespace string) bool {
+	return len(n) == 0 || slices.Contains(n, namespace)
+}
+
+// Policy returns the pod settings of a declaration that are not allowed, each as a problem. A nil policy allows
+// everything.
+type Policy func(spec v1alpha1.EtcdClusterSpec) []string
+
+// Refusals returns the policy's problems with a declaration.
+func (p Policy) Refusals(spec v1alpha1.EtcdClusterSpec) []string {
+	if p == nil {
+		return nil
+	}
+	return p(spec)
+}
+
+// Location returns the name of a source without its path.
+func Location(source string) string {
+	source, _, _ = strings.Cut(source, ",")
+	return source
+}
+
+// SameLocation reports whether two names of sources have the same location.
+func SameLocation(a, b string) bool { return Location(a) == Location(b) }
+
+// Summarize sets the combined revision and signer of all places.
+func (d *Desired) Summarize() {
+	var revisions, signers []string
+	for _, p := range d.Sources {
+		if p.Unread != nil {
+			continue
+		}
+		revisions, signers = append(revisions, p.Revision), append(signers, p.Signer)
+	}
+	d.Revision, d.Signer = strings.Join(distinct(revisions), " "), strings.Join(distinct(signers), ", ")
+}
+
+// SourcesRead returns the revision of each source, or nil if there is only one, which needs no name.
+func (d Desired) SourcesRead() []report.Source {
+	if len(d.Sources) < 2 {
+		return nil
+	}
+	var list []report.Source
+	for _, p := range d.Sources {
+		s := report.Source{Source: cmp.Or(p.Label, p.Name)}
+		if p.Unread == nil {
+			s.Revision, s.Signer = p.Revision, p.Signer
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// fetches returns for each source whether it was read. A source that is still being read is omitted.
+func (d Desired) fetches() []report.Fetch {
+	var list []report.Fetch
+	for _, p := range d.Sources {
+		if errors.Is(p.Unread, ErrReading) {
+			continue
+		}
+		f := report.Fetch{Source: cmp.Or(p.Label, p.Name), Revision: p.Revision, Committed: p.Committed,
+			Failed: p.Unread != nil}
+		if p.At != nil {
+			f.At = p.At()
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// distinct returns the non-empty words without duplicates, in their order.
+func distinct(words []string) []string {
+	var list []string
+	for _, w := range words {
+		if w != "" && !slices.Contains(list, w) {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// Failure returns what could not be read, and why, or nil if everything was read.
+func (d Desired) Failure() error {
+	errs := []error{d.Unread}
+	for _, p := range d.Sources {
+		errs = append(errs, p.Unread)
+	}
+	return errors.Join(errs...)
+}
+
+// AnyRead reports whether a source was read, so that some declarations are known.
+func (d Desired) AnyRead() bool {
+	return d.Unread == nil && slices.ContainsFunc(d.Sources, func(p SourceState) bool { return p.Unread == nil })
+}
+
+// Refused returns the desired state as if the place of that name could not be read.
+func (d Desired) Refused(name string, why error) Desired {
+	d.Sources = slices.Clone(d.Sources)
+	for i := range d.Sources {
+		if p := &d.Sources[i]; p.Name == name {
+			p.Unread = why
+		}
+	}
+	d.Clusters = slices.DeleteFunc(slices.Clone(d.Clusters), func(c Declaration) bool { return c.Source == name })
+	d.Problems = slices.DeleteFunc(slices.Clone(d.Problems), func(p report.Problem) bool { return p.Place == name })
+	d.Summarize()
+	return d
+}
+
+// State returns the place of that name.
+func (d Desired) State(name string) (SourceState, bool) {
+	i := slices.IndexFunc(d.Sources, func(p SourceState) bool { return p.Name == name })
+	if i < 0 {
+		return SourceState{}, false
+	}
+	return d.Sources[i], true
+}
+
+// StateOf returns the place that corresponds to the source of an earlier declaration: the place of that name, or the
+// only place if it has the same location or the source is unknown.
+func (d Desired) StateOf(source string) (SourceState, bool) {
+	if p, ok := d.State(source); ok {
+		return p, true
+	}
+	if len(d.Sources) == 1 && (source == "" || SameLocation(source, d.Sources[0].Name)) {
+		return d.Sources[0], true
+	}
+	return SourceState{}, false
+}
+
+// sourceOf returns a function that returns the source of a cluster's declaration. It does not reveal other sources.
+func (d Desired) sourceOf() func(Cluster) SourceStatus {
+	declared := make(map[string]*Declaration, len(d.Clusters))
+	for i := range d.Clusters {
+		declared[d.Clusters[i].key()] = &d.Clusters[i]
+	}
+	return func(c Cluster) SourceStatus {
+		if of := declared[keyOf(c)]; of != nil {
+			return SourceStatus{Source: of.Source, Revision: of.Revision, Committed: d.committed(of)}
+		}
+		return d.sourceBefore(c)
+	}
+}
+
+// sourceBefore returns the previous source of a cluster that is no longer declared.
+func (d Desired) sourceBefore(cluster Cluster) SourceStatus {
+	if d.Unread != nil {
+		return SourceStatus{Error: oneLine(d.Unread)}
+	}
+	place, known := d.StateOf(cluster.DeclaredBy())
+	switch {
+	case d.Live:
+		return SourceStatus{Revision: d.Revision}
+	case known && place.Unread != nil:
+		return SourceStatus{Error: oneLine(place.Unread)}
+	case known:
+		return SourceStatus{Revision: place.Revision, Committed: place.Committed,
+			Kin: place.Name != cluster.DeclaredBy()}
+	}
+	return SourceStatus{}
+}
+
+// committed returns the commit time of the revision that declares a cluster, or zero if it is unknown.
+func (d Desired) committed(declared *Declaration) time.Time {
+	if place, known := d.State(declared.Source); known && place.Revision == declared.Revision {
+		return place.Committed
+	}
+	return time.Time{}
+}
