@@ -98,7 +98,7 @@ $(BIN)/govulncheck: .ci/vuln/go.mod
 	$(GO) -C .ci/vuln build -trimpath -o $@ golang.org/x/vuln/cmd/govulncheck
 
 bench: build s3 ## print measured figures, one per line: figure NAME VALUE UNIT
-	$(TEST) -run '^$$' -bench . ./gitsource ./gitsource/manifests ./reconcile/road
+	$(TEST) -run '^$$' -bench . ./gitsource ./gitsource/manifests ./reconcile/forecast
 	$(TEST) -run '^$$' -bench QuietFigures -benchtime 1x ./clusters
 	QUORATE_FLEET=10000 $(TEST) -run '^$$' -bench QuietFigures -benchtime 1x ./clusters
 	$(SANDBOX_TEST) -run '^$$' -bench . ./scenarios

@@ -15,8 +15,9 @@ import (
 // childName is the process name of the fetcher, used in place of the program's name.
 const childName = "quorate-fetch"
 
-// fetchInChild does the work of fetchHere in a separate process, the fetcher. The fetcher receives only the options: not
-// the run's token, and only the credentials of this source. The files that it reads are parsed in yet another process.
+// fetchInChild does the work of fetchHere in a separate process, the fetcher. The fetcher receives only the options:
+// not the run's token, and only the credentials of this source. The files that it reads are parsed in yet another
+// process.
 func fetchInChild(ctx context.Context, o Options, unless refs.Revision) (refs.Revision, Desired, error) {
 	c := conversation{ctx: ctx, options: o}
 	last, err := c.run(job{Options: o, Unless: unless})

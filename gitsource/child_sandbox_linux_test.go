@@ -198,7 +198,7 @@ func TestCompromisedFetcherReachesOnlyItsSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSteal$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelperThief$")
 	cmd.Env = append(os.Environ(), "QUORATE_TEST_SCENE="+string(encoded))
 	out, err := cmd.CombinedOutput()
 	_, text, _ := strings.Cut(string(out), "{{")

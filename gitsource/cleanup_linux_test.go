@@ -59,7 +59,7 @@ func TestFetchRemovesUnreadableDirectories(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program, "-test.run=^TestNothingUnreadableIsLeftBehind$")
+	cmd := exec.CommandContext(t.Context(), program, "-test.run=^TestFetchRemovesUnreadableDirectories$")
 	cmd.Env = []string{"QUORATE_TEST_LEAVES=x", "TMPDIR=" + dir}
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}

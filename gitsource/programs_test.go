@@ -22,7 +22,7 @@ func fetchElsewhere(t *testing.T, o Options, environment ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFetchHere$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelperFetch$")
 	cmd.Env = append(environment, "QUORATE_TEST_OPTIONS="+string(encoded), "TMPDIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {

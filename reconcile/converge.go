@@ -30,7 +30,7 @@ func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, con
 	return r.repeat(ctx, changes, r.begin(ctx, r.once), newQueue(nil))
 }
 
-// repeat repeats passes according to the agenda: until every cluster is done or blocked, except in a loop, or until ctx
+// repeat repeats passes according to the queue: until every cluster is done or blocked, except in a loop, or until ctx
 // is done.
 func (r *Reconciler) repeat(
 	ctx context.Context, changes Changes, in *feed, todo *queue,

@@ -88,8 +88,8 @@ func (r *backoff) resync(took time.Duration) time.Duration {
 	return max(r.Resync, share*took)
 }
 
-// listingBackoff returns the longest time to the next pass over all, depending on whether the last one could not observe
-// everything. It grows, because every such pass lists all the rest.
+// listingBackoff returns the longest time to the next pass over all, depending on whether the last one could not
+// observe everything. It grows, because every such pass lists all the rest.
 func (r *backoff) listingBackoff(unobserved bool) time.Duration {
 	if !unobserved {
 		r.partial = 0
@@ -113,8 +113,8 @@ func (r *backoff) note(c report.Cluster) {
 	r.did[c.Key()] = d
 }
 
-// revertedTimes returns by how many times an action was recently repeated beyond inARow, which means that something undoes it
-// each time.
+// revertedTimes returns by how many times an action was recently repeated beyond inARow, which means that something
+// undoes it each time.
 func (r *backoff) revertedTimes(cluster string) int {
 	if r == nil || time.Since(r.did[cluster].at) >= forgotten {
 		return 0

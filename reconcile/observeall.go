@@ -12,8 +12,8 @@ import (
 // ErrNotAsked is the reason why declarations are unknown if no source was asked.
 var ErrNotAsked = errors.New("no source was asked")
 
-// ObserveAll observes every custom resource as it is, without a source, and reports the state of each cluster. The error
-// contains what could not be observed; the report contains the rest.
+// ObserveAll observes every custom resource as it is, without a source, and reports the state of each cluster. The
+// error contains what could not be observed; the report contains the rest.
 func ObserveAll(ctx context.Context, live Live) (report.Report, error) {
 	observed, err := live.Observe(ctx, Desired{Live: true, Unread: ErrNotAsked}, nil)
 	if err != nil {

@@ -16,10 +16,10 @@ type Previous struct {
 	Held   bool
 }
 
-// ResolveOwners returns the desired state after it has been determined which source declares each cluster. A cluster that was
-// declared by a source of this run belongs to that source: until it is read and releases the cluster, what other
-// sources declare for the cluster is their problem and delays nothing. A cluster that several sources declare and none
-// has declared before is contested, because the intended source is unknown.
+// ResolveOwners returns the desired state after it has been determined which source declares each cluster. A cluster
+// that was declared by a source of this run belongs to that source: until it is read and releases the cluster, what
+// other sources declare for the cluster is their problem and delays nothing. A cluster that several sources declare and
+// none has declared before is contested, because the intended source is unknown.
 func (d Desired) ResolveOwners(before func(cluster string) Previous) Desired {
 	claims := d.claims()
 	keeps := map[string]string{} // by cluster, the source that keeps it

@@ -248,7 +248,7 @@ func compare(cluster Cluster, entry *report.Cluster) {
 	}
 }
 
-// foretell adds the cluster's predicted road, unless everything is done or blocked. If it fails, it only adds a
+// foretell adds the cluster's forecast, unless everything is done or blocked. If it fails, it only adds a
 // warning.
 func foretell(entry *report.Cluster) {
 	if entry.Decision.Verdict != decide.Act && entry.Decision.Verdict != decide.Wait {

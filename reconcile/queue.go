@@ -150,9 +150,9 @@ func (a *queue) end(
 	a.takeNews(in)
 }
 
-// holdBack postpones the clusters that a pass had to skip because their declarations are not known yet: until their source
-// is read, which intake reports, or until it is asked again. If a cluster is still being looked at, that look is older
-// than the change, so that the cluster remains changed.
+// holdBack postpones the clusters that a pass had to skip because their declarations are not known yet: until their
+// source is read, which intake reports, or until it is asked again. If a cluster is still being looked at, that look is
+// older than the change, so that the cluster remains changed.
 func (a *queue) holdBack(in *feed, wanted, busy map[string]bool, all bool) {
 	if all {
 		maps.DeleteFunc(a.changed, func(cluster string, _ bool) bool { return !in.ready(cluster) && !busy[cluster] })

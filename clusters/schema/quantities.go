@@ -16,8 +16,8 @@ const longestQuantity = 36
 
 var longExponent = regexp.MustCompile(`[eE].{4}`)
 
-// CheckQuantities returns an error if an object has quantities that take long to decode. The CRD's rules refuse the same
-// quantities; call it before decoding an object for which these rules may not have been evaluated.
+// CheckQuantities returns an error if an object has quantities that take long to decode. The CRD's rules refuse the
+// same quantities; call it before decoding an object for which these rules may not have been evaluated.
 func CheckQuantities(object map[string]any) error {
 	var paths []string
 	for _, path := range quantities() {

@@ -203,8 +203,8 @@ func (t Target) forbiddenChanges(live *v1alpha1.EtcdCluster) []string {
 	return problems
 }
 
-// irreversibleChanges adds to the problem of a size that is smaller than the one in the custom resource. Git may declare
-// the actual size of the volumes, but a size that was applied once remains the minimum.
+// irreversibleChanges adds to the problem of a size that is smaller than the one in the custom resource. Git may
+// declare the actual size of the volumes, but a size that was applied once remains the minimum.
 func irreversibleChanges(problem string, next, live *v1alpha1.EtcdCluster) string {
 	applied := live.Spec.Storage.Size
 	if !strings.HasPrefix(problem, "spec.storage.size: ") || next.Spec.Storage.Size.Cmp(applied) >= 0 {

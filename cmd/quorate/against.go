@@ -29,8 +29,8 @@ import (
 
 const flagAgainst = "--against"
 
-// offlineLive is the live side of a plan that does not contact a Kubernetes cluster: it assumes that every cluster matches
-// an older revision of the source and is healthy. It implements reconcile.Live.
+// offlineLive is the live side of a plan that does not contact a Kubernetes cluster: it assumes that every cluster
+// matches an older revision of the source and is healthy. It implements reconcile.Live.
 type offlineLive struct {
 	// revision is the value of --against.
 	revision string

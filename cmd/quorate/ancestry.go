@@ -79,8 +79,8 @@ func (d *ancestry) failed() bool {
 	return false
 }
 
-// descendsFrom implements reconcile.State.Follows. The error matches reconcile.ErrReading while the answer takes longer than
-// passes wait.
+// descendsFrom implements reconcile.State.Follows. The error matches reconcile.ErrReading while the answer takes longer
+// than passes wait.
 func (d *ancestry) descendsFrom(ctx context.Context, revision string) (bool, error) {
 	_, before, ok := strings.Cut(revision, "sha1:")
 	if !ok || before == d.read.Commit { // a directory has no history

@@ -68,7 +68,7 @@ func (f *approveFlag) String() string {
 // Type implements pflag.Value.
 func (f *approveFlag) Type() string { return "approval" }
 
-// check rejects combinations in which a run could not keep to the plan, which describes a complete road.
+// check rejects combinations in which a run could not keep to the plan, which describes a complete forecast.
 func (f *approveFlag) check(untilConverged, loop bool) error {
 	switch {
 	case f.plan == "":

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/gitsource"
 )
 
-// fetchSlots limits how many sources are read at the same time, because each uses memory. While a source waits for its turn,
-// its own timeout does not run. A nil value means no limit.
+// fetchSlots limits how many sources are read at the same time, because each uses memory. While a source waits for its
+// turn, its own timeout does not run. A nil value means no limit.
 type fetchSlots struct {
 	places chan struct{}
 	// first is the length of a source's first turn while others wait; each later turn is twice as long. Responsive
@@ -21,8 +21,8 @@ type fetchSlots struct {
 	waiting atomic.Int32
 }
 
-// firstTimeSlice is long enough for most responsive servers, and short enough for sources that wait behind an unresponsive
-// one.
+// firstTimeSlice is long enough for most responsive servers, and short enough for sources that wait behind an
+// unresponsive one.
 const firstTimeSlice = 5 * time.Second
 
 func newTurns(n int) *fetchSlots {

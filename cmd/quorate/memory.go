@@ -48,9 +48,9 @@ func budgetWithin(memory int64) budget {
 }
 
 // budgetFor divides memory, in bytes, among the sources that are read at the same time, and for each source among the
-// things that grow with its content. TestHostileSourcesFitInContainerMemory measured the weights: the list of references uses
-// three times its size, a pack up to six times its largest object plus two hundred bytes for each object, a declared
-// cluster ten kibibytes, a YAML node half a kibibyte. No limit exceeds its default.
+// things that grow with its content. TestHostileSourcesFitInContainerMemory measured the weights: the list of
+// references uses three times its size, a pack up to six times its largest object plus two hundred bytes for each
+// object, a declared cluster ten kibibytes, a YAML node half a kibibyte. No limit exceeds its default.
 func budgetFor(memory int64, atOnce int) budget {
 	b := budget{limits: defaultLimits, atOnce: atOnce}
 	if memory <= 0 {

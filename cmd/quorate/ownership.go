@@ -67,8 +67,8 @@ func findInstalled(ctx context.Context, client *kube.Client) ([]*unstructured.Un
 	return found, nil
 }
 
-// refuseForeign refuses to take over objects of another owner, whose pods would lose their rights, or whose next upgrade
-// would restore other arguments.
+// refuseForeign refuses to take over objects of another owner, whose pods would lose their rights, or whose next
+// upgrade would restore other arguments.
 func refuseForeign(found []*unstructured.Unstructured) error {
 	var problems error
 	for _, object := range found {

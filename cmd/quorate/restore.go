@@ -264,8 +264,8 @@ func (f *restoreFlags) workspace() (string, error) {
 // errWhichCluster is a store whose newest backup may be of another cluster than the one that is meant.
 var errWhichCluster = errors.New("name the backup to restore; quorate backups list shows them")
 
-// ofOneCluster returns the backups if all are of one cluster ID. A cluster that was made again, perhaps empty, has another
-// ID.
+// ofOneCluster returns the backups if all are of one cluster ID. A cluster that was made again, perhaps empty, has
+// another ID.
 func ofOneCluster(listing store.Listing) (store.Listing, error) {
 	byID := map[string][]store.Backup{}
 	for _, b := range listing.Backups {

@@ -16,9 +16,9 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// dataDirRestore is a data directory that is restored exactly once. Next to it are a mark, which records what was restored, and a
-// lock file. The mark is written before the member is put in place: a member from elsewhere has no mark, and a mark
-// without a member proves nothing.
+// dataDirRestore is a data directory that is restored exactly once. Next to it are a mark, which records what was
+// restored, and a lock file. The mark is written before the member is put in place: a member from elsewhere has no
+// mark, and a mark without a member proves nothing.
 type dataDirRestore struct {
 	dataDir string
 	asked   result.Asked

@@ -32,8 +32,8 @@ func listen(address string, r *reconcile.Reconciler, metrics http.Handler) (*ser
 }
 
 // mostConnected is the maximum number of simultaneous connections. Each may use 150 KB while it sends its request.
-// Further connections wait in the kernel's queue, and so do probes. IdleTimeout and ReadHeaderTimeout are therefore short:
-// a burst of idle or slow connections delays probes by seconds, and does not fail three in a row.
+// Further connections wait in the kernel's queue, and so do probes. IdleTimeout and ReadHeaderTimeout are therefore
+// short: a burst of idle or slow connections delays probes by seconds, and does not fail three in a row.
 const mostConnected = 64
 
 // handler answers probes with 200 or 503, and serves the metrics unless they are nil.

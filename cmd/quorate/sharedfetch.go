@@ -7,7 +7,8 @@ import (
 	"quorate.dev/quorate/gitsource"
 )
 
-// sharedFetches holds sources that are read only once, however often they are requested. A nil value reads them each time.
+// sharedFetches holds sources that are read only once, however often they are requested. A nil value reads them each
+// time.
 type sharedFetches struct {
 	mu  sync.Mutex
 	all map[string]*sharedFetch

@@ -113,8 +113,8 @@ func gitDir(location string) (string, error) {
 	return resolved(from(location, named)), nil
 }
 
-// commonDir returns the git directory that dir shares with the other worktrees. It is dir unless dir is that of a linked
-// worktree, which git keeps below the common one.
+// commonDir returns the git directory that dir shares with the other worktrees. It is dir unless dir is that of a
+// linked worktree, which git keeps below the common one.
 func commonDir(dir string) (string, error) {
 	file := filepath.Join(dir, "commondir")
 	named, err := readLine(file)

@@ -68,7 +68,7 @@ func run(w *simulate.World, a approval.Approval, meanwhile func(pass int)) (refu
 
 func never(int) {}
 
-// TestApprovedPlanCompletes: a run completes the approved road, however long pods take to start and whichever member leads.
+// TestApprovedPlanCompletes: a run completes the approved forecast, however long pods take to start and whichever member leads.
 func TestApprovedPlanCompletes(t *testing.T) {
 	for name, change := range changes {
 		for seed := range uint64(12) {
@@ -105,7 +105,7 @@ func TestUnplannedActionNeedsNewApproval(t *testing.T) {
 	}
 }
 
-// TestPlanApprovesOnlyItsOwnActions: a plan approves nothing for a cluster without actions, and no more than the road of the others.
+// TestPlanApprovesOnlyItsOwnActions: a plan approves nothing for a cluster without actions, and no more than the forecast of the others.
 func TestPlanApprovesOnlyItsOwnActions(t *testing.T) {
 	w := world(0)
 	nothing := approval.Of(planOf(w))

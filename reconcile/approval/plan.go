@@ -11,16 +11,16 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Plan approves the roads of a reviewed plan: for each cluster, its actions in order, except that consecutive actions
-// of the same kind may be reordered, as may the actions by which members join. It approves nothing for a cluster
-// without a road. Actions that have become unnecessary are skipped. All other actions are refused, including those
-// after an open end. At every step, the whole spec is compared with the planned one.
+// Plan approves the forecasts of a reviewed plan: for each cluster, its actions in order, except that consecutive
+// actions of the same kind may be reordered, as may the actions by which members join. It approves nothing for a
+// cluster without a forecast. Actions that have become unnecessary are skipped. All other actions are refused,
+// including those after an open end. At every step, the whole spec is compared with the planned one.
 type Plan struct {
 	mu    sync.Mutex
 	roads map[string]*way
 }
 
-// way is the remaining part of a road.
+// way is the remaining part of a forecast.
 type way struct {
 	steps []forecast.Step
 	// token identifies the cluster among others of its name; empty before it is bootstrapped.
@@ -29,7 +29,7 @@ type way struct {
 	declared decide.Declared
 }
 
-// Of approves the roads of a plan.
+// Of approves the forecasts of a plan.
 func Of(plan report.Report) *Plan {
 	p := &Plan{roads: map[string]*way{}}
 	for _, c := range plan.Clusters {
@@ -57,7 +57,7 @@ func notes(a decide.Action) bool {
 	return false
 }
 
-// Refuses returns why an action is not on the road.
+// Refuses returns why an action is not in the forecast.
 func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +82,7 @@ func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	}
 }
 
-// Taken removes an action from the road.
+// Taken removes an action from the forecast.
 func (p *Plan) Taken(cluster string, s decide.State, a decide.Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *Plan) Taken(cluster string, s decide.State, a decide.Action) {
 	w.steps = w.steps[at+1:]
 }
 
-// find returns the index of an action on the road, or a negative number.
+// find returns the index of an action in the forecast, or a negative number.
 func (w *way) find(what string) int {
 	return slices.IndexFunc(w.steps, func(step forecast.Step) bool { return step.What == what })
 }

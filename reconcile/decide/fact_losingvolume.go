@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// mustMove returns why a member must be removed although it may still have its data (it responds, or may respond again),
-// or "" if it may stay.
+// mustMove returns why a member must be removed although it may still have its data (it responds, or may respond
+// again), or "" if it may stay.
 func (s State) mustMove(m Member) string {
 	if s.onGoingVolume(m) && !s.mayServeOthers(m) {
 		return "is on a volume that is being deleted"
@@ -99,7 +99,8 @@ func (s State) othersWaitForNone(m Member) bool {
 	})
 }
 
-// unhealthyApartFromVolume reports whether a member has a problem other than still responding on a volume that is being deleted.
+// unhealthyApartFromVolume reports whether a member has a problem other than still responding on a volume that is being
+// deleted.
 func (s State) unhealthyApartFromVolume(m Member) bool {
 	goes := m.Answers && s.volumeGoes(m) && !s.mayServeOthers(m)
 	return s.ailment(m) != "" && !goes

@@ -22,8 +22,8 @@ const (
 	Corruption Loss = "Corruption"
 )
 
-// LossEvidence is the reason for removing a member. It is read again, by name, immediately before the removal is requested
-// from etcd.
+// LossEvidence is the reason for removing a member. It is read again, by name, immediately before the removal is
+// requested from etcd.
 type LossEvidence struct {
 	Loss Loss `json:"loss,omitempty"`
 	// VolumeUID of the claim that is lost, being deleted or stranded.

@@ -24,9 +24,9 @@ func (s State) recordsFounding() bool {
 	return s.recorded() && s.Record.ClusterID == 0 && s.ReportedClusterID == 0 && !s.Record.beyondFounding()
 }
 
-// formedBefore reports whether a record of the bootstrap was restored after the cluster had formed, according to a claim
-// that its etcd has used, or to a recovery Job on a claim that still exists. While a cluster is being bootstrapped, it
-// has neither.
+// formedBefore reports whether a record of the bootstrap was restored after the cluster had formed, according to a
+// claim that its etcd has used, or to a recovery Job on a claim that still exists. While a cluster is being
+// bootstrapped, it has neither.
 func (s State) formedBefore() bool {
 	job := s.Recovery.Job
 	return s.recordsFounding() && s.anyReplica(func(r Replica) bool {

@@ -42,8 +42,9 @@ func (s State) recoversUnasked() bool {
 	return job != nil && job.runs() && (order.ClusterID != job.ClusterID || s.isVoid(order))
 }
 
-// endingJob names the Job that is being deleted, or has been deleted and still has pods, and that may write to a member's
-// volume, or returns "". A Job that fills the volume of a cluster that is being restored is followed by another rule.
+// endingJob names the Job that is being deleted, or has been deleted and still has pods, and that may write to a
+// member's volume, or returns "". A Job that fills the volume of a cluster that is being restored is followed by
+// another rule.
 func (s State) endingJob() string {
 	recovery, restore := s.Recovery, s.Restore
 	switch {

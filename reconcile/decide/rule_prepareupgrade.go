@@ -72,7 +72,8 @@ func prepareUpgrade(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// downgradeFinished reports whether no downgrade is in progress, and every member's data has the version that the member runs.
+// downgradeFinished reports whether no downgrade is in progress, and every member's data has the version that the
+// member runs.
 func (s State) downgradeFinished() bool {
 	if s.sameVersions() && slices.ContainsFunc(s.Membership.Members, lagsBehind) {
 		return false

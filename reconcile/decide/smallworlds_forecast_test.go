@@ -19,7 +19,7 @@ import (
 // TestEveryRoadOfSmallWorlds predicts the road of small worlds (of every one in "make soak") in which etcd lists its
 // members, and which are possible: observed again, they are the same. The road ends, violates no invariant on the way,
 // and matches the decisions and actions of consecutive passes. At each step, the road predicted from the observable
-// state is the rest of it: hidden state does not affect it. TestRoadHasAnEnd in simulate covers worlds with unknown
+// state is the rest of it: hidden state does not affect it. TestForecastIsFinite in simulate covers worlds with unknown
 // members.
 func TestEveryRoadOfSmallWorlds(t *testing.T) {
 	var all roads

@@ -44,8 +44,8 @@ func (s State) escalate(d Decision, why string) Decision {
 	return d
 }
 
-// NoProgress returns the decision of a pass whose action changed nothing. The action is retried, but after a long time the
-// decision becomes a Block. why is the response to the action.
+// NoProgress returns the decision of a pass whose action changed nothing. The action is retried, but after a long time
+// the decision becomes a Block. why is the response to the action.
 func NoProgress(s State, d Decision, why string) Decision {
 	if d.Verdict != Act {
 		return d

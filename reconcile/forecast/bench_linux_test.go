@@ -16,7 +16,7 @@ import (
 // them.
 const mostPlanning = 5 * time.Second
 
-// BenchmarkPlan decides for a thousand clusters, and predicts the roads of fifty that change in size, version, both,
+// BenchmarkPlan decides for a thousand clusters, and predicts the forecasts of fifty that change in size, version, both,
 // and options.
 func BenchmarkPlan(b *testing.B) {
 	changes := []func(*decide.Declared){

@@ -1,5 +1,6 @@
-// Package forecast predicts what passes will do to a cluster: the sequence of actions, and the states of etcd in between.
-// It uses the same rules as passes, in a world simulated from the observed state; there is no second list of steps.
+// Package forecast predicts what passes will do to a cluster: the sequence of actions, and the states of etcd in
+// between. It uses the same rules as passes, in a world simulated from the observed state; there is no second list of
+// steps.
 package forecast
 
 import (
@@ -9,11 +10,11 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// Assumed describes what a road assumes.
+// Assumed describes what a forecast assumes.
 const Assumed = "pods come up, images can be pulled, backups and restores succeed, and nobody else acts meanwhile"
 
 const (
-	// most is the maximum number of passes in a road.
+	// most is the maximum number of passes in a forecast.
 	most = 2000
 	// patience is the maximum number of passes in one wait: more than half an hour of simulated time. If nothing has
 	// ended the wait by then, it needs manual action.
@@ -27,7 +28,7 @@ type Forecast struct {
 	// End is the decision after the last action: Done, Block, or Wait for an external event. Its message describes a
 	// simulated world, unless there are no steps.
 	End decide.Decision
-	// Open is set if the road continues beyond its last step in an unknown direction.
+	// Open is set if the forecast continues beyond its last step in an unknown direction.
 	Open bool
 	// Start is the current state of etcd.
 	Start Quorum
@@ -51,31 +52,31 @@ type Step struct {
 	Creates, Deletes []string
 }
 
-// Of returns the road from a state. It is empty if nothing is to be done.
+// Of returns the forecast from a state. It is empty if nothing is to be done.
 func Of(s decide.State) Forecast {
 	s.LockHolder = "" // assume that the other process stops acting
 	d := decide.Decide(s)
-	road := Forecast{End: d, Start: quorumOf(s, Quorum{})}
+	forecast := Forecast{End: d, Start: quorumOf(s, Quorum{})}
 	if d.Verdict != decide.Act && d.Verdict != decide.Wait {
-		return road
+		return forecast
 	}
 	ready := func(r decide.Replica) bool { return r.Pod == decide.PodReady }
-	road.unasked = !s.Membership.Known && slices.ContainsFunc(s.Replicas, ready)
+	forecast.unasked = !s.Membership.Known && slices.ContainsFunc(s.Replicas, ready)
 	if s.Objects.RunsReplicas > decide.MaxOrdinals { // it was scaled manually, and is not simulated pod by pod
-		road.open(s, d)
-		return road
+		forecast.open(s, d)
+		return forecast
 	}
 	w := simulate.From(s, 0)
 	seen := w.Observe()
 	if !alike(s, d, decide.Decide(seen)) { // the observed state cannot be simulated, so only the first step is certain
-		road.open(s, d)
-		return road
+		forecast.open(s, d)
+		return forecast
 	}
-	road.follow(w, seen)
-	return road
+	forecast.follow(w, seen)
+	return forecast
 }
 
-// open marks the road as open, with at most the first step known.
+// open marks the forecast as open, with at most the first step known.
 func (r *Forecast) open(s decide.State, d decide.Decision) {
 	r.Open = true
 	if d.Action != nil {

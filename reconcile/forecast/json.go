@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// MarshalJSON writes the road as described in docs/reference/report.md.
+// MarshalJSON writes the forecast as described in docs/reference/report.md.
 func (r Forecast) MarshalJSON() ([]byte, error) {
 	type end struct {
 		Rule    string         `json:"rule"`

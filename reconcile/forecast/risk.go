@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Risk is something that a road does to a cluster in the worst case.
+// Risk is something that a forecast does to a cluster in the worst case.
 type Risk string
 
 // The risks, from the least to the worst.
@@ -21,9 +21,9 @@ const (
 	LosesQuorum Risk = "loses-quorum"
 	// DeletesData means that volumes are deleted, or that data is discarded because a new cluster replaces a lost one.
 	DeletesData Risk = "deletes-data"
-	// Unknown means that the road cannot be predicted, or ends with a wait that only an external event can end.
+	// Unknown means that the forecast cannot be predicted, or ends with a wait that only an external event can end.
 	Unknown Risk = "unknown"
-	// IsBlocked means that manual action is required, now or later on the road.
+	// IsBlocked means that manual action is required, now or later in the forecast.
 	IsBlocked Risk = "blocked"
 )
 
@@ -32,7 +32,7 @@ func Risks() []Risk {
 	return []Risk{Safe, RestartsMembers, LosesTolerance, LosesQuorum, DeletesData, Unknown, IsBlocked}
 }
 
-// Risks returns the risks of the road, from the least to the worst, or none if it is safe. It never includes Safe.
+// Risks returns the risks of the forecast, from the least to the worst, or none if it is safe. It never includes Safe.
 func (r Forecast) Risks() []Risk {
 	var lowest, restarts, deletes = r.Start.Spare(), false, false
 	served, stops := r.Start.serves(), false

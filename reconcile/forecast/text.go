@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Text renders a road as text: a line with its length, end and risks, and a line per action with the worst state of
+// Text renders a forecast as text: a line with its length, end and risks, and a line per action with the worst state of
 // etcd until the next one. It is empty if no action follows. Each line begins with indent.
 func (r Forecast) Text(indent string) string {
 	if len(r.Steps) == 0 {

@@ -66,7 +66,7 @@ type Cluster struct {
 	// Custom is the custom resource as it was listed, with the status written by earlier passes. It is only set by
 	// Look, and nil if the resource does not exist.
 	Custom *v1alpha1.EtcdCluster
-	// Road is the predicted road of the cluster. It is only set in a plan, and nil if no action follows.
+	// Road is the forecast of the cluster. It is only set in a plan, and nil if no action follows.
 	Road *forecast.Forecast
 	// Where is the position of its declaration, as a problem without a message. The file is empty if it is unknown.
 	Where Problem

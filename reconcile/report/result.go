@@ -51,7 +51,7 @@ func (r Report) Result() Result {
 	return OK
 }
 
-// Risks returns the risks of all roads, without duplicates, from the least to the worst, or none if all are safe.
+// Risks returns the risks of all forecasts, without duplicates, from the least to the worst, or none if all are safe.
 func (r Report) Risks() []forecast.Risk {
 	found := map[forecast.Risk]bool{forecast.Unknown: r.Compared != nil && len(r.Compared.Unknown) > 0}
 	for _, c := range r.Clusters {

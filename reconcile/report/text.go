@@ -116,7 +116,7 @@ func writeCluster(b *strings.Builder, c Cluster, style Style) {
 	}
 }
 
-// Assumed returns the assumptions of the report, as one sentence each: about unobserved clusters, and about roads.
+// Assumed returns the assumptions of the report, as one sentence each: about unobserved clusters, and about forecasts.
 func (r Report) Assumed() []string {
 	var list []string
 	if r.Compared != nil {

@@ -94,8 +94,8 @@ func (w *World) runStatefulSet() {
 	}
 }
 
-// releaseVolume deletes a claim being deleted once no pod uses it. A pod without a node does not use it yet. The pod of a
-// Job uses it until the Job is deleted.
+// releaseVolume deletes a claim being deleted once no pod uses it. A pod without a node does not use it yet. The pod of
+// a Job uses it until the Job is deleted.
 func (w *World) releaseVolume(n int) {
 	v := w.volumes[n]
 	_, used := w.pods[n]

@@ -221,7 +221,7 @@ func TestConfinedProcessReachesNothing(t *testing.T) {
 	var hits atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
 	defer server.Close()
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestConfinement$")
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestConfinedProcessReachesNothing$")
 	child.Env = []string{"QUORATE_TEST_CONFINED=" + server.URL}
 	out, err := child.CombinedOutput()
 	if want := "all tried\nPASS\n"; err != nil || string(out) != want {

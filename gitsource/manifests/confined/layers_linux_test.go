@@ -47,13 +47,13 @@ var layers = map[string]func(t *testing.T) string{
 	"hidden": func(t *testing.T) string {
 		Hide()
 		said, err := run(t.Context(), "ask", roomy)
-		peek := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestLayer$")
+		peek := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestHelperLayer$")
 		peek.Env = []string{testLayer + "=peek"}
 		seen, peekErr := peek.CombinedOutput()
 		return fmt.Sprintf("%q, %v, %s, %v", said, err, inner(seen), peekErr)
 	},
 	"not hidden": func(t *testing.T) string {
-		peek := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestLayer$")
+		peek := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestHelperLayer$")
 		peek.Env = []string{testLayer + "=peek"}
 		seen, err := peek.CombinedOutput()
 		return fmt.Sprintf("%s, %v", inner(seen), err)
@@ -81,7 +81,7 @@ func inLayer(t *testing.T, layer string, uid uint32) string {
 	if uid != 0 {
 		program = confinedtest.ForEverybody(t)
 	}
-	child := exec.CommandContext(t.Context(), program, "-test.run=^TestLayer$")
+	child := exec.CommandContext(t.Context(), program, "-test.run=^TestHelperLayer$")
 	child.Env, child.Dir = []string{testLayer + "=" + layer}, "/"
 	if uid != 0 {
 		child.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}

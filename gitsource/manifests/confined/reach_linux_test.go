@@ -161,7 +161,7 @@ func TestAttemptsFailOnlyAfterConfinement(t *testing.T) {
 		return
 	}
 	r := sceneFor(t)
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestConfinementIsWhatRefuses$", "-test.v")
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAttemptsFailOnlyAfterConfinement$", "-test.v")
 	child.Env = []string{"QUORATE_TEST_REACH=" + r.dir}
 	out, err := child.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), ": before: ; after: \n") {

@@ -15,7 +15,7 @@ var (
 	standard = []string{"fmt", "regexp", "slices", "strconv", "time"}
 	// judged lists what invariants may call in package decide: conversions, and the records that actions write, which
 	// the invariants judge.
-	judged = []string{"Action", "Alarm", "ID", "StandingRecord", "SealedRecord", "RestoredRecord", "RecoveredRecord"}
+	judged = []string{"Action", "Alarm", "ID", "RequiredRecord", "SealedRecord", "RestoredRecord", "RecoveredRecord"}
 	// methods lists the methods that invariants may call: methods of times and regular expressions, not of the rules.
 	methods = []string{"FindStringSubmatch", "IsZero", "Sub", "broken"}
 )

@@ -127,8 +127,8 @@ func keptOfLost(s decide.State, before decide.RecordedMember, after decide.Recor
 	return marked && !(listed && s.Membership.Known) && keepsSlot(after, r)
 }
 
-// formedBefore reports whether the record is that of the bootstrap although a claim was used by a cluster that had formed,
-// or a recovery Job worked on it. Such a record counts as lost.
+// formedBefore reports whether the record is that of the bootstrap although a claim was used by a cluster that had
+// formed, or a recovery Job worked on it. Such a record counts as lost.
 func formedBefore(s decide.State) bool {
 	for _, m := range s.Record.Members {
 		if m.Mode != decide.Founding {

@@ -46,8 +46,8 @@ func restoredBeforeItRuns(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// delaysDeletion reports whether a Job has ended whose volume is being deleted, and no data is lost with that: etcd has a
-// quorum, or no member that has started is recorded there, or git declares its data lost.
+// delaysDeletion reports whether a Job has ended whose volume is being deleted, and no data is lost with that: etcd has
+// a quorum, or no member that has started is recorded there, or git declares its data lost.
 func delaysDeletion(s decide.State, j decide.VolumeJob) bool {
 	for _, r := range s.Replicas {
 		m, recorded := s.Record.Member(r.Ordinal)

@@ -32,7 +32,7 @@ const (
 	Problem = "Problem"
 	// Removal is a removal that is not confirmed.
 	Removal = "Removal"
-	// Risk is a risk of a road that --fail-on names.
+	// Risk is a risk of a forecast that --fail-on names.
 	Risk = "Risk"
 	// Advice is not an error, but worth mentioning.
 	Advice = "Warning"
@@ -54,7 +54,7 @@ type Finding struct {
 
 // Options specify which findings are errors, and where files are.
 type Options struct {
-	// FailOn are the risks of roads that are errors. An unknown risk may be any of them.
+	// FailOn are the risks of forecasts that are errors. An unknown risk may be any of them.
 	FailOn []forecast.Risk
 	// Root returns the path of a source in the checkout, or false if the source is not in the checkout. The source is
 	// empty if there is only one. If Root is nil, files are where the report says.

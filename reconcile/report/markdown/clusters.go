@@ -54,7 +54,7 @@ func (e entry) weight() int {
 	return worst
 }
 
-// verdict returns the state of an entry in one or two words, and the worst risk of its road.
+// verdict returns the state of an entry in one or two words, and the worst risk of its forecast.
 func (e entry) verdict() string {
 	switch {
 	case e.Error != "":
@@ -126,14 +126,14 @@ func (p *page) rows(entries []entry) []entry {
 const (
 	longest  = 4000
 	shortest = 300
-	// firstSteps is how many steps of a road are shown if there is no room for all.
+	// firstSteps is how many steps of a forecast are shown if there is no room for all.
 	firstSteps = 5
 )
 
 // givenUp is the number of consecutive entries without room for a fold after which no more are tried.
 const givenUp = 100
 
-// details adds a fold for each entry: complete if there is room, otherwise with the beginning of its road, or none.
+// details adds a fold for each entry: complete if there is room, otherwise with the beginning of its forecast, or none.
 func (p *page) details(entries []entry) {
 	shortened, without, inARow := 0, 0, 0
 	for _, e := range entries {
@@ -166,7 +166,7 @@ func (e entry) allSteps() []forecast.Step {
 	return e.Road.Steps
 }
 
-// fold returns the details of an entry, with a limited number of steps of its road, in a folded section.
+// fold returns the details of an entry, with a limited number of steps of its forecast, in a folded section.
 func (e entry) fold(words, steps int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<details><summary>%s</summary>\n\n", inHTML(e.Title(), 330))

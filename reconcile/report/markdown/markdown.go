@@ -31,8 +31,8 @@ type Options struct {
 func Marker(command string) string { return mark + " quorate " + command + " -->" }
 
 // Comment renders the report. It has a line with the worst result, and a table with a row for each cluster that has not
-// converged. A folded section for each of them contains the reasons and the road. If there is not enough room, roads
-// and reasons are omitted before clusters, the worst clusters last, and the comment mentions the omissions.
+// converged. A folded section for each of them contains the reasons and the forecast. If there is not enough room,
+// forecasts and reasons are omitted before clusters, the worst clusters last, and the comment mentions the omissions.
 func Comment(r report.Report, o Options) string {
 	if o.Most == 0 {
 		o.Most = Most
@@ -89,7 +89,7 @@ func (p *page) begin(r report.Report, o Options) {
 	}
 }
 
-// headline returns the result of the report, and the worst risk of all roads.
+// headline returns the result of the report, and the worst risk of all forecasts.
 func headline(r report.Report) string {
 	var words []string
 	switch r.Result() {
@@ -217,7 +217,7 @@ func removalsOf(r report.Report) []string {
 	return list
 }
 
-// end adds the clusters that are not in the table, the assumptions about roads, and the counts.
+// end adds the clusters that are not in the table, the assumptions about forecasts, and the counts.
 func (p *page) end(r report.Report, entries []entry) {
 	if r.Compared != nil {
 		p.note("Nothing was observed: clusters are taken to be as declared there; %s.", report.AssumedWell)

@@ -28,7 +28,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the comments in testdata")
 
-// planned returns a cluster of the given size after a change to its world, with its road.
+// planned returns a cluster of the given size after a change to its world, with its forecast.
 func planned(name string, replicas int, change func(*simulate.World)) report.Cluster {
 	w := simulate.New(name, decide.Declared{Replicas: replicas, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"}, 0)
 	w.Converge(40)
@@ -311,7 +311,7 @@ func many(n int, words string) report.Report {
 	return r
 }
 
-// TestCommentStaysWithinLimit: a comment never exceeds its limit; roads are omitted before reasons, and reasons before clusters, the
+// TestCommentStaysWithinLimit: a comment never exceeds its limit; forecasts are omitted before reasons, and reasons before clusters, the
 // worst clusters last. The comment mentions the omissions.
 func TestCommentStaysWithinLimit(t *testing.T) {
 	for _, most := range []int{1, 10_000, 65536, 1_000_000} {
