@@ -15,8 +15,8 @@ import (
 // TestLostMajority: two of three data directories are taken away and brought back. This loses no data and needs
 // no confirmation. Then the same data is lost again. The spec requests a new cluster from the third member's
 // data: everything that it acknowledged is kept, data that only the others had is gone, and no member of the
-// lost cluster joins the new one, even if the data and the record of the lost cluster come back. Finally, two
-// volumes are permanently lost, and the spec requests a new cluster from a backup.
+// lost cluster joins the new one, even if the data and the record of the lost cluster come back. Then two volumes
+// are permanently lost, and the spec requests a new cluster from a backup. Finally, that loses a volume.
 func TestLostMajority(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -182,6 +182,14 @@ func (w *world) recoverFromBackup() {
 		w.t.Errorf("the revision is %d, and was %d: %v", now, revision, err)
 	}
 	w.requireRestoredFrom(lost)
+
+	// The pod of the recovery Job, which has ended, does not keep the volume of a-1 once that is lost.
+	before := w.volumeUIDs("a")["a-1"]
+	w.loseVolume("a-1")
+	w.convergeFrom(outside, args...).requireRule(w.t, "a", "Converged")
+	if w.requireOneCluster("a", 3); w.volumeUIDs("a")["a-1"] == before {
+		w.t.Error("a-1 still has its volume")
+	}
 }
 
 // bringBack moves the data of these members away, so that the cluster has no quorum and passes leave it alone,
