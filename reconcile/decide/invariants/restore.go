@@ -50,8 +50,8 @@ func restoredBeforeItRuns(s decide.State, d decide.Decision) string {
 // a quorum, or no member that has started is recorded there, or git declares its data lost.
 func delaysDeletion(s decide.State, j decide.VolumeJob) bool {
 	for _, r := range s.Replicas {
-		m, recorded := s.Record.Member(r.Ordinal)
-		lost := s.Declared.Recovery.ClusterID == s.Record.ClusterID && s.Declared.Recovery.Lost.Has(r.Ordinal)
+		m, recorded := recordedAt(s.Record, r.Ordinal)
+		lost := s.Declared.Recovery.ClusterID == s.Record.ClusterID && s.Declared.Recovery.Lost&(1<<uint(r.Ordinal)) != 0
 		fromBackup := m.Mode == decide.Restoring || recovering(s.Record) && s.Record.Recovery.FromBackup
 		if r.VolumeTerminating && r.VolumeUID == j.VolumeUID {
 			return j.Phase != decide.JobRuns && (s.Membership.Known || !recorded || lost || fromBackup)
