@@ -74,7 +74,7 @@ func (r *Reread) DescribeDamage() string {
 	if r.More > 0 {
 		names += fmt.Sprintf(" and %d more", r.More)
 	}
-	return "what is stored of these backups is not what was: " + names
+	return "these stored backups differ from what was written: " + names
 }
 
 // rereadWarnings returns which stored backups are damaged, and why backups cannot be read.

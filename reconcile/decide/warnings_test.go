@@ -84,7 +84,7 @@ func TestBackupWarnings(t *testing.T) {
 		{State{Backups: Backups{DrillDue: dawn, Drill: &Drill{FinishedAt: dawn}}}, ""},
 		{State{Backups: Backups{Reread: &Reread{Backups: 7}}}, ""},
 		{State{Backups: Backups{Reread: &Reread{Damaged: []string{"20261122t180000z", "20261121t180000z"}, More: 3, Unread: "the store answers 403"}}},
-			"what is stored of these backups is not what was: 20261122t180000z, 20261121t180000z and 3 more; they count no more; a stored backup could not be read again: the store answers 403"},
+			"these stored backups differ from what was written: 20261122t180000z, 20261121t180000z and 3 more; they count no more; a stored backup could not be read again: the store answers 403"},
 		{State{Name: "a", Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Record: RestoringRecord("t"), Replicas: []Replica{{Ordinal: 0, VolumeUID: "v", Pod: PodAbsent}}}, ""},
 	} {
 		if got := strings.Join(test.state.BackupWarnings(), "; "); got != test.want {
