@@ -173,7 +173,7 @@ func TestExpiredCA(t *testing.T) {
 	s := running(t)
 	expired := caMade(t, time.Now().Add(-11*year))
 	s.putCA(expired)
-	c := s.decided("CALost", "no backup helps: have a new one made by stopping all pods, by lifecycle: Stopped in git, or kubectl scale statefulset a --replicas=0")
+	c := s.decided("CALost", "no backup helps: have a new CA issued by stopping all pods, by lifecycle: Stopped in git, or kubectl scale statefulset a --replicas=0")
 	if c.state.CertificatesValidity() != decide.Expired {
 		t.Errorf("the certificates are %s", c.state.CertificatesValidity())
 	}

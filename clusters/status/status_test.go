@@ -101,7 +101,7 @@ func TestUnknownMembershipKeepsMembers(t *testing.T) {
 	entry := healthyEntry()
 	entry.State.Now = noon.Add(time.Minute)
 	entry.State.Membership = decide.Membership{Why: "a-0: i/o timeout"}
-	entry.Decision = decide.Decision{Rule: "MembershipUnknown", Verdict: decide.Wait, Message: "etcd gives no member list"}
+	entry.Decision = decide.Decision{Rule: "MembershipUnknown", Verdict: decide.Wait, Message: "etcd does not return a member list"}
 	status := newStatus(live, live, entry, reconcile.SourceStatus{Error: "git is down"})
 	if len(status.Members) != 3 || status.ClusterID != "c1" || status.Leader != "" || status.Voters != "0/3" {
 		t.Errorf("got %+v", status)

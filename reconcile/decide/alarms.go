@@ -34,7 +34,7 @@ func (s State) heldByAlarm() string {
 		return ""
 	}
 	if !s.onlyOutOfSpace() {
-		return "no pod is restarted for another declaration under this alarm"
+		return "pods are not restarted for a changed declaration while this alarm is active"
 	}
 	raised := false
 	for _, r := range s.replicasInOrder() {

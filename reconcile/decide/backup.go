@@ -249,7 +249,7 @@ func (s State) upgradeAfterBackup() (Decision, bool) {
 // statefulSetAfterBackup delays recreating the StatefulSet, whose pods would have the version that waits for a backup.
 func (s State) statefulSetAfterBackup() (Decision, bool) {
 	if s.Objects.DeclarationDiffers { // the backup belongs to this declaration
-		return act(Declare{}, "write down that etcd %s is declared", s.Declared.Version)
+		return act(Declare{}, "update the custom resource: etcd %s is declared", s.Declared.Version)
 	}
 	if d, starts := s.startDueBackup(); starts {
 		return d, true

@@ -99,7 +99,7 @@ func caChanged(s State) (Decision, bool) {
 		return d, true
 	}
 	return block("Secret %s holds the CA %s, but %s; nothing is issued from it, "+
-		"since members would cut each other off: restore the Secret from a backup, key and all, "+
+		"because members would reject each other: restore the Secret from a backup, key and all, "+
 		"or, to go on with the new one, stop all pods%s", s.caSecret(), short(s.CA.Secret), why, s.howToStop())
 }
 

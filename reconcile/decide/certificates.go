@@ -106,7 +106,7 @@ func (s State) ExpiryWarnings() []string {
 		switch {
 		case c.CA:
 			warnings = append(warnings, fmt.Sprintf(
-				"the CA, %s, %s; have a new one made: see Certificates in docs/operations.md", c, c.describe(s.Now)))
+				"the CA, %s, %s; have a new CA issued: see Certificates in docs/operations.md", c, c.describe(s.Now)))
 		case !told:
 			told = true
 			warnings = append(warnings, fmt.Sprintf("%s %s, and has not been renewed", c, c.describe(s.Now)))

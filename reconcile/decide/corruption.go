@@ -34,7 +34,7 @@ func (s State) doubts() []string {
 			func(other Member) bool { return !m.Learner && m.Hash.differs(other.Hash) })
 	}
 	if differ {
-		facts = append(facts, "the members' data differ")
+		facts = append(facts, "the members hold different data")
 	}
 	return facts
 }
@@ -93,7 +93,7 @@ func (s State) corruptMinority(m Member) string {
 	case !agreed.Known() || !m.Leader && !s.mayCopyFrom(s.leader()):
 		return ""
 	case m.Learner && slices.Contains(m.Alarms, AlarmCorrupt):
-		return "has no vote, and etcd says that its data are corrupt"
+		return "has no vote, and etcd reports that its data is corrupt"
 	case m.Learner:
 		return ""
 	case m.Answers && m.Hash.differs(agreed):

@@ -191,7 +191,7 @@ func (s State) recordDifferences() []string {
 		facts = append(facts, "the recovery that git orders comes to nothing, since the cluster has a quorum")
 	}
 	if len(facts) == 0 && !standing.Equal(s.Record) {
-		facts = append(facts, "the record has fallen behind")
+		facts = append(facts, "the record is outdated")
 	}
 	return facts
 }

@@ -108,9 +108,9 @@ func waitForFormation(s State) (Decision, bool) {
 		return s.notAllowedToAsk()
 	}
 	if !s.quorumMayRecover() {
-		return block("the founding members do not come up%s: %s", s.why(), s.describeReplicas())
+		return block("the initial members do not start%s: %s", s.why(), s.describeReplicas())
 	}
-	return wait(s.untilFormation(), "the founding members are starting%s: %s", s.why(), s.describeReplicas())
+	return wait(s.untilFormation(), "the initial members are starting%s: %s", s.why(), s.describeReplicas())
 }
 
 // untilFormation returns when to ask etcd again. Kubernetes reports when a container starts, but nothing reports when
@@ -135,7 +135,7 @@ func seal(s State) (Decision, bool) {
 	case set.Len() > 0:
 		return act(Seal{ClusterID: id, Members: set}, "cluster %s: %s", id, s.describeSealable(set))
 	case s.Record.ClusterID == 0 && len(RequiredRecord(s, "").Members) > 0:
-		return act(Seal{ClusterID: id}, "write down that the cluster is %s", id)
+		return act(Seal{ClusterID: id}, "record that the cluster is %s", id)
 	}
 	return Decision{}, false
 }

@@ -29,8 +29,8 @@ func labelsLost(s State) (Decision, bool) {
 	if len(s.Objects.Relabelled) == 0 {
 		return Decision{}, false
 	}
-	return block("%s; put the labels back, by kubectl label --overwrite, and see who has changed them; "+
-		"nothing is lost, and nothing is done meanwhile", sentence(s.Objects.Relabelled))
+	return block("%s; restore the labels with kubectl label --overwrite, and find out what changed them; "+
+		"no data is lost, and nothing is changed until then", sentence(s.Objects.Relabelled))
 }
 
 // foreignVolumes returns volumes created for a token other than the recorded one: members that start on them belong to
@@ -39,7 +39,7 @@ func (s State) foreignVolumes() []string {
 	var foreign []string
 	for _, r := range s.Replicas {
 		if s.Record.Token != "" && r.VolumeToken != "" && r.VolumeToken != s.Record.Token {
-			foreign = append(foreign, fmt.Sprintf("the volume of %s was made for another founding of the cluster, %s",
+			foreign = append(foreign, fmt.Sprintf("the volume of %s was created for a different bootstrap of the cluster, %s",
 				s.ReplicaName(r.Ordinal), r.VolumeToken))
 		}
 	}
@@ -51,7 +51,7 @@ func suspended(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	if s.Objects.DeclarationDiffers {
-		return act(Declare{}, "write down that the cluster is suspended")
+		return act(Declare{}, "update the custom resource: the cluster is suspended")
 	}
 	return Decision{Verdict: Done, Message: "suspended: " + s.describe()}, true
 }
@@ -168,9 +168,9 @@ func caLost(s State) (Decision, bool) {
 	if d, spoke := s.stopForCA(); spoke {
 		return d, true
 	}
-	remedy := "restore it from a backup, or have a new one made by stopping all pods"
+	remedy := "restore it from a backup, or have a new CA issued by stopping all pods"
 	if s.caExpired() {
-		remedy = "members and clients refuse each other's new connections, and no backup helps: have a new one made " +
+		remedy = "members and clients refuse each other's new connections, and no backup helps: have a new CA issued " +
 			"by stopping all pods"
 	}
 	return block("%s; %s%s", sentence(s.Objects.Irreplaceable), remedy, s.howToStop())
@@ -239,10 +239,10 @@ func membershipUnknown(s State) (Decision, bool) {
 		return block("the cluster has formed once (%s), and no member and no volume of it is left; "+
 			"restore it from a backup, or delete its custom resource to bootstrap it again", s.describeSigns())
 	case s.recorded() && !s.quorumMayRecover() && !s.awaitsUnready():
-		return block("etcd gives no member list%s, and its members do not come up: "+
+		return block("etcd does not return a member list%s, and its members do not come up: "+
 			"%s; %s%s%s%s%s%s", s.why(), s.describeReplicas(), s.whatToDoWithVolumes(), s.describeHeldBack(),
 			s.describeNotMoved(), s.wayOutOfMarks(), s.remedyForNodes(), s.describeHindered())
 	}
-	return wait(recheck, "etcd gives no member list%s; nothing is changed until it does: %s%s", s.why(),
+	return wait(recheck, "etcd does not return a member list%s; nothing is changed until it does: %s%s", s.why(),
 		s.describeReplicas(), s.describeUnproven())
 }

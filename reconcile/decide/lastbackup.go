@@ -19,7 +19,7 @@ func backUpBeforeDeletion(s State) (Decision, bool) {
 	job, _ := s.startedBackup()
 	switch {
 	case s.Objects.DeclarationDiffers: // the backup belongs to this declaration
-		return act(Declare{}, "write down that the cluster is to be deleted")
+		return act(Declare{}, "update the custom resource: the cluster will be deleted")
 	case !s.recorded():
 		return block("%s, a backup is to be taken, and none can be, since the record is lost: declare Running, which "+
 			"brings back %s on the data that is there, or recover that from a volume; or, if nobody needs it, take %s "+
@@ -51,7 +51,7 @@ func backUpBeforeDeletion(s State) (Decision, bool) {
 // describeUnreachable reports that a backup cannot be taken because the members are unreachable, and blocks if they
 // will not come back by themselves.
 func (s State) describeUnreachable(before, occasion string) (Decision, bool) {
-	lack := fmt.Sprintf("%s, a backup is to be taken, and etcd gives no member list%s: %s", before, s.why(),
+	lack := fmt.Sprintf("%s, a backup is to be taken, and etcd does not return a member list%s: %s", before, s.why(),
 		s.describeReplicas())
 	for _, guard := range []func(State) (Decision, bool){quorumLost, membershipUnknown} {
 		if d, spoke := guard(s); spoke && d.Verdict == Block {

@@ -100,7 +100,7 @@ func (s State) describeGoingVolumes() string {
 // deletes a cluster's data.
 func (s State) deleteRest() (Decision, bool) {
 	if s.Objects.DeclarationDiffers {
-		return act(Declare{}, "write down that the cluster is to be deleted")
+		return act(Declare{}, "update the custom resource: the cluster will be deleted")
 	}
 	goFirst := s.Declared.BacksUpBeforeDeletion && s.deletesVolumes() && s.anyReplica(staysToDelete)
 	if !goFirst && (s.recorded() || s.hasStatefulSet() || len(s.Objects.Remaining) > 0) {

@@ -122,7 +122,7 @@ func (s State) describeAlarm(a Alarm) string {
 	case listed:
 		return fmt.Sprintf("the %s alarm of %s", a.Kind, s.nameOf(m))
 	case a.ID == unidentified:
-		return fmt.Sprintf("the %s alarm of nobody in particular", a.Kind)
+		return fmt.Sprintf("the %s alarm of an unidentified member", a.Kind)
 	}
 	return fmt.Sprintf("the %s alarm of member %s, which is gone,", a.Kind, a.ID)
 }

@@ -41,7 +41,7 @@ func versionRefused(s State) (Decision, bool) {
 	if refusal == "" {
 		return Decision{}, false
 	}
-	return block("%s; what runs is kept as it is", refusal)
+	return block("%s; the cluster keeps running as it is", refusal)
 }
 
 // downgrade makes etcd prepare its data for an older minor version before any member runs it (etcd: Downgrade etcd from

@@ -101,14 +101,14 @@ func membershipMismatch(s State) (Decision, bool) {
 			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, in the slot of %s", m.ID,
 				orUnknown(m.PeerURL), inSlots[ordinal].ID))
 		} else if !ours {
-			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, which is none of this cluster's replicas",
+			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, which is not one of this cluster's replicas",
 				s.nameOf(m), orUnknown(m.PeerURL)))
 		}
 	}
 	if len(strangers) == 0 {
 		return Decision{}, false
 	}
-	return block("%s; whoever added it removes it, by etcdctl member remove", strings.Join(strangers, "; "))
+	return block("%s; remove it manually: etcdctl member remove", strings.Join(strangers, "; "))
 }
 
 // unlisted returns the recorded members that etcd does not list.
@@ -117,7 +117,7 @@ func (s State) unlisted() []string {
 	members := s.listed()
 	for _, r := range s.Record.Members {
 		if _, listed := members[r.Ordinal]; !listed {
-			facts = append(facts, s.ReplicaName(r.Ordinal)+" is on record, but etcd does not list it")
+			facts = append(facts, s.ReplicaName(r.Ordinal)+" is recorded, but etcd does not list it")
 		}
 	}
 	return facts
@@ -179,7 +179,7 @@ func (s State) describeClosed() string {
 	if !s.Record.MayFound() {
 		return ""
 	}
-	return fmt.Sprintf("; Service %s-client leads to the members once all founding members have started", s.Name)
+	return fmt.Sprintf("; Service %s-client leads to the members once all initial members have started", s.Name)
 }
 
 // untilSettled returns when to ask etcd again: nothing reports when a learner has caught up.
@@ -195,7 +195,7 @@ func notActedOn(s State) (Decision, bool) {
 	if len(wishes) == 0 {
 		return Decision{}, false
 	}
-	return block("git asks for a change that is not acted on yet: %s; what runs is kept as it is",
+	return block("the spec requests a change that is not supported yet: %s; the cluster keeps running as it is",
 		strings.Join(wishes, ", "))
 }
 

@@ -95,5 +95,5 @@ func (s State) sameVersions() bool {
 
 // describeRestoring reports that a prepared downgrade is being reverted.
 func (s State) describeRestoring() string {
-	return "etcd is taking back what it has prepared; storage versions: " + strings.Join(s.storageVersions(), ", ")
+	return "etcd is reverting the prepared downgrade; storage versions: " + strings.Join(s.storageVersions(), ", ")
 }

@@ -13,7 +13,7 @@ func restoreMismatch(s State) (Decision, bool) {
 	if len(differences) == 0 {
 		return Decision{}, false
 	}
-	return block("what runs is not what was restored (%s): %s; Service %s-client is not opened for it: delete the "+
+	return block("the running data does not match the restored backup (%s): %s; Service %s-client is not opened for it: delete the "+
 		"cluster with its volumes, and declare it again; or, if these data are right, take restored out of "+
 		"record.yaml in ConfigMap %[3]s-members", s.Record.RestoredFrom, strings.Join(differences, "; "), s.Name)
 }
@@ -41,7 +41,7 @@ func (s State) restoreDifferences() []string {
 			want.Revision))
 	}
 	if _, disarms := disarmAlarm(s); len(s.Membership.StaleAlarms) > 0 && !disarms {
-		facts = append(facts, strings.Join(s.doubts(), ", ")+" (etcdctl alarm disarm takes that back)")
+		facts = append(facts, strings.Join(s.doubts(), ", ")+" (to disarm it: etcdctl alarm disarm)")
 	}
 	return facts
 }

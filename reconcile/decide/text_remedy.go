@@ -28,20 +28,20 @@ func (s State) deadlineFor(d Decision) time.Duration {
 func (s State) remedy(d Decision) string {
 	switch d.Rule {
 	case LockedElsewhere:
-		return fmt.Sprintf("see what that pass is at; if it is gone, kubectl delete lease %s", s.Name)
+		return fmt.Sprintf("check what that pass is doing; if it is gone, kubectl delete lease %s", s.Name)
 	case "Terminating", "Stop", "WaitForCleanUp":
-		return "kubectl get -o yaml shows the finalizers of what does not go; whoever has set them takes them off" +
+		return "kubectl get -o yaml shows the finalizers of the remaining objects; the controller that set them must remove them" +
 			s.remedyForNodes()
 	case "CALost", "CAChanged":
 		return fmt.Sprintf("kubectl scale statefulset %s --replicas=0, once no claim of it is being deleted", s.Name)
 	case ruleRestore:
-		return fmt.Sprintf("kubectl describe job %s and its pods say what keeps it; deleted, it is started again",
+		return fmt.Sprintf("kubectl describe job %s and its pods show what delays it; if you delete the Job, it is started again",
 			s.restoreJobName())
 	case ruleRecover:
 		if s.anyReplica(hasPod) {
 			return "kubectl describe says what keeps the pods" + s.remedyForNodes()
 		}
-		return fmt.Sprintf("kubectl describe job %s and its pods say what keeps it; deleted, it is started again",
+		return fmt.Sprintf("kubectl describe job %s and its pods show what delays it; if you delete the Job, it is started again",
 			s.recoveryJobName())
 	case ruleWaitForBackup:
 		return "kubectl describe shows what keeps that Job and its pods; or take Upgrade out of spec.backup.before"
@@ -58,12 +58,12 @@ func (s State) remedy(d Decision) string {
 		if victim, surplus := s.goesDown(); d.Rule == "ScaleDown" && surplus && s.copiesWithout(victim) != "" {
 			return "bring the node back under its name; or switch it off, and a new member takes that place"
 		}
-		return "the log of the leader says why it does not go on; " +
+		return "the log of the leader shows why it makes no progress; " +
 			"etcdctl move-leader makes another member lead, and etcdctl endpoint status shows who lags"
 	case "WaitForMembers":
 		return s.remedyForMembers()
 	case "CancelDowngrade", "PrepareUpgrade", "Downgrade", "DisarmAlarm", "Seal":
-		return "the log of etcd's leader says why it does not go on"
+		return "the log of etcd's leader shows why it makes no progress"
 	}
 	return s.remedyForPods()
 }
@@ -211,7 +211,7 @@ func (s State) remedyForChecks() string {
 // notAllowedToAsk blocks, because no pass can fix missing rights.
 func (s State) notAllowedToAsk() (Decision, bool) {
 	return block("etcd cannot be asked from outside of the cluster: %s; "+
-		"give whoever runs this the verbs get and create on pods/portforward, or run it in the cluster; "+
+		"grant the account that runs Quorate the verbs get and create on pods/portforward, or run it in the cluster; "+
 		"nothing is changed until then: %s", s.Membership.Forbidden, s.describeReplicas())
 }
 

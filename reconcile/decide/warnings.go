@@ -17,7 +17,7 @@ func (s State) CertificateWarnings() []string {
 	for _, c := range s.Certificates {
 		if c.CA && c.Weak != "" {
 			warnings = append(warnings,
-				fmt.Sprintf("the key of the CA, %s, is weak (%s); have a new one made: "+
+				fmt.Sprintf("the key of the CA, %s, is weak (%s); have a new CA issued: "+
 					"see Certificates in docs/operations.md", c, c.Weak))
 		}
 	}
@@ -74,7 +74,7 @@ func (s State) restoreIsInert() bool { return s.Declared.Restore.declared() && s
 // bootstrapped without data.
 func (s State) MadeFrom() string {
 	if s.Record.RestoredFrom != "" && s.restoreIsInert() {
-		return s.Record.RestoredFrom + "; spec.restore has no effect any more"
+		return s.Record.RestoredFrom + "; spec.restore no longer has any effect"
 	}
 	return s.Record.RestoredFrom
 }
