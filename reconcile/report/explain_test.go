@@ -58,7 +58,7 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	text, _ := explained(t, suspended, "")
-	if !strings.Contains(text, "\n  > Orphaned Done: ") || !strings.Contains(text, "\n  + Suspended ") || !strings.Contains(text, "\n  - InvalidSpec Git asks for something that cannot be built") {
+	if !strings.Contains(text, "\n  > Orphaned Done: ") || !strings.Contains(text, "\n  + Suspended ") || !strings.Contains(text, "\n  - InvalidSpec The spec is invalid or not allowed") {
 		t.Error(text)
 	}
 }
