@@ -160,7 +160,7 @@ func (r Record) removed(ordinal int) (RemovedMember, bool) {
 	return RemovedMember{}, false
 }
 
-// recordDifferences describes how the standing record differs from the current one.
+// recordDifferences describes how the required record differs from the current one.
 func (s State) recordDifferences() []string {
 	standing := RequiredRecord(s, "")
 	facts := append(s.memberDifferences(standing), s.removedDifferences(standing)...)
@@ -196,7 +196,7 @@ func (s State) recordDifferences() []string {
 	return facts
 }
 
-// memberDifferences describes how the members of the standing record differ.
+// memberDifferences describes how the members of the required record differ from the current ones.
 func (s State) memberDifferences(standing Record) []string {
 	var facts []string
 	for _, m := range standing.Members {
@@ -214,7 +214,7 @@ func (s State) memberDifferences(standing Record) []string {
 	return facts
 }
 
-// removedDifferences describes how the removed slots of the standing record differ.
+// removedDifferences describes how the removed slots of the required record differ from the current ones.
 func (s State) removedDifferences(standing Record) []string {
 	var facts []string
 	for _, gone := range standing.Removed {

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// membersMissing blocks if at least half of the recorded voters left the list at once: a new cluster was forced on one
-// member, or they were removed manually. The missing members may have the only copy of writes that they acknowledged.
+// membersMissing blocks if at least half of the recorded voters left the list at the same time: a new cluster was
+// forced on one member, or they were removed manually. The missing members may have the only copy of writes that they
+// acknowledged.
 func membersMissing(s State) (Decision, bool) {
 	missing := s.missing()
 	formed := s.ReportedClusterID != 0 || s.formedBefore()
