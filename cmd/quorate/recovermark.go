@@ -84,7 +84,7 @@ func (d dataDirRecovery) read() (result.Recovered, error) {
 }
 
 // clear removes what processes have left that were killed before the recovered member was in place. That may include a
-// directory where the previous member is to be kept. All other files are kept.
+// directory for the previous member. All other files are kept.
 func (d dataDirRecovery) clear(ctx context.Context) error {
 	kept := filepath.Join(d.dataDir, d.aside())
 	if _, err := os.Lstat(kept); err == nil {
@@ -99,8 +99,8 @@ func (d dataDirRecovery) clear(ctx context.Context) error {
 	return errors.Join(err, snapshot.RemoveLeftovers(d.dataDir))
 }
 
-// clearAside removes the directory where the previous member is to be kept, if it holds a created member on which etcd
-// has never started. Otherwise it returns snapshot.ErrExists.
+// clearAside removes the directory for the previous member if it holds a created member on which etcd has never
+// started. Otherwise it returns snapshot.ErrExists.
 func clearAside(ctx context.Context, dataDir string, lost uint64) error {
 	kept := filepath.Join(dataDir, lostMember(lost))
 	if !leftBehind(ctx, dataDir, kept, lost) {
