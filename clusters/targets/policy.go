@@ -49,8 +49,8 @@ const FlagBackupImage = "--backup-image"
 // FlagAllowRecovery is the flag that allows a run to create new clusters from the remains of lost ones.
 const FlagAllowRecovery = "--allow-recovery"
 
-// RefuseBackups adds a problem to each target that declares backups, or will be restored from one, if there is
-// no image for that. A cluster that cannot be backed up as declared is not up to date.
+// RefuseBackups adds a problem to each target that declares backups, or will be restored from one, if there is no
+// image for that. A cluster that cannot be backed up as its spec requests is not up to date.
 func RefuseBackups(targets []Target, image string, owned inventory.ByCluster, desired reconcile.Desired) {
 	if image != "" || desired.Live && desired.Unread != nil {
 		return

@@ -71,7 +71,7 @@ func fateOf(clusters []candidate, ours bool) fate {
 	return dropped
 }
 
-// reads reports whether one of the places is at the location of that source, at any path.
+// reads reports whether one of the sources is at the location of that source, at any path.
 func reads(places []reconcile.SourceState, source string) bool {
 	return slices.ContainsFunc(places, func(p reconcile.SourceState) bool { return reconcile.SameLocation(p.Name, source) })
 }
