@@ -11,10 +11,10 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// withoutRewound refuses the sources whose revision does not descend from the revision applied before: git was rewound,
-// or its history was rewritten. They are treated as unreadable, so their clusters stay as last applied. If descent is
-// not known, that is a warning, but if the source must be signed, or no longer has the revision, it is refused. While
-// descent is being determined, the source counts as being read.
+// withoutRewound refuses the sources whose revision does not descend from the revision applied before: git was
+// rewound, or its history was rewritten. They are treated as unreadable, so their clusters stay as last applied. If
+// the ancestry is not known, that is a warning, but if the source must be signed, or no longer has the revision, it is
+// refused. While the ancestry is being determined, the source counts as being read.
 func withoutRewound(ctx context.Context, desired reconcile.Desired, owned inventory.ByCluster) reconcile.Desired {
 	for _, place := range desired.Sources {
 		if place.Follows == nil || place.Unread != nil {
@@ -29,8 +29,8 @@ func withoutRewound(ctx context.Context, desired reconcile.Desired, owned invent
 	return desired
 }
 
-// followsAll checks whether the revision of a place follows each of those before. It returns what is not known, and an
-// error if the revision is refused.
+// followsAll checks whether the revision of a source follows each of those before. It returns what is not known, and
+// an error if the revision is refused.
 func followsAll(ctx context.Context, place reconcile.SourceState, before []string) (doubts []string, refused error) {
 	for _, revision := range before {
 		follows, err := place.Follows(ctx, revision)
