@@ -42,7 +42,7 @@ var errLoopOfSeveral = usageError{errors.New("--loop looks after one Kubernetes 
 func (f *runFlags) targets(
 	ctx context.Context, log *slog.Logger, tell func(report.Report, time.Duration),
 ) ([]*target, error) {
-	places, err := f.live.places.places()
+	kubeTargets, err := f.live.places.places()
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (f *runFlags) targets(
 		f.source.reads, f.source.turns = &sharedFetches{}, newTurns(f.source.atOnce)
 	}
 	var sources []*sourceFlags
-	for _, p := range places {
+	for _, p := range kubeTargets {
 		source, err := f.source.at(p)
 		if err != nil {
 			return nil, err
@@ -64,12 +64,12 @@ func (f *runFlags) targets(
 	if _, err := f.live.check(); err != nil {
 		return nil, err
 	}
-	reg, err := f.live.register(ctx, places)
+	reg, err := f.live.register(ctx, kubeTargets)
 	if err != nil {
 		return nil, err
 	}
 	var targets []*target
-	for i, p := range places {
+	for i, p := range kubeTargets {
 		s := &target{name: p.Name, watched: metrics.Of(p.Name)}
 		s.open = sync.OnceValue(func() error {
 			if err := f.awaitTurn(ctx, reg, reg.all[i]); err != nil {
