@@ -160,8 +160,8 @@ func TestUnrecordedCAIsRecordedIfAllAgree(t *testing.T) {
 	if c.seeCA(c.certificates, own); c.state.CA.Proven != own {
 		t.Errorf("a member has answered, and proves %q", c.state.CA.Proven)
 	}
-	if standing := decide.RequiredRecord(c.state, ""); standing.CA != own {
-		t.Errorf("to be recorded is %q", standing.CA)
+	if required := decide.RequiredRecord(c.state, ""); required.CA != own {
+		t.Errorf("to be recorded is %q", required.CA)
 	}
 	s.putCA(caMade(t, time.Now()))
 	s.decided("CAChanged", "pods are given")

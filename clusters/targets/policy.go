@@ -98,11 +98,11 @@ func refusalsOf(c v1alpha1.EtcdCluster, source string, desired reconcile.Desired
 	if len(desired.Sources) == 0 {
 		return shortened(desired.Refuses.Refusals(c.Spec))
 	}
-	if place, known := desired.StateOf(source); known {
-		return shortened(place.Refuses.Refusals(c.Spec))
+	if state, known := desired.StateOf(source); known {
+		return shortened(state.Refuses.Refusals(c.Spec))
 	}
-	for _, place := range desired.Sources {
-		if place.Namespaces.Allow(c.Namespace) && len(place.Refuses.Refusals(c.Spec)) > 0 {
+	for _, state := range desired.Sources {
+		if state.Namespaces.Allow(c.Namespace) && len(state.Refuses.Refusals(c.Spec)) > 0 {
 			return []string{"it is not known which source has declared what was applied last, and not every source " +
 				"that may declare clusters in the namespace allows what it asks for; declare the cluster"}
 		}
