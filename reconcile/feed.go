@@ -121,8 +121,8 @@ func (in *feed) passed(d Desired, about func(cluster string) bool) (ready func(c
 		in.ready = func(cluster string) bool { return clusters[cluster] }
 	}
 	for c := range in.untaken {
-		switch place, given := d.State(c.source); {
-		case in.unseen || given && place.Unread != nil || !in.ready(c.cluster):
+		switch state, given := d.State(c.source); {
+		case in.unseen || given && state.Unread != nil || !in.ready(c.cluster):
 		case about(c.cluster):
 			delete(in.untaken, c)
 		default:
@@ -155,7 +155,7 @@ func (in *feed) take(d Desired) {
 func (in *feed) retryChanged(d Desired) {
 	probed := map[string]bool{}
 	for c := range in.untaken {
-		if place, given := d.State(c.source); given && place.Unread == nil && !probed[c.source] {
+		if state, given := d.State(c.source); given && state.Unread == nil && !probed[c.source] {
 			probed[c.source], in.news[c.cluster] = true, true
 		}
 	}
@@ -169,7 +169,7 @@ func (in *feed) note(d Desired) {
 	}
 	next := map[string]Declaration{}
 	for key, c := range in.declared {
-		if place, given := d.State(c.Source); !given || place.Unread != nil {
+		if state, given := d.State(c.Source); !given || state.Unread != nil {
 			next[key] = c
 		}
 	}

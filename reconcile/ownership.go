@@ -87,7 +87,7 @@ func (d Desired) claims() map[string][]claim {
 // do so: it could not be read, was not fully understood, or its removal of the cluster is not confirmed.
 func (d Desired) mayDeclare(was Previous, claims []claim) bool {
 	owner := was.Source
-	place, ours := d.State(owner)
+	state, ours := d.State(owner)
 	if !ours {
 		return false
 	}
@@ -100,7 +100,7 @@ func (d Desired) mayDeclare(was Previous, claims []claim) bool {
 	if own > 0 {
 		return own == 1
 	}
-	return was.Held || place.Unread != nil ||
+	return was.Held || state.Unread != nil ||
 		slices.ContainsFunc(d.Problems, func(p report.Problem) bool { return p.Place == owner && p.Cluster == "" })
 }
 

@@ -194,23 +194,23 @@ func (d Desired) sourceBefore(cluster Cluster) SourceStatus {
 	if d.Unread != nil {
 		return SourceStatus{Error: oneLine(d.Unread)}
 	}
-	place, known := d.StateOf(cluster.DeclaredBy())
+	state, known := d.StateOf(cluster.DeclaredBy())
 	switch {
 	case d.Live:
 		return SourceStatus{Revision: d.Revision}
-	case known && place.Unread != nil:
-		return SourceStatus{Error: oneLine(place.Unread)}
+	case known && state.Unread != nil:
+		return SourceStatus{Error: oneLine(state.Unread)}
 	case known:
-		return SourceStatus{Revision: place.Revision, Committed: place.Committed,
-			Kin: place.Name != cluster.DeclaredBy()}
+		return SourceStatus{Revision: state.Revision, Committed: state.Committed,
+			Kin: state.Name != cluster.DeclaredBy()}
 	}
 	return SourceStatus{}
 }
 
 // committed returns the commit time of the revision that declares a cluster, or zero if it is unknown.
 func (d Desired) committed(declared *Declaration) time.Time {
-	if place, known := d.State(declared.Source); known && place.Revision == declared.Revision {
-		return place.Committed
+	if state, known := d.State(declared.Source); known && state.Revision == declared.Revision {
+		return state.Committed
 	}
 	return time.Time{}
 }
