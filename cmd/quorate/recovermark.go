@@ -60,7 +60,8 @@ func (d dataDirRecovery) find() (told result.Recovered, done bool, err error) {
 	return told, true, disk.Sync(d.dataDir)
 }
 
-// again reports that the cluster was already recovered, and removes what a process killed right after that has left.
+// again reports that the cluster was already recovered, and removes the files of a process that was killed right after
+// that.
 func (d dataDirRecovery) again(std streams, told result.Recovered) error {
 	fmt.Fprintf(std.out, "%s was recovered at %s, and is left as it is\n", d.dataDir,
 		told.FinishedAt.Format(time.RFC3339))
@@ -83,7 +84,7 @@ func (d dataDirRecovery) read() (result.Recovered, error) {
 	return result.ParseRecovered(string(text))
 }
 
-// clear removes what processes have left that were killed before the recovered member was in place. That may include a
+// clear removes files of processes that were killed before the recovered member was in place. They may include a
 // directory for the previous member. All other files are kept.
 func (d dataDirRecovery) clear(ctx context.Context) error {
 	kept := filepath.Join(d.dataDir, d.aside())
