@@ -24,8 +24,8 @@ import (
 )
 
 // TestUnchangedAgreesWithDifferences processes the objects of every golden file as the API server would return them
-// after apply. Unchanged accepts them; after any change to what is wanted, owned or live, an object is unchanged only if
-// Differences finds none.
+// after apply. Unchanged accepts them; after any change to what is wanted, owned or live, an object is unchanged only
+// if Differences finds none.
 func TestUnchangedAgreesWithDifferences(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/objects/*.txtar")
 	if err != nil {
