@@ -19,8 +19,8 @@ import (
 // TestEveryRoadOfSmallWorlds predicts the forecast of small worlds (of every one in "make soak") in which etcd lists
 // its members, and which are possible: observed again, they are the same. The forecast ends, does not violate any
 // invariant, and matches the decisions and actions of consecutive passes. At each step, the forecast from the
-// observable state is the rest of it: hidden state does not affect it. TestForecastIsFinite in simulate covers worlds
-// with unknown members.
+// observable state is the rest of that forecast: hidden state does not affect it. TestForecastIsFinite in simulate
+// covers worlds with unknown members.
 func TestEveryRoadOfSmallWorlds(t *testing.T) {
 	var all roads
 	t.Run("all", func(t *testing.T) {
