@@ -96,8 +96,8 @@ func versions(c *cluster) map[string]string {
 	return all
 }
 
-// TestDifferentCAInSecretBlocksIssuing: a different valid CA in the Secret is reported, and nothing is issued from it until the old CA is no
-// longer trusted.
+// TestDifferentCAInSecretBlocksIssuing: a different valid CA in the Secret is reported, and nothing is issued from it
+// until the old CA is no longer trusted.
 func TestDifferentCAInSecretBlocksIssuing(t *testing.T) {
 	s := running(t)
 	before := s.observe()
@@ -135,8 +135,8 @@ func TestDifferentCAInSecretBlocksIssuing(t *testing.T) {
 	s.settled(s.observe())
 }
 
-// TestUnrecordedCAIsRecordedIfAllAgree: a record from before CAs were recorded gets a CA only if Secret, pods and members agree on it, and a
-// CA that differs from theirs is rejected.
+// TestUnrecordedCAIsRecordedIfAllAgree: a record from before CAs were recorded gets a CA only if Secret, pods and
+// members agree on it, and a CA that differs from theirs is rejected.
 func TestUnrecordedCAIsRecordedIfAllAgree(t *testing.T) {
 	s := running(t)
 	c := s.observe()
@@ -160,8 +160,8 @@ func TestUnrecordedCAIsRecordedIfAllAgree(t *testing.T) {
 	if c.seeCA(c.certificates, own); c.state.CA.Proven != own {
 		t.Errorf("a member has answered, and proves %q", c.state.CA.Proven)
 	}
-	if standing := decide.RequiredRecord(c.state, ""); standing.CA != own {
-		t.Errorf("to be recorded is %q", standing.CA)
+	if required := decide.RequiredRecord(c.state, ""); required.CA != own {
+		t.Errorf("to be recorded is %q", required.CA)
 	}
 	s.putCA(caMade(t, time.Now()))
 	s.decided("CAChanged", "pods are given")
@@ -195,8 +195,8 @@ func TestExpiredCA(t *testing.T) {
 	}
 }
 
-// TestCAMismatchDoesNotBlockStop: the pods of a cluster with lifecycle Stopped are stopped although the CA is not the one that they
-// trust. Only the StatefulSet and the declaration are written.
+// TestCAMismatchDoesNotBlockStop: the pods of a cluster with lifecycle Stopped are stopped although the CA is not the
+// one that they trust. Only the StatefulSet and the declaration are written.
 func TestCAMismatchDoesNotBlockStop(t *testing.T) {
 	for _, stripped := range []bool{false, true} {
 		s := running(t)
@@ -227,7 +227,8 @@ func TestCAMismatchDoesNotBlockStop(t *testing.T) {
 	}
 }
 
-// TestInvalidSpecDoesNotBlockRenewal: worn certificates are reissued even if the spec is invalid, and nothing else is written.
+// TestInvalidSpecDoesNotBlockRenewal: worn certificates are reissued even if the spec is invalid, and nothing else is
+// written.
 func TestInvalidSpecDoesNotBlockRenewal(t *testing.T) {
 	s := running(t)
 	c := s.observe()

@@ -22,8 +22,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestPassUsesAPIServerClock: a pass uses the API server's clock, however wrong its own is. It remembers backups, reaches
-// the members, does not treat certificates as worn, and makes as many requests as with a correct clock.
+// TestPassUsesAPIServerClock: a pass uses the API server's clock, however wrong its own is. It remembers backups,
+// reaches the members, does not treat certificates as worn, and makes as many requests as with a correct clock.
 func TestPassUsesAPIServerClock(t *testing.T) {
 	asked := int64(0)
 	for _, ahead := range []time.Duration{0, -24 * time.Hour, -time.Hour, time.Hour, 24 * time.Hour} {

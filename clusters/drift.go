@@ -49,11 +49,11 @@ func (c *cluster) standing(next decide.Action) ([]objects.Object, error) {
 	if len(c.state.Objects.Irreplaceable) > 0 || c.state.Distrusted() != "" {
 		return nil, nil // the desired objects depend on it
 	}
-	standing := decide.RequiredRecord(c.state, "unknown")
-	if len(standing.Members) == 0 {
+	required := decide.RequiredRecord(c.state, "unknown")
+	if len(required.Members) == 0 {
 		return nil, nil // without members, objects are not needed
 	}
-	in, err := c.input(standing)
+	in, err := c.input(required)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestStaleWritesAreRejected: the API server rejects writes based on an older observation of the objects, whatever the lease says.
+// TestStaleWritesAreRejected: the API server rejects writes based on an older observation of the objects, whatever the
+// lease says.
 func TestStaleWritesAreRejected(t *testing.T) {
 	s := newStage(t)
 	early := s.observe() // nothing exists yet

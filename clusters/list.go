@@ -156,7 +156,7 @@ func (l listing) failure(sources []reconcile.SourceState) error {
 	return inKind(errors.Join(errs...), errs)
 }
 
-// marked returns desired with a mark on each place whose clusters are not all known. Clusters that such a place no
+// marked returns desired with a mark on each source whose clusters are not all known. Clusters that such a source no
 // longer declares are left unchanged.
 func (l listing) marked(desired reconcile.Desired) reconcile.Desired {
 	desired.Sources = slices.Clone(desired.Sources)

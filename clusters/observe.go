@@ -46,7 +46,7 @@ type cluster struct {
 	drifted map[string]bool
 	// rewritten are the fields that admission has changed from the applied values, in this pass or before.
 	rewritten []decide.RewrittenField
-	// tenure is the hold on the lease while an action is carried out.
+	// tenure is held while an action is carried out.
 	tenure *leaseHold
 	// unseen is why the live state is not known, or nil.
 	unseen error

@@ -58,8 +58,8 @@ func TestClientStaysRoot(t *testing.T) {
 	}
 }
 
-// TestOwnClientCertificateIsIssued: a cluster from before Quorate had its own certificate gets one, and etcd is asked with the
-// applications' certificate until then.
+// TestOwnClientCertificateIsIssued: a cluster from before Quorate had its own certificate gets one, and etcd is asked
+// with the applications' certificate until then.
 func TestOwnClientCertificateIsIssued(t *testing.T) {
 	s := running(t)
 	c := s.observe()

@@ -104,8 +104,8 @@ func inWords(s decide.State) string {
 	return decide.Decide(s).String() + "\n" + string(state)
 }
 
-// TestProcessAgeDoesNotAffectDecisions replaces a member whose new pod already exists when the old member is removed, so that
-// the same pod hosts the next member. At each step, a long-running process decides the same as a new process.
+// TestProcessAgeDoesNotAffectDecisions replaces a member whose new pod already exists when the old member is removed,
+// so that the same pod hosts the next member. At each step, a long-running process decides the same as a new process.
 func TestProcessAgeDoesNotAffectDecisions(t *testing.T) {
 	l := newLife(t)
 	c := l.same("with all well")

@@ -46,7 +46,8 @@ func TestUnrelatedClaimsAreNotReplicas(t *testing.T) {
 	}
 }
 
-// TestOlderPodQuotaIsReadFromItsFile: the quota of a pod built from a different declaration is read from that pod's file.
+// TestOlderPodQuotaIsReadFromItsFile: the quota of a pod built from a different declaration is read from that pod's
+// file.
 func TestOlderPodQuotaIsReadFromItsFile(t *testing.T) {
 	files := map[string]string{
 		"z-0-3.6.16-h1.yaml": "data-dir: d\nquota-backend-bytes: 2147483648\n",

@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestUnwrittenStatusReportsOnlyActions: if the status cannot be written, each pass would find the same news, so it reports only
-// what it has done.
+// TestUnwrittenStatusReportsOnlyActions: if the status cannot be written, each pass would find the same news, so it
+// reports only what it has done.
 func TestUnwrittenStatusReportsOnlyActions(t *testing.T) {
 	for reason, code := range map[metav1.StatusReason]int{metav1.StatusReasonForbidden: 403, metav1.StatusReasonConflict: 409} {
 		for _, acted := range []bool{false, true} {

@@ -94,7 +94,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestUnmanagedObjectsBlockRestore: unmanaged objects with the names of Job and claim are left alone, and nothing is restored.
+// TestUnmanagedObjectsBlockRestore: unmanaged objects with the names of Job and claim are left alone, and nothing is
+// restored.
 func TestUnmanagedObjectsBlockRestore(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
@@ -133,8 +134,8 @@ func TestUnmanagedObjectsBlockRestore(t *testing.T) {
 	s.refuse(early, start, "is not to be filled")
 }
 
-// TestFormedClusterIsNotRestored: policies do not check the restore source of a cluster that has formed according to its
-// status. So nothing is restored into such a cluster, whatever its record says, even that it was created from that
+// TestFormedClusterIsNotRestored: policies do not check the restore source of a cluster that has formed according to
+// its status. So nothing is restored into such a cluster, whatever its record says, even that it was created from that
 // source.
 func TestFormedClusterIsNotRestored(t *testing.T) {
 	s := newStage(t)
@@ -249,8 +250,8 @@ func (s *stage) deletePod(name string) {
 	}
 }
 
-// TestLeftoverRecoveryDoesNotDelayRestore: a spec.recovery that is left over does not delay stopping a restore that git has
-// changed: the pod of the restore Job is not one of the recovery.
+// TestLeftoverRecoveryDoesNotDelayRestore: a spec.recovery that is left over does not delay stopping a restore that
+// git has changed: the pod of the restore Job is not one of the recovery.
 func TestLeftoverRecoveryDoesNotDelayRestore(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore + ", recovery: {clusterID: c1, member: 1, lost: [0, 2]}"

@@ -11,47 +11,47 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// withoutRewound refuses the sources whose revision does not descend from the revision applied before: git was rewound,
-// or its history was rewritten. They are treated as unreadable, so their clusters stay as last applied. If descent is
-// not known, that is a warning, but if the source must be signed, or no longer has the revision, it is refused. While
-// descent is being determined, the source counts as being read.
+// withoutRewound refuses the sources whose revision does not descend from the revision applied before: git was
+// rewound, or its history was rewritten. They are treated as unreadable, so their clusters stay as last applied. If
+// the ancestry is not known, that is a warning, but if the source must be signed, or no longer has the revision, it is
+// refused. While the ancestry is being determined, the source counts as being read.
 func withoutRewound(ctx context.Context, desired reconcile.Desired, owned inventory.ByCluster) reconcile.Desired {
-	for _, place := range desired.Sources {
-		if place.Follows == nil || place.Unread != nil {
+	for _, source := range desired.Sources {
+		if source.Follows == nil || source.Unread != nil {
 			continue
 		}
-		doubts, refused := followsAll(ctx, place, targets.AppliedBefore(owned, desired, place))
+		doubts, refused := followsAll(ctx, source, targets.AppliedBefore(owned, desired, source))
 		if refused != nil {
-			desired = desired.Refused(place.Name, refused)
+			desired = desired.Refused(source.Name, refused)
 		}
 		desired.Warnings = append(slices.Clip(desired.Warnings), doubts...)
 	}
 	return desired
 }
 
-// followsAll checks whether the revision of a place follows each of those before. It returns what is not known, and an
-// error if the revision is refused.
-func followsAll(ctx context.Context, place reconcile.SourceState, before []string) (doubts []string, refused error) {
+// followsAll checks whether the revision of a source follows each of those before. It returns what is not known, and
+// an error if the revision is refused.
+func followsAll(ctx context.Context, source reconcile.SourceState, before []string) (doubts []string, refused error) {
 	for _, revision := range before {
-		follows, err := place.Follows(ctx, revision)
+		follows, err := source.Follows(ctx, revision)
 		switch {
 		case errors.Is(err, reconcile.ErrReading):
 			return nil, err
 		case errors.Is(err, reconcile.ErrGone):
 			return nil, fmt.Errorf("%s of %s is refused: the source no longer has it, so whether it descends from %s, "+
 				"which was applied last, is not known; what has taken its place since it was read is for the next pass",
-				place.Revision, place.Name, revision)
-		case err != nil && place.Signed:
+				source.Revision, source.Name, revision)
+		case err != nil && source.Signed:
 			return nil, fmt.Errorf("%s of %s is refused: whether it descends from %s, which was applied last, "+
 				"is not known, and only what is signed counts: %w: give it the whole history, "+
-				"or run once with --allow-non-fast-forward", place.Revision, place.Name, revision, err)
+				"or run once with --allow-non-fast-forward", source.Revision, source.Name, revision, err)
 		case err != nil:
 			doubts = append(doubts, fmt.Sprintf("whether %s of %s descends from %s, which was applied last, "+
-				"is not known: %v", place.Revision, place.Name, revision, err))
+				"is not known: %v", source.Revision, source.Name, revision, err))
 		case !follows:
 			return nil, fmt.Errorf("%s of %s is refused: it does not descend from %s, which was applied last; "+
 				"git was rewound, its history rewritten, or another branch or repository read: push a commit "+
-				"on top of that one, or run once with --allow-non-fast-forward", place.Revision, place.Name, revision)
+				"on top of that one, or run once with --allow-non-fast-forward", source.Revision, source.Name, revision)
 		}
 	}
 	return doubts, nil

@@ -83,8 +83,8 @@ func (s *stage) deleteSet() {
 	}
 }
 
-// TestAdmissionRewritesAreNotReapplied: on a real API server, a field that an admission policy changes is reported once and
-// left alone, but a field that security depends on blocks. Neither is applied repeatedly.
+// TestAdmissionRewritesAreNotReapplied: on a real API server, a field that an admission policy changes is reported
+// once and left alone, but a field that security depends on blocks. Neither is applied repeatedly.
 func TestAdmissionRewritesAreNotReapplied(t *testing.T) {
 	s := newStage(t)
 	s.spec = "version: 3.6.16, pod: {resources: {limits: {cpu: 1, memory: 1Gi}}}"

@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestUnreadableResourceFailsOnlyItsCluster: a custom resource that the API server accepts and Go cannot read is an error of that cluster only,
-// which is not treated as absent.
+// TestUnreadableResourceFailsOnlyItsCluster: a custom resource that the API server accepts and Go cannot read is an
+// error of that cluster only, which is not treated as absent.
 func TestUnreadableResourceFailsOnlyItsCluster(t *testing.T) {
 	s := newStage(t)
 	for name, size := range map[string]string{"a": "8Gi", "bad": "1e1.5"} {

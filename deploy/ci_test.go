@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestPipelineFilesAreValid: each file for a CI system is valid YAML, and its scripts are valid and contain nothing that the CI
-// system inserts, which could come from a pull request.
+// TestPipelineFilesAreValid: each file for a CI system is valid YAML, and its scripts are valid and contain nothing
+// that the CI system inserts, which could come from a pull request.
 func TestPipelineFilesAreValid(t *testing.T) {
 	files := []string{"../.pre-commit-hooks.yaml"}
 	err := filepath.WalkDir("ci", func(path string, _ fs.DirEntry, err error) error {
@@ -122,8 +122,8 @@ func (s *stage) run(script string, args ...string) (code int, out, calls string)
 	return command.ProcessState.ExitCode(), string(text), string(noted)
 }
 
-// TestGitHubActionReturnsExitCodeAndDigest: the action exits with quorate's exit code, shows its text in the log, and outputs the digest of the
-// plan.
+// TestGitHubActionReturnsExitCodeAndDigest: the action exits with quorate's exit code, shows its text in the log, and
+// outputs the digest of the plan.
 func TestGitHubActionReturnsExitCodeAndDigest(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0a", 32)
 	for _, code := range []int{0, 4} {
@@ -163,8 +163,8 @@ func TestGitHubCommentIsUpdatedOrCreated(t *testing.T) {
 	}
 }
 
-// TestPipelinesPinActionsByCommit: no pipeline runs an action by tag, which may move, or an action from the pull request. A
-// user who may start a Task or a Workflow can choose neither its image nor its command.
+// TestPipelinesPinActionsByCommit: no pipeline runs an action by tag, which may move, or an action from the pull
+// request. A user who may start a Task or a Workflow can choose neither its image nor its command.
 func TestPipelinesPinActionsByCommit(t *testing.T) {
 	remote, pinned := regexp.MustCompile(`(?m)^ *(?:- )?uses: *([^.\s]\S*)`), regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40}$`)
 	parameters := regexp.MustCompile(`(?m)^ *(params|parameters):|\$\(params|\{\{`)

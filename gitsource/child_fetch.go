@@ -15,9 +15,8 @@ import (
 // childName is the process name of the fetcher, used in place of the program's name.
 const childName = "quorate-fetch"
 
-// fetchInChild does the work of fetchHere in a separate process, the fetcher. The fetcher receives only the options:
-// not the run's token, and only the credentials of this source. The files that it reads are parsed in yet another
-// process.
+// fetchInChild does the work of fetchHere in a child process, the fetcher. The fetcher receives only the options: not
+// the run's token, and only the credentials of this source. The files that it reads are parsed in yet another process.
 func fetchInChild(ctx context.Context, o Options, unless refs.Revision) (refs.Revision, Desired, error) {
 	c := conversation{ctx: ctx, options: o}
 	last, err := c.run(job{Options: o, Unless: unless})
@@ -41,7 +40,7 @@ func (c *conversation) hasRead(found refs.Revision) bool {
 	return c.plausible(found) && c.meant(found)
 }
 
-// descendsInChild does the work of descendsHere in a separate process.
+// descendsInChild does the work of descendsHere in a child process.
 func descendsInChild(ctx context.Context, o Options, newer, older string) (bool, error) {
 	c := conversation{ctx: ctx, options: o}
 	last, err := c.run(job{Options: o, Newer: newer, Older: older})
@@ -52,7 +51,7 @@ func descendsInChild(ctx context.Context, o Options, newer, older string) (bool,
 type conversation struct {
 	ctx     context.Context
 	options Options
-	// reading is the reading of the revision opened last, or nil.
+	// reading reads the revision that was opened last. It is nil before that.
 	reading *reading
 	last    message
 }

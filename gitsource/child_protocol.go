@@ -27,7 +27,7 @@ type message struct {
 	Opened *refs.Revision    `json:",omitempty"`
 	Answer *manifests.Answer `json:",omitempty"`
 	Failed *failure          `json:",omitempty"`
-	// Found is the revision that was found. Descends is the answer to a descent job.
+	// Found is the revision that was found. Descends is the answer to a job with Older set.
 	Found    *refs.Revision `json:",omitempty"`
 	Descends bool           `json:",omitempty"`
 }
@@ -65,8 +65,8 @@ func (f *failure) is(kind error) bool { return f.Kinds[slices.Index(kinds[:], ki
 // maxWords is the maximum number of bytes kept of an error message from the fetcher.
 const maxWords = 1 << 10
 
-// told converts a failure of the fetcher to an error. A compromised fetcher chooses the words, but not the source that
-// they are about or what follows from them.
+// told converts a failure of the fetcher to an error. A compromised fetcher chooses the words, but neither the source
+// that they are about nor the kind of the error.
 func (c *conversation) told(f *failure) error {
 	words := f.Text
 	if len(words) > maxWords {

@@ -63,7 +63,8 @@ func fill(v reflect.Value, path string, seen func(path string, kind reflect.Kind
 	seen(path, v.Kind())
 }
 
-// TestConfinedFetcherUsesEveryTransport checks that a confined fetcher can reach the server over every supported transport.
+// TestConfinedFetcherUsesEveryTransport checks that a confined fetcher can reach the server over every supported
+// transport.
 func TestConfinedFetcherUsesEveryTransport(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")

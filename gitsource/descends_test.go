@@ -98,7 +98,7 @@ func TestDescendsFetchesHistoryInSteps(t *testing.T) {
 	}
 }
 
-// If descent cannot be determined, an error is returned instead of a guess.
+// If the ancestry cannot be determined, an error is returned instead of a guess.
 func TestUnknownDescentIsAnError(t *testing.T) {
 	r := newRepository(t)
 	root := r.Declare("a")

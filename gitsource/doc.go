@@ -4,9 +4,9 @@
 // decodes the EtcdClusters in them (manifests). It also determines whether one revision descends from another
 // (history).
 //
-// All of this except decoding runs in a separate process, the fetcher (child.go), which receives only the options for
+// All of this except decoding runs in a child process, the fetcher (child.go), which receives only the options for
 // its source. Decoding runs in another process, which asks for files. The main process sits between the two and checks
-// everything that they report (apart.go, believe.go).
+// everything that they report (child_fetch.go, child_checks.go).
 //
 // Problems with the content are returned as data. An error means that the source could not be read; nothing is then
 // known about what it declares.

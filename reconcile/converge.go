@@ -21,10 +21,10 @@ const (
 )
 
 // UntilConverged repeats passes over one revision until every cluster is done or blocked, or ctx is done. It waits for
-// changes, not for time, and no cluster waits for another cluster or for a place that does not affect it. Intermediate
-// passes only look at clusters that have changed or have something left to do; the last pass covers all. The report
-// contains the last result for each cluster; converged reports whether nothing was left to do. Transient failures are
-// retried, so that only the failures of the last passes count.
+// changes, not for time, and no cluster waits for another cluster or for a source that does not affect it.
+// Intermediate passes only look at clusters that have changed or have something left to do; the last pass covers all.
+// The report contains the last result for each cluster; converged reports whether nothing was left to do. Transient
+// failures are retried, so that only the failures of the last passes count.
 func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, converged bool) {
 	changes := r.Live.Changes(ctx)
 	return r.repeat(ctx, changes, r.begin(ctx, r.once), newQueue(nil))
@@ -90,7 +90,7 @@ func (r *Reconciler) hasConverged(rep *report.Report, acted map[string]*report.O
 	return converged(*rep)
 }
 
-// takeLate adds the finished stragglers to a report, and returns them.
+// takeLate adds the slow clusters that have finished to a report, and returns their entries.
 func (r *Reconciler) takeLate(rep *report.Report, acted map[string]*report.Outcome) []report.Cluster {
 	late := *rep
 	if late.Clusters = r.stragglers.take(); len(late.Clusters) == 0 {
@@ -157,8 +157,8 @@ func soonest(c report.Cluster) time.Duration {
 	return resync
 }
 
-// wait waits for a change, new declarations, a straggler, or the given time, and in any case until earliest. It returns
-// false if ctx is done first.
+// wait waits for a change, new declarations, a slow cluster to finish, or the given time, and in any case until
+// earliest. It returns false if ctx is done first.
 func (r *Reconciler) wait(
 	ctx context.Context, in *feed, changes Changes, earliest time.Time, longest time.Duration,
 ) bool {

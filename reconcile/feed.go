@@ -8,43 +8,43 @@ import (
 	"time"
 )
 
-// ErrReading is in Place.Unread while a place is still being read.
+// ErrReading is in SourceState.Unread while a source is still being read.
 var ErrReading = errors.New("it is still being read")
 
 // ErrGone is returned if a revision's ancestry is unknown because the source no longer has that revision.
 var ErrGone = errors.New("the source no longer has it")
 
-// feed holds what a run knows about the declarations. A run reads its places once, and a loop reads them repeatedly.
+// feed holds what a run knows about the declarations. A run reads its sources once, and a loop reads them repeatedly.
 type feed struct {
 	desired Desired
 	// known delivers the declarations whenever they have changed.
 	known <-chan Desired
 	// fresh is set until a pass over all has used the current declarations.
 	fresh bool
-	// asking is set if the last pass did not know yet whether the revisions of some places follow what was applied
-	// before. They are asked about again after a pause, which grows.
+	// asking is set if the last pass did not know yet whether the revisions of some sources follow what was applied
+	// before. These sources are asked about again after a pause, which grows.
 	asking bool
 	pause  time.Duration
-	// again is when they are asked about again.
+	// again is when these sources are asked about again.
 	again time.Time
 	// unseen is set if the last pass could not list anything, whether or not another pass could.
 	unseen bool
 	// ready reports which clusters the last pass was allowed to look at.
 	ready func(cluster string) bool
-	// declared holds what each place declared when it was last read, by source and cluster, and news holds the
+	// declared holds what each source declared when it was last read, by source and cluster, and news holds the
 	// clusters, as namespace/name, whose declarations have changed since. Both are nil in a run that reads once.
 	declared map[string]Declaration
 	news     map[string]bool
-	// read are the places that have been read at least once.
+	// read are the sources that have been read at least once.
 	read sourceNames
 	// untaken are changes that no pass has covered yet while their source counted.
 	untaken map[sourceAndCluster]bool
 }
 
-// sourceNames are names of places.
+// sourceNames are names of sources.
 type sourceNames map[string]bool
 
-// holds reports whether all places that are readable now are in the set.
+// holds reports whether all sources that are readable now are in the set.
 func (names sourceNames) holds(d Desired) bool {
 	return !slices.ContainsFunc(d.Sources, func(p SourceState) bool { return p.Unread == nil && !names[p.Name] })
 }
@@ -60,8 +60,8 @@ func (names sourceNames) add(d Desired) {
 // sourceAndCluster is a changed declaration of a cluster by a source, or its removal.
 type sourceAndCluster struct{ source, cluster string }
 
-// begin starts a run. It reads all places, and returns as soon as something is known that does not depend on the
-// others.
+// begin starts a run. It reads all sources, and returns as soon as something is known that does not depend on the
+// remaining sources.
 func (r *Reconciler) begin(ctx context.Context, read func(context.Context, func(Desired))) *feed {
 	if r.stragglers = newInFlight(); r.failed == nil {
 		r.failed = map[string]bool{}
@@ -77,10 +77,10 @@ func (r *Reconciler) begin(ctx context.Context, read func(context.Context, func(
 	return &feed{desired: <-known, known: known, fresh: true, pause: firstPause}
 }
 
-// firstPause is the pause before places are asked about for the first time.
+// firstPause is the pause before sources are asked about for the first time.
 const firstPause = time.Second / 2
 
-// once reads all places once.
+// once reads all sources once.
 func (r *Reconciler) once(ctx context.Context, tell func(Desired)) {
 	d := r.Source.Fetch(ctx, tell)
 	r.fetched(d)
@@ -92,7 +92,7 @@ func (r *Reconciler) fetched(d Desired) {
 		len(d.Problems))
 }
 
-// reading reports whether more will be known about some places.
+// reading reports whether more will be known about some sources.
 func (in *feed) reading() bool { return in.asking || in.desired.reading() }
 
 // sees records whether a pass could list anything, and returns the declarations that the pass has seen.
@@ -108,7 +108,7 @@ func (in *feed) sees(observed Observed, err error) Desired {
 }
 
 // passed records what a pass over some clusters has found out about the declarations. It returns which clusters the
-// pass may look at: those whose declarations are known and cannot be changed by places still being read.
+// pass may look at: those whose declarations are known and cannot be changed by sources that are still being read.
 func (in *feed) passed(d Desired, about func(cluster string) bool) (ready func(cluster string) bool) {
 	in.fresh = false
 	in.asking = d.asks(in.desired) || in.asking && in.unseen
@@ -121,8 +121,8 @@ func (in *feed) passed(d Desired, about func(cluster string) bool) (ready func(c
 		in.ready = func(cluster string) bool { return clusters[cluster] }
 	}
 	for c := range in.untaken {
-		switch place, given := d.State(c.source); {
-		case in.unseen || given && place.Unread != nil || !in.ready(c.cluster):
+		switch state, given := d.State(c.source); {
+		case in.unseen || given && state.Unread != nil || !in.ready(c.cluster):
 		case about(c.cluster):
 			delete(in.untaken, c)
 		default:
@@ -141,8 +141,8 @@ func (in *feed) look() {
 	}
 }
 
-// take stores the current declarations. In a loop, this does not require a pass over all, unless places were still
-// being read before, or a place is readable for the first time.
+// take stores the current declarations. In a loop, this does not require a pass over all, unless sources were still
+// being read before, or a source is readable for the first time.
 func (in *feed) take(d Desired) {
 	in.fresh = in.fresh || in.declared == nil || in.desired.reading() || !in.read.holds(d)
 	in.desired, in.pause, in.again = d, firstPause, time.Time{}
@@ -155,21 +155,21 @@ func (in *feed) take(d Desired) {
 func (in *feed) retryChanged(d Desired) {
 	probed := map[string]bool{}
 	for c := range in.untaken {
-		if place, given := d.State(c.source); given && place.Unread == nil && !probed[c.source] {
+		if state, given := d.State(c.source); given && state.Unread == nil && !probed[c.source] {
 			probed[c.source], in.news[c.cluster] = true, true
 		}
 	}
 }
 
-// note records the clusters whose declarations have changed. The declarations of a place that cannot be read are
-// unknown, and count as unchanged until it can.
+// note records the clusters whose declarations have changed. The declarations of a source that cannot be read are
+// unknown, and count as unchanged until it can be read.
 func (in *feed) note(d Desired) {
 	if in.declared == nil {
 		return
 	}
 	next := map[string]Declaration{}
 	for key, c := range in.declared {
-		if place, given := d.State(c.Source); !given || place.Unread != nil {
+		if state, given := d.State(c.Source); !given || state.Unread != nil {
 			next[key] = c
 		}
 	}
@@ -194,7 +194,7 @@ func (in *feed) change(c Declaration) {
 	in.untaken[sourceAndCluster{c.Source, c.key()}] = true
 }
 
-// askAgain returns when to ask again about the places whose ancestry is not known yet, or zero if there are none. The
+// askAgain returns when to ask again about the sources whose ancestry is not known yet, or zero if there are none. The
 // pause doubles each time, up to the longest time between two passes; passes for other reasons do not affect it.
 func (in *feed) askAgain() time.Time {
 	if !in.asking {
@@ -206,8 +206,8 @@ func (in *feed) askAgain() time.Time {
 	return in.again
 }
 
-// asks reports whether the pass does not know yet, for some place that has been read, if it follows what was applied.
-// read is the desired state before the pass.
+// asks reports whether the pass does not know yet, for some source that has been read, whether its revision follows
+// what was applied. read is the desired state before the pass.
 func (d Desired) asks(read Desired) bool {
 	return slices.ContainsFunc(d.Sources, func(p SourceState) bool {
 		if !errors.Is(p.Unread, ErrReading) {
@@ -220,9 +220,9 @@ func (d Desired) asks(read Desired) bool {
 
 func (d Desired) reading() bool { return errors.Is(d.Failure(), ErrReading) }
 
-// Ready returns the clusters, as namespace/name, that are declared by places that have been read and that no unread
-// place can affect. An unread place affects its own namespaces and, because the declarations of a place belong
-// together, those of every place that shares a namespace with it.
+// Ready returns the clusters, as namespace/name, that are declared by sources that have been read and that no unread
+// source can affect. An unread source affects its own namespaces and, because the declarations of a source belong
+// together, those of every source that shares a namespace with it.
 func (d Desired) Ready() []string {
 	var free []string
 	awaited := d.awaited()
@@ -234,8 +234,8 @@ func (d Desired) Ready() []string {
 	return free
 }
 
-// awaited returns the names of the places that are still being read, and of those that share a namespace with an
-// awaited place.
+// awaited returns the names of the sources that are still being read, and of those that share a namespace with an
+// awaited source.
 func (d Desired) awaited() []string {
 	var awaited []SourceState
 	rest := slices.Clone(d.Sources)

@@ -113,8 +113,8 @@ func TestUnfinishedReadIsReported(t *testing.T) {
 	}
 }
 
-// Clusters wait for a place that is being read if it could affect them: in its namespaces, and in those of places that
-// share a namespace with it.
+// Clusters wait for a source that is being read if it could affect them: in its namespaces, and in those of sources
+// that share a namespace with it.
 func TestReady(t *testing.T) {
 	for name, c := range map[string]struct {
 		// namespaces of the sources a, b and c, each of which declares a cluster of its own name in its first

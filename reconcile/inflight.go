@@ -14,7 +14,7 @@ import (
 // respond. Passes do not wait for them, and skip each one until it is done: operations on a cluster are sequential, and
 // each one uses a list that is newer than the previous operation.
 type inFlight struct {
-	// done receives a value when a straggler is done.
+	// done receives a value when a slow cluster is done.
 	done chan struct{}
 
 	mu sync.Mutex
@@ -22,8 +22,8 @@ type inFlight struct {
 	begun, busy map[string]bool
 	// slow are the clusters that have ever taken longer than a turn: no pass waits for them at all.
 	slow map[string]bool
-	// late are the entries of finished stragglers that have not been taken, and cut those that were created after the
-	// run was stopped.
+	// late are the entries of slow clusters that have finished but have not been taken, and cut those that were
+	// created after the run was stopped.
 	late, cut []report.Cluster
 	all       sync.WaitGroup
 }
@@ -87,7 +87,7 @@ func (s *inFlight) begin(clusters []Cluster, wereBusy map[string]bool) (quick, s
 	return quick, slow
 }
 
-// keep stores the entry of a straggler until it is taken.
+// keep stores the entry of a slow cluster until it is taken.
 func (s *inFlight) keep(ctx context.Context, entry report.Cluster) {
 	if ctx.Err() != nil {
 		s.cut = append(s.cut, entry)
@@ -100,7 +100,7 @@ func (s *inFlight) keep(ctx context.Context, entry report.Cluster) {
 	}
 }
 
-// take returns the stragglers that have finished since the last call.
+// take returns the entries of the slow clusters that have finished since the last call.
 func (s *inFlight) take() []report.Cluster {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *inFlight) forget(known map[string]bool) {
 	maps.DeleteFunc(s.slow, gone)
 }
 
-// rest waits for all stragglers to finish.
+// rest waits for all clusters in flight to finish.
 func (s *inFlight) rest() { s.all.Wait() }
 
 // interrupted returns the entries that were created after the run was stopped. Call rest first.
@@ -138,7 +138,7 @@ func (s *inFlight) isNew(cluster string) bool {
 	return !s.begun[cluster]
 }
 
-// underway reports whether some stragglers are not done, or have not been taken.
+// underway reports whether some slow clusters are not done, or have not been taken.
 func (s *inFlight) underway() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

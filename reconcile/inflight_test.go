@@ -112,7 +112,7 @@ func TestSlowBootstrapIsSealedSoon(t *testing.T) {
 	}
 }
 
-// An error of a straggler from before the run was stopped is in the report, but an error caused by the stop is not.
+// An error of a slow cluster from before the run was stopped is in the report, but an error caused by the stop is not.
 func TestInFlightErrorIsReportedUnlessStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for limit, want := range map[time.Duration]bool{3800 * time.Millisecond: true, 2 * time.Second: false} {
@@ -150,8 +150,8 @@ func TestBrieflyRefusedDeclarationIsProcessed(t *testing.T) {
 	})
 }
 
-// TestRandomDelaysDuplicateNothing: whatever is slow, hangs or is interrupted, nothing is done twice at the same time, from an old list
-// or after the end, and the report has each cluster once, with its errors.
+// TestRandomDelaysDuplicateNothing: whatever is slow, hangs or is interrupted, nothing is done twice at the same time,
+// from an old list or after the end, and the report has each cluster once, with its errors.
 func TestRandomDelaysDuplicateNothing(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {

@@ -17,15 +17,15 @@ const (
 	backOff, longestBackOff = time.Second, time.Minute
 	// slots is the number of groups in which a loop looks at healthy clusters: each large group costs a list of all.
 	slots = 4
-	// inARow is how many times in a row the same action may be done to a cluster before it counts as being undone each
-	// time, for example by an admission webhook or another controller. forgotten is the time after which actions no
-	// longer count as consecutive. It is longer than the longest pause.
+	// inARow is how many times in a row the same action may be done to a cluster before it counts as being reverted
+	// each time, for example by an admission webhook or another controller. forgotten is the time after which actions
+	// no longer count as consecutive. It is longer than the longest pause.
 	inARow, forgotten = 10, 2 * longestBackOff
 	// longestUnseen bounds how long a run that ends continues without a pass over all.
 	longestUnseen = time.Minute
 )
 
-// Intervals specifies how often a loop looks at clusters and sources without a cause.
+// Intervals specifies how often a loop looks at clusters and sources if nothing has changed.
 type Intervals struct {
 	// Git is the pause before each source is asked again.
 	Git time.Duration
@@ -39,7 +39,7 @@ type Intervals struct {
 }
 
 // Loop repeats passes until ctx is done, and returns the last result for each cluster. It looks at a cluster when the
-// cluster or its declaration has changed or something is left to do, and otherwise according to the rhythm; a failing
+// cluster or its declaration has changed or something is left to do, and otherwise at the given intervals; a failing
 // cluster is looked at after a growing pause. Other loops may handle the same clusters at the same time.
 func (r *Reconciler) Loop(ctx context.Context, often Intervals) report.Report {
 	r.loops = true
@@ -58,7 +58,7 @@ func (r *Reconciler) Loop(ctx context.Context, often Intervals) report.Report {
 	return rep
 }
 
-// backoff is the rhythm of a loop, with the clusters that deviate from it.
+// backoff determines the intervals of a loop, and the clusters that deviate from them.
 type backoff struct {
 	Intervals
 	// took is how long the last pass over all took.
@@ -72,7 +72,7 @@ type backoff struct {
 	partial int
 }
 
-// lastChange is something that was done to a cluster, and how many times in a row.
+// lastChange is the last action on a cluster, and how many times in a row.
 type lastChange struct {
 	what  string
 	at    time.Time
@@ -114,7 +114,7 @@ func (r *backoff) note(c report.Cluster) {
 }
 
 // revertedTimes returns by how many times an action was recently repeated beyond inARow, which means that something
-// undoes it each time.
+// reverts it each time.
 func (r *backoff) revertedTimes(cluster string) int {
 	if r == nil || time.Since(r.did[cluster].at) >= forgotten {
 		return 0

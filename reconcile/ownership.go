@@ -17,9 +17,9 @@ type Previous struct {
 }
 
 // ResolveOwners returns the desired state after it has been determined which source declares each cluster. A cluster
-// that was declared by a source of this run belongs to that source: until it is read and releases the cluster, what
-// other sources declare for the cluster is their problem and delays nothing. A cluster that several sources declare and
-// none has declared before is contested, because the intended source is unknown.
+// that was declared by a source of this run belongs to that source: until it is read and releases the cluster, other
+// sources' declarations of the cluster are reported as problems of those sources and delay nothing. A cluster that
+// several sources declare and none has declared before is contested, because the intended source is unknown.
 func (d Desired) ResolveOwners(before func(cluster string) Previous) Desired {
 	claims := d.claims()
 	keeps := map[string]string{} // by cluster, the source that keeps it
@@ -66,7 +66,7 @@ func (d Desired) counted(
 }
 
 // claim is a source, by name and label, that declares a cluster or has a problem with it.
-type claim struct{ place, label string }
+type claim struct{ source, label string }
 
 // claims returns the claims on each cluster, valid or not. A source that declares it twice has two claims.
 func (d Desired) claims() map[string][]claim {
@@ -87,24 +87,24 @@ func (d Desired) claims() map[string][]claim {
 // do so: it could not be read, was not fully understood, or its removal of the cluster is not confirmed.
 func (d Desired) mayDeclare(was Previous, claims []claim) bool {
 	owner := was.Source
-	place, ours := d.State(owner)
+	state, ours := d.State(owner)
 	if !ours {
 		return false
 	}
 	own := 0
 	for _, c := range claims {
-		if c.place == owner {
+		if c.source == owner {
 			own++
 		}
 	}
 	if own > 0 {
 		return own == 1
 	}
-	return was.Held || place.Unread != nil ||
+	return was.Held || state.Unread != nil ||
 		slices.ContainsFunc(d.Problems, func(p report.Problem) bool { return p.Place == owner && p.Cluster == "" })
 }
 
-// labelOf returns the label of a place.
+// labelOf returns the label of a source.
 func (d Desired) labelOf(name string) string {
 	p, _ := d.State(name)
 	return cmp.Or(p.Label, name)

@@ -62,7 +62,7 @@ func TestPanicIsReportedInStatus(t *testing.T) {
 	}
 }
 
-// TestObserveAllSurvivesPanic: the same applies to Look.
+// TestObserveAllSurvivesPanic: the same applies to ObserveAll.
 func TestObserveAllSurvivesPanic(t *testing.T) {
 	for _, method := range []string{"Warnings", "State"} {
 		l := &live{worlds: map[string]*simulate.World{"a": worldOf("a"), "b": worldOf("b")}, bursts: map[string]string{"a": method}}

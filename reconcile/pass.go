@@ -31,8 +31,8 @@ type Reconciler struct {
 	ClusterTimeout time.Duration
 	// Approval restricts actions to what was approved; nil approves everything.
 	Approval approval.Approval
-	// Progress, if set, is called at the end of each pass with its report and duration, and for finished stragglers
-	// with a duration of zero.
+	// Progress, if set, is called at the end of each pass with its report and duration, and for slow clusters that
+	// finish later, with a duration of zero.
 	Progress func(rep report.Report, took time.Duration)
 	// Steps, if set, is called when a phase ends, and for lease conflicts.
 	Steps steps.Hook
@@ -93,7 +93,7 @@ func (r *Reconciler) pass(ctx context.Context, in *feed, wanted func(key string)
 	return rep
 }
 
-// place sets where each cluster is declared.
+// place sets the position of each cluster's declaration.
 func place(clusters []report.Cluster, declared []Declaration) {
 	where := map[string]report.Problem{}
 	for _, d := range declared {

@@ -261,8 +261,8 @@ func TestUntilConvergedStopsWhenBlocked(t *testing.T) {
 	}
 }
 
-// TestIneffectiveActionIsRepeatedAndBlocks: an action that has had no effect for a long time is still repeated, and the report says that manual
-// action is required.
+// TestIneffectiveActionIsRepeatedAndBlocks: an action that has had no effect for a long time is still repeated, and
+// the report says that manual action is required.
 func TestIneffectiveActionIsRepeatedAndBlocks(t *testing.T) {
 	l := oneCluster()
 	r := reconciler(&source{}, l)

@@ -10,41 +10,41 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Source provides the declarations, from one place or several.
+// Source provides the declarations, from one or several sources.
 type Source interface {
-	// Fetch reads all declarations, each place at one revision. If some places take long, it calls early with what is
-	// known without them, as often as useful; their Unread is then ErrReading.
+	// Fetch reads all declarations, each source at one revision. If some sources take long, it calls early with what
+	// is known without them, as often as useful; their Unread is then ErrReading.
 	Fetch(ctx context.Context, early func(Desired)) Desired
-	// Follow reads each place repeatedly, with a pause in between, until ctx is done, and calls known whenever
-	// something has changed, at least once. No place waits for another: the Unread of places that have not been read
-	// yet is ErrReading. While a place is being read again, its previous declarations remain.
+	// Follow reads each source repeatedly, with a pause in between, until ctx is done, and calls known whenever
+	// something has changed, at least once. No source waits for another: the Unread of sources that have not been read
+	// yet is ErrReading. While a source is being read again, its previous declarations remain.
 	Follow(ctx context.Context, pause time.Duration, known func(Desired))
 }
 
 // Desired is everything that is declared.
 type Desired struct {
-	// Revision is branch@sha1:commit, or the revisions of several places one after the other. It is empty if no place
-	// could be read. It is for reports of the run: a cluster only shows the revision of its own place.
+	// Revision is branch@sha1:commit, or the revisions of several sources one after the other. It is empty if no
+	// source could be read. It is for reports of the run: a cluster only shows the revision of its own source.
 	Revision string
 	// Signer is the signer of the revision, if signatures are verified.
 	Signer string
-	// Clusters are the declared clusters. Several places may declare the same cluster: see Settled.
+	// Clusters are the declared clusters. Several sources may declare the same cluster: see ResolveOwners.
 	Clusters []Declaration
-	// Sources are the places that were asked, whether or not they were read.
+	// Sources are the sources that were asked, whether or not they were read.
 	Sources []SourceState
 	// Warnings are about the sources.
 	Warnings []string
 	// Problems prevent a declaration, or an unknown number of them, from being understood.
 	Problems []report.Problem
-	// Unread is why none of the sources could be read. The reason for a single source is in its Place.
+	// Unread is why none of the sources could be read. The reason for a single source is in its SourceState.
 	Unread error
 	// Contested are the clusters, as namespace/name, that several sources declare and that none of them has declared
-	// before: see Settled.
+	// before: see ResolveOwners.
 	Contested []string
 	// Namespaces limits the namespaces in which clusters may be declared. Clusters in other namespaces are not managed
 	// by this run.
 	Namespaces Namespaces
-	// Refuses returns which pod settings of a declaration are not allowed if no place defines it, because the custom
+	// Refuses returns which pod settings of a declaration are not allowed if no source defines it, because the custom
 	// resources themselves are the declarations.
 	Refuses Policy
 	// Confirmed are the revisions whose removals have been confirmed.
@@ -59,7 +59,7 @@ type Declaration struct {
 	Cluster v1alpha1.EtcdCluster
 	// Applied is the object as in the source, without defaults: what server-side apply owns.
 	Applied map[string]any
-	// Source is the name of the Place that declares it, and Revision its revision.
+	// Source is the name of the source that declares it, and Revision its revision.
 	Source, Revision string
 	// Where is the position of the declaration, as a problem without a message.
 	Where report.Problem
@@ -71,8 +71,8 @@ type Declaration struct {
 
 // Live is the side on which clusters run.
 type Live interface {
-	// Observe lists the objects of the declared clusters, and of clusters that may be declared: if a place could not be
-	// read, what was last applied counts as declared. A revision that does not follow what was applied before is
+	// Observe lists the objects of the declared clusters, and of clusters that may be declared: if a source could not
+	// be read, what was last applied counts as declared. A revision that does not follow what was applied before is
 	// refused, as if it could not be read. Each cluster is only observed when its State is called. An error means that
 	// nothing could be observed.
 	//
@@ -96,7 +96,7 @@ type Changes interface {
 
 // Observed is the input of a pass.
 type Observed struct {
-	// Desired is the desired state without refused places.
+	// Desired is the desired state without refused sources.
 	Desired  Desired
 	Clusters []Cluster
 	// Removals are the removals that are not confirmed: these clusters are kept as last applied.
@@ -104,7 +104,7 @@ type Observed struct {
 	// Unlisted contains which namespaces could not be listed, and why, or nil if all were. Declared clusters in them
 	// report it too.
 	Unlisted error
-	// UnlistedIn are these namespaces. It is unknown what exists in them besides the declared clusters.
+	// UnlistedIn are these namespaces. Whether other clusters than the declared ones exist in them is unknown.
 	UnlistedIn []string
 }
 
@@ -112,7 +112,7 @@ type Observed struct {
 type Cluster interface {
 	// Identity returns namespace and name.
 	Identity() (namespace, name string)
-	// DeclaredBy returns the name of the Place that declared the cluster at the last report, or "" if it is unknown.
+	// DeclaredBy returns the name of the source that declared the cluster at the last report, or "" if it is unknown.
 	DeclaredBy() string
 	// Unwell reports whether the cluster was unhealthy at the last report, or has never been reported: such clusters
 	// come first.

@@ -151,7 +151,7 @@ func (a *queue) end(
 }
 
 // holdBack postpones the clusters that a pass had to skip because their declarations are not known yet: until their
-// source is read, which intake reports, or until it is asked again. If a cluster is still being looked at, that look is
+// source is read, which feed reports, or until it is asked again. If a cluster is still being looked at, that look is
 // older than the change, so that the cluster remains changed.
 func (a *queue) holdBack(in *feed, wanted, busy map[string]bool, all bool) {
 	if all {
@@ -201,7 +201,7 @@ func (a *queue) reschedule(entries []report.Cluster) {
 	}
 }
 
-// late records what was found about stragglers.
+// late records what was found about slow clusters.
 func (a *queue) late(entries []report.Cluster) {
 	for _, c := range entries {
 		a.known[c.Key()] = true

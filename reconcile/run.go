@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Pass runs one pass over each cluster. All failures are in the report. While some places are still being read, the
-// pass first handles the clusters that they cannot affect, and the others once everything is known.
+// Pass runs one pass over each cluster. All failures are in the report. While some sources are still being read, the
+// pass first handles the clusters that those sources cannot affect, and the others once everything is known.
 //
 // Until its members are sealed, a cluster that is being bootstrapped could be bootstrapped again by a member that loses
 // its volume, so passes over such clusters continue until they are sealed or ctx is done.
@@ -50,8 +50,8 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 	return rep
 }
 
-// rest waits until the latest report of a single pass leaves something to do, or until places are asked about again. It
-// returns false if ctx is done first.
+// rest waits until the latest report of a single pass leaves something to do, or until sources are asked about again.
+// It returns false if ctx is done first.
 func (r *Reconciler) rest(
 	ctx context.Context, in *feed, changes Changes, latest report.Report, again time.Time,
 ) bool {
@@ -129,7 +129,7 @@ func keysOf(rep report.Report) map[string]bool {
 	return keys
 }
 
-// knownOf returns the clusters that a pass over all has found, including stragglers.
+// knownOf returns the clusters that a pass over all has found, including clusters in flight.
 func knownOf(rep report.Report) map[string]bool {
 	known := keysOf(rep)
 	for _, cluster := range rep.Others {

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestPassContinuesUntilBootstrapIsSealed: until its members are sealed, a cluster could be bootstrapped again. A single pass does not
-// leave it in that state.
+// TestPassContinuesUntilBootstrapIsSealed: until its members are sealed, a cluster could be bootstrapped again. A
+// single pass does not leave it in that state.
 func TestPassContinuesUntilBootstrapIsSealed(t *testing.T) {
 	l := oneCluster()
 	rep := reconciler(&source{}, l).Pass(t.Context())
@@ -36,7 +36,8 @@ func TestPassResumesBootstrap(t *testing.T) {
 	}
 }
 
-// TestPassRepeatsOnlyForBootstraps: passes continue only for clusters that are being bootstrapped. All others get one action.
+// TestPassRepeatsOnlyForBootstraps: passes continue only for clusters that are being bootstrapped. All others get one
+// action.
 func TestPassRepeatsOnlyForBootstraps(t *testing.T) {
 	grown := worldOf("b")
 	l := &live{worlds: map[string]*simulate.World{"a": grown}}
@@ -93,8 +94,8 @@ func TestStoppedPassStillReportsDecision(t *testing.T) {
 	}
 }
 
-// TestBlockedBootstrapDoesNotHoldPass: a bootstrap that needs manual action, and one that has not started, do not keep a pass
-// running.
+// TestBlockedBootstrapDoesNotHoldPass: a bootstrap that needs manual action, and one that has not started, do not keep
+// a pass running.
 func TestBlockedBootstrapDoesNotHoldPass(t *testing.T) {
 	founding := decide.State{Record: decide.FoundingRecord("t", 1), Replicas: []decide.Replica{{}}}
 	for _, test := range []struct {

@@ -22,9 +22,9 @@ type slowLive struct {
 	clusters map[string]*slowCluster // by namespace/name
 	// lists returns how long a list takes; the list shows the state at its start.
 	lists func() time.Duration
-	// refuses, if set, returns the place that a list refuses, by the list's number from 1.
+	// refuses, if set, returns the source that a list refuses, by the list's number from 1.
 	refuses func(n int) string
-	// asks is similar, and returns the place whose ancestry is not known yet.
+	// asks is similar, and returns the source whose ancestry is not known yet.
 	asks    func(n int) string
 	changes reconcile.Changes
 	listed  int

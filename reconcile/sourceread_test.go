@@ -67,7 +67,7 @@ func TestUnreadSourceCausesFewFullPasses(t *testing.T) {
 	}
 }
 
-// asking is a live side that does not know yet whether some places follow what was applied.
+// asking is a live side that does not know yet whether the revisions of some sources follow what was applied.
 type asking struct {
 	*slowLive
 	about func() []string

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// SourceStatus is a source at one revision.
+// SourceState is a source at one revision.
 type SourceState struct {
 	// Name identifies it: the location, followed by ",path=" and the path if it has one.
 	Name string
@@ -22,8 +22,8 @@ type SourceState struct {
 	Revision, Signer string
 	// Committed is the revision's own commit time, or zero if it is unknown.
 	Committed time.Time
-	// Unread is why the place could not be read, or was refused: nothing is known about its declarations. It is nil if
-	// the place was read.
+	// Unread is why the source could not be read, or was refused: nothing is known about its declarations. It is nil
+	// if the source was read.
 	Unread error
 	// At returns when it was last read, or when that last failed. It is nil before that.
 	At func() time.Time
@@ -70,7 +70,7 @@ func Location(source string) string {
 // SameLocation reports whether two names of sources have the same location.
 func SameLocation(a, b string) bool { return Location(a) == Location(b) }
 
-// Summarize sets the combined revision and signer of all places.
+// Summarize sets the combined revision and signer of all sources.
 func (d *Desired) Summarize() {
 	var revisions, signers []string
 	for _, p := range d.Sources {
@@ -140,7 +140,7 @@ func (d Desired) AnyRead() bool {
 	return d.Unread == nil && slices.ContainsFunc(d.Sources, func(p SourceState) bool { return p.Unread == nil })
 }
 
-// Refused returns the desired state as if the place of that name could not be read.
+// Refused returns the desired state as if the source of that name could not be read.
 func (d Desired) Refused(name string, why error) Desired {
 	d.Sources = slices.Clone(d.Sources)
 	for i := range d.Sources {
@@ -154,7 +154,7 @@ func (d Desired) Refused(name string, why error) Desired {
 	return d
 }
 
-// State returns the place of that name.
+// State returns the source of that name.
 func (d Desired) State(name string) (SourceState, bool) {
 	i := slices.IndexFunc(d.Sources, func(p SourceState) bool { return p.Name == name })
 	if i < 0 {
@@ -163,8 +163,8 @@ func (d Desired) State(name string) (SourceState, bool) {
 	return d.Sources[i], true
 }
 
-// StateOf returns the place that corresponds to the source of an earlier declaration: the place of that name, or the
-// only place if it has the same location or the source is unknown.
+// StateOf returns the source that corresponds to the source of an earlier declaration: the source of that name, or the
+// only source if it has the same location or the source is unknown.
 func (d Desired) StateOf(source string) (SourceState, bool) {
 	if p, ok := d.State(source); ok {
 		return p, true
@@ -194,23 +194,23 @@ func (d Desired) sourceBefore(cluster Cluster) SourceStatus {
 	if d.Unread != nil {
 		return SourceStatus{Error: oneLine(d.Unread)}
 	}
-	place, known := d.StateOf(cluster.DeclaredBy())
+	state, known := d.StateOf(cluster.DeclaredBy())
 	switch {
 	case d.Live:
 		return SourceStatus{Revision: d.Revision}
-	case known && place.Unread != nil:
-		return SourceStatus{Error: oneLine(place.Unread)}
+	case known && state.Unread != nil:
+		return SourceStatus{Error: oneLine(state.Unread)}
 	case known:
-		return SourceStatus{Revision: place.Revision, Committed: place.Committed,
-			Kin: place.Name != cluster.DeclaredBy()}
+		return SourceStatus{Revision: state.Revision, Committed: state.Committed,
+			Kin: state.Name != cluster.DeclaredBy()}
 	}
 	return SourceStatus{}
 }
 
 // committed returns the commit time of the revision that declares a cluster, or zero if it is unknown.
 func (d Desired) committed(declared *Declaration) time.Time {
-	if place, known := d.State(declared.Source); known && place.Revision == declared.Revision {
-		return place.Committed
+	if state, known := d.State(declared.Source); known && state.Revision == declared.Revision {
+		return state.Committed
 	}
 	return time.Time{}
 }

@@ -10,23 +10,23 @@ import (
 const (
 	// concurrency is how many clusters a pass works on at the same time.
 	concurrency = 16
-	// turn is how long a cluster delays others. A slower one, for example if etcd does not respond, continues next to
-	// the following ones: waiting costs nothing.
+	// turn is the maximum time that a cluster delays others. A slower cluster, for example if etcd does not respond,
+	// continues alongside the following clusters: waiting costs nothing.
 	turn = 2 * time.Second
 	// ClusterTimeout is the default time limit for observing one cluster in a pass and acting on it.
 	ClusterTimeout = time.Minute
 )
 
-// inTurn does n things concurrently, limited by the number of places. One that takes longer than a turn releases its
-// place. inTurn returns when each thing is done or has used its turn; rest waits for all of them.
+// inTurn calls do n times, up to concurrency calls at the same time. A call that takes longer than a turn no longer
+// counts towards that limit. inTurn returns when each call is done or has used its turn; rest waits for all calls.
 func inTurn(n int, do func(i int)) (rest func()) {
-	places := make(chan struct{}, concurrency)
+	slots := make(chan struct{}, concurrency)
 	var turns, all sync.WaitGroup
 	for i := range n {
-		places <- struct{}{}
+		slots <- struct{}{}
 		turns.Add(1)
 		leave := sync.OnceFunc(func() {
-			<-places
+			<-slots
 			turns.Done()
 		})
 		late := time.AfterFunc(turn, leave)

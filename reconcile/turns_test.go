@@ -96,8 +96,8 @@ func newFleet(size, hang int) *fleet {
 	return f
 }
 
-// TestSlowClustersDoNotDelayOthers: sixty of a hundred clusters do not respond, and they come first. The others are acted
-// on long before those time out.
+// TestSlowClustersDoNotDelayOthers: sixty of a hundred clusters do not respond, and they come first. The others are
+// acted on long before those time out.
 func TestSlowClustersDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(100, 60)
@@ -149,8 +149,8 @@ func TestHangingClustersCostOneTimeout(t *testing.T) {
 	}
 }
 
-// TestUnhealthyClustersComeFirst: clusters that were unhealthy at the last report, and those that failed in the previous pass,
-// come first.
+// TestUnhealthyClustersComeFirst: clusters that were unhealthy at the last report, and those that failed in the
+// previous pass, come first.
 func TestUnhealthyClustersComeFirst(t *testing.T) {
 	t.Parallel()
 	f := newFleet(40, 0)
@@ -185,9 +185,9 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 }
 
-// TestUnresponsiveClusterDelaysOthersByOneTurn: an unresponsive cluster delays another one by at most one turn, however many steps that
-// one takes, in a single pass or in several. No pass starts on a cluster while it is being looked at, and a single pass
-// looks at it once.
+// TestUnresponsiveClusterDelaysOthersByOneTurn: an unresponsive cluster delays another one by at most one turn,
+// however many steps that one takes, in a single pass or in several. No pass starts on a cluster while it is being
+// looked at, and a single pass looks at it once.
 func TestUnresponsiveClusterDelaysOthersByOneTurn(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *reconcile.Reconciler) report.Report{
 		"pass": func(ctx context.Context, r *reconcile.Reconciler) report.Report { return r.Pass(ctx) },

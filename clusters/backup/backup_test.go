@@ -293,8 +293,8 @@ func (f *faulty) Open(ctx context.Context, name string) (r io.ReadCloser, err er
 	}{io.MultiReader(io.LimitReader(r, 3000), iotest.ErrReader(errCut)), r}, nil
 }
 
-// TestInterruptedStoreCanBeRepeated checks that, wherever storing is interrupted, the backup either exists or does not, and the
-// next attempt at the same slot completes it.
+// TestInterruptedStoreCanBeRepeated checks that, wherever storing is interrupted, the backup either exists or does
+// not, and the next attempt at the same slot completes it.
 func TestInterruptedStoreCanBeRepeated(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 1; n <= 4; n++ {
@@ -368,7 +368,8 @@ func TestTimeoutIsNotDamage(t *testing.T) {
 	}
 }
 
-// TestSpoolDamagedAfterProofIsNotStored checks that a snapshot that has been damaged on disk since it was proven is not stored.
+// TestSpoolDamagedAfterProofIsNotStored checks that a snapshot that has been damaged on disk since it was proven is
+// not stored.
 func TestSpoolDamagedAfterProofIsNotStored(t *testing.T) {
 	for name, e := range encodings(t) {
 		b, o := bucketIn(t, t.TempDir()), order(t)
@@ -427,7 +428,8 @@ func TestSizeLimitsAreEnforced(t *testing.T) {
 	}
 }
 
-// TestFailedInspectionIsNotDamage checks that intact bytes are not reported as damaged if this machine cannot inspect them.
+// TestFailedInspectionIsNotDamage checks that intact bytes are not reported as damaged if this machine cannot inspect
+// them.
 func TestFailedInspectionIsNotDamage(t *testing.T) {
 	b := bucketIn(t, t.TempDir())
 	m := stored(t, b, order(t))

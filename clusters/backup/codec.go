@@ -40,7 +40,7 @@ func (e Encoding) encryption() string {
 	return ""
 }
 
-// ErrRecipients is returned for so many recipients that age can write the backup, but not read it.
+// ErrRecipients is returned if there are so many recipients that age could write the backup, but not read it.
 var ErrRecipients = errors.New("nobody could read what is encrypted to so many recipients")
 
 // Check rejects recipients for which age could not decrypt what it encrypts: age limits the headers that it reads, but

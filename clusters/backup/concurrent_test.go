@@ -14,8 +14,9 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestConcurrentOperationsKeepBackupsConsistent runs two and ten each of backups, verifications, drills and prunes on one store at the same time. Every
-// manifest keeps its data, no backup is reported as damaged, and the newest verified one is kept.
+// TestConcurrentOperationsKeepBackupsConsistent runs two and ten each of backups, verifications, drills and prunes on
+// one store at the same time. Every manifest keeps its data, no backup is reported as damaged, and the newest verified
+// one is kept.
 func TestConcurrentOperationsKeepBackupsConsistent(t *testing.T) {
 	for _, each := range []int{2, 10} {
 		t.Run(fmt.Sprint(each), func(t *testing.T) {
@@ -165,8 +166,8 @@ func (e echoing) Create(ctx context.Context, name string, content io.Reader) err
 	return store.ErrExists
 }
 
-// TestStoreRetryAcceptsOwnData checks that data stored by a request whose response was lost becomes a normal backup, but not data of a
-// different size, which was not stored by this process.
+// TestStoreRetryAcceptsOwnData checks that data stored by a request whose response was lost becomes a normal backup,
+// but not data of a different size, which was not stored by this process.
 func TestStoreRetryAcceptsOwnData(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	m := stored(t, echoing{b}, o)

@@ -68,8 +68,8 @@ func counts(t *testing.T, b store.Bucket, o Order, want store.Manifest) {
 	}
 }
 
-// TestFindReturnsExistingBackup checks that a later attempt finds an existing backup of the slot, wherever the first attempt was
-// killed.
+// TestFindReturnsExistingBackup checks that a later attempt finds an existing backup of the slot, wherever the first
+// attempt was killed.
 func TestFindReturnsExistingBackup(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	if m := found(t, b, o); m != nil {
@@ -109,8 +109,8 @@ func TestFindReturnsExistingBackup(t *testing.T) {
 	}
 }
 
-// TestBackupOfOtherClusterIDIsNotUsed checks that a backup with another cluster ID is not used, even if its slot and name are the
-// same.
+// TestBackupOfOtherClusterIDIsNotUsed checks that a backup with another cluster ID is not used, even if its slot and
+// name are the same.
 func TestBackupOfOtherClusterIDIsNotUsed(t *testing.T) {
 	dir := t.TempDir()
 	b, o := bucketIn(t, dir), order(t)
@@ -148,8 +148,8 @@ func TestBackupOfOtherClusterIDIsNotUsed(t *testing.T) {
 	counts(t, b, o, stored(t, b, o))
 }
 
-// TestInvalidBackupDoesNotBlockSlot checks that an invalid backup in the slot is not reported, and does not prevent a new
-// one.
+// TestInvalidBackupDoesNotBlockSlot checks that an invalid backup in the slot is not reported, and does not prevent a
+// new one.
 func TestInvalidBackupDoesNotBlockSlot(t *testing.T) {
 	for name, spoil := range map[string]func(data, manifest string) error{
 		"its data are gone":     func(data, _ string) error { return os.Remove(data) },
@@ -181,8 +181,8 @@ func TestInvalidBackupDoesNotBlockSlot(t *testing.T) {
 
 func write(stem, suffix, text string) error { return os.WriteFile(stem+suffix, []byte(text), 0o600) }
 
-// TestSuspectBackupDoesNotBlockSlot checks that a suspect backup does not prevent a new backup, and that no second suspect backup of the
-// slot is stored.
+// TestSuspectBackupDoesNotBlockSlot checks that a suspect backup does not prevent a new backup, and that no second
+// suspect backup of the slot is stored.
 func TestSuspectBackupDoesNotBlockSlot(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	corrupt := o
@@ -210,7 +210,8 @@ type noQuorum struct{ *backuptest.Member }
 
 func (noQuorum) ClusterID(context.Context) (decide.ID, error) { return 0, errCut }
 
-// TestFindErrorIsNotMissingBackup checks that a store or cluster that does not respond is not treated as having no backup.
+// TestFindErrorIsNotMissingBackup checks that a store or cluster that does not respond is not treated as having no
+// backup.
 func TestFindErrorIsNotMissingBackup(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	stored(t, b, o)

@@ -194,7 +194,8 @@ func TestMemberChangeFailsWithoutLeader(t *testing.T) {
 	checkRefused(t, clients.RemoveMember(stopped, s.cluster(3), leader.ID), "remove member "+leader.ID.String()+": context canceled")
 }
 
-// TestChangeIsRefusedIfPodsDisagreeOnCluster: a change for one cluster must not affect another that responds under the same name.
+// TestChangeIsRefusedIfPodsDisagreeOnCluster: a change for one cluster must not affect another that responds under the
+// same name.
 func TestChangeIsRefusedIfPodsDisagreeOnCluster(t *testing.T) {
 	t.Parallel()
 	s := newServers(t, binaries(t)[0], nil)

@@ -63,8 +63,8 @@ func TestObserveAfterMemberLoss(t *testing.T) {
 // members have.
 const late = "no answer within 1s of the others"
 
-// TestUnresponsiveMemberDoesNotDelayOthers: a member that accepts connections without responding does not use its full timeout once most
-// others have responded.
+// TestUnresponsiveMemberDoesNotDelayOthers: a member that accepts connections without responding does not use its full
+// timeout once most others have responded.
 func TestUnresponsiveMemberDoesNotDelayOthers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 3)
@@ -142,8 +142,8 @@ func (s *servers) checkUnready(t *testing.T, clients *etcd.Clients, follower str
 	}
 }
 
-// TestInitialMemberReportsNothingWithoutQuorum: an initial member reports nothing before the initial members have a quorum. So anything
-// that a member reports about its cluster shows that the cluster has formed.
+// TestInitialMemberReportsNothingWithoutQuorum: an initial member reports nothing before the initial members have a
+// quorum. So anything that a member reports about its cluster shows that the cluster has formed.
 func TestInitialMemberReportsNothingWithoutQuorum(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := newServers(t, binary, nil)

@@ -17,8 +17,8 @@ import (
 
 const goodValue, badValue = "the value that was put", "a value nobody has put"
 
-// TestHashesAreReadOnlyOnSuspicion changes a value in a member's database, as a faulty disk may. Members are asked for their hashes
-// only if there is a reason.
+// TestHashesAreReadOnlyOnSuspicion changes a value in a member's database, as a faulty disk may. Members are asked for
+// their hashes only if there is a reason.
 func TestHashesAreReadOnlyOnSuspicion(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 3)

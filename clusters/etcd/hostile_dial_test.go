@@ -82,8 +82,8 @@ func TestLongSecretsAreRejected(t *testing.T) {
 	}
 }
 
-// TestOversizedRSAKeysAreRejected: an RSA key may be so long that signing or verifying with it takes seconds, and reading it takes
-// minutes if it omits values that can be computed. These operations cannot be interrupted.
+// TestOversizedRSAKeysAreRejected: an RSA key may be so long that signing or verifying with it takes seconds, and
+// reading it takes minutes if it omits values that can be computed. These operations cannot be interrupted.
 func TestOversizedRSAKeysAreRejected(t *testing.T) {
 	good := newCA(t).client()
 	slow := slowPair(t, 8320)

@@ -64,7 +64,8 @@ func TestHonestServersAreAccepted(t *testing.T) {
 	}
 }
 
-// TestMalformedAnswersAreRejected makes every pod send one false value, after which nothing of its response is accepted.
+// TestMalformedAnswersAreRejected makes every pod send one false value, after which nothing of its response is
+// accepted.
 func TestMalformedAnswersAreRejected(t *testing.T) {
 	const headless = "its answer does not say whose it is"
 	for _, test := range []struct {
@@ -160,8 +161,8 @@ func TestHugeMemberListIsRejectedInTime(t *testing.T) {
 	}
 }
 
-// TestEtcdTextIsTruncatedAndEscaped: etcd's text is truncated to a readable length, with terminal control characters escaped,
-// before it gets into reports and status.
+// TestEtcdTextIsTruncatedAndEscaped: etcd's text is truncated to a readable length, with terminal control characters
+// escaped, before it gets into reports and status.
 func TestEtcdTextIsTruncatedAndEscaped(t *testing.T) {
 	hostile := "\x1b[2J\u202e" + strings.Repeat("w", 10_000)
 	for what, say := range map[string]func(question) proto.Message{
@@ -216,7 +217,8 @@ func checkWord(t testing.TB, word string) {
 	}
 }
 
-// TestEmptyChangeResponseIsRejected: an empty response to a change is not accepted, and the change may or may not have been made.
+// TestEmptyChangeResponseIsRejected: an empty response to a change is not accepted, and the change may or may not have
+// been made.
 func TestEmptyChangeResponseIsRejected(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(func(q question) proto.Message {

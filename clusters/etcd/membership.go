@@ -123,8 +123,8 @@ func absence(pod string, clusterID uint64, replies []reply) string {
 	return "it has no pod to ask"
 }
 
-// markLeader marks the leader according to the best-informed member. replies must be sorted. A leader that is
-// not responding is not marked: its followers believe in it until they elect another.
+// markLeader marks the leader according to the best-informed member. replies must be sorted. A leader that is not
+// responding is not marked: its followers treat it as the leader until they elect another.
 func markLeader(members []decide.Member, replies []reply) {
 	for _, r := range replies {
 		if !r.knowsLeader() {

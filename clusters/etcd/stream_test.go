@@ -59,8 +59,8 @@ func TestStalledSnapshotFails(t *testing.T) {
 	}
 }
 
-// TestTruncatedSnapshotFails: a stream that ends before all announced bytes have arrived is not a snapshot, and leaves no
-// file. The same applies if the member loses its leader.
+// TestTruncatedSnapshotFails: a stream that ends before all announced bytes have arrived is not a snapshot, and leaves
+// no file. The same applies if the member loses its leader.
 func TestTruncatedSnapshotFails(t *testing.T) {
 	for want, end := range map[string]error{"7 bytes are missing: unexpected EOF": nil, "no leader": rpctypes.ErrGRPCNoLeader} {
 		s := newStrangers(t, 3)
@@ -108,8 +108,8 @@ func TestSourceWithoutLeaderIsSkipped(t *testing.T) {
 	}
 }
 
-// TestSourceIsSmallestFollower: the source is the follower with the smallest database, and never a member with different data
-// according to etcd.
+// TestSourceIsSmallestFollower: the source is the follower with the smallest database, and never a member with
+// different data according to etcd.
 func TestSourceIsSmallestFollower(t *testing.T) {
 	for _, c := range []struct {
 		what     string
@@ -181,8 +181,8 @@ func TestLearnerDoesNotAffectBackup(t *testing.T) {
 	}
 }
 
-// TestSnapshotAfterLeaderLossIsCompleteOrFails: a member that loses its leader while it sends its snapshot sends all of it, or
-// returns an error. etcd checks for a leader only when the request arrives.
+// TestSnapshotAfterLeaderLossIsCompleteOrFails: a member that loses its leader while it sends its snapshot sends all
+// of it, or returns an error. etcd checks for a leader only when the request arrives.
 func TestSnapshotAfterLeaderLossIsCompleteOrFails(t *testing.T) {
 	found := binaries(t)
 	s := form(t, found[len(found)-1], nil, 3)

@@ -1,5 +1,5 @@
-// Package fleetfile reads the file that lists the Kubernetes clusters of a run. It is an input of whoever starts the
-// run, as its flags are, and never of a repository.
+// Package fleetfile reads the file that lists the Kubernetes clusters of a run. It is an input of the administrator
+// who starts the run, as its flags are, and never of a repository.
 package fleetfile
 
 import (

@@ -30,7 +30,7 @@ clusters:
 	}
 }
 
-// TestProblems: all that is wrong is said at once, with its line, and nothing is taken.
+// TestProblems: all problems are reported together, with their lines, and nothing is accepted.
 func TestProblems(t *testing.T) {
 	list, problems := fleetfile.Parse([]byte(`clusters:
 - name: eu-1

@@ -90,7 +90,7 @@ func (c *Cluster) Claim(name string) *corev1.PersistentVolumeClaim {
 	return nil
 }
 
-// Record returns the record written by earlier passes, or zero if there is none yet.
+// Record returns the record written by earlier passes, or zero if it does not exist yet.
 func (c *Cluster) Record(names objects.Names) (decide.Record, error) {
 	configMap := Get[*corev1.ConfigMap](c, "ConfigMap", names.ConfigMap)
 	if configMap == nil {

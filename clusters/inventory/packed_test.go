@@ -158,8 +158,8 @@ func goldenFiles(t *testing.T) []string {
 	return files
 }
 
-// TestOpenReturnsListedObjects: opening a cluster returns everything that was listed, unchanged. The data available before
-// opening matches it.
+// TestOpenReturnsListedObjects: opening a cluster returns everything that was listed, unchanged. The data available
+// before opening matches it.
 func TestOpenReturnsListedObjects(t *testing.T) {
 	met := map[string]bool{}
 	for _, file := range goldenFiles(t) {
@@ -196,7 +196,8 @@ func TestOpenReturnsListedObjects(t *testing.T) {
 	}
 }
 
-// TestClusterOpensOnlyOnce: objects are not kept after opening, and the cluster is not mistaken for an empty one because of that.
+// TestClusterOpensOnlyOnce: objects are not kept after opening, and the cluster is not mistaken for an empty one
+// because of that.
 func TestClusterOpensOnlyOnce(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	owned, k := sorted(t, AnyCluster, list...), keyOf(list[0])

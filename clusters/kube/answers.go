@@ -48,7 +48,7 @@ func (f failing) Read([]byte) (int, error) { return 0, cmp.Or(f.err, io.EOF) }
 // WrappedRoundTripper is for client-go, which looks for the underlying transport.
 func (b *bounding) WrappedRoundTripper() http.RoundTripper { return b.next }
 
-// smallerPage returns the page size to retry with if a page of that size is too long, or zero if there is none.
+// smallerPage returns the page size to retry with if a page of that size is too long, or zero if no page is smaller.
 func smallerPage(size int64, err error) int64 {
 	const fewer = 8
 	if !errors.Is(err, errLong) || size == 1 {

@@ -51,8 +51,8 @@ func TestEndlessResponsesAreCutOff(t *testing.T) {
 	}
 }
 
-// TestLargeObjectsAreReadInSmallPages: objects labeled as Quorate's may be much larger than Quorate's own. They are all read, in
-// smaller pages.
+// TestLargeObjectsAreReadInSmallPages: objects labeled as Quorate's may be much larger than Quorate's own. They are
+// all read, in smaller pages.
 func TestLargeObjectsAreReadInSmallPages(t *testing.T) {
 	const there = 40
 	large := strings.Repeat("x", 1000<<10)

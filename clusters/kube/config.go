@@ -90,7 +90,7 @@ func checkAddress(config *rest.Config) error {
 func (k Kubeconfig) unknownContext(rules *clientcmd.ClientConfigLoadingRules) error {
 	loaded, err := rules.Load()
 	if err != nil || k.Context == "" || loaded.Contexts[k.Context] != nil || len(loaded.Contexts) == 0 {
-		return nil //nolint:nilerr // whoever calls has that error
+		return nil //nolint:nilerr // the caller has that error
 	}
 	const most = 10
 	names := slices.Sorted(maps.Keys(loaded.Contexts))

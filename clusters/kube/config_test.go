@@ -79,8 +79,8 @@ func TestEmptyKubeconfigIsAnError(t *testing.T) {
 	}
 }
 
-// TestUntrustedKubeconfigIsRestricted: an untrusted kubeconfig must not name programs or files, such as the token of this
-// process.
+// TestUntrustedKubeconfigIsRestricted: an untrusted kubeconfig must not name programs or files, such as the token of
+// this process.
 func TestUntrustedKubeconfigIsRestricted(t *testing.T) {
 	for _, test := range []struct{ user, server, want string }{
 		{"{token: s3cret}", server, ""},

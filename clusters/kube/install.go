@@ -110,7 +110,7 @@ func (c *Client) Uninstall(ctx context.Context, object *unstructured.Unstructure
 func (c *Client) Find(ctx context.Context, like *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	there, err := c.objects(like).Get(ctx, like.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // there is none, which is no error
+		return nil, nil //nolint:nilnil // not found is not an error
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for %s %s: %w", like.GetKind(), like.GetName(), err)

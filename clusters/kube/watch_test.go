@@ -133,8 +133,8 @@ func (refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// TestRefusedWatchIsRetriedSlowly: a namespace that may be listed but not watched, which is a possible set of rights, does not
-// cause everything to be observed every second.
+// TestRefusedWatchIsRetriedSlowly: a namespace that may be listed but not watched, which is a possible set of rights,
+// does not cause everything to be observed every second.
 func TestRefusedWatchIsRetriedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := kube.New(&rest.Config{Host: "https://192.0.2.1", Transport: refusing{}})
@@ -190,8 +190,8 @@ func (e ending) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// TestWatchContinuesFromLastVersion: the API server ends each watch after a while. The next one continues there, and no change
-// counts as missed. If that version is too old, changes may have been missed.
+// TestWatchContinuesFromLastVersion: the API server ends each watch after a while. The next one continues there, and
+// no change counts as missed. If that version is too old, changes may have been missed.
 func TestWatchContinuesFromLastVersion(t *testing.T) {
 	for oldest, missing := range map[string]bool{"10": false, "50": true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -56,8 +56,8 @@ func TestRealEtcdAddsTwoLearners(t *testing.T) {
 	}
 }
 
-// TestRealEtcdLearnerLimitsMustMatch shows why the limit must always be the same everywhere: a member that allows one learner
-// rejects locally what the others have accepted.
+// TestRealEtcdLearnerLimitsMustMatch shows why the limit must always be the same everywhere: a member that allows one
+// learner rejects locally what the others have accepted.
 func TestRealEtcdLearnerLimitsMustMatch(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {

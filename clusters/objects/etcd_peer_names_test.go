@@ -34,7 +34,8 @@ func (w *world) refuseStrangers() {
 	}
 }
 
-// TestRealEtcdRejectsClientAsMember: a client is not accepted as a member either if etcd does not restrict members' names.
+// TestRealEtcdRejectsClientAsMember: a client is not accepted as a member either if etcd does not restrict members'
+// names.
 func TestRealEtcdRejectsClientAsMember(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {

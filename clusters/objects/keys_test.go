@@ -57,8 +57,8 @@ func TestEtcdKeys(t *testing.T) {
 	}
 }
 
-// TestWrittenKeysAreReadByEtcd writes every option for every version around which the set of keys changes. That version must read
-// everything in the file, as a value of its type.
+// TestWrittenKeysAreReadByEtcd writes every option for every version around which the set of keys changes. That
+// version must read everything in the file, as a value of its type.
 func TestWrittenKeysAreReadByEtcd(t *testing.T) {
 	table := readKeys(t)
 	for _, v := range releasesAround(table) {

@@ -241,8 +241,8 @@ func shown(t *testing.T, in Input) string {
 	return inJSON(t, template) + inJSON(t, options)
 }
 
-// TestSpellingDoesNotChangeHash: two declarations with the same meaning have the same hash and objects, however they are
-// spelled. Pods created from one before spelling was normalized match the other.
+// TestSpellingDoesNotChangeHash: two declarations with the same meaning have the same hash and objects, however they
+// are spelled. Pods created from one before spelling was normalized match the other.
 func TestSpellingDoesNotChangeHash(t *testing.T) {
 	s, k := speller{rand.New(rand.NewPCG(1, 2))}, certificates(t, threeMembers(t, "3.6.16"))
 	for range 150 {

@@ -154,7 +154,8 @@ func initialClusterLine(file string) string {
 	return ""
 }
 
-// TestLateInitialMemberNamesAllMembers: an initial member that starts late must still name those that were sealed before it.
+// TestLateInitialMemberNamesAllMembers: an initial member that starts late must still name those that were sealed
+// before it.
 func TestLateInitialMemberNamesAllMembers(t *testing.T) {
 	in := input(t, "3.6.16")
 	in.Record = record(3, decide.Founding)
@@ -200,7 +201,8 @@ func TestDisruptionBudgetIgnoresLearners(t *testing.T) {
 	}
 }
 
-// TestRecordIsWrittenWithoutCertificates: writing the record does not require certificates, so a lost CA does not stop sealing.
+// TestRecordIsWrittenWithoutCertificates: writing the record does not require certificates, so a lost CA does not stop
+// sealing.
 func TestRecordIsWrittenWithoutCertificates(t *testing.T) {
 	in := input(t, "3.6.16")
 	in.Certificates = Certificates{}

@@ -27,8 +27,8 @@ func TestDefaultQuota(t *testing.T) {
 	}
 }
 
-// TestOmittedQuotaUsesDefault: a missing quota is written out for etcd, whose default is 2Gi, and counts as its default: stating
-// it does not change pods.
+// TestOmittedQuotaUsesDefault: a missing quota is written out for etcd, whose default is 2Gi, and counts as its
+// default: stating it does not change pods.
 func TestOmittedQuotaUsesDefault(t *testing.T) {
 	spec := v1alpha1.EtcdClusterSpec{Version: "3.6.16", Storage: v1alpha1.StorageSpec{Size: quantity("1Gi")}}
 	stated := *spec.DeepCopy()

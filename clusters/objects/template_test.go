@@ -145,8 +145,8 @@ func TestSealingChangesOnlyInitialKeys(t *testing.T) {
 	}
 }
 
-// TestLostTemplateFilesUseItsVersion: if all files of the template for new pods are lost, its version determines the supported
-// keys.
+// TestLostTemplateFilesUseItsVersion: if all files of the template for new pods are lost, its version determines the
+// supported keys.
 func TestLostTemplateFilesUseItsVersion(t *testing.T) {
 	in := rollout(t)
 	in.Live, in.Runs.Version = nil, "3.5.3"
@@ -159,8 +159,8 @@ func TestLostTemplateFilesUseItsVersion(t *testing.T) {
 	}
 }
 
-// TestJoiningMemberNamesListedMembers: a member joins with the members that etcd currently lists, keeps them while the list is not known, and
-// does not start if etcd does not list it.
+// TestJoiningMemberNamesListedMembers: a member joins with the members that etcd currently lists, keeps them while the
+// list is not known, and does not start if etcd does not list it.
 func TestJoiningMemberNamesListedMembers(t *testing.T) {
 	const both = "a-0=http://x:2380,a-1=http://y:2380"
 	in := input(t, "3.6.16")

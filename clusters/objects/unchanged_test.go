@@ -23,8 +23,9 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// TestUnchangedAgreesWithDifferences processes the objects of every golden file as the API server would return them after apply. They stand;
-// after any change to what is wanted, owned or live, an object stands only if Differences finds none.
+// TestUnchangedAgreesWithDifferences processes the objects of every golden file as the API server would return them
+// after apply. Unchanged accepts them; after any change to what is wanted, owned or live, an object is unchanged only
+// if Differences finds none.
 func TestUnchangedAgreesWithDifferences(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/objects/*.txtar")
 	if err != nil {
@@ -176,7 +177,8 @@ type standing struct {
 
 func (s standing) stands() bool { return kube.Unchanged(s.want, s.live, FilledIn) }
 
-// check expects that an object that stands is as wanted, and reports whether it stands, and whether it is as wanted.
+// check expects that an unchanged object is as wanted, and reports whether it is unchanged, and whether it is as
+// wanted.
 func (s standing) check(t *testing.T, what string) (stands, same bool) {
 	t.Helper()
 	stands = s.stands()

@@ -117,7 +117,8 @@ func TestWeakness(t *testing.T) {
 	}
 }
 
-// TestIssuedCertificatesPassCryptoTLS: issued certificates pass the checks of crypto/tls for every usage that they name.
+// TestIssuedCertificatesPassCryptoTLS: issued certificates pass the checks of crypto/tls for every usage that they
+// name.
 func TestIssuedCertificatesPassCryptoTLS(t *testing.T) {
 	a := ca(t)
 	list, err := ParseCertificates(issue(t, a, first).Certificate)

@@ -109,8 +109,8 @@ func TestBackupJob(t *testing.T) {
 	}
 }
 
-// TestFutureBackupIsIgnored: a stored backup from the future is ignored. A backup from a node whose clock is a day ahead
-// began when its Job was created.
+// TestFutureBackupIsIgnored: a stored backup from the future is ignored. A backup from a node whose clock is a day
+// ahead began when its Job was created.
 func TestFutureBackupIsIgnored(t *testing.T) {
 	done := []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}
 	if j := BackupJob("a", backupJob(ended(batchv1.JobComplete, "")), done, made.Add(-24*time.Hour)); j.Backup != nil || j.Phase != decide.JobSucceeded {

@@ -208,8 +208,8 @@ func TestStoppedByCheck(t *testing.T) {
 	}
 }
 
-// TestTerminationMessageIsTruncatedAndEscaped: the last message of etcd's container is untrusted, so it is truncated to a readable length,
-// and control characters are escaped.
+// TestTerminationMessageIsTruncatedAndEscaped: the last message of etcd's container is untrusted, so it is truncated
+// to a readable length, and control characters are escaped.
 func TestTerminationMessageIsTruncatedAndEscaped(t *testing.T) {
 	log := `{"level":"fatal","msg":"\u001b[2J\u202e` + strings.Repeat("w", 3000) + `"}`
 	said := terminationMessage(&corev1.ContainerStateTerminated{ExitCode: 1, Message: log})

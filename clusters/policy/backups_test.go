@@ -46,8 +46,8 @@ func TestServiceAccounts(t *testing.T) {
 	}
 }
 
-// TestNodeCredentialsNeedPermission: all pods of a node share its credentials. A bound source may use them only if the run
-// allows it.
+// TestNodeCredentialsNeedPermission: all pods of a node share its credentials. A bound source may use them only if the
+// run allows it.
 func TestNodeCredentialsNeedPermission(t *testing.T) {
 	stores := map[string]v1alpha1.BackupDestination{
 		"s3": {S3: &v1alpha1.S3Destination{}}, "gcs": {GCS: &v1alpha1.GCSDestination{}}, "azure": {Azure: &v1alpha1.AzureDestination{}},

@@ -155,8 +155,9 @@ func TestInvalidDestinationPatternsAreRefused(t *testing.T) {
 	}
 }
 
-// TestBucketPatternsRespectPartitions: a bucket name is unique only within its AWS partition. A pattern for a bucket in the public
-// partition does not allow the bucket with that name in another partition, which may have a different owner.
+// TestBucketPatternsRespectPartitions: a bucket name is unique only within its AWS partition. A pattern for a bucket
+// in the public partition does not allow the bucket with that name in another partition, which may have a different
+// owner.
 func TestBucketPatternsRespectPartitions(t *testing.T) {
 	in := func(region, endpoint string) v1alpha1.EtcdClusterSpec {
 		spec := backedUp("s3://backups@" + endpoint)

@@ -43,7 +43,8 @@ func TestWithinLimitsEveryKind(t *testing.T) {
 	}
 }
 
-// TestUndecidedFieldsAreRefused: a bound source may not set a field that no decision covers, wherever it is in the spec.
+// TestUndecidedFieldsAreRefused: a bound source may not set a field that no decision covers, wherever it is in the
+// spec.
 func TestUndecidedFieldsAreRefused(t *testing.T) {
 	for _, path := range fieldsOf(reflect.TypeFor[v1alpha1.EtcdClusterSpec](), "") {
 		var spec v1alpha1.EtcdClusterSpec
@@ -57,8 +58,8 @@ func TestUndecidedFieldsAreRefused(t *testing.T) {
 	}
 }
 
-// TestCheckedFieldsAreRefusedByDefault: if nothing is allowed, a checked field is refused even if nothing else is set. A
-// field that may have any value is not refused.
+// TestCheckedFieldsAreRefusedByDefault: if nothing is allowed, a checked field is refused even if nothing else is set.
+// A field that may have any value is not refused.
 func TestCheckedFieldsAreRefusedByDefault(t *testing.T) {
 	p := Policy{}.Within([]string{"own"})
 	p.Images = Allowed{Limited: true}

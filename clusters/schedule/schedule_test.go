@@ -260,7 +260,8 @@ func named(times *cron.SpecSchedule, at time.Time) bool {
 	return has(times.Minute, at.Minute()) && has(times.Hour, at.Hour()) && has(times.Dow, int(at.Weekday()))
 }
 
-// TestExpressionsMatchKubernetes checks that the same expressions are accepted as by Kubernetes, except those that never occur.
+// TestExpressionsMatchKubernetes checks that the same expressions are accepted as by Kubernetes, except those that
+// never occur.
 func TestExpressionsMatchKubernetes(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	words := []string{"*", "?", "0", "1", "7", "59", "60", "-", "/", ",", "mon", "JAN", "L", "W", "#", "x", "5-3", "*/7", "1/2", "-1", "+1", "99999999999999999999"}

@@ -98,8 +98,8 @@ func reference(t *testing.T) string {
 	return p.String()
 }
 
-// kubernetesTypes are the objects whose fields have the names and meanings of fields of Kubernetes, each with the page that
-// describes them.
+// kubernetesTypes are the objects whose fields have the names and meanings of fields of Kubernetes, each with the page
+// that describes them.
 var kubernetesTypes = map[string]string{
 	"spec.networkPolicy.clients[]":         "https://kubernetes.io/docs/reference/kubernetes-api/policy-resources/network-policy-v1/#NetworkPolicySpec",
 	"spec.networkPolicy.metrics[]":         "https://kubernetes.io/docs/reference/kubernetes-api/policy-resources/network-policy-v1/#NetworkPolicySpec",

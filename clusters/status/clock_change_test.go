@@ -36,9 +36,9 @@ type weeks struct {
 	policy    retention.Policy
 }
 
-// TestBackupStaleAcrossClockChanges simulates eight weeks around each clock change. At any time, BackupStale is true if and only if the newest
-// scheduled time that is finally over has no backup; each time has one slot; and retention keeps what it promises,
-// given all backups that ever existed.
+// TestBackupStaleAcrossClockChanges simulates eight weeks around each clock change. At any time, BackupStale is true
+// if and only if the newest scheduled time that is finally over has no backup; each time has one slot; and retention
+// keeps what it promises, given all backups that ever existed.
 func TestBackupStaleAcrossClockChanges(t *testing.T) {
 	for _, zone := range []string{"Europe/Berlin", "America/New_York"} {
 		for _, begin := range []time.Time{time.Date(2026, 2, 16, 0, 0, 0, 0, time.UTC), time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC)} {

@@ -64,8 +64,8 @@ func TestUnreachableSinceIsKept(t *testing.T) {
 	}
 }
 
-// TestSilenceOfAllMembersIsNotCounted: a member that is silent while all members are may be healthy, because Quorate may be
-// cut off. Its silence begins once others respond.
+// TestSilenceOfAllMembersIsNotCounted: a member that is silent while all members are may be healthy, because Quorate
+// may be cut off. Its silence begins once others respond.
 func TestSilenceOfAllMembersIsNotCounted(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")
@@ -130,8 +130,8 @@ func TestOrphanStatus(t *testing.T) {
 	}
 }
 
-// TestHeldRemovalIsReportedOnce: a held removal is reported once, in addition to the decision. Ready depends only on the
-// members.
+// TestHeldRemovalIsReportedOnce: a held removal is reported once, in addition to the decision. Ready depends only on
+// the members.
 func TestHeldRemovalIsReportedOnce(t *testing.T) {
 	const said = "main@sha1:def no longer declares it"
 	live := liveCluster()

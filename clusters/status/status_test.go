@@ -224,7 +224,8 @@ func TestMovesRevision(t *testing.T) {
 	}
 }
 
-// TestSmallSizeChangesAreNotWritten: a size is news once it has changed by a tenth and by 1 MiB, or became known or unknown.
+// TestSmallSizeChangesAreNotWritten: a size is news once it has changed by a tenth and by 1 MiB, or became known or
+// unknown.
 func TestSmallSizeChangesAreNotWritten(t *testing.T) {
 	for _, c := range []struct {
 		was, is int64

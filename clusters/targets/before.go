@@ -39,13 +39,13 @@ func Trusted(listed inventory.ByCluster, desired reconcile.Desired) inventory.By
 // believable reports whether a source may have declared clusters in a namespace, as far as this run knows it,
 // by its name or else by its location.
 func believable(source, namespace string, desired reconcile.Desired) bool {
-	if place, known := desired.State(source); known {
-		return place.Namespaces.Allow(namespace)
+	if state, known := desired.State(source); known {
+		return state.Namespaces.Allow(namespace)
 	}
 	known := false
-	for _, place := range desired.Sources {
-		if source != "" && reconcile.SameLocation(place.Name, source) {
-			if place.Namespaces.Allow(namespace) {
+	for _, state := range desired.Sources {
+		if source != "" && reconcile.SameLocation(state.Name, source) {
+			if state.Namespaces.Allow(namespace) {
 				return true
 			}
 			known = true

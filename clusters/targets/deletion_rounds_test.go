@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestConcurrentLoopsShareDeletionLimit: if several loops manage the same clusters, none of them lets another cluster begin
-// while one is being deleted, whichever loop began it. All of them restart counting at the same time.
+// TestConcurrentLoopsShareDeletionLimit: if several loops manage the same clusters, none of them lets another cluster
+// begin while one is being deleted, whichever loop began it. All of them restart counting at the same time.
 func TestConcurrentLoopsShareDeletionLimit(t *testing.T) { synctest.Test(t, testDeletionsOfReplicas) }
 
 func testDeletionsOfReplicas(t *testing.T) {

@@ -169,8 +169,8 @@ func TestDeletionLimitAppliesPerNamespace(t *testing.T) {
 	}
 }
 
-// TestBlockedDeletionsYieldTheirPlace: a deletion that a pass has found blocked does not take the place of a deletion that may
-// begin.
+// TestBlockedDeletionsYieldTheirPlace: a deletion that a pass has found blocked does not take the place of a deletion
+// that may begin.
 func TestBlockedDeletionsYieldTheirPlace(t *testing.T) {
 	one := 1
 	var l *Deletions
@@ -224,8 +224,8 @@ func TestBlockedDeletionsYieldTheirPlace(t *testing.T) {
 	}
 }
 
-// TestBlockedDeletionsAreRetriedInTurn: blocked deletions never keep an unblocked one from beginning, regardless of what a
-// pass remembers. Each of them is retried, because nothing else shows that it can begin now.
+// TestBlockedDeletionsAreRetriedInTurn: blocked deletions never keep an unblocked one from beginning, regardless of
+// what a pass remembers. Each of them is retried, because nothing else shows that it can begin now.
 func TestBlockedDeletionsAreRetriedInTurn(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	one := 1
@@ -298,8 +298,8 @@ func TestDeletionLimitAppliesPerSource(t *testing.T) {
 	}
 }
 
-// TestGrantedDeletionKeepsItsPlace: a cluster keeps its place even if its last status, from before it had that place, says
-// that it was blocked: the pass may be acting on it.
+// TestGrantedDeletionKeepsItsPlace: a cluster keeps its place even if its last status, from before it had that place,
+// says that it was blocked: the pass may be acting on it.
 func TestGrantedDeletionKeepsItsPlace(t *testing.T) {
 	one, owned := 1, inventory.ByCluster{}
 	for _, name := range []string{"b", "d"} {

@@ -81,8 +81,8 @@ func orphansOf(declared []Target, undeclared inventory.ByCluster, desired reconc
 		o.revision = revisionOf(source, desired)
 		o.confirm = cmp.Or(o.since, o.revision, desired.Revision)
 		o.kin = func(other string) bool {
-			place, known := desired.State(other)
-			return (!known || place.Namespaces.Allow(o.custom.Namespace)) && sameSource(source, other, desired)
+			state, known := desired.State(other)
+			return (!known || state.Namespaces.Allow(o.custom.Namespace)) && sameSource(source, other, desired)
 		}
 		list = append(list, o)
 	}

@@ -192,7 +192,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestRenameIsDetectedWithinOneSource: a cluster is considered renamed only if its own source declares the new one, at any path.
+// TestRenameIsDetectedWithinOneSource: a cluster is considered renamed only if its own source declares the new one, at
+// any path.
 func TestRenameIsDetectedWithinOneSource(t *testing.T) {
 	for _, test := range []struct {
 		name, before, now string

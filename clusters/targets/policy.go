@@ -49,8 +49,8 @@ const FlagBackupImage = "--backup-image"
 // FlagAllowRecovery is the flag that allows a run to create new clusters from the remains of lost ones.
 const FlagAllowRecovery = "--allow-recovery"
 
-// RefuseBackups adds a problem to each target that declares backups, or will be restored from one, if there is
-// no image for that. A cluster that cannot be backed up as declared is not up to date.
+// RefuseBackups adds a problem to each target that declares backups, or will be restored from one, if there is no
+// image for that. A cluster that cannot be backed up as its spec requests is not up to date.
 func RefuseBackups(targets []Target, image string, owned inventory.ByCluster, desired reconcile.Desired) {
 	if image != "" || desired.Live && desired.Unread != nil {
 		return
@@ -98,11 +98,11 @@ func refusalsOf(c v1alpha1.EtcdCluster, source string, desired reconcile.Desired
 	if len(desired.Sources) == 0 {
 		return shortened(desired.Refuses.Refusals(c.Spec))
 	}
-	if place, known := desired.StateOf(source); known {
-		return shortened(place.Refuses.Refusals(c.Spec))
+	if state, known := desired.StateOf(source); known {
+		return shortened(state.Refuses.Refusals(c.Spec))
 	}
-	for _, place := range desired.Sources {
-		if place.Namespaces.Allow(c.Namespace) && len(place.Refuses.Refusals(c.Spec)) > 0 {
+	for _, state := range desired.Sources {
+		if state.Namespaces.Allow(c.Namespace) && len(state.Refuses.Refusals(c.Spec)) > 0 {
 			return []string{"it is not known which source has declared what was applied last, and not every source " +
 				"that may declare clusters in the namespace allows what it asks for; declare the cluster"}
 		}

@@ -74,8 +74,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestHugeClaimsAreComparedInTime: the sizes of claims are compared without effort, however large they are. The API server accepts such
-// claims.
+// TestHugeClaimsAreComparedInTime: the sizes of claims are compared without effort, however large they are. The API
+// server accepts such claims.
 func TestHugeClaimsAreComparedInTime(t *testing.T) {
 	own := &inventory.Cluster{}
 	for _, size := range []string{"1e20000000", "8Gi", "1e20000000", "1e20000000", "1e20000000", "1e20000000"} {

@@ -38,14 +38,14 @@ const (
 // A source that is not one of this run's may belong to another run, or be the same source under another name.
 // It is judged if it is in a location that this run reads, if the run declares one of its clusters, or if the
 // run declares none at all.
-func judge(candidates []candidate, places []reconcile.SourceState, declares bool) map[string]fate {
+func judge(candidates []candidate, sources []reconcile.SourceState, declares bool) map[string]fate {
 	bySource := map[string][]candidate{}
 	for _, c := range candidates {
 		bySource[c.source] = append(bySource[c.source], c)
 	}
 	fates := map[string]fate{}
 	for source, clusters := range bySource {
-		fates[source] = fateOf(clusters, source == "" || reads(places, source) || !declares)
+		fates[source] = fateOf(clusters, source == "" || reads(sources, source) || !declares)
 	}
 	return fates
 }
@@ -71,9 +71,11 @@ func fateOf(clusters []candidate, ours bool) fate {
 	return dropped
 }
 
-// reads reports whether one of the places is at the location of that source, at any path.
-func reads(places []reconcile.SourceState, source string) bool {
-	return slices.ContainsFunc(places, func(p reconcile.SourceState) bool { return reconcile.SameLocation(p.Name, source) })
+// reads reports whether one of the sources is at the location of that source, at any path.
+func reads(sources []reconcile.SourceState, source string) bool {
+	return slices.ContainsFunc(sources, func(p reconcile.SourceState) bool {
+		return reconcile.SameLocation(p.Name, source)
+	})
 }
 
 // revisionOf returns the revision at which a source was read: its own, or that of the only source at the same

@@ -11,16 +11,16 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// AppliedBefore lists, in order, the revisions of a place that were applied last: usually one, which all of its
-// clusters have in their status, whether they are still declared or not. The current revision of the place is
-// not included.
-func AppliedBefore(owned inventory.ByCluster, desired reconcile.Desired, place reconcile.SourceState) []string {
+// AppliedBefore lists, in order, the revisions of a source that were applied last: usually one, which all of its
+// clusters have in their status, whether they are still declared or not. The current revision of the source is not
+// included.
+func AppliedBefore(owned inventory.ByCluster, desired reconcile.Desired, state reconcile.SourceState) []string {
 	revisions := map[string]bool{}
 	for k, p := range owned.Managed() {
 		revision := cmp.Or(p.Custom.Status.SourceRevision, p.Custom.Status.DeclaredRevision)
 		// Earlier versions recorded the revisions of several sources together, which cannot be attributed.
-		another := commitAt.MatchString(revision) && revision != place.Revision
-		if another && place.Namespaces.Allow(k.Namespace) && isOf(p.Custom, k, desired, place) {
+		another := commitAt.MatchString(revision) && revision != state.Revision
+		if another && state.Namespaces.Allow(k.Namespace) && isOf(p.Custom, k, desired, state) {
 			revisions[revision] = true
 		}
 	}
@@ -31,18 +31,18 @@ func AppliedBefore(owned inventory.ByCluster, desired reconcile.Desired, place r
 // can write any text.
 var commitAt = regexp.MustCompile(`^\S*sha1:[0-9a-f]+$`)
 
-// isOf reports whether a place has declared a cluster before: its status names the place, or the place declares
-// it now and no other source of this run did before. In that case the recorded source is assumed to be the same
-// one under another name.
-func isOf(custom *v1alpha1.EtcdCluster, k inventory.Key, desired reconcile.Desired, place reconcile.SourceState) bool {
+// isOf reports whether a source has declared a cluster before: its status names the source, or the source declares it
+// now and no other source of this run did before. In that case the recorded source is assumed to be the same one under
+// another name.
+func isOf(custom *v1alpha1.EtcdCluster, k inventory.Key, desired reconcile.Desired, state reconcile.SourceState) bool {
 	source := custom.Status.DeclaredSource
-	if source == place.Name {
+	if source == state.Name {
 		return true
 	}
 	if _, another := desired.State(source); another {
 		return false
 	}
 	return slices.ContainsFunc(desired.Clusters, func(d reconcile.Declaration) bool {
-		return d.Source == place.Name && d.Cluster.Namespace == k.Namespace && d.Cluster.Name == k.Name
+		return d.Source == state.Name && d.Cluster.Namespace == k.Namespace && d.Cluster.Name == k.Name
 	})
 }

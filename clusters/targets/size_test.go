@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestVolumeSizeCannotBeReverted: a size that git reverts is refused like a size that is smaller than the volumes, because the
-// custom resource contains the larger size. The message says so, and which size to declare.
+// TestVolumeSizeCannotBeReverted: a size that git reverts is refused like a size that is smaller than the volumes,
+// because the custom resource contains the larger size. The message says so, and which size to declare.
 func TestVolumeSizeCannotBeReverted(t *testing.T) {
 	with := func(size string) *v1alpha1.EtcdCluster {
 		c := liveOf(t, stated(3, size))

@@ -46,10 +46,10 @@ type Target struct {
 // Key returns the cluster's key.
 func (t Target) Key() inventory.Key { return inventory.KeyOf(&t.Cluster) }
 
-// Of lists the targets of a pass: declared clusters, clusters with broken declarations, and undeclared
-// clusters. Broken declarations leave clusters as last applied, and undeclared clusters stay unchanged. If a
-// place could not be read, clusters that are not declared elsewhere stay as last applied. So do clusters that
-// seem to be omitted by mistake: they are the removals.
+// Of lists the targets of a pass: declared clusters, clusters with broken declarations, and undeclared clusters.
+// Broken declarations leave clusters as last applied, and undeclared clusters stay unchanged. If a source could not be
+// read, clusters that are not declared elsewhere stay as last applied. So do clusters that seem to be omitted by
+// mistake: they are the removals.
 func Of(desired reconcile.Desired, owned inventory.ByCluster) ([]Target, []report.Removal) {
 	targets, removals := unchecked(desired, owned)
 	refuse(targets, owned, desired)

@@ -1,8 +1,8 @@
 package v1alpha1
 
-// AnnotationConfirmNewCluster in git confirms that a cluster is new, although it seems to be another cluster under a new
-// name. Its value is the ID, in hexadecimal, of the cluster that git no longer declares, or several IDs, separated by
-// commas. The new cluster is then bootstrapped alongside the others.
+// AnnotationConfirmNewCluster in git confirms that a cluster is new, although it seems to be another cluster under a
+// new name. Its value is the ID, in hexadecimal, of the cluster that git no longer declares, or several IDs, separated
+// by commas. The new cluster is then bootstrapped alongside the others.
 const AnnotationConfirmNewCluster = "etcd.quorate.dev/confirm-new-cluster"
 
 // AnnotationConfirmMembers in git confirms that the members that etcd lists hold all data that matters. It is required

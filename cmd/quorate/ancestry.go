@@ -34,7 +34,8 @@ type ancestry struct {
 
 	mu    sync.Mutex
 	asked map[string]*question
-	// unanswered holds when the questions to an earlier descent, which could not answer all of them, were first asked.
+	// unanswered records when the questions to an earlier ancestry, which could not answer all of them, were first
+	// asked.
 	unanswered map[string]time.Time
 	// since is when the first question was asked, and confirmed when the source was last found to still be at the
 	// revision.
@@ -52,7 +53,7 @@ type question struct {
 	err     error
 }
 
-// ancestryOf returns the descent of a revision, or nil if ancestry does not matter.
+// ancestryOf returns the ancestry of a revision, or nil if the ancestry does not matter.
 func (s source) ancestryOf(read refs.Revision) *ancestry {
 	if s.allowNonFastForward || read.Commit == "" {
 		return nil
@@ -114,7 +115,7 @@ func (d *ancestry) confirm(began time.Time) {
 	d.confirmed = began
 }
 
-// takeOver takes over the questions of an earlier descent, with the times at which they were first asked.
+// takeOver takes over the questions of an earlier ancestry, with the times at which they were first asked.
 func (d *ancestry) takeOver(from *ancestry) {
 	if d == nil {
 		return

@@ -109,8 +109,8 @@ func TestUnknownAncestryIsRefusedIfSignaturesRequired(t *testing.T) {
 	}
 }
 
-// TestRememberedRevisionsAreBounded: however many revisions statuses name, the number of remembered revisions is bounded, and no
-// history is read beyond the bound.
+// TestRememberedRevisionsAreBounded: however many revisions statuses name, the number of remembered revisions is
+// bounded, and no history is read beyond the bound.
 func TestRememberedRevisionsAreBounded(t *testing.T) {
 	d := &ancestry{asked: map[string]*question{}, loops: true}
 	for n := range mostAsked {

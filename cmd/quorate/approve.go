@@ -85,11 +85,11 @@ func (f *approveFlag) check(untilConverged, loop bool) error {
 
 // keepTo restricts the run to the approved plan, if there is one. It computes the current plan first; if that plan
 // differs, the run reports it and changes nothing in any Kubernetes cluster.
-func (f *approveFlag) keepTo(ctx context.Context, sites []*target) error {
+func (f *approveFlag) keepTo(ctx context.Context, targets []*target) error {
 	if f.plan == "" {
 		return nil
 	}
-	parts := onEach(sites, func(s *target) report.Report {
+	parts := onEach(targets, func(s *target) report.Report {
 		held := &reconcile.FetchOnce{Source: s.r.Source}
 		s.r.Source = held
 		planner := &reconcile.Reconciler{Source: held, Live: s.r.Live, Log: s.r.Log, Plan: true,
@@ -108,7 +108,7 @@ func (f *approveFlag) keepTo(ctx context.Context, sites []*target) error {
 		return blockedError{fmt.Errorf("the plan of %s is %s now, and %s was approved: make a plan again, see what "+
 			"has changed, and have that approved", plan.Revision, digest, f.plan)}
 	}
-	for i, s := range sites {
+	for i, s := range targets {
 		if s.r != nil {
 			s.r.Approval = approval.Of(parts[i].Report)
 		}

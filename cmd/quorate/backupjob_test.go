@@ -158,8 +158,8 @@ func thisMinute() (name string, slot time.Time) {
 
 const takenEarlier = " is there already, and was not taken again"
 
-// TestRestartedBackupJobTakesOneBackupPerSlot: however often a Job's pod is started, and wherever it was killed, its slot has one valid backup, and
-// the result describes it.
+// TestRestartedBackupJobTakesOneBackupPerSlot: however often a Job's pod is started, and wherever it was killed, its
+// slot has one valid backup, and the result describes it.
 func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	j := newJobs(t)
 	job, slot := thisMinute()
@@ -217,8 +217,8 @@ func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	}
 }
 
-// TestBackupJobRetakesSuspectBackup: a backup that may hold wrong data has a result, and does not prevent the next run from taking
-// another.
+// TestBackupJobRetakesSuspectBackup: a backup that may hold wrong data has a result, and does not prevent the next run
+// from taking another.
 func TestBackupJobRetakesSuspectBackup(t *testing.T) {
 	j := newJobs(t)
 	if err := j.post("/v3/maintenance/alarm", `{"action":"ACTIVATE","memberID":"1","alarm":"CORRUPT"}`); err != nil {
@@ -235,8 +235,8 @@ func TestBackupJobRetakesSuspectBackup(t *testing.T) {
 	}
 }
 
-// TestBackupJobResultIsWrittenInPlace: the result is written into an existing file, whose permissions are kept; failing to write it
-// does not affect the backup, and a failed backup leaves no result.
+// TestBackupJobResultIsWrittenInPlace: the result is written into an existing file, whose permissions are kept;
+// failing to write it does not affect the backup, and a failed backup leaves no result.
 func TestBackupJobResultIsWrittenInPlace(t *testing.T) {
 	j := newJobs(t)
 	if err := os.WriteFile(j.result, bytes.Repeat([]byte("x"), 5000), 0o640); err != nil {
@@ -269,7 +269,8 @@ func TestBackupJobResultIsWrittenInPlace(t *testing.T) {
 	}
 }
 
-// TestStoppedBackupEndsAndEmptiesSpool: a backup whose pod is stopped ends soon, at any stage, and leaves nothing of the snapshot.
+// TestStoppedBackupEndsAndEmptiesSpool: a backup whose pod is stopped ends soon, at any stage, and leaves nothing of
+// the snapshot.
 func TestStoppedBackupEndsAndEmptiesSpool(t *testing.T) {
 	m := newMember(t)
 	if err := m.post("/v3/kv/put", `{"key":"aw==","value":"`+base64.StdEncoding.EncodeToString(make([]byte, 1<<20))+`"}`); err != nil {

@@ -77,8 +77,8 @@ func loseBackup(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// TestSuspectBackupExitsBlocked: in both output formats, a backup that may hold wrong data results in exit code 4, and the reason
-// is printed next to the report.
+// TestSuspectBackupExitsBlocked: in both output formats, a backup that may hold wrong data results in exit code 4, and
+// the reason is printed next to the report.
 func TestSuspectBackupExitsBlocked(t *testing.T) {
 	m := store.Manifest{Namespace: "ns", Cluster: "a", Data: "x", Snapshot: store.Snapshot{Differs: []string{"a-2"}}}
 	for _, output := range []string{"text", "json"} {

@@ -48,7 +48,7 @@ func (f *fleet) waiting(command string, code int, args ...string) (names []strin
 	return names
 }
 
-// deleted returns the clusters that are to be deleted with their data, according to the API server.
+// deleted returns the clusters that will be deleted with their data, according to the API server.
 func (f *fleet) deleted() (names []string) {
 	f.Helper()
 	const path = "/apis/etcd.quorate.dev/v1alpha1/namespaces/default/etcdclusters"

@@ -58,8 +58,8 @@ var (
 	secretFile = regexp.MustCompile(`>+ *"?\S*(kubeconfig|\.key|-ca\.yaml|\$f)\b`)
 )
 
-// TestDocumentedSecretFilesAreOnlyReadableByOwner: files that the docs create and that grant access are only readable by
-// their owner.
+// TestDocumentedSecretFilesAreOnlyReadableByOwner: files that the docs create and that grant access are only readable
+// by their owner.
 func TestDocumentedSecretFilesAreOnlyReadableByOwner(t *testing.T) {
 	found := 0
 	for _, page := range pages(t) {

@@ -119,12 +119,12 @@ func (f *drillFlags) check(args []string) error {
 	return errors.Join(f.apart.check(f.dir), f.results.check("from", f.reading.from))
 }
 
-// where returns the directories of a drill whose etcd is started separately.
+// where returns the directories of a drill whose etcd is started externally.
 func (f *drillFlags) where() drill.Apart {
 	return drill.Apart{Dir: f.dir, State: cmp.Or(f.state, f.dir)}
 }
 
-// try restores a backup, and starts etcd with it unless etcd is started separately.
+// try restores a backup, and starts etcd with it unless etcd is started externally.
 func (f *drillFlags) try(ctx context.Context, std streams, args []string) (m store.Manifest, d store.Drill, err error) {
 	var program etcdprocess.Program
 	if !f.apart.is() {

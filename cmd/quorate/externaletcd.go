@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/internal/etcdversion"
 )
 
-// externalEtcdFlags are the flags for commands that do not start etcd themselves, as in a pod that runs etcd in another
+// externalEtcdFlags are the flags of commands that do not start etcd themselves, as in a pod that runs etcd in another
 // container: one command prepares the data, and another one continues once etcd runs.
 type externalEtcdFlags struct {
 	prepare, prepared bool
@@ -26,7 +26,7 @@ func (f *externalEtcdFlags) add(c *cobra.Command, verb, config string) {
 	c.Flags().StringVar(&f.version, "etcd-version", "", "version of that etcd")
 }
 
-// is reports whether etcd is started separately.
+// is reports whether etcd is started externally.
 func (f *externalEtcdFlags) is() bool { return f.prepare || f.prepared }
 
 func (f *externalEtcdFlags) check(dir string) (err error) {

@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// Waiting for a turn does not use up a source's own timeout. The fake clock stands still while anything runs.
+// Waiting for a turn does not use up a source's own timeout. The fake clock does not advance while anything runs.
 func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {

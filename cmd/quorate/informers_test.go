@@ -25,7 +25,7 @@ import (
 // kube-apiserver that stays up has a bigger problem, because its watch cache also continues. Raising the revision
 // corrects that too, and nothing else does.
 func TestInformersConvergeAfterRestore(t *testing.T) {
-	quorateAs(t) // snapshots are inspected in a separate process
+	quorateAs(t) // snapshots are inspected in a child process
 	t.Run("kube-apiserver is restarted", func(t *testing.T) {
 		t.Parallel()
 		r := newRewinding(t)

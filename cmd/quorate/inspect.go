@@ -21,7 +21,7 @@ import (
 // recursion.
 const maxInspectionStack = 64 << 20
 
-// newInspect returns the command of the process that inspects a snapshot. It is a separate process because a damaged
+// newInspect returns the command of the process that inspects a snapshot. It is a child process because a damaged
 // snapshot may crash the library that reads it.
 func newInspect(std streams) *cobra.Command {
 	return &cobra.Command{
@@ -46,7 +46,7 @@ func newInspect(std streams) *cobra.Command {
 	}
 }
 
-// inspectApart inspects a snapshot in a separate process with an empty environment.
+// inspectApart inspects a snapshot in a child process with an empty environment.
 func inspectApart(ctx context.Context, file string) (snapshot.Facts, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -47,7 +47,7 @@ func memberMemory(task string) int64 {
 	return most
 }
 
-// Tasks that the command performs on the files of a member in a separate process.
+// Tasks that the command performs on the files of a member in a child process.
 const (
 	readSurvivor  = "survivor"
 	readUnstarted = "unstarted"
@@ -55,7 +55,7 @@ const (
 	disableAuth   = "disable-auth"
 )
 
-// memberAnswer is the output of that process.
+// memberAnswer is the output of the child process.
 type memberAnswer struct {
 	Survivor *snapshot.Survivor `json:"survivor,omitempty"`
 	Is       bool               `json:"is,omitempty"`
@@ -109,7 +109,7 @@ func doWithMember(task, dir string) (a memberAnswer) {
 	return a
 }
 
-// memberInChildProcess implements recovery.Files by reading the files of members in separate processes.
+// memberInChildProcess implements recovery.Files by reading the files of members in child processes.
 type memberInChildProcess struct{}
 
 // Survivor implements recovery.Files.
@@ -136,13 +136,13 @@ func (m memberInChildProcess) DisableAuth(ctx context.Context, dataDir string) e
 	return err
 }
 
-// unstarted calls snapshot.Unstarted in a separate process.
+// unstarted calls snapshot.Unstarted in a child process.
 func (m memberInChildProcess) unstarted(ctx context.Context, dir string) (bool, error) {
 	a, err := m.do(ctx, readUnstarted, dir)
 	return a.Is, err
 }
 
-// do runs a task in a separate process with an empty environment.
+// do runs a task in a child process with an empty environment.
 func (memberInChildProcess) do(ctx context.Context, task, dir string) (a memberAnswer, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -170,7 +170,7 @@ func (memberInChildProcess) do(ctx context.Context, task, dir string) (a memberA
 	return memberAnswer{}, told
 }
 
-// memberFailed returns why a process has returned no answer about a member.
+// memberFailed returns why a child process has not returned an answer about a member.
 func memberFailed(ctx context.Context, err error, task, said string) error {
 	ended, is := errors.AsType[*exec.ExitError](err)
 	switch {
@@ -187,7 +187,7 @@ func memberFailed(ctx context.Context, err error, task, said string) error {
 		memberCPU, err, cause(said))
 }
 
-// toldError is an error that another process has reported.
+// toldError is an error that a child process has reported.
 type toldError struct {
 	text string
 	is   error
@@ -196,7 +196,7 @@ type toldError struct {
 func (e toldError) Error() string { return printable.Line(e.text) }
 func (e toldError) Unwrap() error { return e.is }
 
-// answer holds the output of a process, up to maxAnswer bytes.
+// answer holds the output of a child process, up to maxAnswer bytes.
 type answer struct{ bytes.Buffer }
 
 // Write implements io.Writer.

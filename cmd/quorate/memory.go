@@ -77,7 +77,7 @@ func (b budget) used() int64 {
 	return int64(b.atOnce)*(b.limits.files.RenderMemory+childBytes+b.fetch) + spareBytes
 }
 
-// rounded rounds n down to a multiple of unit, unless that is zero, because people read the number.
+// rounded rounds n down to a multiple of unit, unless that is zero, for readability.
 func rounded(n, unit int64) int64 { return n - n%min(n, unit) }
 
 // boundMemory limits the Go heap to this process's share of the container's memory, unless GOMEMLIMIT is set.

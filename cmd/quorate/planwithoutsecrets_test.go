@@ -71,8 +71,8 @@ func (s *watcher) onlyReads(t *testing.T, secrets ...string) {
 	}
 }
 
-// TestPlanAndStatusWorkWithoutSecrets: plan and status work without Secrets, say so, and conclude nothing from what they could
-// not read.
+// TestPlanAndStatusWorkWithoutSecrets: plan and status work without Secrets, say so, and conclude nothing from what
+// they could not read.
 func TestPlanAndStatusWorkWithoutSecrets(t *testing.T) {
 	w := newTenants(t, "own", "quorate-system")
 	w.founded()

@@ -120,7 +120,8 @@ func noteFound(t *testing.T, in store.Bucket, of store.Backup, damage string) {
 	}
 }
 
-// TestPruneStopsOnceNewestBackupIsDamaged: once the backup that justifies deletions is found to be damaged, nothing more is deleted.
+// TestPruneStopsOnceNewestBackupIsDamaged: once the backup that justifies deletions is found to be damaged, nothing
+// more is deleted.
 func TestPruneStopsOnceNewestBackupIsDamaged(t *testing.T) {
 	found := false
 	bucket, got, err := pruned(t, func(b store.Bucket) store.Bucket {
@@ -168,8 +169,8 @@ func TestPruneKeepsDataWithNewManifest(t *testing.T) {
 	}
 }
 
-// TestPruneKeepsOrphanedDataOnceNewestIsDamaged: data without a manifest is kept once the backup that justifies deletions is
-// found to be damaged, because it may be all that is left.
+// TestPruneKeepsOrphanedDataOnceNewestIsDamaged: data without a manifest is kept once the backup that justifies
+// deletions is found to be damaged, because it may be all that is left.
 func TestPruneKeepsOrphanedDataOnceNewestIsDamaged(t *testing.T) {
 	bucket, _, err := pruned(t, func(b store.Bucket) store.Bucket { return b })
 	if err != nil {
@@ -205,7 +206,8 @@ func TestPruneKeepsOrphanedDataOnceNewestIsDamaged(t *testing.T) {
 	}
 }
 
-// TestLockedBackupsDoNotUseUpDeletions: locked backups do not use up the turns of the backups behind them, however many are locked.
+// TestLockedBackupsDoNotUseUpDeletions: locked backups do not use up the turns of the backups behind them, however
+// many are locked.
 func TestLockedBackupsDoNotUseUpDeletions(t *testing.T) {
 	r := newRestores(t)
 	var first []store.Backup
@@ -245,8 +247,8 @@ func TestLockedBackupsDoNotUseUpDeletions(t *testing.T) {
 	}
 }
 
-// TestKilledPruneKeepsNewestBackup: wherever a prune is killed, before or after a deletion, the newest backup exists, all listed
-// backups have their data, and the next prune continues. Data left without a manifest is deleted later.
+// TestKilledPruneKeepsNewestBackup: wherever a prune is killed, before or after a deletion, the newest backup exists,
+// all listed backups have their data, and the next prune continues. Data left without a manifest is deleted later.
 func TestKilledPruneKeepsNewestBackup(t *testing.T) {
 	errKilled := errors.New("killed")
 	kills := 0
@@ -291,8 +293,9 @@ func TestKilledPruneKeepsNewestBackup(t *testing.T) {
 	}
 }
 
-// TestPruneKeepsLockedAndNewerFormatBackups: a backup with an encoding that only a newer version may know is not deleted, nor is a locked backup,
-// and a dry run reports the same. That is not a failure, and neither backup is damaged.
+// TestPruneKeepsLockedAndNewerFormatBackups: a backup with an encoding that only a newer version may know is not
+// deleted, nor is a locked backup, and a dry run reports the same. That is not a failure, and neither backup is
+// damaged.
 func TestPruneKeepsLockedAndNewerFormatBackups(t *testing.T) {
 	later := time.Now().UTC().Add(time.Hour).Format(time.RFC3339)
 	for line, why := range map[string]string{
@@ -377,8 +380,8 @@ func TestFutureBackupIsIgnored(t *testing.T) {
 	}
 }
 
-// TestOlderBackupWithLaterRevisionIsReported: a backup taken with a slow clock may have a later revision than the newest one, and using
-// the newest one prints a warning.
+// TestOlderBackupWithLaterRevisionIsReported: a backup taken with a slow clock may have a later revision than the
+// newest one, and using the newest one prints a warning.
 func TestOlderBackupWithLaterRevisionIsReported(t *testing.T) {
 	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})
 	if err != nil {

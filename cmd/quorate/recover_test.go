@@ -138,8 +138,8 @@ func (r recoveries) isRecovered() {
 	}
 }
 
-// TestRecoverCreatesClusterOnce: a new cluster is created once from the data directory of a member, and only from the cluster that is
-// named.
+// TestRecoverCreatesClusterOnce: a new cluster is created once from the data directory of a member, and only from the
+// cluster that is named.
 func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r := newRecoveries(t)
 	r.unchanged(exitOK, fmt.Sprintf("of cluster %s: a voter, one of 1\nits log ends at term 2, index ", hexID(r.id.ClusterID)), func() ran { return r.recover(r.dir(), "--dry-run") })
@@ -195,8 +195,8 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r.isRecovered()
 }
 
-// TestRecoverToStoresBackup: a backup is taken of the surviving member, which is left unchanged, and a cluster is created from the
-// backup.
+// TestRecoverToStoresBackup: a backup is taken of the surviving member, which is left unchanged, and a cluster is
+// created from the backup.
 func TestRecoverToStoresBackup(t *testing.T) {
 	r := newRecoveries(t)
 	file := filepath.Join(t.TempDir(), "a.db")
@@ -227,7 +227,8 @@ func TestRecoverToStoresBackup(t *testing.T) {
 	}
 }
 
-// TestRecoverToRemovesLeftovers: the next run removes what a killed one has left, but does not touch files of a running one.
+// TestRecoverToRemovesLeftovers: the next run removes what a killed one has left, but does not touch files of a
+// running one.
 func TestRecoverToRemovesLeftovers(t *testing.T) {
 	r := newRecoveries(t)
 	left := filepath.Join(r.dir(), ".restore-1", "data", "member")
@@ -268,8 +269,8 @@ func contents(t *testing.T, dir string) string {
 	return said.String()
 }
 
-// TestRecoverRejectsDamagedData: damaged data is not recovered or changed. A torn end of the log, as after a power loss, is not
-// damage.
+// TestRecoverRejectsDamagedData: damaged data is not recovered or changed. A torn end of the log, as after a power
+// loss, is not damage.
 func TestRecoverRejectsDamagedData(t *testing.T) {
 	r := newRecoveries(t)
 	log, database := "wal/0000000000000000-0000000000000000.wal", "snap/db"
@@ -341,8 +342,8 @@ func TestRecoverKeepsAuthenticationEnabled(t *testing.T) {
 	}
 }
 
-// TestKilledRecoverKeepsPreviousMember: wherever a recovery is killed, the previous member is in place, or the recovered member with the
-// previous one next to it. The next attempt ends with both.
+// TestKilledRecoverKeepsPreviousMember: wherever a recovery is killed, the previous member is in place, or the
+// recovered member with the previous one next to it. The next attempt ends with both.
 func TestKilledRecoverKeepsPreviousMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)
@@ -401,8 +402,8 @@ func (r recoveries) clearedUp() {
 	}
 }
 
-// TestRecoverRefusesBusyOrUnsafeDirectory: a member is not replaced while an etcd waits for its files, because that etcd would start on
-// a mix of both. Links are not followed, and root does not act in another user's directory.
+// TestRecoverRefusesBusyOrUnsafeDirectory: a member is not replaced while an etcd waits for its files, because that
+// etcd would start on a mix of both. Links are not followed, and root does not act in another user's directory.
 func TestRecoverRefusesBusyOrUnsafeDirectory(t *testing.T) {
 	r := newRecoveries(t)
 	waiting, err := os.OpenFile(filepath.Join(r.dir(), "member", "snap", "db"), os.O_RDWR, 0)

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/recovery"
 )
 
-// checkRecovery rejects flags that cannot be combined with a separately started etcd.
+// checkRecovery rejects flags that cannot be combined with an externally started etcd.
 func (f *externalEtcdFlags) checkRecovery(all *recoverFlags) error {
 	switch err := f.check(all.dir); {
 	case err != nil || !f.is():

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/result"
 )
 
-// TestRecoverWithExternalEtcd: one command copies the member, a separately started etcd runs on the copy, and another command
-// creates the new cluster. Each may be repeated. Files changed in between are not touched.
+// TestRecoverWithExternalEtcd: one command copies the member, an externally started etcd runs on the copy, and another
+// command creates the new cluster. Each may be repeated. Files changed in between are not touched.
 func TestRecoverWithExternalEtcd(t *testing.T) {
 	r := newRecoveries(t)
 	version := versionOf(t, r.etcd)
@@ -101,8 +101,8 @@ func TestRecoverRejectsExternalEtcdOnOtherData(t *testing.T) {
 	}
 }
 
-// TestRecoverPrepareRemovesOnlyCopies: the directory of the copy is only removed if it is a copy, because it could be the
-// member itself.
+// TestRecoverPrepareRemovesOnlyCopies: the directory of the copy is only removed if it is a copy, because it could be
+// the member itself.
 func TestRecoverPrepareRemovesOnlyCopies(t *testing.T) {
 	r := newRecoveries(t)
 	prepare := func(work string) func() ran {

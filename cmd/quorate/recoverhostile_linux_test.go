@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRecoverRejectsHostileData: whatever an attacker has written to a data directory, the recovering process reports what is
-// wrong with it and does not crash.
+// TestRecoverRejectsHostileData: whatever an attacker has written to a data directory, the recovering process reports
+// what is wrong with it and does not crash.
 func TestRecoverRejectsHostileData(t *testing.T) {
 	r := newRecoveries(t)
 	for name, c := range map[string]struct {

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestKilledRecoverToLeavesMemberUnchanged: wherever the backup of a member is killed, the member is unchanged, and there is either no
-// backup or a complete one. The next attempt creates one.
+// TestKilledRecoverToLeavesMemberUnchanged: wherever the backup of a member is killed, the member is unchanged, and
+// there is either no backup or a complete one. The next attempt creates one.
 func TestKilledRecoverToLeavesMemberUnchanged(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)
@@ -51,8 +51,8 @@ func TestKilledRecoverToLeavesMemberUnchanged(t *testing.T) {
 	}
 }
 
-// TestKilledRecoverWithExternalEtcdCanBeRepeated: the same applies if etcd is started separately: wherever one of the two commands is killed,
-// the previous member or the recovered one is in place, and each command may be repeated.
+// TestKilledRecoverWithExternalEtcdCanBeRepeated: the same applies if etcd is started externally: wherever one of the
+// two commands is killed, the previous member or the recovered one is in place, and each command may be repeated.
 func TestKilledRecoverWithExternalEtcdCanBeRepeated(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)

@@ -60,7 +60,8 @@ func (d dataDirRecovery) find() (told result.Recovered, done bool, err error) {
 	return told, true, disk.Sync(d.dataDir)
 }
 
-// again reports that the cluster was already recovered, and removes what a process killed right after that has left.
+// again reports that the cluster was already recovered, and removes the files of a process that was killed right after
+// that.
 func (d dataDirRecovery) again(std streams, told result.Recovered) error {
 	fmt.Fprintf(std.out, "%s was recovered at %s, and is left as it is\n", d.dataDir,
 		told.FinishedAt.Format(time.RFC3339))
@@ -83,8 +84,8 @@ func (d dataDirRecovery) read() (result.Recovered, error) {
 	return result.ParseRecovered(string(text))
 }
 
-// clear removes what processes have left that were killed before the recovered member was in place. That may include a
-// directory where the previous member is to be kept. All other files are kept.
+// clear removes files of processes that were killed before the recovered member was in place. They may include a
+// directory for the previous member. All other files are kept.
 func (d dataDirRecovery) clear(ctx context.Context) error {
 	kept := filepath.Join(d.dataDir, d.aside())
 	if _, err := os.Lstat(kept); err == nil {
@@ -99,8 +100,8 @@ func (d dataDirRecovery) clear(ctx context.Context) error {
 	return errors.Join(err, snapshot.RemoveLeftovers(d.dataDir))
 }
 
-// clearAside removes the directory where the previous member is to be kept, if it holds a created member on which etcd
-// has never started. Otherwise it returns snapshot.ErrExists.
+// clearAside removes the directory for the previous member if it holds a created member on which etcd has never
+// started. Otherwise it returns snapshot.ErrExists.
 func clearAside(ctx context.Context, dataDir string, lost uint64) error {
 	kept := filepath.Join(dataDir, lostMember(lost))
 	if !leftBehind(ctx, dataDir, kept, lost) {

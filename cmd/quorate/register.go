@@ -13,7 +13,7 @@ import (
 
 const (
 	// timeToMeet is how long Kubernetes clusters wait for each other to be identified, and timeToAnswer is how long
-	// each one may take. A slower one does not delay the others.
+	// each one may take. A slower Kubernetes cluster does not delay the others.
 	timeToMeet, timeToAnswer = 2 * time.Second, 5 * time.Second
 )
 
@@ -24,7 +24,7 @@ type registered struct {
 	// known is closed once the Kubernetes cluster has been identified, or the attempt has failed.
 	known chan struct{}
 	// err is why the Kubernetes cluster cannot be reached; address and id identify it, as far as they are known. These
-	// fields are guarded by the mutex of the meeting.
+	// fields are guarded by the mutex of the register.
 	err         error
 	address, id string
 }
@@ -38,9 +38,9 @@ type register struct {
 
 // register identifies each Kubernetes cluster. It waits for at most timeToMeet; ready checks those that take longer. A
 // single Kubernetes cluster need not be identified.
-func (f *liveFlags) register(ctx context.Context, places []kubeTarget) (*register, error) {
+func (f *liveFlags) register(ctx context.Context, targets []kubeTarget) (*register, error) {
 	m := &register{}
-	for _, p := range places {
+	for _, p := range targets {
 		m.all = append(m.all, &registered{kubeTarget: p, flags: f.at(p), known: make(chan struct{})})
 	}
 	if !f.places.several() {
@@ -134,8 +134,8 @@ func (m *register) ready(ctx context.Context, one *registered) error {
 	return one.err
 }
 
-// preceding returns the Kubernetes clusters that take precedence if one is the same. A kubeconfig written by others may
-// claim to be any Kubernetes cluster, and must not block the real one: it gives way to all that have a trusted
+// preceding returns the Kubernetes clusters that take precedence if one is the same. A kubeconfig written by others
+// may claim to be any Kubernetes cluster, and must not block the real one. It yields to all that have a trusted
 // kubeconfig, and to the untrusted ones listed before it.
 func (m *register) preceding(one *registered) []*registered {
 	if !one.theirs() {
@@ -150,7 +150,7 @@ func (m *register) preceding(one *registered) []*registered {
 	return list
 }
 
-// theirs reports whether others can influence how it is reached: anyone who may write the Secret.
+// theirs reports whether others, who may write the Secret, can influence how the Kubernetes cluster is reached.
 func (m *registered) theirs() bool { return m.Secret != "" }
 
 // ours returns the Kubernetes clusters whose connection settings are trusted.
@@ -179,7 +179,7 @@ func (m *registered) sameAs(others []*registered) *registered {
 	return nil
 }
 
-// kubeconfigOf returns the content of the kubeconfig in the Secret of a place, or nil if it has no Secret. The Secret
+// kubeconfigOf returns the content of the kubeconfig in the Secret of a target, or nil if it has no Secret. The Secret
 // is in the Kubernetes cluster that the flags, or the pod, specify.
 func (f *liveFlags) kubeconfigOf(ctx context.Context, p kubeTarget) ([]byte, error) {
 	if p.Secret == "" {

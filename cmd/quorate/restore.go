@@ -184,7 +184,7 @@ func (f *restoreFlags) checkFrom(args []string) error {
 	return nil
 }
 
-// restored describes what was restored.
+// restored describes the restored data.
 type restored struct {
 	// what is the display name of the source: a file, or a backup in a store.
 	what  string
@@ -261,11 +261,11 @@ func (f *restoreFlags) workspace() (string, error) {
 	return snapshot.WorkspaceBeside(f.r.DataDir)
 }
 
-// errWhichCluster is a store whose newest backup may be of another cluster than the one that is meant.
+// errWhichCluster is returned if the store's newest backup may be of a different cluster than intended.
 var errWhichCluster = errors.New("name the backup to restore; quorate backups list shows them")
 
-// ofOneCluster returns the backups if all are of one cluster ID. A cluster that was made again, perhaps empty, has
-// another ID.
+// ofOneCluster returns the backups if all have the same cluster ID. A recreated cluster, which may be empty, has a
+// different ID.
 func ofOneCluster(listing store.Listing) (store.Listing, error) {
 	byID := map[string][]store.Backup{}
 	for _, b := range listing.Backups {
@@ -278,10 +278,10 @@ func ofOneCluster(listing store.Listing) (store.Listing, error) {
 	return listing, nil
 }
 
-// idsNamed is how many cluster IDs a message names.
+// idsNamed is the maximum number of cluster IDs in a message.
 const idsNamed = 5
 
-// describeIDs lists cluster IDs with their backups, the one with the newest backup first.
+// describeIDs lists cluster IDs with their backups, starting with the ID of the newest backup.
 func describeIDs(byID map[string][]store.Backup) string {
 	newest := func(id string) store.Backup {
 		return slices.MaxFunc(byID[id], func(a, b store.Backup) int { return a.Slot.Compare(b.Slot) })
@@ -299,8 +299,8 @@ func describeIDs(byID map[string][]store.Backup) string {
 	return strings.Join(parts, ", ")
 }
 
-// place puts the member in place. One of the lost cluster that is there is kept beside it; it may be damaged, or lack
-// its database.
+// place puts the member in place. An existing member of the lost cluster is kept next to it. That member may be
+// damaged, or lack its database.
 func (f *restoreFlags) place(made *snapshot.Made) error {
 	if f.lost == 0 {
 		return made.Place()
@@ -318,7 +318,7 @@ func (f *restoreFlags) place(made *snapshot.Made) error {
 	return blockedBy(err, snapshot.ErrRunning)
 }
 
-// bring reads the backup into a file, and checks it.
+// bring downloads the backup to a file, and checks it.
 func (f *restoreFlags) bring(
 	ctx context.Context, std streams, file string, reading backup.Reading, args []string,
 ) (restored, error) {
@@ -342,7 +342,7 @@ func (f *restoreFlags) bring(
 	return restored{what: what, facts: facts, manifest: m}, nil
 }
 
-// blockedBy marks an error that matches one of these as blocking.
+// blockedBy marks an error as blocking if it matches one of these errors.
 func blockedBy(err error, these ...error) error {
 	if slices.ContainsFunc(these, func(one error) bool { return errors.Is(err, one) }) {
 		return blockedError{err}

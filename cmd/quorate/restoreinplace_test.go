@@ -47,8 +47,8 @@ func (r inPlace) isRestored() {
 	}
 }
 
-// TestRestoreReplacesMemberOfLostCluster: a backup replaces a member of the lost cluster, which is kept. It does not replace a member of a
-// different cluster or a running one.
+// TestRestoreReplacesMemberOfLostCluster: a backup replaces a member of the lost cluster, which is kept. It does not
+// replace a member of a different cluster or a running one.
 func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	r := newInPlace(t)
 	r.unchanged(exitBlocked, "the data directory is not empty", func() ran { return r.restore() })
@@ -85,8 +85,8 @@ func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	}
 }
 
-// TestRestoreInPlaceRefusesRunningEtcd: an etcd that runs or waits on the surviving data is noticed, whatever other files are
-// there.
+// TestRestoreInPlaceRefusesRunningEtcd: an etcd that runs or waits on the surviving data is noticed, whatever other
+// files are there.
 func TestRestoreInPlaceRefusesRunningEtcd(t *testing.T) {
 	r := newInPlace(t)
 	for name, odd := range map[string]func(member string) error{
@@ -122,7 +122,8 @@ func TestRestoreInPlaceRefusesRunningEtcd(t *testing.T) {
 	}
 }
 
-// TestBlockedRestoreAndRecoverDoNotBlockEachOther: a restored member that could not be put in place does not block a recovery, nor vice versa.
+// TestBlockedRestoreAndRecoverDoNotBlockEachOther: a restored member that could not be put in place does not block a
+// recovery, nor vice versa.
 func TestBlockedRestoreAndRecoverDoNotBlockEachOther(t *testing.T) {
 	r := newInPlace(t)
 	restore, recover := func() ran { return r.restore(r.lost()) }, func() ran { return r.recover(r.dir()) }
@@ -209,8 +210,8 @@ func TestRestoreInPlaceKeepsDamagedMember(t *testing.T) {
 	}
 }
 
-// TestKilledRestoreInPlaceKeepsPreviousMember: wherever a restore is killed, the previous member is in place, or the restored member
-// with the previous one next to it. The next attempt ends with both.
+// TestKilledRestoreInPlaceKeepsPreviousMember: wherever a restore is killed, the previous member is in place, or the
+// restored member with the previous one next to it. The next attempt ends with both.
 func TestKilledRestoreInPlaceKeepsPreviousMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newInPlace(t)

@@ -173,8 +173,8 @@ func (o dataDirRestore) read() (result.Mark, error) {
 	return mark, nil
 }
 
-// clear removes what processes have left that were killed before their member was in place. That may include a
-// directory where the member of a lost cluster is to be kept.
+// clear removes files of processes that were killed before their member was in place. They may include a directory for
+// the member of a lost cluster.
 func (o dataDirRestore) clear(ctx context.Context) error {
 	kept := filepath.Join(o.dataDir, lostMember(o.lost))
 	_, nothing := os.Lstat(kept)

@@ -122,8 +122,8 @@ func (r restores) unchanged(want int, said string, command func() ran) {
 	}
 }
 
-// TestRestoreOnceReusesEarlierRestore: an earlier restore by the same command line is reused after checking only the volume, and nothing
-// else in the volume is replaced.
+// TestRestoreOnceReusesEarlierRestore: an earlier restore by the same command line is reused after checking only the
+// volume, and nothing else in the volume is replaced.
 func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261121t180000z")
@@ -240,8 +240,8 @@ func (r restores) process(said *bytes.Buffer, args ...string) *exec.Cmd {
 	return quorate
 }
 
-// TestConcurrentRestoresRestoreOnce: if several processes run at the same time, one restores, and all report it. A process that
-// waits too long does nothing.
+// TestConcurrentRestoresRestoreOnce: if several processes run at the same time, one restores, and all report it. A
+// process that waits too long does nothing.
 func TestConcurrentRestoresRestoreOnce(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
@@ -291,8 +291,8 @@ func TestConcurrentRestoresRestoreOnce(t *testing.T) {
 	}
 }
 
-// TestKilledRestoreLeavesNoPartialMember: wherever a restore is killed, there is no member, or the requested one. The next attempt creates
-// it and leaves nothing else.
+// TestKilledRestoreLeavesNoPartialMember: wherever a restore is killed, there is no member, or the requested one. The
+// next attempt creates it and leaves nothing else.
 func TestKilledRestoreLeavesNoPartialMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newRestores(t)
@@ -341,7 +341,8 @@ func (r restores) isWhole() {
 	}
 }
 
-// TestRestoreRejectsUnsuitableVersionOrQuota: an etcd that must not start on the data, or could not write to it, does not get the data.
+// TestRestoreRejectsUnsuitableVersionOrQuota: an etcd that must not start on the data, or could not write to it, does
+// not get the data.
 func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
 	const quota = 20480
 	for name, c := range map[string]struct {
@@ -401,8 +402,8 @@ func TestSuspectBackupIsRestoredOnlyByName(t *testing.T) {
 	}
 }
 
-// TestEtcdStartsSealedOnRestoredData: each version of etcd starts on data restored from it with the configuration of a sealed
-// member, which cannot start without its data, and has the identity in the result.
+// TestEtcdStartsSealedOnRestoredData: each version of etcd starts on data restored from it with the configuration of a
+// sealed member, which cannot start without its data, and has the identity in the result.
 func TestEtcdStartsSealedOnRestoredData(t *testing.T) {
 	for _, program := range etcdPrograms(t) {
 		version := strings.TrimPrefix(filepath.Base(filepath.Dir(program)), "etcd-")
@@ -442,8 +443,8 @@ func TestEtcdStartsSealedOnRestoredData(t *testing.T) {
 	}
 }
 
-// TestRestoreFromSeveralClustersRequiresBackupName: without a name, the newest backup may be of an empty cluster that was made
-// since.
+// TestRestoreFromSeveralClustersRequiresBackupName: without a name, the newest backup may be of an empty cluster that
+// was made since.
 func TestRestoreFromSeveralClustersRequiresBackupName(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")

@@ -165,20 +165,20 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if f.loop.on {
 		f.live.round = loopRound
 	}
-	sites, err := f.targets(ctx, log, progress(std.err, f.plan))
+	targets, err := f.targets(ctx, log, progress(std.err, f.plan))
 	if err != nil {
 		return err
 	}
-	if err := f.keepToApproved(ctx, sites); err != nil {
-		closeAll(ctx, sites)
+	if err := f.keepToApproved(ctx, targets); err != nil {
+		closeAll(ctx, targets)
 		return err
 	}
 	if f.loop.on {
-		defer endTelling(ctx, sites, hurriedNotify)
-		defer closeAll(ctx, sites)
-		return f.loop.run(ctx, sites[0].r, sites[0].watched, f.live.leaseDuration)
+		defer endTelling(ctx, targets, hurriedNotify)
+		defer closeAll(ctx, targets)
+		return f.loop.run(ctx, targets[0].r, targets[0].watched, f.live.leaseDuration)
 	}
-	return f.once(ctx, std, log, sites)
+	return f.once(ctx, std, log, targets)
 }
 
 // checkSources checks the sources, and the flags that depend on them.
@@ -191,28 +191,28 @@ func (f *runFlags) checkSources() error {
 }
 
 // keepToApproved restricts the run to the approved plan.
-func (f *runFlags) keepToApproved(ctx context.Context, sites []*target) error {
+func (f *runFlags) keepToApproved(ctx context.Context, targets []*target) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
 		fmt.Errorf("the plan took longer than --timeout %s", f.timeout))
 	defer cancel()
-	return f.approve.keepTo(ctx, sites)
+	return f.approve.keepTo(ctx, targets)
 }
 
 // once runs until there is a report, and prints it.
-func (f *runFlags) once(ctx context.Context, std streams, log *slog.Logger, sites []*target) error {
+func (f *runFlags) once(ctx context.Context, std streams, log *slog.Logger, targets []*target) error {
 	began := time.Now()
-	rep, converged := f.pass(ctx, sites)
+	rep, converged := f.pass(ctx, targets)
 	left := f.timeout - time.Since(began)
 	if ctx.Err() != nil { // a run that stops slowly may be killed
 		left = 0
 	}
-	closeAll(ctx, sites)
-	defer endTelling(ctx, sites, min(max(left, hurriedNotify), timeToNotify))
+	closeAll(ctx, targets)
+	defer endTelling(ctx, targets, min(max(left, hurriedNotify), timeToNotify))
 	err := f.output.report(std, outcome{f.name(), rep, f.failOn, &f.source})
 	if err == nil {
 		err = f.code(rep, converged)
 	}
-	f.metrics.tell(ctx, log, counted(sites), err)
+	f.metrics.tell(ctx, log, counted(targets), err)
 	return err
 }
 

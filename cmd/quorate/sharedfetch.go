@@ -21,7 +21,7 @@ type sharedFetch struct {
 	err     error
 }
 
-// once reads a source unless that has already been done; concurrent callers wait for the result. The caller owns the
+// once reads a source unless it has already been read. Concurrent callers wait for the result. The caller owns the
 // returned value.
 func (r *sharedFetches) once(name string, read func() (gitsource.Desired, error)) (gitsource.Desired, error) {
 	if r == nil {

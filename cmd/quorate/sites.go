@@ -38,11 +38,11 @@ type target struct {
 var errLoopOfSeveral = usageError{errors.New("--loop looks after one Kubernetes cluster: run one loop for each, " +
 	"such as a Deployment in each of them, with one --context or none")}
 
-// targets returns the sites of a run. If there are several, it does not open them, because that may take long.
+// targets returns the targets of a run. If there are several, it does not open them, because that may take long.
 func (f *runFlags) targets(
 	ctx context.Context, log *slog.Logger, tell func(report.Report, time.Duration),
 ) ([]*target, error) {
-	places, err := f.live.places.places()
+	kubeTargets, err := f.live.places.places()
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (f *runFlags) targets(
 		f.source.reads, f.source.turns = &sharedFetches{}, newTurns(f.source.atOnce)
 	}
 	var sources []*sourceFlags
-	for _, p := range places {
+	for _, p := range kubeTargets {
 		source, err := f.source.at(p)
 		if err != nil {
 			return nil, err
@@ -64,25 +64,25 @@ func (f *runFlags) targets(
 	if _, err := f.live.check(); err != nil {
 		return nil, err
 	}
-	meeting, err := f.live.register(ctx, places)
+	reg, err := f.live.register(ctx, kubeTargets)
 	if err != nil {
 		return nil, err
 	}
-	var sites []*target
-	for i, p := range places {
+	var targets []*target
+	for i, p := range kubeTargets {
 		s := &target{name: p.Name, watched: metrics.Of(p.Name)}
 		s.open = sync.OnceValue(func() error {
-			if err := f.awaitTurn(ctx, meeting, meeting.all[i]); err != nil {
+			if err := f.awaitTurn(ctx, reg, reg.all[i]); err != nil {
 				return err
 			}
-			return f.open(ctx, s, meeting.all[i].flags, sources[i], log, tell)
+			return f.open(ctx, s, reg.all[i].flags, sources[i], log, tell)
 		})
-		sites = append(sites, s)
+		targets = append(targets, s)
 	}
 	if !several {
-		return sites, sites[0].open()
+		return targets, targets[0].open()
 	}
-	return sites, nil
+	return targets, nil
 }
 
 // awaitTurn waits until the Kubernetes cluster has been identified, within the run's timeout.
@@ -155,7 +155,7 @@ func (f *runFlags) side(live *liveFlags, source *sourceFlags, s scope) (reconcil
 	return live.live(s)
 }
 
-// named returns a function that reports a site's passes to tell, or nil if tell is nil.
+// named returns a function that reports a target's passes to tell, or nil if tell is nil.
 func (s *target) named(tell func(report.Report, time.Duration)) func(report.Report, time.Duration) {
 	if tell == nil {
 		return nil
@@ -165,12 +165,12 @@ func (s *target) named(tell func(report.Report, time.Duration)) func(report.Repo
 	}
 }
 
-// onEach runs do for all sites in parallel and returns their reports. If a site fails or panics, its report
+// onEach runs do for all targets in parallel and returns their reports. If a target fails or panics, its report
 // contains the error.
-func onEach(sites []*target, do func(*target) report.Report) []report.Part {
-	parts := make([]report.Part, len(sites))
+func onEach(targets []*target, do func(*target) report.Report) []report.Part {
+	parts := make([]report.Part, len(targets))
 	var all sync.WaitGroup
-	for i, s := range sites {
+	for i, s := range targets {
 		all.Go(func() {
 			parts[i].Kubernetes = s.name
 			err := panics.Catch(func() error {
@@ -189,12 +189,12 @@ func onEach(sites []*target, do func(*target) report.Report) []report.Part {
 	return parts
 }
 
-// pass runs all sites until each has a report, and joins the reports.
-func (f *runFlags) pass(ctx context.Context, sites []*target) (rep report.Report, converged bool) {
+// pass runs all targets until each has a report, and joins the reports.
+func (f *runFlags) pass(ctx context.Context, targets []*target) (rep report.Report, converged bool) {
 	var mu sync.Mutex
 	converged = true
 	began := time.Now()
-	parts := onEach(sites, func(s *target) report.Report {
+	parts := onEach(targets, func(s *target) report.Report {
 		began := time.Now()
 		rep, done := f.passes(ctx, s)
 		s.took = time.Since(began)
@@ -203,17 +203,17 @@ func (f *runFlags) pass(ctx context.Context, sites []*target) (rep report.Report
 		converged = converged && done
 		return rep
 	})
-	for i, s := range sites {
+	for i, s := range targets {
 		parts[i].Report.Planned = f.plan
 		s.watched.Observe(parts[i].Report, cmp.Or(s.took, time.Since(began)))
 	}
 	return report.Join(parts), converged
 }
 
-// closeAll releases the leases of all sites.
-func closeAll(ctx context.Context, sites []*target) {
+// closeAll releases the leases of all targets.
+func closeAll(ctx context.Context, targets []*target) {
 	var all sync.WaitGroup
-	for _, s := range sites {
+	for _, s := range targets {
 		if s.r != nil {
 			all.Go(func() { giveUp(ctx, s.live, s.r.Log) })
 		}
@@ -221,19 +221,19 @@ func closeAll(ctx context.Context, sites []*target) {
 	all.Wait()
 }
 
-// endTelling sends the remaining notifications of all sites in parallel.
-func endTelling(ctx context.Context, sites []*target, longest time.Duration) {
+// endTelling sends the remaining notifications of all targets in parallel.
+func endTelling(ctx context.Context, targets []*target, longest time.Duration) {
 	var all sync.WaitGroup
-	for _, s := range sites {
+	for _, s := range targets {
 		all.Go(func() { s.told.end(ctx, longest) })
 	}
 	all.Wait()
 }
 
-// counted returns the metrics of all sites.
-func counted(sites []*target) prometheus.Gatherer {
+// counted returns the metrics of all targets.
+func counted(targets []*target) prometheus.Gatherer {
 	var all prometheus.Gatherers
-	for _, s := range sites {
+	for _, s := range targets {
 		all = append(all, s.watched.Gatherer())
 	}
 	return all

@@ -21,8 +21,8 @@ import (
 	"quorate.dev/quorate/gitsource/signature"
 )
 
-// source is a place with declarations, and how to read it. Each setting is a flag of the command, and can also be set
-// for a single source: --source LOCATION,path=apps,branch=main.
+// source is where declarations are read from, and how. Each setting is a flag of the command, and can also be set for
+// a single source: --source LOCATION,path=apps,branch=main.
 type source struct {
 	location    string
 	selector    refs.Selector

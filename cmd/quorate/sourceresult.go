@@ -37,9 +37,9 @@ type sourceResult struct {
 // as long again, and then twice as long, so that a slow source costs a few extra passes instead of one per source.
 const headStart = 500 * time.Millisecond
 
-// fetch reads all sources, as many at a time as there are turns. Each source has its own credentials and fails on its
-// own. While some sources are still being read, early is called with what the others declare; the unread ones have the
-// error ErrReading.
+// fetch reads all sources, as many at a time as there are fetch slots. Each source has its own credentials and fails
+// on its own. While some sources are still being read, early is called with what the others declare; the unread ones
+// have the error ErrReading.
 func (f *sourceFlags) fetch(ctx context.Context, early func([]sourceResult)) ([]sourceResult, error) {
 	all, err := f.unread()
 	if err != nil {

@@ -219,24 +219,24 @@ func (f *statusFlags) one(w io.Writer, rep report.Report, of store.Cluster, unse
 func (f *liveFlags) lookEverywhere(
 	ctx context.Context, std streams, logging logFlags, in namespaces,
 ) (report.Report, error) {
-	places, err := f.places.places()
+	targets, err := f.places.places()
 	if err != nil {
 		return report.Report{}, err
 	}
 	if _, err := f.check(); err != nil {
 		return report.Report{}, err
 	}
-	meeting, err := f.register(ctx, places)
+	reg, err := f.register(ctx, targets)
 	if err != nil {
 		return report.Report{}, err
 	}
-	parts, unseen := make([]report.Part, len(places)), make([]error, len(places))
+	parts, unseen := make([]report.Part, len(targets)), make([]error, len(targets))
 	var all sync.WaitGroup
-	for i, p := range places {
+	for i, p := range targets {
 		all.Go(func() {
 			parts[i].Kubernetes = p.Name
-			if unseen[i] = meeting.ready(ctx, meeting.all[i]); unseen[i] == nil {
-				parts[i].Report, unseen[i] = meeting.all[i].flags.look(ctx, std, logging, in)
+			if unseen[i] = reg.ready(ctx, reg.all[i]); unseen[i] == nil {
+				parts[i].Report, unseen[i] = reg.all[i].flags.look(ctx, std, logging, in)
 			}
 			if unseen[i] != nil && f.places.several() {
 				unseen[i] = fmt.Errorf("%s: %w", p.Name, unseen[i])

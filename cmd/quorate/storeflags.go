@@ -164,7 +164,8 @@ type readingFlags struct {
 	timeout    timeoutFlag
 	// result is a file that identifies the backup to read.
 	result string
-	// narrow returns the backups of which the newest is read if none is named; nil: all.
+	// narrow returns the candidates among the backups if none is named: the newest of them is read. Nil means all
+	// backups.
 	narrow func(store.Listing) (store.Listing, error)
 }
 

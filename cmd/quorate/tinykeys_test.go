@@ -100,9 +100,9 @@ func TestInspectingTinyKeysFitsInMemory(t *testing.T) {
 	}
 }
 
-// TestBackupAndRestoreOfTinyKeysFitInMemory backs up tiny keys, and verifies, restores and drills the backup, with little memory. With
-// QUORATE_TINY_KEYS=9000000, it uses the memory of a backup container and a database of 525 MiB, which takes 4 GiB for
-// etcd and several minutes.
+// TestBackupAndRestoreOfTinyKeysFitInMemory backs up tiny keys, and verifies, restores and drills the backup, with
+// little memory. With QUORATE_TINY_KEYS=9000000, it uses the memory of a backup container and a database of 525 MiB,
+// which takes 4 GiB for etcd and several minutes.
 func TestBackupAndRestoreOfTinyKeysFitInMemory(t *testing.T) {
 	keys, memory := 300_000, int64(64<<20)
 	if text := os.Getenv("QUORATE_TINY_KEYS"); text != "" {

@@ -53,7 +53,7 @@ func (f *watchFlags) watch(
 		now := ""
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // it was told to stop
+			return nil //nolint:nilerr // it was stopped
 		case unseen != nil && first && len(rep.Clusters) == 0:
 			return unseen
 		case unseen != nil:

@@ -19,8 +19,8 @@ var ErrCutOff = errors.New("the history is cut off")
 var ErrGone = errors.New("it is not there")
 
 // Descends reports whether the commit newer descends from the commit older, or is that commit. shallow lists the
-// commits whose parents are missing. It reads about limit commits at most. If descent cannot be determined, it returns
-// an error.
+// commits whose parents are missing. It reads up to about limit commits. If the ancestry cannot be determined, it
+// returns an error.
 func Descends(
 	ctx context.Context, store storer.EncodedObjectStorer, shallow []plumbing.Hash, newer,
 	older plumbing.Hash, limit int,

@@ -76,8 +76,8 @@ const billionLaughs = `  a: &a [x,x,x,x,x,x,x,x,x,x]
   h: [*g,*g,*g,*g,*g,*g,*g,*g,*g,*g]
 `
 
-// TestKustomizeDangersAreBlocked compares what unmodified kustomize does with a source, and what Read does. Unmodified kustomize runs in a
-// child of this test, with little memory.
+// TestKustomizeDangersAreBlocked compares what unmodified kustomize does with a source, and what Read does. Unmodified
+// kustomize runs in a child of this test, with little memory.
 func TestKustomizeDangersAreBlocked(t *testing.T) {
 	if dir := os.Getenv(bareEnv); dir != "" {
 		renderBare(dir)

@@ -2,7 +2,7 @@
 //
 // Problems with the content are returned as data: all Problems of all files, along with the valid clusters. The content
 // is trusted for intent, not for safety. Files are read into memory, symbolic links are not followed, nothing is
-// executed or fetched, and sizes are limited. All parsing happens in a separate process (confined).
+// executed or fetched, and sizes are limited. All parsing happens in a child process (confined).
 package manifests
 
 import (
@@ -68,7 +68,7 @@ func (e MissingError) Error() string { return "there is no " + e.Name }
 // Read reads the declarations in the directory o.Path. If the directory contains a kustomization, it is rendered;
 // otherwise each YAML and JSON file below it is read as it is. An error means that the directory cannot be read or
 // exceeds a limit: nothing is then known about the declarations. MissingError means that it does not exist. Read
-// returns when ctx ends. The files are parsed in a separate process.
+// returns when ctx ends. The files are parsed in a child process.
 func Read(ctx context.Context, fsys fs.FS, o Options) (Declarations, error) {
 	return ReadFrom(ctx, Answers(fsys, o.Limits), o)
 }

@@ -89,8 +89,8 @@ func TestFindReportsMissingReference(t *testing.T) {
 	}
 }
 
-// TestAmbiguousShortNameIsRejected checks that a short name that matches several commits is rejected, and that Admits accepts only revisions
-// that the short name can select.
+// TestAmbiguousShortNameIsRejected checks that a short name that matches several commits is rejected, and that Admits
+// accepts only revisions that the short name can select.
 func TestAmbiguousShortNameIsRejected(t *testing.T) {
 	l := list("refs/heads/a", "refs/tags/a", "refs/remotes/o/b", "refs/heads/o/b")
 	for short, want := range map[string]string{

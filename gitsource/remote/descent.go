@@ -13,8 +13,8 @@ import (
 )
 
 // Descends reports whether the commit newer descends from the commit older, or is that commit. It requests more and
-// more history until the answer is known, and only commits if the server supports that. If descent cannot be determined
-// within the limits, it returns an error.
+// more history until the answer is known, and only commits if the server supports that. If the ancestry cannot be
+// determined within the limits, it returns an error.
 func (s *Session) Descends(ctx context.Context, newer, older plumbing.Hash) (bool, error) {
 	if newer == older {
 		return true, nil

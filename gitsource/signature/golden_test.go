@@ -23,8 +23,8 @@ const archivesDir = "../../testdata/signature"
 
 // TestGolden verifies each archive in testdata/signature except keys.txtar. An archive holds an object as git stores
 // it; its last file, "want", is the expected result. Its comment describes the case; lines "keys: FILES", "now: TIME"
-// and "tag: NAME" specify what it is verified with. The objects were created by TestRealToolsMatchGolden with the flags -remake
-// -rewrite.
+// and "tag: NAME" specify what it is verified with. The objects were created by TestRealToolsMatchGolden with the
+// flags -remake -rewrite.
 func TestGolden(t *testing.T) {
 	keys := readArchive(t, filepath.Join(archivesDir, "keys.txtar"))
 	for name, archive := range readCases(t) {

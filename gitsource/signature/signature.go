@@ -130,7 +130,7 @@ func (k Keys) verify(object signed, now time.Time) (Signer, error) {
 	return k.verifyPGP(object, now)
 }
 
-// unreadable reports that a signature cannot be parsed, with only a safe excerpt of the cause.
+// unreadable reports that a signature cannot be parsed, with only a safe part of the cause.
 func unreadable(err error) error {
 	const most = 200
 	return fmt.Errorf("its signature cannot be read: %s", printable.Text(fmt.Sprintf("%.*s", most, err)))

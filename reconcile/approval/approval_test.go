@@ -68,7 +68,8 @@ func run(w *simulate.World, a approval.Approval, meanwhile func(pass int)) (refu
 
 func never(int) {}
 
-// TestApprovedPlanCompletes: a run completes the approved forecast, however long pods take to start and whichever member leads.
+// TestApprovedPlanCompletes: a run completes the approved forecast, however long pods take to start and whichever
+// member leads.
 func TestApprovedPlanCompletes(t *testing.T) {
 	for name, change := range changes {
 		for seed := range uint64(12) {
@@ -85,7 +86,8 @@ func TestApprovedPlanCompletes(t *testing.T) {
 	}
 }
 
-// TestUnplannedActionNeedsNewApproval: a member that loses its volume during the run is not replaced without a new approval.
+// TestUnplannedActionNeedsNewApproval: a member that loses its volume during the run is not replaced without a new
+// approval.
 func TestUnplannedActionNeedsNewApproval(t *testing.T) {
 	w := world(0)
 	w.Declared.SpecHash = "h2"
@@ -105,7 +107,8 @@ func TestUnplannedActionNeedsNewApproval(t *testing.T) {
 	}
 }
 
-// TestPlanApprovesOnlyItsOwnActions: a plan approves nothing for a cluster without actions, and no more than the forecast of the others.
+// TestPlanApprovesOnlyItsOwnActions: a plan approves nothing for a cluster without actions, and no more than the
+// forecast of the others.
 func TestPlanApprovesOnlyItsOwnActions(t *testing.T) {
 	w := world(0)
 	nothing := approval.Of(planOf(w))
@@ -125,7 +128,8 @@ func TestPlanApprovesOnlyItsOwnActions(t *testing.T) {
 	}
 }
 
-// TestPlanDoesNotApproveRecreatedCluster: a plan does not approve anything for a new cluster that has since been created under the same name.
+// TestPlanDoesNotApproveRecreatedCluster: a plan does not approve anything for a new cluster that has since been
+// created under the same name.
 func TestPlanDoesNotApproveRecreatedCluster(t *testing.T) {
 	w := world(0)
 	w.Declared.Replicas = 5
@@ -173,7 +177,8 @@ func TestNeverRestart(t *testing.T) {
 	}
 }
 
-// TestDigestCoversApprovedContent: the digest distinguishes plans by everything that is approved with them, and by nothing else.
+// TestDigestCoversApprovedContent: the digest distinguishes plans by everything that is approved with them, and by
+// nothing else.
 func TestDigestCoversApprovedContent(t *testing.T) {
 	plan := func(change func(*simulate.World, *report.Report)) string {
 		w := world(0)
@@ -228,8 +233,8 @@ func TestDigestCoversApprovedContent(t *testing.T) {
 	}
 }
 
-// TestSameKindActionsRunInAnyOrder: consecutive actions of the same kind may be executed in any order, but only once each; so may the
-// actions by which members join.
+// TestSameKindActionsRunInAnyOrder: consecutive actions of the same kind may be executed in any order, but only once
+// each; so may the actions by which members join.
 func TestSameKindActionsRunInAnyOrder(t *testing.T) {
 	s := world(0).Observe()
 	add := func(ordinal int) decide.Action { return decide.AddLearner{Ordinal: ordinal} }
@@ -259,8 +264,8 @@ func TestSameKindActionsRunInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestEditedDeclarationIsRefused: a declaration that differs from the approved one in any field is refused at every step, even
-// between two passes of a run, because with --source cluster it is not pinned by a revision.
+// TestEditedDeclarationIsRefused: a declaration that differs from the approved one in any field is refused at every
+// step, even between two passes of a run, because with --source cluster it is not pinned by a revision.
 func TestEditedDeclarationIsRefused(t *testing.T) {
 	w := world(0)
 	w.Declared.Replicas, w.Declared.SpecHash = 4, "h2"

@@ -159,7 +159,7 @@ func TestHoldsAsDeclared(t *testing.T) {
 	})
 }
 
-// TestOnTrial checks which pods have not yet shown whether they come up as declared.
+// TestOnTrial checks which pods have not yet shown whether they come up with the declared spec.
 func TestOnTrial(t *testing.T) {
 	going := func(in time.Duration) func(*Replica) { return func(r *Replica) { r.PodGoing = noon.Add(in) } }
 	failing := func(s *State) { s.down(PodFailing, time.Hour, 2) }
@@ -213,8 +213,8 @@ func TestRestartBroken(t *testing.T) {
 	}
 }
 
-// TestDescribeHeldBack checks that a message appears only for pods that are held back, and only if the declaration is the
-// reason.
+// TestDescribeHeldBack checks that a message appears only for pods that are held back, and only if the declaration is
+// the reason.
 func TestDescribeHeldBack(t *testing.T) {
 	broken := both(slot1(PodFailing, time.Hour, madeOf("h0")), func(s *State) { s.down(PodFailing, time.Hour, 0, 2) })
 	for what, c := range map[string]slotCase{

@@ -104,8 +104,8 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// TestDoubtfulDataIsCopiedOnlyFromMajority checks that, while data is in doubt, data is copied only from the majority, and a copy that may be right
-// is kept.
+// TestDoubtfulDataIsCopiedOnlyFromMajority checks that, while data is in doubt, data is copied only from the majority,
+// and a copy that may be right is kept.
 func TestDoubtfulDataIsCopiedOnlyFromMajority(t *testing.T) {
 	doubted := alarms(1, "CORRUPT")
 	for what, c := range map[string]struct {

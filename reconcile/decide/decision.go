@@ -52,7 +52,7 @@ func (d Decision) String() string {
 }
 
 // Decide returns what to do next for one cluster: the decision of the first rule that applies, except that an action
-// that keeps being undone comes last. Nothing is done while another pass holds the lease.
+// that keeps being reverted comes last. Nothing is done while another pass holds the lease.
 func Decide(s State) Decision {
 	d := firstThatLasts(s)
 	if d.Verdict == Act && s.LockHolder != "" {

@@ -30,8 +30,8 @@ const clockSkew = 5 * time.Minute
 // now.
 func YetToCome(at, now time.Time) bool { return at.After(now.Add(clockSkew)) }
 
-// CanHaveBeen reports whether the drill can be done by now. A drill from the future would count as the newest until
-// then, and hide failures.
+// CanHaveBeen reports whether the drill can already have ended. A drill from the future would count as the newest
+// until then, and hide failures.
 func (d Drill) CanHaveBeen(now time.Time) bool { return !YetToCome(d.FinishedAt, now) }
 
 // DrillFailure is a drill that failed.

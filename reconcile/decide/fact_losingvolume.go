@@ -67,10 +67,10 @@ func FewerCopies(seen, now State, but ID) bool {
 	return now.safeWithout(Member{ID: but}) < seen.safeWithout(Member{ID: but})
 }
 
-// mayGiveUp reports whether a doomed voter can be removed. All others must be well, except that they may be doomed too,
-// and have quorum. Either there are more voters than declared, and another has its data on a volume that is kept; or
-// every declared slot has a member, and enough others for a quorum of the declared number have their data on volumes
-// that are kept. So doomed voters are removed one at a time, and the number of copies never decreases.
+// mayGiveUp reports whether a voter that must move can be removed. All others must be healthy, except that they may
+// have to move too, and have quorum. Either there are more voters than declared, and another has its data on a volume
+// that is kept; or every declared slot has a member, and enough others for a quorum of the declared number have their
+// data on volumes that are kept. So these voters are removed one at a time, and the number of copies never decreases.
 func (s State) mayGiveUp(m Member) bool {
 	if !s.othersAreWell(m) || !s.Membership.without(m.ID).HasQuorum() {
 		return false
@@ -83,16 +83,16 @@ func (s State) mayGiveUp(m Member) bool {
 	return voters == s.Declared.Replicas && !unfilled && safe >= Quorum(s.Declared.Replicas)
 }
 
-// othersAreWell reports whether all other members are well, regardless of their volumes. A member that still responds
-// is not removed before that.
+// othersAreWell reports whether all other members are healthy, regardless of their volumes. A member that still
+// responds is not removed before that.
 func (s State) othersAreWell(m Member) bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
 		return other.ID != m.ID && s.unhealthyApartFromVolume(other)
 	})
 }
 
-// othersWaitForNone reports whether all other members are well, or do not start because of a peer's data, which may be
-// that member's.
+// othersWaitForNone reports whether all other members are healthy, or do not start because of a peer's data, which may
+// be that member's.
 func (s State) othersWaitForNone(m Member) bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
 		return other.ID != m.ID && s.unhealthyApartFromVolume(other) && !s.stoppedByCheck(other)
@@ -116,9 +116,9 @@ func (s State) goingFirst() (Member, bool) {
 	return Member{}, false
 }
 
-// addSpare adds a learner if too few voters have their data on volumes that are kept to remove a doomed voter. It uses
-// the lowest free slot, which may be one beyond the declared number. Once the doomed voters are replaced, the spare is
-// surplus and removed like any other.
+// addSpare adds a learner if too few voters have their data on volumes that are kept to remove a voter that must move.
+// It uses the lowest free slot, which may be one beyond the declared number. Once the voters that must move are
+// replaced, the spare is surplus and removed like any other.
 func (s State) addSpare() (Decision, bool) {
 	m, found := s.goingFirst()
 	if !found || !s.toRun() || !s.mayCopyFrom(s.leader()) || !s.othersAreWell(m) || !s.allAnswerOnGoingVolumes() ||

@@ -16,7 +16,7 @@ const (
 	VolumeGoing Loss = "VolumeGoing"
 	// VolumeStranded: the volume exists, but no pod can use it again.
 	VolumeStranded Loss = "VolumeStranded"
-	// Silence: the member does not respond.
+	// Silence: the member is not responding.
 	Silence Loss = "Silence"
 	// Corruption: the member's data is known to be wrong.
 	Corruption Loss = "Corruption"

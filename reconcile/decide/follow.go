@@ -160,27 +160,27 @@ func (r Record) removed(ordinal int) (RemovedMember, bool) {
 	return RemovedMember{}, false
 }
 
-// recordDifferences describes how the standing record differs from the current one.
+// recordDifferences describes how the required record differs from the current one.
 func (s State) recordDifferences() []string {
-	standing := RequiredRecord(s, "")
-	facts := append(s.memberDifferences(standing), s.removedDifferences(standing)...)
-	if standing.JoinedTogether && !s.Record.JoinedTogether {
+	required := RequiredRecord(s, "")
+	facts := append(s.memberDifferences(required), s.removedDifferences(required)...)
+	if required.JoinedTogether && !s.Record.JoinedTogether {
 		facts = append(facts, "two members join at once")
 	}
-	if standing.LogVersion != s.Record.LogVersion {
-		facts = append(facts, fmt.Sprintf("nothing in the members' logs is older than etcd %s", standing.LogVersion))
+	if required.LogVersion != s.Record.LogVersion {
+		facts = append(facts, fmt.Sprintf("nothing in the members' logs is older than etcd %s", required.LogVersion))
 	}
-	if standing.CA != s.Record.CA {
-		facts = append(facts, fmt.Sprintf("the CA that members trust, %s, is not on record", short(standing.CA)))
+	if required.CA != s.Record.CA {
+		facts = append(facts, fmt.Sprintf("the CA that members trust, %s, is not on record", short(required.CA)))
 	}
-	if s.recorded() && standing.Uncompared != s.Record.Uncompared {
+	if s.recorded() && required.Uncompared != s.Record.Uncompared {
 		facts = append(facts, s.describeComparison())
 	}
 	for _, r := range s.WrongMarks() {
 		facts = append(facts, fmt.Sprintf("the claim of %s is marked to be left of a lost cluster, and etcd lists its "+
 			"member", s.ReplicaName(r.Ordinal)))
 	}
-	switch void := standing.VoidRecovery; {
+	switch void := required.VoidRecovery; {
 	case void == s.Record.VoidRecovery:
 	case void == "":
 		facts = append(facts, "git orders no recovery any more that came to nothing")
@@ -190,16 +190,16 @@ func (s State) recordDifferences() []string {
 	default:
 		facts = append(facts, "the recovery that git orders comes to nothing, since the cluster has a quorum")
 	}
-	if len(facts) == 0 && !standing.Equal(s.Record) {
+	if len(facts) == 0 && !required.Equal(s.Record) {
 		facts = append(facts, "the record is outdated")
 	}
 	return facts
 }
 
-// memberDifferences describes how the members of the standing record differ.
-func (s State) memberDifferences(standing Record) []string {
+// memberDifferences describes how the members of the required record differ from the current ones.
+func (s State) memberDifferences(required Record) []string {
 	var facts []string
-	for _, m := range standing.Members {
+	for _, m := range required.Members {
 		if _, found := s.Record.Member(m.Ordinal); !found && s.Membership.Known {
 			facts = append(facts, fmt.Sprintf("etcd lists %s", s.ReplicaName(m.Ordinal)))
 		} else if !found {
@@ -207,23 +207,23 @@ func (s State) memberDifferences(standing Record) []string {
 		}
 	}
 	for _, m := range s.Record.Members {
-		if _, found := standing.Member(m.Ordinal); !found {
+		if _, found := required.Member(m.Ordinal); !found {
 			facts = append(facts, fmt.Sprintf("etcd lists %s no longer", s.ReplicaName(m.Ordinal)))
 		}
 	}
 	return facts
 }
 
-// removedDifferences describes how the removed slots of the standing record differ.
-func (s State) removedDifferences(standing Record) []string {
+// removedDifferences describes how the removed slots of the required record differ from the current ones.
+func (s State) removedDifferences(required Record) []string {
 	var facts []string
-	for _, gone := range standing.Removed {
+	for _, gone := range required.Removed {
 		if before, known := s.Record.removed(gone.Ordinal); !known && gone.VolumeUID != "" || known && before != gone {
 			facts = append(facts, fmt.Sprintf("a volume of %s is left", s.ReplicaName(gone.Ordinal)))
 		}
 	}
 	for _, gone := range s.Record.Removed {
-		if _, still := standing.removed(gone.Ordinal); !still {
+		if _, still := required.removed(gone.Ordinal); !still {
 			facts = append(facts, fmt.Sprintf("%s has left nothing any more", s.ReplicaName(gone.Ordinal)))
 		}
 	}

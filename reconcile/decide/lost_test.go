@@ -124,7 +124,8 @@ func TestSilentForLong(t *testing.T) {
 	})
 }
 
-// TestMemberIsReplacedAtMostThreeTimesADay checks that a member that could come back is not replaced a fourth time within a day.
+// TestMemberIsReplacedAtMostThreeTimesADay checks that a member that could come back is not replaced a fourth time
+// within a day.
 func TestMemberIsReplacedAtMostThreeTimesADay(t *testing.T) {
 	times := func(n int, ago time.Duration) func(*State) {
 		return func(s *State) { s.Record.Replaced = []Replacements{{1, n, noon.Add(-ago)}} }

@@ -77,9 +77,9 @@ func (s State) wayOutOfMarks() string {
 // keptOfUnfinished returns the replicas and claims that are kept as belonging to a lost cluster from which no other
 // cluster is known to be created.
 func (s State) keptOfUnfinished() (names, claims []string, lost ID) {
-	standing, known := RequiredRecord(s, ""), s.clusterIDs()
-	for _, gone := range standing.Removed {
-		made := slices.ContainsFunc(append(known, claim{id: standing.ClusterID}),
+	required, known := RequiredRecord(s, ""), s.clusterIDs()
+	for _, gone := range required.Removed {
+		made := slices.ContainsFunc(append(known, claim{id: required.ClusterID}),
 			func(c claim) bool { return c.id != 0 && c.id != gone.LostCluster })
 		r := s.Replica(gone.Ordinal)
 		if gone.Kept() && !made && hasVolume(r) && r.VolumeUID == gone.VolumeUID {

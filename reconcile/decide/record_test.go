@@ -66,7 +66,8 @@ func TestCountReplacement(t *testing.T) {
 	}
 }
 
-// TestLostRecordIsRecreated checks that a lost record is recreated from etcd's list or, without a list, from pods and volumes.
+// TestLostRecordIsRecreated checks that a lost record is recreated from etcd's list or, without a list, from pods and
+// volumes.
 func TestLostRecordIsRecreated(t *testing.T) {
 	lost := func(s *State) { s.Record = Record{} }
 	unheard := func(s *State) {
@@ -99,7 +100,8 @@ func TestLostRecordIsRecreated(t *testing.T) {
 	}
 }
 
-// TestMemberListAloneRecreatesRecord checks that, without record and status, etcd's list shows which slots have members.
+// TestMemberListAloneRecreatesRecord checks that, without record and status, etcd's list shows which slots have
+// members.
 func TestMemberListAloneRecreatesRecord(t *testing.T) {
 	s := after(3, func(s *State) {
 		s.Record, s.ReportedClusterID, s.Replicas = Record{}, 0, nil
@@ -114,7 +116,8 @@ func TestMemberListAloneRecreatesRecord(t *testing.T) {
 	}
 }
 
-// TestSealTakesLowerIDOfDuplicateMembers checks that, of two members in one slot, the one with the lower ID is sealed, as it is listed.
+// TestSealTakesLowerIDOfDuplicateMembers checks that, of two members in one slot, the one with the lower ID is sealed,
+// as it is listed.
 func TestSealTakesLowerIDOfDuplicateMembers(t *testing.T) {
 	s := after(1, func(s *State) {
 		twin := s.Membership.Members[0]
@@ -126,8 +129,8 @@ func TestSealTakesLowerIDOfDuplicateMembers(t *testing.T) {
 	}
 }
 
-// TestSealRecordsInitialLogVersion checks that the logs of a newly formed cluster contain nothing older than its initial
-// version.
+// TestSealRecordsInitialLogVersion checks that the logs of a newly formed cluster contain nothing older than its
+// initial version.
 func TestSealRecordsInitialLogVersion(t *testing.T) {
 	founded := func(s *State) {
 		s.Record, s.ReportedClusterID = FoundingRecord("t", 3), 0

@@ -114,8 +114,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestDecideRetriesActionAfterDeadline checks that an action is retried indefinitely; only a pass whose action has changed nothing
-// blocks.
+// TestDecideRetriesActionAfterDeadline checks that an action is retried indefinitely; only a pass whose action has
+// changed nothing blocks.
 func TestDecideRetriesActionAfterDeadline(t *testing.T) {
 	s := after(3, both(drifts, func(s *State) { s.Waited = []Waited{{Rule: "ApplyObjects", Since: noon.Add(-time.Hour), Seen: noon}} }))
 	if d := Decide(s); d.Verdict != Act {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Repeated is an action that passes carried out repeatedly, because each next pass found it undone: by an admission
-// policy, another controller or a person. It is kept in the status of the custom resource.
+// Repeated is an action that passes carried out repeatedly, because the next pass found it reverted each time: by an
+// admission policy, another controller or an operator. It is kept in the status of the custom resource.
 type Repeated struct {
 	// Rule that decided the action.
 	Rule string `json:"rule"`
@@ -58,14 +58,14 @@ func (s State) repeats(d Decision) Repeated {
 // keepsBeingUndone reports whether the action of a decision was carried out so often in a row that it does not last.
 func (s State) keepsBeingUndone(d Decision) bool { return s.repeats(d).Times >= undoneThreshold }
 
-// mayRetry reports whether an action that keeps being undone may be tried again.
+// mayRetry reports whether an action that keeps being reverted may be tried again.
 func (s State) mayRetry(d Decision) bool {
 	last := s.repeats(d).Last
 	return YetToCome(last, s.Now) || s.Now.Sub(last) >= undonePause
 }
 
-// firstThatLasts returns the decision of the first rule that applies. Actions that keep being undone come last, so that
-// they do not prevent repairs of members. Every rule is safe without the rules before it.
+// firstThatLasts returns the decision of the first rule that applies. Actions that keep being reverted come last, so
+// that they do not prevent repairs of members. Every rule is safe without the rules before it.
 func firstThatLasts(s State) Decision {
 	var undone []Decision
 	for _, r := range rules {
@@ -81,7 +81,7 @@ func firstThatLasts(s State) Decision {
 	return s.afterUndone(Decision{Rule: Converged, Verdict: Done, Message: "as declared: " + s.describe()}, undone)
 }
 
-// afterUndone returns the decision in addition to actions that keep being undone: other actions first, then
+// afterUndone returns the decision in addition to actions that keep being reverted: other actions first, then
 // occasionally one of those, and otherwise a Block that names them.
 func (s State) afterUndone(d Decision, undone []Decision) Decision {
 	if len(undone) == 0 {
@@ -116,7 +116,7 @@ func describeUndone(undone []Decision) string {
 	return text.String()
 }
 
-// Retried returns the decision of a pass that has retried an action that keeps being undone: it remains a Block.
+// Retried returns the decision of a pass that has retried an action that keeps being reverted: it remains a Block.
 func Retried(s State, d Decision) Decision {
 	if !s.keepsBeingUndone(d) {
 		return d

@@ -47,8 +47,9 @@ func TestRevertedActionComesLast(t *testing.T) {
 	}
 }
 
-// TestDistinctActionsAreNotRepeats checks that actions of the same kind in a row, each for something else, do not count as
-// one action that keeps being undone: members that are sealed as they respond, and alarms that are disarmed in turn.
+// TestDistinctActionsAreNotRepeats checks that actions of the same kind in a row, each for something else, do not
+// count as one action that keeps being reverted: members that are sealed as they respond, and alarms that are disarmed
+// in turn.
 func TestDistinctActionsAreNotRepeats(t *testing.T) {
 	s := decide.State{
 		Name: "a", Declared: decide.Declared{Lifecycle: "Running", Replicas: 5, Version: "3.6.1", SpecHash: "h"},

@@ -39,8 +39,8 @@ func replaceMember(s State) (Decision, bool) {
 	return stuck, stuck.Verdict != "" && !surplus && !promotes
 }
 
-// giveUp removes a member. A leading voter first transfers leadership, preferably to a voter that is not doomed, and
-// never to one whose data may be wrong (see transferLeadership); a CORRUPT alarm does not prevent elections.
+// giveUp removes a member. A leading voter first transfers leadership, preferably to a voter that does not have to
+// move, and never to one whose data may be wrong (see transferLeadership); a CORRUPT alarm does not prevent elections.
 func (s State) giveUp(m Member, why string) (Decision, bool) {
 	if m.Leader && len(s.Membership.Voters()) > 1 {
 		if d, hands := s.transferLeadership(m, func(to Member) bool { return s.mustMove(to) == "" }, "%s %s", m.Name,

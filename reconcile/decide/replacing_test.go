@@ -53,8 +53,8 @@ func TestReplaceMember(t *testing.T) {
 	}
 }
 
-// TestLeaderTransferTarget checks that leadership goes to the first acceptable voter that responds and has caught up. The rule
-// waits only if an acceptable voter exists.
+// TestLeaderTransferTarget checks that leadership goes to the first acceptable voter that responds and has caught up.
+// The rule waits only if an acceptable voter exists.
 func TestLeaderTransferTarget(t *testing.T) {
 	ahead := func(s *State) { s.Membership.Members[0].Applied = 9000 }
 	caughtUp := func(n int) func(*State) { return func(s *State) { s.Membership.Members[n].Applied = 9000 } }

@@ -40,8 +40,8 @@ func (s State) newPodsTooOld() string {
 		"all members run", s.Objects.RunsVersion, runs[0].MajorMinor(), runs[0])
 }
 
-// cannotJoin makes new pods as declared if they are too old to join and the declared version is not. If that is too old
-// as well, it blocks. It returns false if a new member can join.
+// cannotJoin starts the rollout of the declared version if new pods are too old to join and the declared version is
+// not. If the declared version is too old as well, it blocks. It returns false if a new member can join.
 func (s State) cannotJoin(ordinal int, need string) (Decision, bool) {
 	why := s.newPodsTooOld()
 	if why == "" {

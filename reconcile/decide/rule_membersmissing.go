@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// membersMissing blocks if at least half of the recorded voters left the list at once: a new cluster was forced on one
-// member, or they were removed manually. The missing members may have the only copy of writes that they acknowledged.
+// membersMissing blocks if at least half of the recorded voters left the list at the same time: a new cluster was
+// forced on one member, or they were removed manually. The missing members may have the only copy of writes that they
+// acknowledged.
 func membersMissing(s State) (Decision, bool) {
 	missing := s.missing()
 	formed := s.ReportedClusterID != 0 || s.formedBefore()
@@ -48,7 +49,7 @@ func (s State) unconfirmed() []RecordedMember {
 	}
 	listed := s.listed()
 	var missing []RecordedMember
-	voters, standing := 0, 0
+	voters, remaining := 0, 0
 	for _, m := range s.Record.Members {
 		if m.Mode == Joining {
 			continue // etcd has listed it as a learner
@@ -56,12 +57,12 @@ func (s State) unconfirmed() []RecordedMember {
 		voters++
 		switch member, found := listed[m.Ordinal]; {
 		case found && m.standsBy(member):
-			standing++
+			remaining++
 		case !m.Leaving:
 			missing = append(missing, m)
 		}
 	}
-	if standing >= Quorum(voters) {
+	if remaining >= Quorum(voters) {
 		return nil
 	}
 	return missing
@@ -104,7 +105,7 @@ func NeedsAnnouncement(s State, id ID) bool {
 			return false
 		}
 	}
-	voters, standing := 0, 0
+	voters, remaining := 0, 0
 	for _, m := range s.Record.Members {
 		if m.Mode == Joining {
 			continue
@@ -112,10 +113,10 @@ func NeedsAnnouncement(s State, id ID) bool {
 		voters++
 		member, found := s.listed()[m.Ordinal]
 		if found && member.ID != id && (m.ID == 0 || m.ID == member.ID) {
-			standing++
+			remaining++
 		}
 	}
-	return standing < Quorum(voters)
+	return remaining < Quorum(voters)
 }
 
 // AnnouncedRecord returns the record that names the member to be removed from etcd.

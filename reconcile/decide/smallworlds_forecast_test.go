@@ -16,11 +16,11 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestEveryRoadOfSmallWorlds predicts the road of small worlds (of every one in "make soak") in which etcd lists its
-// members, and which are possible: observed again, they are the same. The road ends, violates no invariant on the way,
-// and matches the decisions and actions of consecutive passes. At each step, the road predicted from the observable
-// state is the rest of it: hidden state does not affect it. TestForecastIsFinite in simulate covers worlds with unknown
-// members.
+// TestEveryRoadOfSmallWorlds predicts the forecast of small worlds (of every one in "make soak") in which etcd lists
+// its members, and which are possible: observed again, they are the same. The forecast ends, does not violate any
+// invariant, and matches the decisions and actions of consecutive passes. At each step, the forecast from the
+// observable state is the rest of that forecast: hidden state does not affect it. TestForecastIsFinite in simulate
+// covers worlds with unknown members.
 func TestEveryRoadOfSmallWorlds(t *testing.T) {
 	var all roads
 	t.Run("all", func(t *testing.T) {
@@ -60,10 +60,10 @@ func TestEveryRoadOfSmallWorlds(t *testing.T) {
 	}
 }
 
-// roads counts the roads that were followed.
+// roads counts the forecasts that were followed.
 type roads struct{ closed, steps, open atomic.Int64 }
 
-// follow returns what is wrong with the road from a state, or nothing for an impossible state.
+// follow returns what is wrong with the forecast from a state, or nothing for an impossible state.
 func (all *roads) follow(s decide.State) []string {
 	s = distinct(s)
 	s.LockHolder = ""
@@ -132,7 +132,7 @@ func distinct(s decide.State) decide.State {
 	return s
 }
 
-// wordsOf returns the steps of a road.
+// wordsOf returns the steps of a forecast.
 func wordsOf(r forecast.Forecast) []string {
 	var list []string
 	for _, step := range r.Steps {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestAnySignOfFormationPreventsBootstrap checks that every single sign shows that a cluster has formed, so that no pass bootstraps it.
+// TestAnySignOfFormationPreventsBootstrap checks that every single sign shows that a cluster has formed, so that no
+// pass bootstraps it.
 func TestAnySignOfFormationPreventsBootstrap(t *testing.T) {
 	record := FoundingRecord("t", 1)
 	for name, c := range map[string]struct {

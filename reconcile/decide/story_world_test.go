@@ -15,7 +15,7 @@ import (
 type world struct {
 	decide.State
 	isNew bool // nothing has been decided yet
-	// together is true if the cluster was founded so that two members may join at the same time.
+	// together is true if the cluster was bootstrapped so that two members may join at the same time.
 	together bool
 }
 

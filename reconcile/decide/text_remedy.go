@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// deadlineFor returns how long a decision may make no progress. A pod that Kubernetes refuses to create requires manual
-// action.
+// deadlineFor returns the maximum time that a decision may go without progress. A pod that Kubernetes refuses to
+// create requires manual action.
 func (s State) deadlineFor(d Decision) time.Duration {
 	for _, m := range s.Record.Members {
 		if r := s.Replica(m.Ordinal); d.Rule != LockedElsewhere && r.Pod == PodAbsent && r.PodRefused != "" {

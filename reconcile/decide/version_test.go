@@ -211,8 +211,8 @@ func TestLogVersion(t *testing.T) {
 	}
 }
 
-// TestDowngradeFinished checks that a prepared downgrade counts as reverted once no downgrade is in progress and the data of
-// every responding member has the version that the member runs.
+// TestDowngradeFinished checks that a prepared downgrade counts as reverted once no downgrade is in progress and the
+// data of every responding member has the version that the member runs.
 func TestDowngradeFinished(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)

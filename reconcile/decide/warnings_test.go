@@ -90,7 +90,8 @@ func TestBackupWarnings(t *testing.T) {
 	}
 }
 
-// TestRejectedDeclarationKeepsDrills checks that a rejected declaration does not stop drills, and the warning about that.
+// TestRejectedDeclarationKeepsDrills checks that a rejected declaration does not stop drills, and the warning about
+// that.
 func TestRejectedDeclarationKeepsDrills(t *testing.T) {
 	s := State{Name: "a", Backups: Backups{Drills: true}}
 	if got := s.BackupWarnings(); len(got) > 0 {

@@ -16,8 +16,8 @@ import (
 // them.
 const mostPlanning = 5 * time.Second
 
-// BenchmarkPlan decides for a thousand clusters, and predicts the forecasts of fifty that change in size, version, both,
-// and options.
+// BenchmarkPlan decides for a thousand clusters, and predicts the forecasts of fifty that change in size, version,
+// both, and options.
 func BenchmarkPlan(b *testing.B) {
 	changes := []func(*decide.Declared){
 		func(d *decide.Declared) { d.Replicas = 5 },

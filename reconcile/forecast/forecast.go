@@ -52,7 +52,7 @@ type Step struct {
 	Creates, Deletes []string
 }
 
-// Of returns the forecast from a state. It is empty if nothing is to be done.
+// Of returns the forecast from a state. It is empty if nothing is left to do.
 func Of(s decide.State) Forecast {
 	s.LockHolder = "" // assume that the other process stops acting
 	d := decide.Decide(s)

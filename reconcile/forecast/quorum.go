@@ -16,7 +16,7 @@ type Quorum struct {
 	Leader string `json:"leader,omitempty"`
 }
 
-// quorumOf returns the standing of a state. If etcd does not respond, its earlier voters count as unresponsive.
+// quorumOf returns the quorum of a state. If etcd does not respond, its earlier voters count as unresponsive.
 func quorumOf(s decide.State, before Quorum) Quorum {
 	if !s.Membership.Known {
 		before.Answering, before.Leader = 0, ""
@@ -47,7 +47,7 @@ func (s Quorum) Spare() int { return s.Answering - s.Needed() }
 // serves reports whether there is a quorum.
 func (s Quorum) serves() bool { return s.Voters > 0 && s.Spare() >= 0 }
 
-// String describes the standing, as in "2 of 3 voters, none may fail".
+// String describes the quorum, as in "2 of 3 voters, none may fail".
 func (s Quorum) String() string {
 	if s.Voters == 0 {
 		return "not formed"

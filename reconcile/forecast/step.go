@@ -11,7 +11,7 @@ func newStep(s decide.State, d decide.Decision, at Quorum) Step {
 	return Step{Rule: d.Rule, Action: d.Action, What: What(s, d.Action), Before: at, Lowest: at, After: at}
 }
 
-// watch records the changes of pods and volumes between two states, and the current standing.
+// watch records the changes of pods and volumes between two states, and the current quorum.
 func (step *Step) watch(before, now decide.State, at Quorum) {
 	step.After = at
 	if at.Spare() < step.Lowest.Spare() {

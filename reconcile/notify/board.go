@@ -50,7 +50,7 @@ type Board struct {
 	last   report.Report
 }
 
-// Observe processes the report of a pass; whole is false for a report that is only about stragglers.
+// Observe processes the report of a pass; whole is false for a report that is only about slow clusters.
 func (b *Board) Observe(rep report.Report, whole bool) {
 	if b.clusters == nil {
 		b.clusters = map[string]standing{}

@@ -58,7 +58,8 @@ func TestUncomparedClusterHasUnknownRisk(t *testing.T) {
 	}
 }
 
-// TestChangeShowsOnlyDifferences: long texts are reduced to their differences, and the content of a Secret is not shown.
+// TestChangeShowsOnlyDifferences: long texts are reduced to their differences, and the content of a Secret is not
+// shown.
 func TestChangeShowsOnlyDifferences(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	for name, test := range map[string]struct {

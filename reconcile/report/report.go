@@ -64,7 +64,7 @@ type Cluster struct {
 	// State is the state that the decision is based on, for "-o state" and for status.
 	State decide.State
 	// Custom is the custom resource as it was listed, with the status written by earlier passes. It is only set by
-	// Look, and nil if the resource does not exist.
+	// ObserveAll, and nil if the resource does not exist.
 	Custom *v1alpha1.EtcdCluster
 	// Road is the forecast of the cluster. It is only set in a plan, and nil if no action follows.
 	Road *forecast.Forecast

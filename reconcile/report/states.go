@@ -27,7 +27,7 @@ type stateOf struct {
 	Decision   *decision    `json:"decision,omitempty"`
 	State      decide.State `json:"state"`
 	// Revision is the revision that declared the cluster, RevisionTime its commit time, and Conditions are the
-	// conditions in the status of the custom resource. They are only set by Look.
+	// conditions in the status of the custom resource. They are only set by ObserveAll.
 	Revision     string             `json:"revision,omitempty"`
 	RevisionTime *metav1.Time       `json:"revisionTime,omitempty"`
 	Conditions   []metav1.Condition `json:"conditions,omitempty"`

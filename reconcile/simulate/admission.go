@@ -105,8 +105,8 @@ func (w *World) fromRewritten(fields []decide.RewrittenField) {
 	slices.Sort(w.status.rewritten)
 }
 
-// Undo reverts the world to before, like a person or a controller that uses another source. Time, and what passes have
-// written into the status, stay.
+// Undo reverts the world to before, like an operator or a controller that uses another source. The time and the status
+// written by passes are kept.
 func (w *World) Undo(before *World) {
 	now, told, serial, violations := w.now, w.status, w.serial, w.violations
 	*w = *before.Clone()

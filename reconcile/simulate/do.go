@@ -96,11 +96,11 @@ func (w *World) seal(record decide.Record) []write {
 // because the new one must own them.
 func (w *World) applyAll(s decide.State, freshToken string) []write {
 	var writes []write
-	standing := decide.RequiredRecord(s, freshToken)
+	required := decide.RequiredRecord(s, freshToken)
 	again := !w.exists(w.customResource())
 	for _, name := range w.Objects() {
-		if again || w.differs(name, standing) != "" {
-			writes = append(writes, w.apply(name, standing))
+		if again || w.differs(name, required) != "" {
+			writes = append(writes, w.apply(name, required))
 		}
 	}
 	return writes
@@ -115,8 +115,8 @@ func (w *World) renewCertificates() []write {
 	return writes
 }
 
-func (w *World) apply(name string, standing decide.Record) write {
-	return write{name, func() { w.write(name, standing) }}
+func (w *World) apply(name string, required decide.Record) write {
+	return write{name, func() { w.write(name, required) }}
 }
 
 // goesWithData reports whether the spec requests deletion of the cluster with its volumes.

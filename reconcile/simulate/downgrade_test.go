@@ -22,8 +22,8 @@ func momentsOfDowngrade(t *testing.T) []*simulate.World {
 	return worlds
 }
 
-// TestMemberLostDuringDowngradeIsReplaced: a member lost at any moment of a downgrade is replaced, and the downgrade completes.
-// If it was the only member of the older version, a Block names the version to declare first.
+// TestMemberLostDuringDowngradeIsReplaced: a member lost at any moment of a downgrade is replaced, and the downgrade
+// completes. If it was the only member of the older version, a Block names the version to declare first.
 func TestMemberLostDuringDowngradeIsReplaced(t *testing.T) {
 	for n, start := range momentsOfDowngrade(t) {
 		for member := range 3 {

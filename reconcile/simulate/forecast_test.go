@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestForecastMatchesPasses: the road predicted from an observed state is the one that passes take, from every beginning, at every
+// TestForecastMatchesPasses: the forecast from an observed state is what passes do, from every beginning, at every
 // moment of every change, and after every incident that a state shows.
 func TestForecastMatchesPasses(t *testing.T) {
 	for name, w := range beginnings(3, 0) {
@@ -41,7 +41,8 @@ func TestForecastMatchesPasses(t *testing.T) {
 	}
 }
 
-// TestForecastHandlesUnresponsiveLearner: a learner that has joined but does not accept clients yet does not make the road unknown.
+// TestForecastHandlesUnresponsiveLearner: a learner that has joined but does not accept clients yet does not make the
+// forecast unknown.
 func TestForecastHandlesUnresponsiveLearner(t *testing.T) {
 	w := formedTogether(t, 3)
 	w.Declared.Replicas = 5
@@ -83,7 +84,7 @@ func isTaken(t *testing.T, w *simulate.World) {
 	}
 }
 
-// TestForecastIsFinite: the road from any observed state has an end.
+// TestForecastIsFinite: the forecast from any observed state ends.
 func TestForecastIsFinite(t *testing.T) {
 	for _, replicas := range []int{1, 3} {
 		for i, p := range beginningsOf(replicas, 0) {

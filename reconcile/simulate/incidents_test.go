@@ -134,8 +134,8 @@ func beginnings(replicas int, seed uint64) map[string]*simulate.World {
 	return worlds
 }
 
-// TestEveryIncident: from every beginning and after every incident, passes come to an end that lasts, without
-// violations. Incidents with an end last for three more passes.
+// TestEveryIncident: from every beginning and after every incident, passes reach a stable end without violations.
+// Incidents with an end last for three more passes.
 func TestEveryIncident(t *testing.T) {
 	sizes := []int{1, 2, 3, 5}
 	if testing.Short() {
@@ -234,7 +234,7 @@ func (b incident) finish(w *simulate.World) {
 	}
 }
 
-// endsWell applies incidents to a world and walks its path to the end.
+// endsWell applies incidents to a world and runs passes to the end.
 func endsWell(t *testing.T, check func(*simulate.World, int) []string, w *simulate.World, name string, misfortunes ...incident) {
 	t.Helper()
 	for _, b := range misfortunes {

@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// settle heals what can be healed, sets a reachable spec, and runs passes to an end. A Block ends the path. If most of
-// the data exists, a Block that remains after time and after declaring the running version is a fault.
+// settle heals what can be healed, sets a reachable spec, and runs passes until they converge. A Block ends the path.
+// If most of the data exists, a Block that remains after time and after declaring the running version is a fault.
 func (j *journey) settle() string {
 	j.path.makeGood()
 	w, blocked := j.path.World, 0
@@ -66,7 +66,7 @@ func replacedTooOften(d decide.Decision) bool {
 	return d.Rule == "ReplaceMember" && strings.Contains(d.Message, "a new member fares no better")
 }
 
-// takesWayOut carries out the manual action that a Block names, and reports whether that is an action to do once.
+// takesWayOut carries out the manual action that a Block names, and reports whether the action must be done only once.
 func (j *journey) takesWayOut(d decide.Decision) bool {
 	switch says := func(words string) bool { return strings.Contains(d.Message, words) }; {
 	case d.Rule == "CALost" && says("kubectl delete pod"):

@@ -62,7 +62,7 @@ func (w *World) remaining() []string {
 }
 
 // differs returns how an object differs from the desired state, given the desired record, or an empty string.
-func (w *World) differs(name string, standing decide.Record) string {
+func (w *World) differs(name string, required decide.Record) string {
 	o, there := w.objects[name]
 	switch {
 	case !there:
@@ -81,33 +81,33 @@ func (w *World) differs(name string, standing decide.Record) string {
 		return "its certificates are about to expire"
 	case w.issued(name) != "":
 		return w.issued(name)
-	case name == w.configMap() && (!w.record.Equal(standing) || w.joiningIsStale(standing)):
+	case name == w.configMap() && (!w.record.Equal(required) || w.joiningIsStale(required)):
 		return "members are not as they should be"
-	case name == w.clientService() && !o.leads && !standing.Closed():
+	case name == w.clientService() && !o.leads && !required.Closed():
 		return "leads nowhere"
-	case name == w.budget() && o.minAvailable != w.minAvailable(standing):
+	case name == w.budget() && o.minAvailable != w.minAvailable(required):
 		return "changed at spec.minAvailable"
-	case name == w.statefulSet() && w.set != w.template(standing):
+	case name == w.statefulSet() && w.set != w.template(required):
 		return "spec is not as it should be"
 	}
 	return ""
 }
 
 // minAvailable returns the PodDisruptionBudget's required value. It is not lowered while membership is unknown.
-func (w *World) minAvailable(standing decide.Record) int {
-	voters, learners, atLeast := len(standing.Members), 0, w.objects[w.budget()].minAvailable
+func (w *World) minAvailable(required decide.Record) int {
+	voters, learners, atLeast := len(required.Members), 0, w.objects[w.budget()].minAvailable
 	if m := w.membership(); m.Known {
 		voters, atLeast = max(len(m.Voters()), 1), 0
 		learners = len(m.Members) - len(m.Voters())
 	}
-	return max(decide.MinAvailable(voters, learners, len(standing.Members), w.Declared.Replicas), atLeast)
+	return max(decide.MinAvailable(voters, learners, len(required.Members), w.Declared.Replicas), atLeast)
 }
 
 // joiningIsStale reports whether a joining file does not list the current members. While etcd cannot be reached, the
 // file is kept.
-func (w *World) joiningIsStale(standing decide.Record) bool {
+func (w *World) joiningIsStale(required decide.Record) bool {
 	list, known := w.listedIDs()
-	return known && joins(standing) && !slices.Equal(list, w.initial)
+	return known && joins(required) && !slices.Equal(list, w.initial)
 }
 
 func joins(record decide.Record) bool {
@@ -116,17 +116,17 @@ func joins(record decide.Record) bool {
 
 // template returns the desired StatefulSet. After bootstrap, only a rollout changes the pod template. The token never
 // changes, because volumes are created for it.
-func (w *World) template(standing decide.Record) statefulSet {
-	t := statefulSet{replicas: standing.Replicas(), version: w.Declared.Version, hash: w.Declared.SpecHash,
-		token: standing.Token, quota: w.Declared.Quota}
-	if w.Declared.Lifecycle != decide.Running || standing.Restoring() || standing.Recovering() {
+func (w *World) template(required decide.Record) statefulSet {
+	t := statefulSet{replicas: required.Replicas(), version: w.Declared.Version, hash: w.Declared.SpecHash,
+		token: required.Token, quota: w.Declared.Quota}
+	if w.Declared.Lifecycle != decide.Running || required.Restoring() || required.Recovering() {
 		t.replicas = 0
 	}
 	if !w.exists(w.statefulSet()) {
 		return t
 	}
 	t.token = w.set.token
-	if !w.beingFounded(standing) && !standing.Restoring() {
+	if !w.beingFounded(required) && !required.Restoring() {
 		t.version, t.hash, t.quota = w.set.version, w.set.hash, w.set.quota
 	}
 	return t
@@ -139,7 +139,7 @@ func (w *World) beingFounded(record decide.Record) bool {
 }
 
 // write sets an object to its desired state, given the desired record.
-func (w *World) write(name string, standing decide.Record) {
+func (w *World) write(name string, required decide.Record) {
 	o, there := w.objects[name]
 	if !there {
 		o.uid = w.next("u")
@@ -151,23 +151,23 @@ func (w *World) write(name string, standing decide.Record) {
 	case w.customResource():
 		w.declare(!there, changed)
 	case w.configMap():
-		w.record = standing
-		w.putBack = w.putBack && standing.MayFound()
-		if w.beingFounded(standing) {
-			w.foundedWith = len(standing.Members)
+		w.record = required
+		w.putBack = w.putBack && required.MayFound()
+		if w.beingFounded(required) {
+			w.foundedWith = len(required.Members)
 		}
-		if list, known := w.listedIDs(); known && joins(standing) {
+		if list, known := w.listedIDs(); known && joins(required) {
 			w.initial = list
 		}
 	case w.clientService():
-		if !o.leads && !standing.Closed() && w.startsElsewhere {
+		if !o.leads && !required.Closed() && w.startsElsewhere {
 			w.violate("clients are led to data that nothing has restored")
 		}
-		o.leads = o.leads || !standing.Closed()
+		o.leads = o.leads || !required.Closed()
 	case w.budget():
-		o.minAvailable = w.minAvailable(standing)
+		o.minAvailable = w.minAvailable(required)
 	case w.statefulSet():
-		w.setStatefulSet(w.template(standing))
+		w.setStatefulSet(w.template(required))
 	}
 	w.objects[name] = o
 	w.adopt(name)

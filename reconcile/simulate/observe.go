@@ -121,9 +121,9 @@ func (w *World) compare(s decide.State) decide.Objects {
 		}
 	}
 	slices.Sort(o.Foreign)
-	standing := decide.RequiredRecord(s, "fresh")
+	required := decide.RequiredRecord(s, "fresh")
 	for _, name := range w.Objects() {
-		what := w.differs(name, standing)
+		what := w.differs(name, required)
 		if field := w.seenRewritten(name); field != nil {
 			o.Rewritten = append(o.Rewritten, *field)
 		}

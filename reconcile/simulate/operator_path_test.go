@@ -28,7 +28,7 @@ func (r *path) sight(key, value string) (see simulate.View, err error) {
 	return sights[key](n), err
 }
 
-// person carries out a manual action with kubectl or etcdctl.
+// person carries out an operator's action with kubectl or etcdctl.
 func (r *path) person(key, value string) error {
 	byOrdinal := map[string]func(int){
 		"mark-claim":        func(n int) { r.MarkClaim(n, 0xc7) },

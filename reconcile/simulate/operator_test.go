@@ -23,10 +23,10 @@ type place struct {
 	path   path
 }
 
-// begin returns the place after the first line of a path.
+// begin returns the world after the first line of a path.
 func begin(line string) place { return place{}.after(line) }
 
-// after returns the place after more lines. Empty lines are ignored.
+// after returns the world after more lines. Empty lines are ignored.
 func (p place) after(lines ...string) place {
 	next := place{script: slices.Clone(p.script)}
 	if p.path.World != nil {
@@ -115,7 +115,7 @@ func glimpses(replicas int) []act {
 	return list
 }
 
-// beginningsOf returns the places on the way to a formed cluster, and a cluster that has run for a while.
+// beginningsOf returns the worlds on the way to a formed cluster, and a cluster that has run for a while.
 func beginningsOf(replicas int, seed uint64) []place {
 	start := begin(fmt.Sprintf("cluster a replicas=%d seed=%d phase=nothing", replicas, seed))
 	places := []place{start}
@@ -134,7 +134,7 @@ var changesOf = []string{
 	"set spec lifecycle=Stopped", "fault corrupt=a-2",
 }
 
-// momentsOf returns the places during a change, one for each pass.
+// momentsOf returns the worlds during a change, one for each pass.
 func momentsOf(change string, seed uint64) []place {
 	here := begin(fmt.Sprintf("cluster a together=true seed=%d", seed)).after("pass 2", change)
 	var places []place
@@ -194,7 +194,7 @@ func (b *table) report(t *testing.T) {
 	}
 }
 
-// goesOn continues passes from a place after acts, runs three passes before the acts end, and adds the faults to the
+// goesOn continues passes from a world after acts, runs three passes before the acts end, and adds the faults to the
 // table.
 func (b *table) goesOn(p place, acts ...act) {
 	ends := []string{"pass 3"}
@@ -206,10 +206,10 @@ func (b *table) goesOn(p place, acts ...act) {
 	b.add(faultsOf(p), append(p.script, "converge"), acts...)
 }
 
-// patienceOfPeople is the number of passes in which every path must come to an end: longer than any wait.
+// patienceOfPeople is the number of passes within which every path must end. It is longer than any wait.
 const patienceOfPeople = 250
 
-// faultsOf returns the faults on the path to a place and on the way from there.
+// faultsOf returns the faults on the path to a world and in the passes after it.
 func faultsOf(p place) []string {
 	w := p.path.World
 	steps := w.Converge(patienceOfPeople)

@@ -34,8 +34,9 @@ func restoredVersions(t *testing.T, w *simulate.World) map[string]*simulate.Worl
 	return versions
 }
 
-// TestObjectRestoredDuringRecoveryKeepsOneCluster: if any object is restored to any earlier version in any phase of a recovery, the
-// lost cluster does not run alongside the new one, void requests are not carried out, and passes come to an end.
+// TestObjectRestoredDuringRecoveryKeepsOneCluster: if any object is restored to any earlier version in any phase of a
+// recovery, the lost cluster does not run alongside the new one, void requests are not carried out, and passes
+// converge or block.
 func TestObjectRestoredDuringRecoveryKeepsOneCluster(t *testing.T) {
 	orders := map[string]decide.RecoveryOrder{
 		"of a member": {Ordinal: 2, Lost: 0b011, Digest: "d", Word: "w"},
@@ -78,8 +79,9 @@ func TestObjectRestoredDuringRecoveryKeepsOneCluster(t *testing.T) {
 	}
 }
 
-// TestRevertedRecoveryStartsNoPodBesideJob: git no longer requests a recovery, and the ConfigMap is restored to a version from
-// before it, while the Job writes to the volume. No pod starts beside the Job, and the member then serves.
+// TestRevertedRecoveryStartsNoPodBesideJob: git no longer requests a recovery, and the ConfigMap is restored to a
+// version from before it, while the Job writes to the volume. No pod starts alongside the Job, and the member then
+// serves.
 func TestRevertedRecoveryStartsNoPodBesideJob(t *testing.T) {
 	w := simulate.New("a", decidetest.Declared(1), 0)
 	w.Remember(memoryOfTests)
@@ -88,7 +90,7 @@ func TestRevertedRecoveryStartsNoPodBesideJob(t *testing.T) {
 	w.NodeDown(0, true)
 	w.Declared.Recovery = decide.RecoveryOrder{ClusterID: before.Observe().Record.ClusterID, Lost: 1, Digest: "d",
 		Word: "w", Backup: "tuesday", OldVolumes: decide.Retain}
-	w.RefuseRestores(true) // the Job goes on trying
+	w.RefuseRestores(true) // the Job keeps trying
 	reverted := 0
 	for ticks := range 14 {
 		if ticks == 4 {

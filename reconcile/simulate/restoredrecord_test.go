@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// lostMajority is a cluster that loses members for good and is recovered.
+// lostMajority is a cluster that permanently loses members and is recovered.
 type lostMajority struct {
 	*testing.T
 	*simulate.World
@@ -37,7 +37,7 @@ func (w lostMajority) order(survivor int, lost decide.Ordinals, word string) dec
 		Word: word, OldVolumes: decide.Retain}
 }
 
-// lose takes the nodes of the lost members away and requests the recovery. Then the pods and these claims are gone, and
+// lose removes the nodes of the lost members and requests the recovery. Then the pods and these claims are gone, and
 // the nodes are back.
 func (w lostMajority) lose(order decide.RecoveryOrder, claims ...int) {
 	for _, n := range order.Lost.List() {
@@ -54,7 +54,7 @@ func (w lostMajority) lose(order decide.RecoveryOrder, claims ...int) {
 	}
 }
 
-// oneServes checks that no law is broken and that clients are led to one cluster at most.
+// oneServes checks that there are no violations and that clients reach at most one cluster.
 func (w lostMajority) oneServes() {
 	w.Helper()
 	for _, violation := range w.Violations() {
@@ -65,8 +65,8 @@ func (w lostMajority) oneServes() {
 	}
 }
 
-// TestRestoredFoundingRecordFormsNoSecondCluster: after a recovery, the record of the bootstrap is restored. Empty volumes do not form
-// another cluster, whether members of the lost cluster are stopped meanwhile or members are missing.
+// TestRestoredFoundingRecordFormsNoSecondCluster: after a recovery, the record of the bootstrap is restored. Empty
+// volumes do not form another cluster, whether members of the lost cluster are stopped or missing.
 func TestRestoredFoundingRecordFormsNoSecondCluster(t *testing.T) {
 	w := formedWith(t, 5)
 	w.lose(w.order(4, 0b01111, "w"), 2, 3)
@@ -83,7 +83,8 @@ func TestRestoredFoundingRecordFormsNoSecondCluster(t *testing.T) {
 	w.oneServes()
 }
 
-// TestRestoredJoiningRecordKeepsVoterData: the restored record calls a voter a joining member. Its data counts.
+// TestRestoredJoiningRecordKeepsVoterData: according to the restored record, a voter is still joining. Its data
+// counts.
 func TestRestoredJoiningRecordKeepsVoterData(t *testing.T) {
 	w := formedWith(t, 3)
 	w.LoseVolume(1)
@@ -104,8 +105,8 @@ func TestRestoredJoiningRecordKeepsVoterData(t *testing.T) {
 	w.oneServes()
 }
 
-// TestRecordFromTwoRecoveriesAgoStartsNoOldMember: members of the second cluster do not start with the record of the first one
-// beside the third one, whether Quorate can reach them or not.
+// TestRecordFromTwoRecoveriesAgoStartsNoOldMember: members of the second cluster do not start with the record of the
+// first one alongside the third one, whether or not Quorate can reach them.
 func TestRecordFromTwoRecoveriesAgoStartsNoOldMember(t *testing.T) {
 	for _, reached := range []bool{true, false} {
 		w := formedWith(t, 3)
@@ -124,7 +125,8 @@ func TestRecordFromTwoRecoveriesAgoStartsNoOldMember(t *testing.T) {
 	}
 }
 
-// TestRestoredVoidOrderStartsNoPodBesideJob: the restored record calls the order void that a Job carries out. No pod starts beside the Job.
+// TestRestoredVoidOrderStartsNoPodBesideJob: according to the restored record, the request that a Job carries out is
+// void. No pod starts alongside the Job.
 func TestRestoredVoidOrderStartsNoPodBesideJob(t *testing.T) {
 	w := formedWith(t, 1)
 	order := w.order(0, 1, "w")
@@ -134,7 +136,7 @@ func TestRestoredVoidOrderStartsNoPodBesideJob(t *testing.T) {
 	void := w.Observe().Record
 	w.Declared.Recovery = decide.RecoveryOrder{}
 	w.passes(2)
-	w.RefuseRestores(true) // the Job goes on trying
+	w.RefuseRestores(true) // the Job keeps trying
 	w.lose(order)
 	w.passes(2)
 	w.RestoreRecord(void)
@@ -142,8 +144,8 @@ func TestRestoredVoidOrderStartsNoPodBesideJob(t *testing.T) {
 	w.oneServes()
 }
 
-// TestRestoredRecordAndStatefulSetKeepOneCluster: both are restored to before the recovery, right before the record of the new cluster
-// is written, or right after. The lost cluster does not serve beside the new one.
+// TestRestoredRecordAndStatefulSetKeepOneCluster: both are restored to before the recovery, right before the record of
+// the new cluster is written, or right after. The lost cluster does not serve alongside the new one.
 func TestRestoredRecordAndStatefulSetKeepOneCluster(t *testing.T) {
 	for _, finished := range []bool{false, true} {
 		w := formedWith(t, 3)
@@ -165,7 +167,8 @@ func TestRestoredRecordAndStatefulSetKeepOneCluster(t *testing.T) {
 	}
 }
 
-// TestRestoredClaimIsKept: a claim of the lost cluster that comes back right after the recovery is kept, as declared.
+// TestRestoredClaimIsKept: a claim of the lost cluster that comes back right after the recovery is kept, as the spec
+// requests.
 func TestRestoredClaimIsKept(t *testing.T) {
 	w := formedWith(t, 3)
 	before := w.Clone()
@@ -183,7 +186,8 @@ func TestRestoredClaimIsKept(t *testing.T) {
 	}
 }
 
-// TestRecoveryKeepsPodOnTerminatingVolume: a recovery that goes on does not stop a pod whose volume would go with it.
+// TestRecoveryKeepsPodOnTerminatingVolume: a recovery in progress does not stop a pod whose volume would be deleted
+// with it.
 func TestRecoveryKeepsPodOnTerminatingVolume(t *testing.T) {
 	w := formedWith(t, 3)
 	w.RefuseRecoveries(true)
@@ -197,9 +201,9 @@ func TestRecoveryKeepsPodOnTerminatingVolume(t *testing.T) {
 	}
 }
 
-// TestFoundingRecordRestoredAnytimeFormsNoCluster: the record of the bootstrap is restored at any time during or after a recovery, and
-// the status may be gone as well. What the status, claims and a Job say about the cluster prevents empty volumes from
-// forming another one.
+// TestFoundingRecordRestoredAnytimeFormsNoCluster: the record of the bootstrap is restored at any time during or after
+// a recovery, and the status may be missing too. The status, the claims and a Job identify the cluster, which prevents
+// empty volumes from forming a new one.
 func TestFoundingRecordRestoredAnytimeFormsNoCluster(t *testing.T) {
 	for _, withStatus := range []bool{true, false} {
 		for passes := range 26 {
@@ -219,8 +223,8 @@ func TestFoundingRecordRestoredAnytimeFormsNoCluster(t *testing.T) {
 	}
 }
 
-// TestFinishedJobDoesNotBlockReplacement: after a recovery, a member's volume is deleted and its pod is gone. The pod of the
-// recovery Job, which has ended, would keep the volume: the member is still replaced.
+// TestFinishedJobDoesNotBlockReplacement: after a recovery, a member's volume is deleted and its pod is gone. The pod
+// of the recovery Job, which has ended, would keep the volume: the member is still replaced.
 func TestFinishedJobDoesNotBlockReplacement(t *testing.T) {
 	w := formedWith(t, 3)
 	w.lose(w.order(2, 0b011, "w"), 0, 1)

@@ -45,9 +45,9 @@ func healingActions(start *simulate.World) map[string]bool {
 	return nil
 }
 
-// TestRevertedActionDoesNotStarveHealing: in every small world that heals a lost member, with one kind of action undone
-// after every pass, the member is replaced within an hour, or a Block names the action. Without a custom resource,
-// undone actions cannot be recorded.
+// TestRevertedActionDoesNotStarveHealing: in every small world that heals a lost member, with one kind of action
+// reverted after every pass, the member is replaced within an hour, or a Block names the action. Without a custom
+// resource, reverted actions cannot be recorded.
 func TestRevertedActionDoesNotStarveHealing(t *testing.T) {
 	for name, start := range worldsWithLoss(t) {
 		if testing.Short() && name != "nothing else" || strings.HasPrefix(name, "delete EtcdCluster") {
@@ -83,7 +83,7 @@ func TestObjectChangedByOthersDoesNotStarveHealing(t *testing.T) {
 }
 
 // healsWhile runs passes for an hour, each followed by others, and returns a fault if the lost member is not replaced
-// and the last decision does not name the undone action.
+// and the last decision does not name the reverted action.
 func healsWhile(w *simulate.World, names string, others func(w, before *simulate.World, d decide.Decision)) string {
 	var d decide.Decision
 	for range anHour {
@@ -104,9 +104,9 @@ func healsWhile(w *simulate.World, names string, others func(w, before *simulate
 	return fmt.Sprintf("after an hour the member is lost, and it says %s", d)
 }
 
-// TestRewritingPolicyDoesNotStarveHealing: if an admission policy permanently rewrites a field of any object, a lost member is
-// still replaced and the object is not applied repeatedly. If security depends on the field, a Block names it, and the
-// member is replaced once the policy is gone.
+// TestRewritingPolicyDoesNotStarveHealing: if an admission policy permanently rewrites a field of any object, a lost
+// member is still replaced and the object is not applied repeatedly. If security depends on the field, a Block names
+// it, and the member is replaced once the policy is gone.
 func TestRewritingPolicyDoesNotStarveHealing(t *testing.T) {
 	for _, object := range formed(t, 3).Objects() {
 		w := formed(t, 3)

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// standing describes the data of one etcd cluster at a moment.
+// standing describes the data of one etcd cluster at one point in time.
 type standing struct {
 	// whole: one volume still holds everything that was ever acknowledged.
 	whole bool

@@ -33,7 +33,7 @@ func smallDeclarations() []decide.Declared {
 	return append(list, suspended)
 }
 
-// TestSettled: every declaration has a settled world in which nothing is left to do and which has no violations.
+// TestSettled: every declaration has a world that has converged without violations.
 func TestSettled(t *testing.T) {
 	for _, d := range smallDeclarations() {
 		w, end := simulate.Settled("a", d)
@@ -62,8 +62,8 @@ func TestSettledRejectsImpossibleCluster(t *testing.T) {
 	}
 }
 
-// TestForecastBetweenDeclarationsEnds: the road from one small declaration to another ends, or reports why not, and is the one that passes
-// take.
+// TestForecastBetweenDeclarationsEnds: the forecast from one small declaration to another ends, or reports why not,
+// and is what passes do.
 func TestForecastBetweenDeclarationsEnds(t *testing.T) {
 	all := smallDeclarations()
 	for i, from := range all {

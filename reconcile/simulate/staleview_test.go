@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// inTheMiddle returns the places at every moment of changes, manual actions and faults of a running cluster.
+// inTheMiddle returns the worlds at every moment of changes, manual actions and faults of a running cluster.
 func inTheMiddle(t *testing.T) map[string][]place {
 	t.Helper()
 	changes := slices.Clone(changesOf)

@@ -44,7 +44,8 @@ func memberNamed(t *testing.T, w *simulate.World, name string) decide.Member {
 	return decide.Member{}
 }
 
-// TestSameSeedGivesSameWorld: the same seed and the same calls give the same world, and changes to a copy do not affect the world.
+// TestSameSeedGivesSameWorld: the same seed and the same calls give the same world, and changes to a copy do not
+// affect the world.
 func TestSameSeedGivesSameWorld(t *testing.T) {
 	a, b := simulate.New("a", decidetest.Declared(5), 7), simulate.New("a", decidetest.Declared(5), 7)
 	copied := a.Clone()
@@ -66,7 +67,8 @@ func TestSameSeedGivesSameWorld(t *testing.T) {
 	}
 }
 
-// TestSimulatedMemberJoinsAndLeaves adds a member as a learner, promotes it, and removes it again, as etcd and Kubernetes would.
+// TestSimulatedMemberJoinsAndLeaves adds a member as a learner, promotes it, and removes it again, as etcd and
+// Kubernetes would.
 func TestSimulatedMemberJoinsAndLeaves(t *testing.T) {
 	w := formed(t, 3)
 	add := decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}
@@ -113,7 +115,8 @@ func TestSimulatedMemberJoinsAndLeaves(t *testing.T) {
 	}
 }
 
-// TestNewMemberStartsBeforeItServes: a new member publishes its name before it accepts clients, and the next is added already.
+// TestNewMemberStartsBeforeItServes: a new member publishes its name before it accepts clients, and the next is added
+// already.
 func TestNewMemberStartsBeforeItServes(t *testing.T) {
 	silent := 0
 	for seed := range uint64(8) {
@@ -139,7 +142,8 @@ func TestNewMemberStartsBeforeItServes(t *testing.T) {
 	}
 }
 
-// TestStrictReconfigCheckRefusesUnsafeChanges: etcd does not add a member while a voter is down, or remove one that the others need.
+// TestStrictReconfigCheckRefusesUnsafeChanges: etcd does not add a member while a voter is down, or remove one that
+// the others need.
 func TestStrictReconfigCheckRefusesUnsafeChanges(t *testing.T) {
 	w := formed(t, 3)
 	w.NodeDown(2, true)
@@ -154,7 +158,8 @@ func TestStrictReconfigCheckRefusesUnsafeChanges(t *testing.T) {
 	}
 }
 
-// TestEtcdRefusesDataOfNewerVersion: etcd does not start on data of a newer minor version, unless a downgrade was enabled.
+// TestEtcdRefusesDataOfNewerVersion: etcd does not start on data of a newer minor version, unless a downgrade was
+// enabled.
 func TestEtcdRefusesDataOfNewerVersion(t *testing.T) {
 	for _, prepared := range []bool{false, true} {
 		w := formed(t, 3)
@@ -186,8 +191,8 @@ func TestMemberWithLongestLogLeads(t *testing.T) {
 	}
 }
 
-// TestUnsealedMemberWithoutVolumeCannotRejoin: before it is sealed, a member that lost its volume does not start again while another member
-// that has seen it runs; alone it does.
+// TestUnsealedMemberWithoutVolumeCannotRejoin: before it is sealed, a member that lost its volume does not start again
+// while another member that has seen it runs; alone it does.
 func TestUnsealedMemberWithoutVolumeCannotRejoin(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		w := simulate.New("a", decidetest.Declared(3), 0)

@@ -16,8 +16,8 @@ type road struct {
 	End *struct{ Rule, Verdict string } `json:"end"`
 }
 
-// convergeAsPlanned runs passes until nothing is left to do, and fails unless they follow the road of a plan
-// made right before.
+// convergeAsPlanned runs passes until nothing is left to do, and fails unless they follow the forecast of a plan made
+// right before.
 func (w *world) convergeAsPlanned() result {
 	w.t.Helper()
 	return w.convergeAs(w.runFrom(outside, "plan", patientWithEtcd))

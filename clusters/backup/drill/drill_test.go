@@ -124,7 +124,8 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestPreparedDrillWithExternalEtcd checks that the drill is the same if etcd is started externally, and that both halves can be repeated.
+// TestPreparedDrillWithExternalEtcd checks that the drill is the same if etcd is started externally, and that both
+// halves can be repeated.
 func TestPreparedDrillWithExternalEtcd(t *testing.T) {
 	t.Setenv("TMPDIR", "/tmp") // socket paths must be short
 	bucket, m := stored(t, inspect)
@@ -188,8 +189,8 @@ func TestPrepareKeepsUnrelatedFiles(t *testing.T) {
 	}
 }
 
-// TestFinishRejectsOtherClusterOrVersion checks that a drill can be continued only for the same cluster and version. For another one,
-// etcd is not contacted, and nothing is returned that could change its records.
+// TestFinishRejectsOtherClusterOrVersion checks that a drill can be continued only for the same cluster and version.
+// For another one, etcd is not contacted, and nothing is returned that could change its records.
 func TestFinishRejectsOtherClusterOrVersion(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	dir, state := t.TempDir(), t.TempDir()
@@ -213,8 +214,8 @@ func TestFinishRejectsOtherClusterOrVersion(t *testing.T) {
 	}
 }
 
-// TestDamageFailsPreparedDrill checks that damage is found before any etcd is started, and that damage found between the
-// halves prevents a good result.
+// TestDamageFailsPreparedDrill checks that damage is found before any etcd is started, and that damage found between
+// the halves prevents a good result.
 func TestDamageFailsPreparedDrill(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	dir, state := t.TempDir(), t.TempDir()
@@ -281,7 +282,8 @@ func fake(t *testing.T, does string) etcdprocess.Program {
 	return p
 }
 
-// TestUnresponsiveEtcdEndsDrill checks that an etcd that exits or does not respond ends the drill and leaves nothing behind.
+// TestUnresponsiveEtcdEndsDrill checks that an etcd that exits or does not respond ends the drill and leaves nothing
+// behind.
 func TestUnresponsiveEtcdEndsDrill(t *testing.T) {
 	sockets := t.TempDir()
 	t.Setenv("TMPDIR", sockets)
@@ -305,7 +307,8 @@ func TestUnresponsiveEtcdEndsDrill(t *testing.T) {
 	empty(t, dir, sockets)
 }
 
-// TestDrillAcceptsRelativePaths checks that etcd, which runs in another directory, starts with data restored in a relative path.
+// TestDrillAcceptsRelativePaths checks that etcd, which runs in another directory, starts with data restored in a
+// relative path.
 func TestDrillAcceptsRelativePaths(t *testing.T) {
 	found := programs(t)
 	bucket, m := stored(t, inspect)

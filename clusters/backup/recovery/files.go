@@ -7,7 +7,7 @@ import (
 )
 
 // Files reads the files of members and changes those of copies, like package snapshot. Untrusted files should be read
-// in a separate process: they can be crafted to exhaust memory or to crash the reader.
+// in a child process: they can be crafted to exhaust memory or to crash the reader.
 type Files interface {
 	// Survivor calls snapshot.SurvivorOf.
 	Survivor(ctx context.Context, dataDir string) (snapshot.Survivor, error)

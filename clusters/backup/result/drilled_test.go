@@ -42,8 +42,8 @@ func TestDrilled(t *testing.T) {
 	}
 }
 
-// TestDrilledRejectsInvalidText checks that text from a pod's status, which tenants can write, is accepted only if a drill could
-// have written it.
+// TestDrilledRejectsInvalidText checks that text from a pod's status, which tenants can write, is accepted only if a
+// drill could have written it.
 func TestDrilledRejectsInvalidText(t *testing.T) {
 	line, err := soundDrilled().Encode()
 	if err != nil {

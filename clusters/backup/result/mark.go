@@ -11,7 +11,7 @@ const MarkFormat = "quorate.dev/restored/v1"
 // MaxMark is the maximum size of a mark. Names and URLs of members have no limits of their own.
 const MaxMark = 64 << 10
 
-// Mark is stored beside a data directory that was restored with --once. It records the request and the result.
+// Mark is stored next to a data directory that was restored with --once. It records the request and the result.
 type Mark struct {
 	Format   string   `json:"format"`
 	Asked    Asked    `json:"asked"`

@@ -37,8 +37,8 @@ func TestRecovered(t *testing.T) {
 	}
 }
 
-// TestRecoveredRejectsInvalidText checks that text beside a data directory, which others may have written, is accepted only if a
-// recovery could have written it.
+// TestRecoveredRejectsInvalidText checks that text next to a data directory, which others may have written, is
+// accepted only if a recovery could have written it.
 func TestRecoveredRejectsInvalidText(t *testing.T) {
 	line, err := soundRecovered().Encode()
 	if err != nil {

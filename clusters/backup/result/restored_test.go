@@ -69,8 +69,8 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestRestoredRejectsInvalidText checks that text from a pod's status or a volume, which tenants can write, is accepted only if a
-// restore would have written exactly that text.
+// TestRestoredRejectsInvalidText checks that text from a pod's status or a volume, which tenants can write, is
+// accepted only if a restore would have written exactly that text.
 func TestRestoredRejectsInvalidText(t *testing.T) {
 	line, err := soundRestored().Encode()
 	if err != nil {

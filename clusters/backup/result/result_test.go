@@ -87,8 +87,8 @@ func TestInvalidResultIsNotEncoded(t *testing.T) {
 	}
 }
 
-// TestResultRejectsInvalidText checks that text from a pod's status, which tenants can write, is accepted only if a backup could have
-// written it, and that errors contain no control sequences.
+// TestResultRejectsInvalidText checks that text from a pod's status, which tenants can write, is accepted only if a
+// backup could have written it, and that errors contain no control sequences.
 func TestResultRejectsInvalidText(t *testing.T) {
 	with := func(field string, value any) string {
 		line, err := sound().Encode()

@@ -87,7 +87,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestPruneInvariants checks the laws with random backups and policies.
+// TestPruneInvariants checks the invariants with random backups and policies.
 func TestPruneInvariants(t *testing.T) {
 	for seed := range uint64(20_000) {
 		chance := rand.New(rand.NewPCG(seed, 0))
@@ -122,7 +122,7 @@ func TestPruneInvariants(t *testing.T) {
 	}
 }
 
-// lawBroken returns which law a plan breaks, judged independently by what remains.
+// lawBroken returns which invariant a plan breaks, judged independently by what remains.
 func lawBroken(all []store.Backup, plan Plan, p Policy) string {
 	left := without(all, slices.Concat(plan.Delete, plan.Behind)) // those in Behind may be deleted, too
 	newest := func(of []store.Backup, is func(store.Backup) bool) (found store.Backup) {
@@ -171,8 +171,8 @@ func lawBroken(all []store.Backup, plan Plan, p Policy) string {
 	return ""
 }
 
-// byVerifiedBroken returns which law a plan with ByVerified breaks: it must not delete anything that it would keep if
-// the newer unverified backups did not exist.
+// byVerifiedBroken returns which invariant a plan with ByVerified breaks: it must not delete anything that it would
+// keep if the newer unverified backups did not exist.
 func byVerifiedBroken(all []store.Backup, p Policy) string {
 	p.ByVerified = true
 	plan := Prune(store.Listing{Backups: all}, p, now)
@@ -201,7 +201,8 @@ func byVerifiedBroken(all []store.Backup, p Policy) string {
 	return ""
 }
 
-// TestUnverifiedBackupsDoNotBlockPrune checks that unverified newer backups are not deleted, and do not prevent the deletion of others.
+// TestUnverifiedBackupsDoNotBlockPrune checks that unverified newer backups are not deleted, and do not prevent the
+// deletion of others.
 func TestUnverifiedBackupsDoNotBlockPrune(t *testing.T) {
 	for name, c := range map[string]struct {
 		backups         []store.Backup

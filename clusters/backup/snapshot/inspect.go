@@ -116,7 +116,7 @@ const (
 
 // Inspect returns what a database file contains, after checking every page. It does not compare the file with its
 // checksum. A defect of the file is ErrDamaged. Some files, damaged by a broken disk or crafted, make bbolt end the
-// process: inspect untrusted files in a separate process.
+// process: inspect untrusted files in a child process.
 func Inspect(path string) (Facts, error) {
 	var facts Facts
 	err := reading(path, os.OpenFile, func(tx *bolt.Tx) (err error) {

@@ -133,7 +133,8 @@ func longLog(t *testing.T) writtenLog {
 	return l
 }
 
-// TestLogTruncatedInMiddleIsDamaged checks that the files after a truncated one are reported, and not treated as the end of the log.
+// TestLogTruncatedInMiddleIsDamaged checks that the files after a truncated one are reported, and not treated as the
+// end of the log.
 func TestLogTruncatedInMiddleIsDamaged(t *testing.T) {
 	l := longLog(t)
 	if end, err := l.says(); err != nil || end != (Position{2, 60}) {
@@ -152,8 +153,8 @@ func TestLogTruncatedInMiddleIsDamaged(t *testing.T) {
 	}
 }
 
-// TestDamagedLogEndsWhereRecoveryEnds checks that a log that is truncated or changed anywhere is reported either as damaged, or as
-// ending where a recovery would end.
+// TestDamagedLogEndsWhereRecoveryEnds checks that a log that is truncated or changed anywhere is reported either as
+// damaged, or as ending where a recovery would end.
 func TestDamagedLogEndsWhereRecoveryEnds(t *testing.T) {
 	whole := longLog(t)
 	chance := rand.New(rand.NewPCG(1, 2))
@@ -246,7 +247,8 @@ func TestLogEndsWhereEtcdStopsReading(t *testing.T) {
 	}
 }
 
-// TestLogWithoutFirstFileIsDamaged checks that a log without its first files and without a snapshot is reported as damaged.
+// TestLogWithoutFirstFileIsDamaged checks that a log without its first files and without a snapshot is reported as
+// damaged.
 func TestLogWithoutFirstFileIsDamaged(t *testing.T) {
 	l := newLog(t)
 	l.entries(1, 60, upTo(1, 60)...)

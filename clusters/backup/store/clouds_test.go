@@ -367,7 +367,8 @@ func isList(r *http.Request) bool {
 	return q.Get("comp") == "list" || q.Has("list-type") || r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/o")
 }
 
-// TestRefusedRequestDoesNotProveExistence checks that a refused request does not count as evidence that an object exists or is missing.
+// TestRefusedRequestDoesNotProveExistence checks that a refused request does not count as evidence that an object
+// exists or is missing.
 func TestRefusedRequestDoesNotProveExistence(t *testing.T) {
 	eachCloud(t, func(t *testing.T, b objects, f *front) {
 		_, kind, _ := strings.Cut(t.Name(), "/")
@@ -398,8 +399,8 @@ func TestRefusedRequestDoesNotProveExistence(t *testing.T) {
 	})
 }
 
-// TestUploadRetryAcceptsOwnObject checks that an upload whose response is lost is repeated, and that the existing object is then recognized as
-// the caller's own by its size. The same applies without the right to replace objects.
+// TestUploadRetryAcceptsOwnObject checks that an upload whose response is lost is repeated, and that the existing
+// object is then recognized as the caller's own by its size. The same applies without the right to replace objects.
 func TestUploadRetryAcceptsOwnObject(t *testing.T) {
 	held := map[string]func(http.ResponseWriter, *http.Request) bool{
 		"s3": func(w http.ResponseWriter, r *http.Request) bool { return refuse(w, r, 403, "AccessDenied") },
@@ -511,8 +512,8 @@ func TestRequestsCarrySASToken(t *testing.T) {
 	}
 }
 
-// TestGCSEndpointRequestsCarryToken checks that every request to another endpoint carries the token of the application default
-// credentials.
+// TestGCSEndpointRequestsCarryToken checks that every request to another endpoint carries the token of the application
+// default credentials.
 func TestGCSEndpointRequestsCarryToken(t *testing.T) {
 	served, f := gcsEmulator(t, "https")
 	var bare atomic.Int32

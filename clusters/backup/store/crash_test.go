@@ -44,9 +44,9 @@ func (k *killed) Delete(ctx context.Context, name string) error {
 	return k.change(func() error { return k.Bucket.Delete(ctx, name) })
 }
 
-// TestKilledRecordingStaysConsistent kills processes that record results of a backup or remove it at every change. A manifest always
-// has its data. A damaged backup never counts as verified, a verified backup stays verified unless it is found damaged,
-// and only verified backups count as drilled. The next attempt ends as the first one would have.
+// TestKilledRecordingStaysConsistent kills processes that record results of a backup or remove it at every change. A
+// manifest always has its data. A damaged backup never counts as verified, a verified backup stays verified unless it
+// is found damaged, and only verified backups count as drilled. The next attempt ends as the first one would have.
 func TestKilledRecordingStaysConsistent(t *testing.T) {
 	verify := func(damage string) func(Bucket, Manifest) error {
 		return func(b Bucket, m Manifest) error {

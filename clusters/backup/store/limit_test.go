@@ -32,7 +32,8 @@ func endless(status int, contentType, start string, most *atomic.Int64) http.Han
 	}
 }
 
-// TestEndlessResponsesAreLimited checks that a store cannot fill the memory of a reader with a list or an error without an end.
+// TestEndlessResponsesAreLimited checks that a store cannot fill the memory of a reader with a list or an error
+// without an end.
 func TestEndlessResponsesAreLimited(t *testing.T) {
 	list := func(ctx context.Context, b objects) error { _, err := b.List(ctx, ""); return err }
 	read := func(ctx context.Context, b objects) error {

@@ -93,8 +93,9 @@ func (p *promises) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Last-Modified", "Sun, 22 Nov 2026 18:00:00 GMT")
 }
 
-// TestUnconfirmedLockOrEncryptionFails checks that uploads request the key, and that uploads of backups request the lock. If the store does not
-// confirm them, an error is returned even if the upload succeeded. Without settings, nothing is requested.
+// TestUnconfirmedLockOrEncryptionFails checks that uploads request the key, and that uploads of backups request the
+// lock. If the store does not confirm them, an error is returned even if the upload succeeded. Without settings,
+// nothing is requested.
 func TestUnconfirmedLockOrEncryptionFails(t *testing.T) {
 	const (
 		lockMode, lockedUntil = "X-Amz-Object-Lock-Mode", "X-Amz-Object-Lock-Retain-Until-Date"

@@ -110,8 +110,8 @@ func s3Answer(w http.ResponseWriter, status int, code string) {
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>a message</Message></Error>", code)
 }
 
-// TestLockedObjectsAreKept checks that objects with a lock are kept, and that deletions are refused with an error. Like AWS, the
-// store accepts objects in such a bucket only with a checksum of their content.
+// TestLockedObjectsAreKept checks that objects with a lock are kept, and that deletions are refused with an error.
+// Like AWS, the store accepts objects in such a bucket only with a checksum of their content.
 func TestLockedObjectsAreKept(t *testing.T) {
 	b, f := versitygw(t)
 	c := client(t, b)
@@ -154,8 +154,8 @@ func TestLockedObjectsAreKept(t *testing.T) {
 	}
 }
 
-// TestMultipartRetryAcceptsOwnObject checks that an upload in parts is recognized as complete if the response of the last request was
-// lost.
+// TestMultipartRetryAcceptsOwnObject checks that an upload in parts is recognized as complete if the response of the
+// last request was lost.
 func TestMultipartRetryAcceptsOwnObject(t *testing.T) {
 	b, f := versitygw(t)
 	var completed atomic.Int32
@@ -199,8 +199,8 @@ func TestConflictIsRetried(t *testing.T) {
 	}
 }
 
-// TestRevokedKeyEndsUpload checks that a revoked key ends an upload in progress, with an error that names the reason. Nothing of the
-// upload remains, and it succeeds with the new key.
+// TestRevokedKeyEndsUpload checks that a revoked key ends an upload in progress, with an error that names the reason.
+// Nothing of the upload remains, and it succeeds with the new key.
 func TestRevokedKeyEndsUpload(t *testing.T) {
 	b, f := versitygw(t)
 	if err := b.Create(t.Context(), "ns/a/1", strings.NewReader("old")); err != nil {
@@ -241,8 +241,8 @@ func TestRevokedKeyEndsUpload(t *testing.T) {
 	}
 }
 
-// TestMissingBucketIsNotMissingObject checks that a missing bucket says nothing about its content. Otherwise, backups would be reported as
-// damaged because their data is missing.
+// TestMissingBucketIsNotMissingObject checks that a missing bucket says nothing about its content. Otherwise, backups
+// would be reported as damaged because their data is missing.
 func TestMissingBucketIsNotMissingObject(t *testing.T) {
 	for name, gone := range map[string]func(*testing.T) Bucket{
 		"s3": func(t *testing.T) Bucket { _, f := versitygw(t); return open(t, "s3://gone/ours", f.options) },
@@ -271,7 +271,8 @@ func TestMissingBucketIsNotMissingObject(t *testing.T) {
 	}
 }
 
-// TestOnlyOneConcurrentMultipartUploadSucceeds checks that only one of many concurrent uploads of a name in parts succeeds.
+// TestOnlyOneConcurrentMultipartUploadSucceeds checks that only one of many concurrent uploads of a name in parts
+// succeeds.
 func TestOnlyOneConcurrentMultipartUploadSucceeds(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		const writers = 8
@@ -295,8 +296,8 @@ func TestOnlyOneConcurrentMultipartUploadSucceeds(t *testing.T) {
 	})
 }
 
-// TestConcurrentCommitsShareOneManifest checks that only one of many concurrent commits of a slot succeeds, and that all return the same
-// manifest.
+// TestConcurrentCommitsShareOneManifest checks that only one of many concurrent commits of a slot succeeds, and that
+// all return the same manifest.
 func TestConcurrentCommitsShareOneManifest(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		data := make([]string, 8)
@@ -346,8 +347,8 @@ func TestListOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestTruncatedS3ListIsAnError checks that an invalid or truncated S3 list is an error. If it were treated as complete, an old
-// backup or none would be restored.
+// TestTruncatedS3ListIsAnError checks that an invalid or truncated S3 list is an error. If it were treated as
+// complete, an old backup or none would be restored.
 func TestTruncatedS3ListIsAnError(t *testing.T) {
 	const one = "<Contents><Key>ours/ns/a/1</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
 	for name, tt := range map[string]struct {
@@ -371,8 +372,8 @@ func TestTruncatedS3ListIsAnError(t *testing.T) {
 	}
 }
 
-// TestNonStoreResponseIsAnError checks that a response from something other than a store, such as a console page, says nothing about its
-// content.
+// TestNonStoreResponseIsAnError checks that a response from something other than a store, such as a console page, says
+// nothing about its content.
 func TestNonStoreResponseIsAnError(t *testing.T) {
 	for _, found := range []int{http.StatusOK, http.StatusNotFound} {
 		served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -165,8 +165,8 @@ func TestDirectoryRejectsOutsideNames(t *testing.T) {
 	}
 }
 
-// TestDirectoryWithLinkIsNotListed checks that a link to a store can be used, and that a store that contains a link cannot be listed. Neither
-// is treated as empty. Files that do not belong to the store do no harm.
+// TestDirectoryWithLinkIsNotListed checks that a link to a store can be used, and that a store that contains a link
+// cannot be listed. Neither is treated as empty. Files that do not belong to the store do no harm.
 func TestDirectoryWithLinkIsNotListed(t *testing.T) {
 	real := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
@@ -372,7 +372,8 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-// TestListingRemoveDoesNotListAgain checks that nothing of a listed backup is left, without listing again. Objects of another backup are kept.
+// TestListingRemoveDoesNotListAgain checks that nothing of a listed backup is left, without listing again. Objects of
+// another backup are kept.
 func TestListingRemoveDoesNotListAgain(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m, suspect := manifest(), manifest()
@@ -416,8 +417,8 @@ func (unlisted) List(context.Context, string) ([]string, error) {
 	return nil, errors.New("it was listed again")
 }
 
-// TestConcurrentDamageOverridesVerification checks that a sound result from before the damage does not override damage found by another
-// process since, and that damage overrides earlier good results.
+// TestConcurrentDamageOverridesVerification checks that a sound result from before the damage does not override damage
+// found by another process since, and that damage overrides earlier good results.
 func TestConcurrentDamageOverridesVerification(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()
@@ -483,8 +484,8 @@ func (keeping) Delete(_ context.Context, name string) error {
 	return fmt.Errorf("delete %s: %w", name, ErrHeld)
 }
 
-// TestResultsAreRecordedWithoutDeleteRight checks that results are recorded without the right to delete, and that damage overrides earlier
-// results.
+// TestResultsAreRecordedWithoutDeleteRight checks that results are recorded without the right to delete, and that
+// damage overrides earlier results.
 func TestResultsAreRecordedWithoutDeleteRight(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		kept, m := keeping{b}, manifest()
@@ -531,8 +532,8 @@ func (f fixed) Replace(ctx context.Context, name string, content io.Reader) erro
 	return err
 }
 
-// TestExistingMarkCountsWithoutReplaceRight checks that a verified backup can be drilled and verified again if the existing mark already
-// states the same. A mark that states something else is not accepted.
+// TestExistingMarkCountsWithoutReplaceRight checks that a verified backup can be drilled and verified again if the
+// existing mark already states the same. A mark that states something else is not accepted.
 func TestExistingMarkCountsWithoutReplaceRight(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		held, m := fixed{keeping{b}}, manifest()
@@ -562,8 +563,8 @@ func TestExistingMarkCountsWithoutReplaceRight(t *testing.T) {
 	})
 }
 
-// TestStoredDamageIsOneShortLine checks that errors repeat untrusted text from a manifest, but the stored damage does not. The
-// backup can be read back again, regardless of the recorded damage.
+// TestStoredDamageIsOneShortLine checks that errors repeat untrusted text from a manifest, but the stored damage does
+// not. The backup can be read back again, regardless of the recorded damage.
 func TestStoredDamageIsOneShortLine(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()

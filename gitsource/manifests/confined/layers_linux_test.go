@@ -20,7 +20,7 @@ import (
 
 const testLayer = "QUORATE_TEST_LAYER"
 
-// TestHelperLayer is run by other tests in a separate process, because its effects cannot be undone.
+// TestHelperLayer is run by other tests in a separate process, because its effects cannot be reverted.
 func TestHelperLayer(t *testing.T) {
 	layer, ok := layers[os.Getenv(testLayer)]
 	if !ok {

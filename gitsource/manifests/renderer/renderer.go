@@ -1,5 +1,5 @@
 // Package renderer runs kustomize on given files. It does not limit memory, time or stack: untrusted files must be
-// rendered in a separate process (confined).
+// rendered in a child process (confined).
 package renderer
 
 import (

@@ -126,8 +126,8 @@
 //	person delete-claims delete-orphaning=(StatefulSet a) restore=3 restore-object=(3 ConfigMap a-members)
 //	person unlist-claim=a-1 relist-claim=a-1 disown-claim=a-1 mark-claim=a-1 unmark-claim=a-1 own-claim=a-1 unlist-pod=a-1 relist-pod=a-1 register-node=a-1
 //
-// This does not change anything. It prints the road: what passes will do, one action after the other, and what etcd
-// goes through meanwhile.
+// This does not change anything. It prints the forecast: what passes will do, one action after the other, and the
+// states of etcd in between.
 //
 //	road
 //

@@ -64,12 +64,12 @@ func recordFaults(s decide.State, d decide.Decision) []string {
 	if s.Declared.Replicas < 1 {
 		return nil
 	}
-	after, standing := Clone(s), decide.RequiredRecord(s, "fresh")
-	after.Record = standing
+	after, required := Clone(s), decide.RequiredRecord(s, "fresh")
+	after.Record = required
 	if len(after.Record.Members) > 0 && !reflect.DeepEqual(decide.RequiredRecord(after, "fresher"), after.Record) {
 		faults = append(faults, "the standing record does not stand once it is written")
 	}
-	if !reflect.DeepEqual(decide.RequiredRecord(reversed(s), "fresh"), standing) {
+	if !reflect.DeepEqual(decide.RequiredRecord(reversed(s), "fresh"), required) {
 		faults = append(faults, "the standing record depends on order")
 	}
 	if a, seals := d.Action.(decide.Seal); seals {

@@ -257,7 +257,7 @@ func forgets(s decide.State, m decide.RecordedMember) bool {
 	if m.Leaving || m.Mode == decide.Joining || confirmed(s) {
 		return false
 	}
-	voters, standing := 0, 0
+	voters, remaining := 0, 0
 	for _, recorded := range s.Record.Members {
 		if recorded.Mode == decide.Joining {
 			continue
@@ -265,10 +265,10 @@ func forgets(s decide.State, m decide.RecordedMember) bool {
 		voters++
 		if member, listed := memberAt(s, recorded.Ordinal); listed && (recorded.ID == 0 && !strange(recorded, member) ||
 			recorded.ID == member.ID || member.Answers) {
-			standing++
+			remaining++
 		}
 	}
-	return standing <= voters/2
+	return remaining <= voters/2
 }
 
 // confirmed reports whether git names exactly the members that etcd lists, for the first time.

@@ -7,7 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestDecisionNeedsRuleAndValidRecheck checks that a decision without rule, or with an invalid recheck interval, is rejected.
+// TestDecisionNeedsRuleAndValidRecheck checks that a decision without rule, or with an invalid recheck interval, is
+// rejected.
 func TestDecisionNeedsRuleAndValidRecheck(t *testing.T) {
 	good := decide.Decision{Rule: "Wait", Verdict: decide.Wait, Message: "wait", Recheck: time.Minute}
 	nameless, tooEarly, tooLate := good, good, good

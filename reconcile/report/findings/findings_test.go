@@ -73,7 +73,8 @@ func TestFailOn(t *testing.T) {
 	}
 }
 
-// TestFindingNamesOnlyCheckedOutFiles: a file is only named if it is in the checkout; otherwise, the message contains it.
+// TestFindingNamesOnlyCheckedOutFiles: a file is only named if it is in the checkout; otherwise, the message contains
+// it.
 func TestFindingNamesOnlyCheckedOutFiles(t *testing.T) {
 	for _, test := range []struct {
 		root, file string
@@ -120,7 +121,8 @@ func read(line string) (command, error) {
 	return c, nil
 }
 
-// TestWorkflowCommandsAreEscaped: with any untrusted text, each line is one command, and GitHub reads the intended text.
+// TestWorkflowCommandsAreEscaped: with any untrusted text, each line is one command, and GitHub reads the intended
+// text.
 func TestWorkflowCommandsAreEscaped(t *testing.T) {
 	texts := map[string]string{"escapes": "100%, a%0A::b%25: c" + printabletest.Mark, "only colons": "::::" + printabletest.Mark}
 	for name, text := range printabletest.Hostile {

@@ -214,8 +214,8 @@ func TestSARIFResultsAreLimited(t *testing.T) {
 	}
 }
 
-// TestFormatsStateAssumptionsOfPlan: each format contains the assumptions of an offline plan, as text does, and the digest of a live plan.
-// The name of a revision is not interpreted as a command.
+// TestFormatsStateAssumptionsOfPlan: each format contains the assumptions of an offline plan, as text does, and the
+// digest of a live plan. The name of a revision is not interpreted as a command.
 func TestFormatsStateAssumptionsOfPlan(t *testing.T) {
 	offline := wrong("x")
 	offline.Compared = &report.Comparison{Against: "main\n::error::<x>](y)" + printabletest.Mark}

@@ -74,7 +74,7 @@ func inHTML(s string, most int) string {
 
 func breakUp(s string) string { return strings.ReplaceAll(s, mark, "<! --") }
 
-// short converts any text to one visible line of at most most bytes, cut in the middle.
+// short converts any text to one printable line of at most most bytes, cut in the middle.
 func short(s string, most int) string {
 	s = printable.Line(s)
 	if len(s) <= most {

@@ -181,8 +181,8 @@ func (r *rendered) complaints() []string {
 	return list
 }
 
-// asShown returns a text as a comment may show it: as a visible line, in which a marker, and a backslash before a pipe,
-// are broken up.
+// asShown returns a text as a comment may show it: as a printable line, in which a marker, and a backslash before a
+// pipe, are broken up.
 func asShown(s string) []string {
 	s = strings.ReplaceAll(printable.Line(s), "<!--", "<! --")
 	collapse := func(s string) string { return strings.Join(strings.Fields(s), " ") }
@@ -311,8 +311,8 @@ func many(n int, words string) report.Report {
 	return r
 }
 
-// TestCommentStaysWithinLimit: a comment never exceeds its limit; forecasts are omitted before reasons, and reasons before clusters, the
-// worst clusters last. The comment mentions the omissions.
+// TestCommentStaysWithinLimit: a comment never exceeds its limit; forecasts are omitted before reasons, and reasons
+// before clusters, the worst clusters last. The comment mentions the omissions.
 func TestCommentStaysWithinLimit(t *testing.T) {
 	for _, most := range []int{1, 10_000, 65536, 1_000_000} {
 		for _, n := range []int{0, 1, 20, 70, 1000} {
