@@ -75,5 +75,5 @@ func partsOf(location string) []string {
 	if err != nil {
 		return []string{location} // the fetcher reports why
 	}
-	return append([]string{location}, layout.Dirs()...)
+	return append([]string{location}, layout.Paths()...)
 }

@@ -56,6 +56,18 @@ var layouts = map[string]func(t *testing.T, r *repository) string{
 		in(t, dir).Git("sparse-checkout", "set", "nowhere")
 		return dir
 	},
+	"ignored by another": func(t *testing.T, r *repository) string {
+		outer := in(t, cloned()(t, r))
+		gittest.MustWrite(t, filepath.Join(outer.Dir, ".gitignore"), "bin\n")
+		dir := filepath.Join(outer.Dir, "bin", "inner.git")
+		r.Git("clone", "--quiet", "--bare", r.Dir, dir)
+		return dir
+	},
+	"ignored by a worktree": func(t *testing.T, r *repository) string {
+		dir := filepath.Join(linked()(t, r), "inner.git")
+		r.Git("clone", "--quiet", "--bare", r.Dir, dir)
+		return dir
+	},
 	"worktree": linked(),
 	"sparse worktree": func(t *testing.T, r *repository) string {
 		dir := linked()(t, r)

@@ -32,6 +32,8 @@ type Layout struct {
 	Dir, Common string
 	// Objects are the directories of objects: its own, then those of the repositories that it borrows from.
 	Objects []string
+	// Around are the files of the repository around it that Find read, if any.
+	Around []string
 	// Unread lists why objects are not borrowed as objects/info/alternates specifies.
 	Unread []string
 }
@@ -58,7 +60,7 @@ func Find(location string) (Layout, error) {
 	l, dot := Layout{Dir: dir, Common: common}, filepath.Join(location, ".git")
 	switch {
 	case isGitDir(common) && dir == location:
-		if err := refuseTracked(dir); err != nil {
+		if l.Around, err = refuseTracked(dir); err != nil {
 			return Layout{}, err
 		}
 	case isGitDir(common) && dir != dot:
@@ -88,8 +90,10 @@ func Find(location string) (Layout, error) {
 	return l, nil
 }
 
-// Dirs returns all directories of the layout.
-func (l Layout) Dirs() []string { return append([]string{l.Dir, l.Common}, l.Objects...) }
+// Paths returns all directories of the layout, and the other files that Find reads.
+func (l Layout) Paths() []string {
+	return slices.Concat([]string{l.Dir, l.Common}, l.Objects, l.Around)
+}
 
 // gitDir returns the git directory at location. A .git that is a file or a link names it.
 func gitDir(location string) (string, error) {
@@ -130,22 +134,27 @@ func commonDir(dir string) (string, error) {
 }
 
 // refuseTracked returns an error if a git directory may be part of a commit of the repository around it: then an author
-// of commits could name other repositories in it.
-func refuseTracked(dir string) error {
+// of commits could name other repositories in it. It also returns the files that it reads.
+func refuseTracked(dir string) (read []string, err error) {
 	worktree := enclosing(dir)
 	if worktree == "" {
-		return nil
+		return nil, nil
 	}
-	tracked, err := isTracked(worktree, dir)
+	tracked, index, err := isTracked(worktree, dir)
 	if err != nil {
-		return fmt.Errorf("it looks like a bare repository, and whether the repository around it, %s, tracks it is "+
+		return nil, fmt.Errorf("it looks like a bare repository, and whether the repository around it, %s, tracks it is "+
 			"unknown: %w; move it elsewhere", worktree, err)
 	}
 	if tracked {
-		return fmt.Errorf("it looks like a bare repository, but the repository around it, %s, tracks it: name that "+
+		return nil, fmt.Errorf("it looks like a bare repository, but the repository around it, %s, tracks it: name that "+
 			"repository, and the directory with --path, or move it elsewhere", worktree)
 	}
-	return nil
+	read = []string{index}
+	dot := filepath.Join(worktree, ".git")
+	if info, err := os.Lstat(dot); err == nil && info.Mode().IsRegular() {
+		read = append(read, dot)
+	}
+	return read, nil
 }
 
 // enclosing returns the closest directory around dir that has a .git, or an empty string if dir is not in a worktree.
