@@ -73,7 +73,7 @@ func nameOf(variable string) string {
 func partsOf(location string) []string {
 	layout, err := local.Find(location)
 	if err != nil {
-		return []string{location} // the fetcher reports why
+		return append([]string{location}, layout.Around...) // the fetcher reports why
 	}
 	return append([]string{location}, layout.Paths()...)
 }

@@ -40,7 +40,8 @@ type Layout struct {
 
 // Find returns the layout of the repository at location, which is a git directory or the directory that holds .git.
 // Write access to location, for example by a commit or an archive, is not enough to name another git directory: that
-// directory must name location in turn. Only the objects of other repositories can be borrowed.
+// directory must name location in turn. Only the objects of other repositories can be borrowed. With an error, Around may
+// be set.
 func Find(location string) (Layout, error) {
 	location, err := filepath.Abs(location)
 	if err == nil {
@@ -61,7 +62,7 @@ func Find(location string) (Layout, error) {
 	switch {
 	case isGitDir(common) && dir == location:
 		if l.Around, err = refuseTracked(dir); err != nil {
-			return Layout{}, err
+			return Layout{Around: l.Around}, err
 		}
 	case isGitDir(common) && dir != dot:
 		named, err := l.names(location)
@@ -141,18 +142,16 @@ func refuseTracked(dir string) (read []string, err error) {
 		return nil, nil
 	}
 	tracked, index, err := isTracked(worktree, dir)
+	if read = []string{index}; isRegular(filepath.Join(worktree, ".git")) {
+		read = append(read, filepath.Join(worktree, ".git"))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("it looks like a bare repository, and whether the repository around it, %s, tracks it is "+
+		return read, fmt.Errorf("it looks like a bare repository, and whether the repository around it, %s, tracks it is "+
 			"unknown: %w; move it elsewhere", worktree, err)
 	}
 	if tracked {
-		return nil, fmt.Errorf("it looks like a bare repository, but the repository around it, %s, tracks it: name that "+
+		return read, fmt.Errorf("it looks like a bare repository, but the repository around it, %s, tracks it: name that "+
 			"repository, and the directory with --path, or move it elsewhere", worktree)
-	}
-	read = []string{index}
-	dot := filepath.Join(worktree, ".git")
-	if info, err := os.Lstat(dot); err == nil && info.Mode().IsRegular() {
-		read = append(read, dot)
 	}
 	return read, nil
 }
