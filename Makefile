@@ -35,7 +35,7 @@ $(BIN)/tools: build
 	$(BIN)/sandbox build --tools $@
 
 # Like go test, and records how long each test takes.
-TIMED   = $(BIN)/gotestsum --format standard-quiet --hide-summary all --jsonfile-timing-events $(BIN)/$(1).json --raw-command --
+TIMED   = $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary skipped --jsonfile-timing-events $(BIN)/$(1).json --raw-command --
 SLOWEST = echo 'The slowest tests:'; $(BIN)/gotestsum tool slowest --num 20 --jsonfile
 
 $(BIN)/gotestsum: .ci/gotestsum/go.mod

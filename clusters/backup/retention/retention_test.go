@@ -271,8 +271,14 @@ func TestPruneIsLinear(t *testing.T) {
 		}
 		return best
 	}
-	const year, times = 24 * 365, 8
-	if part, all := takes(year/times), takes(year); all > 4*times*part {
-		t.Errorf("%d times the backups take %v instead of %v", times, all, part)
+	const year, times, attempts = 24 * 365, 8, 10
+	for n := 1; ; n++ { // other programs may get the processor during one of the two
+		part, all := takes(year/times), takes(year)
+		if all <= 4*times*part {
+			return
+		}
+		if n == attempts {
+			t.Fatalf("%d times the backups take %v instead of %v", times, all, part)
+		}
 	}
 }
