@@ -51,10 +51,12 @@ func restoredBeforeItRuns(s decide.State, d decide.Decision) string {
 func delaysDeletion(s decide.State, j decide.VolumeJob) bool {
 	for _, r := range s.Replicas {
 		m, recorded := recordedAt(s.Record, r.Ordinal)
-		lost := s.Declared.Recovery.ClusterID == s.Record.ClusterID && s.Declared.Recovery.Lost&(1<<uint(r.Ordinal)) != 0
-		fromBackup := m.Mode == decide.Restoring || recovering(s.Record) && s.Record.Recovery.FromBackup
+		order, begun := s.Declared.Recovery, s.Record.Recovery
+		lost := order.ClusterID != 0 && order.ClusterID == s.Record.ClusterID && order.Lost&(1<<uint(r.Ordinal)) != 0
+		fromBackup := m.Mode == decide.Restoring || recovering(s.Record) && begun.FromBackup && begun.Ordinal == r.Ordinal
+		gone := len(s.Record.Members) > 0 && !recorded
 		if r.VolumeTerminating && r.VolumeUID == j.VolumeUID {
-			return j.Phase != decide.JobRuns && (s.Membership.Known || !recorded || lost || fromBackup)
+			return j.Phase != decide.JobRuns && !j.Terminating && (s.Membership.Known || gone || lost || fromBackup)
 		}
 	}
 	return false
