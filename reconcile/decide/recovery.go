@@ -37,7 +37,7 @@ func recoverCluster(s State) (Decision, bool) {
 	case !s.toRun():
 		return Decision{}, false
 	case s.Recovery.Job != nil && s.delaysDeletion(s.Recovery.Job.VolumeJob):
-		return s.releaseVolume()
+		return act(StopRecovery{s.Recovery.Job.UID}, jobDelaysDeletion, s.recoveryJobName())
 	case s.endingJob() != "" && s.Objects.RunsReplicas == 0 && !RequiredRecord(s, "").Recovering():
 		return wait(recheck, "pods are started once %s no longer writes to the volume of a member", s.endingJob())
 	case !s.recorded():

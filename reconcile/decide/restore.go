@@ -85,10 +85,12 @@ func (s State) firstRecord(token string) Record {
 // restore fills the first member's volume from a backup. etcd does not run until it is filled, and existing data is
 // never overwritten: the Job finds an empty volume, or its own earlier data.
 func restore(s State) (Decision, bool) {
-	if s.toRun() && s.Restore.Job != nil && s.delaysDeletion(s.Restore.Job.VolumeJob) {
-		return s.releaseVolume()
-	}
-	if !s.toRun() || !s.Record.Restoring() || s.ReportedClusterID != 0 {
+	switch {
+	case !s.toRun():
+		return Decision{}, false
+	case s.Restore.Job != nil && s.delaysDeletion(s.Restore.Job.VolumeJob):
+		return act(StopRestore{s.Restore.Job.UID}, jobDelaysDeletion, s.restoreJobName())
+	case !s.Record.Restoring() || s.ReportedClusterID != 0:
 		return Decision{}, false
 	}
 	seed, job := s.Replica(SeedOrdinal), s.Restore.Job

@@ -40,20 +40,9 @@ func (j JobSight) hinders(what string) (Decision, bool) {
 	return Decision{}, false
 }
 
-// releaseVolume deletes a Job that has ended and whose pod delays the deletion of a volume, because Kubernetes does not
-// create a member's new volume before that.
-func (s State) releaseVolume() (Decision, bool) {
-	recovery, restore := s.Recovery.Job, s.Restore.Job
-	switch {
-	case recovery != nil && s.delaysDeletion(recovery.VolumeJob):
-		return act(StopRecovery{recovery.UID}, "delete Job %s, which has ended: its pod delays the deletion of a volume",
-			s.recoveryJobName())
-	case restore != nil && s.delaysDeletion(restore.VolumeJob):
-		return act(StopRestore{restore.UID}, "delete Job %s, which has ended: its pod delays the deletion of a volume",
-			s.restoreJobName())
-	}
-	return Decision{}, false
-}
+// jobDelaysDeletion is why a Job that has ended is deleted: Kubernetes does not create a member's new volume while the
+// Job's pod keeps the earlier one.
+const jobDelaysDeletion = "delete Job %s, which has ended: its pod delays the deletion of a volume"
 
 // delaysDeletion reports whether a Job has ended and its volume, which others do not need, is being deleted.
 func (s State) delaysDeletion(j VolumeJob) bool {
