@@ -327,30 +327,19 @@ func (f *recoverFlags) alone(ctx context.Context, std streams) (done func(), err
 
 // recover creates a member from the surviving data, unless that has already been done.
 func (f *recoverFlags) recover(ctx context.Context, std streams) error {
-	progress, done := bars(std.err)
-	defer done()
-	order, err := f.order(ctx, progress)
-	if err != nil {
-		return err
-	}
-	d := dataDirRecovery{f.into.DataDir, f.lost}
-	unlock, err := d.lock(ctx, std)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	told, before, err := d.find()
-	switch {
-	case err != nil:
-	case before:
-		err = d.again(std, told)
-	default:
-		told, err = f.recoverNow(ctx, std, d, order)
-	}
-	if err != nil {
-		return err
-	}
-	return f.results.write(told.Encode)
+	return f.inDataDir(ctx, std, func(d dataDirRecovery, order recovery.Order, told *result.Recovered) error {
+		if told != nil {
+			if err := d.again(std, *told); err != nil {
+				return err
+			}
+			return f.results.write(told.Encode)
+		}
+		now, err := f.recoverNow(ctx, std, d, order)
+		if err != nil {
+			return err
+		}
+		return f.results.write(now.Encode)
+	})
 }
 
 // recoverNow creates the member and puts it in place.

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"quorate.dev/quorate/clusters/backup/recovery"
+	"quorate.dev/quorate/clusters/backup/result"
 )
 
 // checkRecovery rejects flags that cannot be combined with an externally started etcd.
@@ -23,24 +24,10 @@ func (f *externalEtcdFlags) checkRecovery(all *recoverFlags) error {
 
 // prepare copies the member, unless it has already been recovered.
 func (f *recoverFlags) prepare(ctx context.Context, std streams) error {
-	progress, done := bars(std.err)
-	defer done()
-	order, err := f.order(ctx, progress)
-	if err != nil {
-		return err
-	}
-	d := dataDirRecovery{f.into.DataDir, f.lost}
-	unlock, err := d.lock(ctx, std)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	told, before, err := d.find()
-	switch {
-	case err != nil:
-		return err
-	case before:
-		return errors.Join(d.again(std, told), recovery.PrepareNothing(order))
-	}
-	return recovery.Prepare(ctx, order)
+	return f.inDataDir(ctx, std, func(d dataDirRecovery, order recovery.Order, told *result.Recovered) error {
+		if told != nil {
+			return errors.Join(d.again(std, *told), recovery.PrepareNothing(order))
+		}
+		return recovery.Prepare(ctx, order)
+	})
 }

@@ -15,6 +15,32 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
+// inDataDir runs do while the data directory is locked. told is what was recovered there before, or nil.
+func (f *recoverFlags) inDataDir(
+	ctx context.Context, std streams, do func(d dataDirRecovery, order recovery.Order, told *result.Recovered) error,
+) error {
+	progress, done := bars(std.err)
+	defer done()
+	order, err := f.order(ctx, progress)
+	if err != nil {
+		return err
+	}
+	d := dataDirRecovery{f.into.DataDir, f.lost}
+	unlock, err := d.lock(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	told, before, err := d.find()
+	switch {
+	case err != nil:
+		return err
+	case before:
+		return do(d, order, &told)
+	}
+	return do(d, order, nil)
+}
+
 // dataDirRecovery is a data directory into which the lost cluster is recovered exactly once. It contains a mark, which
 // records what was recovered, and a lock file.
 type dataDirRecovery struct {
