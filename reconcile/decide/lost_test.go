@@ -165,5 +165,7 @@ func TestVolumeGoesWithPod(t *testing.T) {
 		"since nobody knows when":  {slot1(PodFailing, 0, never), false},
 		"stranded":                 {slot1(PodPending, 0, unlucky), true},
 		"another volume":           {slot1(PodPending, 0, another), true},
+		"volume deleted, no pod":   {slot1(PodAbsent, 0, onItsWay), true},
+		"volume deleted, in use":   {slot1(PodStarting, 0, onItsWay), false},
 	})
 }

@@ -14,7 +14,7 @@ func (s State) quorumMayRecover() bool {
 // unrecoverable reports whether an unresponsive member cannot come up by itself, or should have done so long ago.
 func (s State) unrecoverable(ordinal int) bool {
 	r := s.Replica(ordinal)
-	return s.volumeLost(ordinal) || r.Stranded != "" || s.failsForLong(r)
+	return s.volumeLost(ordinal) || s.volumeGoesWithPod(r) || r.Stranded != "" || s.failsForLong(r)
 }
 
 // failsForLong reports whether a pod has failed for long, or has been starting for very long.
