@@ -14,15 +14,21 @@ type Quorum struct {
 	Learners  int `json:"learners,omitempty"`
 	// Leader is the name of the leader; empty if none is known.
 	Leader string `json:"leader,omitempty"`
+	// Unknown is true if the cluster has formed and no member returns a list of voters.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
-// quorumOf returns the quorum of a state. If etcd does not respond, its earlier voters count as unresponsive.
+// quorumOf returns the quorum of a state. If etcd does not return its member list, its earlier voters, or else those
+// that a single member lists, count as unresponsive.
 func quorumOf(s decide.State, before Quorum) Quorum {
+	voters := s.Membership.Voters()
 	if !s.Membership.Known {
+		if before.Voters == 0 {
+			before = Quorum{Voters: len(voters), Unknown: len(voters) == 0 && s.Formed()}
+		}
 		before.Answering, before.Leader = 0, ""
 		return before
 	}
-	voters := s.Membership.Voters()
 	at := Quorum{Voters: len(voters), Answering: decide.Answering(voters)}
 	at.Learners = len(s.Membership.Members) - at.Voters
 	for _, m := range voters {
@@ -49,7 +55,10 @@ func (s Quorum) serves() bool { return s.Voters > 0 && s.Spare() >= 0 }
 
 // String describes the quorum, as in "2 of 3 voters, none may fail".
 func (s Quorum) String() string {
-	if s.Voters == 0 {
+	switch {
+	case s.Unknown:
+		return "unknown"
+	case s.Voters == 0:
 		return "not formed"
 	}
 	text := fmt.Sprintf("%d of %s", s.Answering, decide.Count(s.Voters, "voter"))
