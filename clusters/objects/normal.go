@@ -118,6 +118,11 @@ func NormalSize(q resource.Quantity) resource.Quantity { return normalQuantity(q
 func normalizePod(pod *v1alpha1.PodSpec, cluster string) {
 	normalizeResources(&pod.Resources)
 	pod.Affinity = normalAffinity(pod.Affinity)
+	for i := range pod.Tolerations {
+		if pod.Tolerations[i].Operator == string(corev1.TolerationOpEqual) { // the default
+			pod.Tolerations[i].Operator = ""
+		}
+	}
 	pod.TopologySpreadConstraints = normalSpread(pod.TopologySpreadConstraints, cluster)
 }
 
@@ -164,7 +169,14 @@ func normalAffinity(a *v1alpha1.Affinity) *v1alpha1.Affinity {
 	return a
 }
 
-// normalSpread removes what spreadConstraints fills in.
+// withoutDefault removes a value that is spelled out although it is the default.
+func withoutDefault[T comparable](value **T, byDefault T) {
+	if *value != nil && **value == byDefault {
+		*value = nil
+	}
+}
+
+// normalSpread removes Kubernetes' defaults and what spreadConstraints fills in.
 func normalSpread(list []v1alpha1.TopologySpreadConstraint, cluster string) []v1alpha1.TopologySpreadConstraint {
 	own := &metav1.LabelSelector{MatchLabels: Selector(cluster)}
 	var byDefault []v1alpha1.TopologySpreadConstraint
@@ -180,6 +192,11 @@ func normalSpread(list []v1alpha1.TopologySpreadConstraint, cluster string) []v1
 		if len(list[i].MatchLabelKeys) == 0 {
 			list[i].MatchLabelKeys = nil
 		}
+		if list[i].WhenUnsatisfiable == string(corev1.DoNotSchedule) { // minDomains is invalid otherwise
+			withoutDefault(&list[i].MinDomains, 1)
+		}
+		withoutDefault(&list[i].NodeAffinityPolicy, string(corev1.NodeInclusionPolicyHonor))
+		withoutDefault(&list[i].NodeTaintsPolicy, string(corev1.NodeInclusionPolicyIgnore))
 	}
 	if reflect.DeepEqual(list, byDefault) {
 		return nil

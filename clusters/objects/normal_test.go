@@ -78,7 +78,7 @@ func (s speller) fill(v reflect.Value) {
 			v.SetMapIndex(key, value)
 		}
 	case reflect.String:
-		v.SetString(s.one("cpu", "memory", "zone", "Exists"))
+		v.SetString(s.one("cpu", "memory", "zone", "Exists", "DoNotSchedule", ""))
 	case reflect.Int32, reflect.Int64:
 		v.SetInt(int64(1 + s.IntN(9)))
 	default:
@@ -114,6 +114,11 @@ func (s speller) respelled(c *v1alpha1.EtcdCluster) *v1alpha1.EtcdCluster {
 			r.Requests[name] = limit
 		}
 	}
+	for i := range c.Spec.Pod.Tolerations {
+		if t := &c.Spec.Pod.Tolerations[i]; t.Operator == "" {
+			t.Operator = s.one("", "Equal")
+		}
+	}
 	own := &metav1.LabelSelector{MatchLabels: Selector(c.Name)}
 	spread := &c.Spec.Pod.TopologySpreadConstraints
 	if len(*spread) == 0 && s.IntN(2) == 0 {
@@ -122,9 +127,15 @@ func (s speller) respelled(c *v1alpha1.EtcdCluster) *v1alpha1.EtcdCluster {
 		}
 	}
 	for i := range *spread {
-		if (*spread)[i].LabelSelector == nil && s.IntN(2) == 0 {
-			(*spread)[i].LabelSelector = own
+		constraint := &(*spread)[i]
+		if constraint.LabelSelector == nil && s.IntN(2) == 0 {
+			constraint.LabelSelector = own
 		}
+		if constraint.WhenUnsatisfiable == "DoNotSchedule" {
+			spelledOut(s, &constraint.MinDomains, 1)
+		}
+		spelledOut(s, &constraint.NodeAffinityPolicy, "Honor")
+		spelledOut(s, &constraint.NodeTaintsPolicy, "Ignore")
 	}
 	return c
 }
@@ -180,6 +191,13 @@ func (s speller) respell(v reflect.Value) {
 func emptied[T any](s speller, part **T) {
 	if *part == nil && s.IntN(2) == 0 {
 		*part = new(T)
+	}
+}
+
+// spelledOut sets a missing value to its default, or not.
+func spelledOut[T any](s speller, value **T, byDefault T) {
+	if *value == nil && s.IntN(2) == 0 {
+		*value = &byDefault
 	}
 }
 
@@ -332,7 +350,7 @@ func TestNormalizationKeepsUsualHashes(t *testing.T) {
 		"version: 3.6.16\n  etcd: {autoCompaction: {mode: Revision, retention: '1000'}, options: {corrupt-check-time: 4h, max-wals: '7', log-level: warn}}",
 		"version: 3.6.16\n  pod: {resources: {requests: {cpu: 500m, memory: 512Mi}, limits: {memory: 512Mi}}}",
 		"version: 3.6.16\n  pod: {resources: {requests: {cpu: '2', memory: 8Gi}, limits: {cpu: '4', memory: 8Gi}}, priorityClassName: x, nodeSelector: {a: b}}",
-		"version: 3.6.16\n  pod: {tolerations: [{key: a, operator: Equal, value: b}], topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}",
+		"version: 3.6.16\n  pod: {tolerations: [{key: a, operator: Exists}], topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}",
 		"version: 3.6.16\n  pod: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: x, labelSelector: {}, namespaceSelector: {}}]}}}",
 	} {
 		c := cluster(t, "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: a, namespace: default}\nspec:\n  "+spec+"\n")

@@ -47,6 +47,17 @@ func normalizeLive(spec *applycorev1.PodSpecApplyConfiguration) error {
 	if spec.Affinity, err = convert[*applycorev1.AffinityApplyConfiguration](normalAffinity(affinity)); err != nil {
 		return err
 	}
+	for i := range spec.Tolerations {
+		withoutDefault(&spec.Tolerations[i].Operator, corev1.TolerationOpEqual)
+	}
+	for i := range spec.TopologySpreadConstraints {
+		c := &spec.TopologySpreadConstraints[i]
+		if c.WhenUnsatisfiable != nil && *c.WhenUnsatisfiable == corev1.DoNotSchedule {
+			withoutDefault(&c.MinDomains, 1)
+		}
+		withoutDefault(&c.NodeAffinityPolicy, corev1.NodeInclusionPolicyHonor)
+		withoutDefault(&c.NodeTaintsPolicy, corev1.NodeInclusionPolicyIgnore)
+	}
 	for i := range spec.Containers {
 		resources := spec.Containers[i].Resources
 		if resources == nil {
