@@ -79,7 +79,7 @@ soak: ## walk a simulated world for a million steps of git changes, faults, manu
 	QUORATE_SOAK_STEPS=$(or $(STEPS),1000000) QUORATE_SOAK_SEED=$(SEED) $(TEST) -timeout 0 -count 1 -v -run 'TestLongPaths|TestNothingWaitsForever' ./reconcile/simulate
 	QUORATE_SOAK_PEOPLE=1 $(TEST) -timeout 0 -count 1 -v -run 'TestEvery.*(Deed|Sight|Incident|SmallWorld)' ./reconcile/...
 
-mutate: ## change reconcile/decide in one place at a time, and report the changes that tests do not detect; MUTANTS='-stages 1 -only guards.go' selects a part
+mutate: ## change reconcile/decide in one place at a time, and report the changes that tests do not detect; MUTANTS='-stages 1-1 -only guards.go' selects a part
 	ulimit -d 2097152; $(GO) run -trimpath ./.ci/mutate $(MUTANTS) reconcile/decide
 
 lint: $(BIN)/golangci-lint ## check the style, the dependencies between packages, the go.mod files, and that it compiles for other systems

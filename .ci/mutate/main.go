@@ -1,7 +1,7 @@
 // Command mutate changes a package in one place at a time, each change being a mutant, and reports the changes that the
 // tests do not detect.
 //
-//	go run ./.ci/mutate [-only REGEXP] [-stages N] [-list] DIRECTORY
+//	go run ./.ci/mutate [-only REGEXP] [-stages FIRST-LAST] [-list] DIRECTORY
 //
 // All mutants are compiled into one test binary and selected by number in the variable MUTANT, so that a mutant costs a
 // test run but not a build. Tests run in stages, cheap ones first, and a mutant that one stage kills is not run again.
@@ -37,8 +37,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	only := flags.String("only", "",
 		"regular expression: only mutants whose line in the output it matches, such as guards.go")
 	list := flags.Bool("list", false, "list the mutants, and run nothing")
-	last := flags.Int("stages", 5,
-		"how many stages of tests to run: stories, other tests, paths, smallest worlds, small worlds")
+	from, to := 1, 5
+	flags.Func("stages", "first and last stage of tests to run, such as 1-2, of: stories, other tests, paths, smallest "+
+		"worlds, small worlds (default: 1-5)", func(text string) error {
+		_, err := fmt.Sscanf(text, "%d-%d", &from, &to)
+		return err
+	})
 	parallel := flags.Int("parallel", 2, "mutants that run at once")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -64,11 +68,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		fmt.Fprintf(out, "%d mutants\n", len(mutants))
 		return nil
 	}
-	return hunt(ctx, p, mutants, *last, *parallel, out)
+	return hunt(ctx, p, mutants, from, to, *parallel, out)
 }
 
 // hunt runs the tests on the mutants, and reports the survivors.
-func hunt(ctx context.Context, p *mutated, mutants []mutant, last, parallel int, out io.Writer) error {
+func hunt(ctx context.Context, p *mutated, mutants []mutant, from, to, parallel int, out io.Writer) error {
 	began := time.Now()
 	work, err := os.MkdirTemp("", "mutate")
 	if err != nil {
@@ -79,7 +83,10 @@ func hunt(ctx context.Context, p *mutated, mutants []mutant, last, parallel int,
 	if err != nil {
 		return err
 	}
-	survivors, err := kill(ctx, stages[:min(last, len(stages))], mutants, parallel, out)
+	if from < 1 || from > len(stages) {
+		return fmt.Errorf("-stages %d-%d: the package has stages 1 to %d", from, to, len(stages))
+	}
+	survivors, err := kill(ctx, stages[from-1:min(to, len(stages))], mutants, parallel, out)
 	if err != nil {
 		return err
 	}
