@@ -48,6 +48,64 @@ func TestAnySignOfFormationPreventsBootstrap(t *testing.T) {
 	}
 }
 
+// TestRestoredRecordOfBootstrapCountsAsLost checks that a claim that etcd has used, or a recovery Job on an existing
+// claim, shows that the cluster had formed, although the record is as old as the bootstrap.
+func TestRestoredRecordOfBootstrapCountsAsLost(t *testing.T) {
+	job := func(volume string) func(*State) {
+		return func(s *State) { s.Recovery.Job = &RecoveryJob{VolumeJob: VolumeJob{VolumeUID: volume}} }
+	}
+	claim := func(change func(*Replica)) func(*State) { return func(s *State) { change(&s.Replicas[0]) } }
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   bool
+	}{
+		"bootstrap":                   {func(*State) {}, false},
+		"a claim that etcd has used":  {claim(func(r *Replica) { r.LastUse.ClusterID = 1 }), true},
+		"a claim of a lost cluster":   {claim(func(r *Replica) { r.LostCluster = 1 }), true},
+		"a recovery Job on the claim": {job("v"), true},
+		"a recovery Job on another":   {job("w"), false},
+		"a recovery Job, no claim":    {both(job(""), claim(gone)), false},
+		"a newer record":              {func(s *State) { s.Record.ClusterID = 1; s.Replicas[0].LastUse.ClusterID = 1 }, false},
+	} {
+		s := State{Record: FoundingRecord("t", 1), Replicas: []Replica{{Pod: PodAbsent, VolumeUID: "v"}}}
+		c.change(&s)
+		if got := s.formedBefore(); got != c.want {
+			t.Errorf("%s: formed before is %t", what, got)
+		}
+		if s.recordLost() != c.want || s.founding() == c.want && s.recordsFounding() || c.want && !s.Formed() {
+			t.Errorf("%s: lost is %t, bootstrap is %t, formed is %t", what, s.recordLost(), s.founding(), s.Formed())
+		}
+	}
+	if !(State{}).recordLost() {
+		t.Error("a missing record does not count as lost")
+	}
+}
+
+// TestClientsWaitForCluster checks when the client Service is not open: while a member may start on an empty volume,
+// and until data that was restored or recovered is proven.
+func TestClientsWaitForCluster(t *testing.T) {
+	formed := FoundingRecord("t", 1).With(RecordedMember{Mode: Sealed})
+	formed.ClusterID = 1
+	for what, c := range map[string]struct {
+		change          func(*Record)
+		closed, clients bool
+	}{
+		"a formed cluster":           {func(*Record) {}, false, false},
+		"a member may bootstrap":     {func(r *Record) { r.Members[0].Mode = Founding }, true, true},
+		"being restored":             {func(r *Record) { r.Members[0].Mode = Restoring }, true, true},
+		"restored, and not proven":   {func(r *Record) { r.RestoredFrom, r.ClusterID = "b", 0 }, true, true},
+		"restored, and proven":       {func(r *Record) { r.RestoredFrom = "b" }, false, false},
+		"being recovered":            {func(r *Record) { r.Recovery.ClusterID = 1 }, false, true},
+		"recovered from another one": {func(r *Record) { r.Recovery.ClusterID = 2 }, false, false},
+	} {
+		r := formed.With(formed.Members[0])
+		c.change(&r)
+		if r.Closed() != c.closed || (State{Record: r}).ClosedToClients() != c.clients {
+			t.Errorf("%s: Service closed is %t, closed to clients is %t", what, r.Closed(), State{Record: r}.ClosedToClients())
+		}
+	}
+}
+
 func TestNothingRuns(t *testing.T) {
 	for name, s := range map[string]State{
 		"a record":             {Record: FoundingRecord("t", 1)},

@@ -1,0 +1,52 @@
+package decide
+
+import "testing"
+
+// TestEndedJobIsDeletedOnceItsVolumeIsDispensable checks when an ended Job delays the deletion of a claim, and when its
+// volume may hold the last copy of the data.
+func TestEndedJobIsDeletedOnceItsVolumeIsDispensable(t *testing.T) {
+	lost := func(id ID, slots Ordinals) func(*State) {
+		return func(s *State) { s.Declared.Recovery = RecoveryOrder{ClusterID: id, Lost: slots} }
+	}
+	recovering := func(ordinal int, fromBackup bool) func(*State) {
+		return func(s *State) {
+			s.Record.Recovery = RecordedRecovery{ClusterID: 1, Ordinal: ordinal, FromBackup: fromBackup}
+		}
+	}
+	job := func(change func(*RestoreJob)) func(*State) { return func(s *State) { change(s.Restore.Job) } }
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   bool
+	}{
+		"quorum":                             {func(s *State) { s.Membership.Known = true }, true},
+		"no quorum":                          {func(*State) {}, false},
+		"not recorded":                       {func(s *State) { s.Record.Members = s.Record.Members[:1] }, true},
+		"no record":                          {func(s *State) { s.Record = Record{} }, false},
+		"declared lost":                      {lost(1, Ordinals(0).With(1)), true},
+		"declared lost, of another cluster":  {lost(2, Ordinals(0).With(1)), false},
+		"another declared lost":              {lost(1, Ordinals(0).With(0)), false},
+		"declared lost, before it has an ID": {both(lost(0, Ordinals(0).With(1)), func(s *State) { s.Record.ClusterID = 0 }), false},
+		"being restored":                     {func(s *State) { s.Record.Members[1].Mode = Restoring }, true},
+		"being recovered from a backup":      {recovering(1, true), true},
+		"being recovered from its data":      {recovering(1, false), false},
+		"another is, from a backup":          {recovering(0, true), false},
+		"was recovered from a backup":        {both(recovering(1, true), func(s *State) { s.Record.ClusterID = 5 }), false},
+		"the claim is kept":                  {func(s *State) { s.Membership.Known = true; s.Replicas[1].VolumeTerminating = false }, false},
+		"the Job is of another volume":       {both(listsAs(1), job(func(j *RestoreJob) { j.VolumeUID = "w" })), false},
+		"the Job runs":                       {both(listsAs(1), job(func(j *RestoreJob) { j.Phase = JobRuns })), false},
+		"the Job is being deleted":           {both(listsAs(1), job(func(j *RestoreJob) { j.Terminating = true })), false},
+		"the Job has failed":                 {both(listsAs(1), job(func(j *RestoreJob) { j.Phase = JobFailed })), true},
+	} {
+		s := State{Name: "a", Record: Record{Token: "t", ClusterID: 1}}
+		for n, volume := range []string{"v0", "v1"} {
+			s.Record = s.Record.With(RecordedMember{Ordinal: n, Mode: Sealed, VolumeUID: volume})
+			s.Replicas = append(s.Replicas, Replica{Ordinal: n, Pod: PodAbsent, VolumeUID: volume})
+		}
+		s.Replicas[1].VolumeTerminating = true
+		s.Restore.Job = &RestoreJob{VolumeJob: VolumeJob{UID: "j", VolumeUID: "v1", Phase: JobSucceeded}}
+		c.change(&s)
+		if got := s.delaysDeletion(s.Restore.Job.VolumeJob); got != c.want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+}
