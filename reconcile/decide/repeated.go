@@ -132,8 +132,8 @@ func Repeats(s State, d Decision, changed bool) []Repeated {
 	}
 	var list []Repeated
 	for _, r := range rules {
-		wanted, applies := r.ask(s)
-		if !applies || wanted.Verdict != Act {
+		wanted, _ := r.ask(s)
+		if wanted.Verdict != Act {
 			continue
 		}
 		entry, done := s.repeats(wanted), changed && wanted.Rule == d.Rule

@@ -1,0 +1,131 @@
+package decide
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// TestActionsForDifferentThingsDiffer checks that actions count as the same only if they do the same thing, whatever
+// the current IDs and UIDs are.
+func TestActionsForDifferentThingsDiffer(t *testing.T) {
+	s := State{Name: "a", Declared: Declared{Version: "3.6.16", SpecHash: "h"}}
+	for _, c := range []struct {
+		action, same, other Action
+	}{
+		{RestartReplica{1, "p1"}, RestartReplica{1, "p2"}, RestartReplica{2, "p1"}},
+		{DeleteVolume{1, "v1"}, DeleteVolume{1, "v2"}, DeleteVolume{2, "v1"}},
+		{AddLearner{1, "https://a"}, AddLearner{1, "https://b"}, AddLearner{2, "https://a"}},
+		{RemoveMember{ID: 1, Name: "a-1"}, RemoveMember{ID: 2, Name: "a-1"}, RemoveMember{ID: 1, Name: "a-2"}},
+		{PromoteLearner{1, "a-1"}, PromoteLearner{2, "a-1"}, PromoteLearner{1, "a-2"}},
+		{RenewCertificates{}, RenewCertificates{}, StopPods{}},
+		{StartRollout{"3.6.16", "h"}, StartRollout{"3.6.16", "h"}, StartRollout{"3.6.16", "i"}},
+		{StopReplicas{1, 2}, StopReplicas{1, 2}, StopReplicas{2, 2}},
+	} {
+		subject := func(a Action) string { return s.subject(Decision{Verdict: Act, Action: a}) }
+		if subject(c.action) == "" || subject(c.action) != subject(c.same) {
+			t.Errorf("%s and %s count as different", c.action, c.same)
+		}
+		if subject(c.action) == subject(c.other) {
+			t.Errorf("%s and %s count as the same", c.action, c.other)
+		}
+	}
+	restart := Decision{Verdict: Act, Action: RestartReplica{1, "p1"}}
+	before := s.subject(restart)
+	if s.Declared.SpecHash = "i"; s.subject(restart) == before {
+		t.Error("a restart for another declaration counts as the same")
+	}
+}
+
+// drifting returns a healthy cluster whose drift has been corrected that often in a row.
+func drifting(times int) (State, Decision) {
+	s := healthy(3)
+	s.Objects.Drift = []string{"Service a-client: changed"}
+	d, _ := applyObjects(s)
+	d.Rule = "ApplyObjects"
+	s.Repeated = []Repeated{{Rule: d.Rule, What: s.subject(d), Times: times, Last: noon}}
+	s.Now = noon.Add(time.Second)
+	return s, d
+}
+
+// TestRepeatsCountOneRuleAndAction checks that an entry counts only for an action of the same rule.
+func TestRepeatsCountOneRuleAndAction(t *testing.T) {
+	s, d := drifting(2)
+	if got := s.repeats(d).Times; got != 2 {
+		t.Errorf("the action was repeated %d times, want 2", got)
+	}
+	other, waits := d, d
+	other.Rule, waits.Verdict = "StartRollout", Wait
+	for name, d := range map[string]Decision{"another rule": other, "no action": waits} {
+		if got := s.repeats(d); got != (Repeated{}) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestRevertedActionIsRetriedAfterPause checks that the pause counts, unless the clock was set back.
+func TestRevertedActionIsRetriedAfterPause(t *testing.T) {
+	for after, want := range map[time.Duration]bool{
+		0: false, undonePause - 1: false, undonePause: true, -time.Hour: true,
+	} {
+		s, d := drifting(undoneThreshold)
+		s.Now = noon.Add(after)
+		if got := s.mayRetry(d); got != want {
+			t.Errorf("after %s: retried is %t", after, got)
+		}
+	}
+}
+
+// TestOtherActionsPrecedeRetry checks that another action is not delayed by the retry of one that keeps being reverted.
+func TestOtherActionsPrecedeRetry(t *testing.T) {
+	s, undone := drifting(undoneThreshold)
+	s.Now = noon.Add(undonePause)
+	for want, d := range map[string]Decision{
+		"PromoteLearner": {Rule: "PromoteLearner", Verdict: Act, Action: PromoteLearner{1, "a-1"}},
+		"ApplyObjects":   {Rule: "WaitForMembers", Verdict: Wait},
+	} {
+		if got := s.afterUndone(d, []Decision{undone}); got.Rule != want {
+			t.Errorf("besides %s: %s", d.Rule, got)
+		}
+	}
+}
+
+// TestRepeatsOfPass checks which actions the status records as repeated after a pass.
+func TestRepeatsOfPass(t *testing.T) {
+	locked := Decision{Rule: LockedElsewhere, Verdict: Wait}
+	for name, c := range map[string]struct {
+		times   int
+		change  func(s *State, d *Decision)
+		changed bool
+		want    int // times that the correction of drift is recorded, or 0
+		last    time.Duration
+	}{
+		"carried out again":             {1, nil, true, 2, time.Second},
+		"carried out first":             {1, func(s *State, _ *Decision) { s.Repeated = nil }, true, 1, time.Second},
+		"not carried out":               {1, nil, false, 0, 0},
+		"not carried out, often before": {undoneThreshold, nil, false, undoneThreshold, 0},
+		"another, often before":         {undoneThreshold, func(_ *State, d *Decision) { d.Rule = "Seal" }, true, undoneThreshold, 0},
+		"another, seldom before":        {1, func(_ *State, d *Decision) { d.Rule = "Seal" }, true, 0, 0},
+		"locked":                        {1, func(_ *State, d *Decision) { *d = locked }, true, 1, 0},
+		"no longer wanted":              {1, func(s *State, _ *Decision) { s.Objects.Drift = nil }, true, 0, 0},
+	} {
+		s, d := drifting(c.times)
+		if c.change != nil {
+			c.change(&s, &d)
+		}
+		var want []Repeated
+		if c.want > 0 {
+			_, entry := drifting(0)
+			want = []Repeated{{"ApplyObjects", s.subject(entry), c.want, noon.Add(c.last)}}
+		}
+		if got := Repeats(s, d, c.changed); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
+		}
+	}
+	waiting := healthy(3)
+	waiting.Membership.Known = false
+	waiting.Membership.Members[0].Answers, waiting.Membership.Members[1].Answers = false, false
+	if got := Repeats(waiting, Decide(waiting), true); len(got) > 0 {
+		t.Errorf("after a wait: got %+v", got)
+	}
+}
