@@ -1,6 +1,9 @@
 package decide
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // TestClaimsOfKnownMembersAreAnnotated checks that a claim is annotated only while a member is known to run on it.
 func TestClaimsOfKnownMembersAreAnnotated(t *testing.T) {
@@ -13,19 +16,22 @@ func TestClaimsOfKnownMembersAreAnnotated(t *testing.T) {
 		change func(*State)
 		want   int // claims
 	}{
-		"none is annotated":                {nil, 3},
-		"all are":                          {current, 0},
-		"one runs another version":         {both(current, runs("3.6.16", "3.7.3", "3.6.16")), 1},
-		"one has migrated its data":        {both(current, stores("", "3.6", "", "")), 1},
-		"one is of another cluster":        {both(current, func(s *State) { s.Replicas[1].LastUse.ClusterID++ }), 1},
-		"a version cannot be read":         {runs("main", "main", "main"), 3},
-		"one does not respond":             {silence(2), 2},
-		"none gives a list":                {func(s *State) { s.Membership.Known = false }, 0},
-		"the list is of another cluster":   {func(s *State) { s.Membership.ClusterID++ }, 0},
-		"one is not sealed":                {func(s *State) { s.Record.Members[1].Mode = Joining }, 2},
-		"another member is recorded":       {func(s *State) { s.Record.Members[1].ID++ }, 2},
-		"another volume is recorded":       {func(s *State) { s.Record.Members[1].VolumeUID = "v9" }, 2},
-		"one has no volume":                {func(s *State) { s.Replicas[1].VolumeUID = "" }, 2},
+		"none is annotated":              {nil, 3},
+		"all are":                        {current, 0},
+		"one runs another version":       {both(current, runs("3.6.16", "3.7.3", "3.6.16")), 1},
+		"one has migrated its data":      {both(current, stores("", "3.6", "", "")), 1},
+		"one is of another cluster":      {both(current, func(s *State) { s.Replicas[1].LastUse.ClusterID++ }), 1},
+		"a version cannot be read":       {both(runs("main", "main", "main"), createdWith(0, "main"), createdWith(1, "main"), createdWith(2, "main")), 3},
+		"one does not respond":           {silence(2), 2},
+		"none gives a list":              {func(s *State) { s.Membership.Known = false }, 0},
+		"the list is of another cluster": {func(s *State) { s.Membership.ClusterID++ }, 0},
+		"one is not sealed":              {func(s *State) { s.Record.Members[1].Mode = Joining }, 2},
+		"another member is recorded":     {func(s *State) { s.Record.Members[1].ID++ }, 2},
+		"another volume is recorded":     {func(s *State) { s.Record.Members[1].VolumeUID = "v9" }, 2},
+		"one has no volume":              {func(s *State) { s.Replicas[1].VolumeUID = "" }, 2},
+		"one has no volume, as recorded": {func(s *State) {
+			s.Replicas[1].VolumeUID, s.Record.Members[1].VolumeUID = "", ""
+		}, 2},
 		"one claim is being deleted":       {func(s *State) { s.Replicas[1].VolumeTerminating = true }, 2},
 		"one is left of a lost cluster":    {func(s *State) { s.Replicas[1].LostCluster = 1 }, 2},
 		"git does not declare the cluster": {func(s *State) { s.Declared.Orphaned = "x" }, 0},
@@ -37,9 +43,16 @@ func TestClaimsOfKnownMembersAreAnnotated(t *testing.T) {
 		if len(outdated) != c.want {
 			t.Errorf("%s: %d claims, want %d", what, len(outdated), c.want)
 		}
+		if !slices.IsSortedFunc(outdated, func(a, b Replica) int { return a.Ordinal - b.Ordinal }) {
+			t.Errorf("%s: not in the order of the replicas: %+v", what, outdated)
+		}
 		for _, r := range outdated {
 			m := s.Membership.byName(s.ReplicaName(r.Ordinal))
-			if want, _ := s.runs(m); r.LastUse != (LastUse{id, want.String(), m.StorageVersion}) {
+			version := m.Version
+			if version == "main" {
+				version = "" // unknown
+			}
+			if r.LastUse != (LastUse{id, version, m.StorageVersion}) {
 				t.Errorf("%s: %+v", what, r.LastUse)
 			}
 		}
@@ -79,6 +92,38 @@ func TestLastUseOfClaimsLimitsVersions(t *testing.T) {
 	} {
 		if refusal, _ := after(3, c.change).judgeVersion(); (refusal != "") != c.refused {
 			t.Errorf("%s: %q", what, refusal)
+		}
+	}
+}
+
+// TestUnknownLastVersionIsReported checks when volumes are all that remains of a cluster, and none shows which version
+// of etcd used it.
+func TestUnknownLastVersionIsReported(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   bool
+	}{
+		"volumes":                           {func(*State) {}, true},
+		"no volumes":                        {func(s *State) { s.Replicas = nil }, false},
+		"a slot without a volume":           {func(s *State) { s.Replicas[0].VolumeUID = "" }, false},
+		"volumes of a lost cluster":         {func(s *State) { s.Replicas[0].LostCluster = 7 }, false},
+		"a StatefulSet":                     {func(s *State) { s.Objects.RunsVersion = "3.6.16" }, false},
+		"a pod":                             {func(s *State) { s.Replicas[0].Pod = PodPending }, false},
+		"the cluster is stopped":            {func(s *State) { s.Declared.Lifecycle = Stopped }, false},
+		"the cluster is being bootstrapped": {func(s *State) { s.Record, s.ReportedClusterID = FoundingRecord("t", 1), 0 }, false},
+		"the cluster is being restored":     {func(s *State) { s.Record.Members[0].Mode = Restoring }, false},
+		"the cluster is being recovered":    {func(s *State) { s.Record.Recovery.ClusterID = s.Record.ClusterID }, false},
+		"a restore, and no record": {func(s *State) {
+			s.Record, s.ReportedClusterID, s.Restore.Job = Record{}, 0, &RestoreJob{VolumeJob: VolumeJob{Phase: JobRuns}}
+		}, false},
+		"no record": {func(s *State) { s.Record, s.ReportedClusterID = Record{}, 0 }, true},
+	} {
+		s := healthy(1)
+		s.Objects, s.Membership = Objects{}, Membership{}
+		s.Replicas[0] = Replica{Pod: PodAbsent, VolumeUID: "v0"}
+		c.change(&s)
+		if got := s.lastVersionUnknown() != ""; got != c.want {
+			t.Errorf("%s: reported is %t", what, got)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -61,13 +62,11 @@ func (s State) copiesWithout(victim Member) string {
 // surplus returns the member with the highest ordinal, and whether there is one member too many: that ordinal is then
 // beyond the declared number.
 func (s State) surplus() (Member, bool) {
-	highest, last, listed := Member{}, -1, s.listed()
-	for ordinal, m := range listed {
-		if ordinal > last {
-			highest, last = m, ordinal
-		}
+	listed := s.listed()
+	if s.Declared.Replicas < 1 || len(listed) <= s.Declared.Replicas {
+		return Member{}, false
 	}
-	return highest, s.Declared.Replicas > 0 && len(listed) > s.Declared.Replicas
+	return listed[slices.Max(slices.Collect(maps.Keys(listed)))], true
 }
 
 // needless reports whether the others do not depend on a member: it is unresponsive, or has no vote.
@@ -81,13 +80,13 @@ func (s State) goesDown() (Member, bool) {
 	if _, going := s.goingFirst(); going || !surplus {
 		return victim, surplus
 	}
-	last := -1
-	for ordinal, m := range s.listed() {
-		if ordinal >= s.Declared.Replicas && ordinal > last && m.needless() {
-			victim, last = m, ordinal
+	listed := s.listed()
+	for _, ordinal := range slices.Backward(slices.Sorted(maps.Keys(listed))) {
+		if m := listed[ordinal]; ordinal >= s.Declared.Replicas && m.needless() {
+			return m, true
 		}
 	}
-	return victim, surplus
+	return victim, true
 }
 
 // freeOrdinal returns the lowest ordinal below the declared number without a member.

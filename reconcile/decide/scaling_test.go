@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -130,6 +131,12 @@ func TestUnsettled(t *testing.T) {
 		"one is unlisted": {func(s *State) { s.Membership.Members = s.Membership.Members[:2] }, 1},
 		"data in doubt":   {func(s *State) { s.Membership.Members[0].Alarms = []AlarmKind{"CORRUPT"} }, 1},
 		"a lack of space": {func(s *State) { s.Membership.Members[0].Alarms = []AlarmKind{"NOSPACE"} }, 0},
+		"a silent member with ID 1": {both(silence(1), func(s *State) {
+			s.Membership.Members[1].ID, s.Record.Members[1].ID = 1, 1
+		}), 1},
+		"a silent member without ID": {both(silence(1), func(s *State) {
+			s.Membership.Members[1].ID, s.Record.Members[1].ID = 0, 0
+		}), 1},
 	} {
 		if facts := after(3, c.change).unsettled(); len(facts) != c.want {
 			t.Errorf("%s: %q", what, facts)
@@ -151,10 +158,15 @@ func TestScalingRulesInIsolation(t *testing.T) {
 			s.Replicas = append(s.Replicas, r)
 		})
 	}
+	kept := func(s *State) {
+		s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 3, VolumeUID: "v3", LostCluster: 7})
+	}
 	askVerdict(t, scaleUp, map[string]verdictCase{
 		"a volume that nobody knows": {3, slot(func(*Replica) {}), Block},
 		"a volume that was left":     {3, both(slot(func(*Replica) {}), removed(3, "v3")), Wait},
 		"a volume that goes":         {3, slot(onItsWay), Wait},
+		"a volume that is kept":      {3, both(slot(func(*Replica) {}), kept), Block},
+		"a kept volume that goes":    {3, both(slot(onItsWay), kept), Wait},
 		"no volume":                  {3, slot(gone), Act},
 	})
 	for what, c := range map[string]struct {
@@ -178,6 +190,7 @@ func TestScalingRulesInIsolation(t *testing.T) {
 		"a learner, silent to us alone":        {scaleDown, both(fewer, learner(2), func(s *State) { s.Membership.Members[2].Answers = false }), RemoveMember{ID: 0xa2, Name: "a-2"}},
 		"a learner that takes a place":         {scaleDown, both(fewer, learner(2), going(0)), nil},
 		"a voter that takes a place":           {scaleDown, both(fewer, going(0)), nil},
+		"a healthy voter, and one goes":        {scaleDown, both(declared(2), going(0)), nil},
 		"a silent one that would take none":    {scaleDown, both(fewer, going(0), silence(2)), RemoveMember{ID: 0xa2, Name: "a-2"}},
 		"a silent learner that would":          {scaleDown, both(fewer, going(0), learner(2), silence(2)), nil},
 		"the only copy that may be good": {scaleDown, both(fewer, silence(2), func(s *State) {
@@ -188,5 +201,40 @@ func TestScalingRulesInIsolation(t *testing.T) {
 		if d.Action != c.want || speaks != (c.want != nil) {
 			t.Errorf("%s: %s", what, d)
 		}
+	}
+}
+
+// TestMissingMembersAreNamed checks when declared members that etcd does not list are reported.
+func TestMissingMembersAreNamed(t *testing.T) {
+	more := declared(4)
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   string
+	}{
+		"none is missing":                {nil, ""},
+		"one is missing":                 {more, "a-3"},
+		"one is surplus":                 {declared(2), ""},
+		"the list is unknown":            {both(more, func(s *State) { s.Membership.Known = false }), ""},
+		"the list is of another cluster": {both(more, func(s *State) { s.Membership.ClusterID++ }), ""},
+		"the cluster has no ID yet":      {both(more, func(s *State) { s.Record.ClusterID, s.Membership.ClusterID = 0, 0 }), ""},
+		"the cluster is stopped":         {both(more, func(s *State) { s.Declared.Lifecycle = Stopped }), ""},
+		"the declaration is invalid":     {both(more, func(s *State) { s.Declared.Problems = []string{"x"} }), ""},
+	} {
+		text := after(3, c.change).describeUnfilled()
+		if (text == "") != (c.want == "") || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %q, want %q", what, text, c.want)
+		}
+	}
+}
+
+// TestMembersOutOfReachAreNamed checks that a surplus member is kept for the voters whose volumes are out of reach.
+func TestMembersOutOfReachAreNamed(t *testing.T) {
+	s := after(4, both(declared(3), func(s *State) {
+		s.Replicas[0].Stranded = "x"
+		s.Membership.Members[1].Learner = true
+	}))
+	text := s.copiesWithout(s.Membership.Members[3])
+	if !strings.Contains(text, "a-0") || strings.Contains(text, "a-1") || strings.Contains(text, "a-3") {
+		t.Errorf("got %q", text)
 	}
 }
