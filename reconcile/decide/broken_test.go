@@ -88,6 +88,18 @@ func TestBroken(t *testing.T) {
 		"no pod":             {slot1(PodFailing, 0, madeOf("h0"), func(r *Replica) { r.PodUID = "" }), false},
 		"in contact":         {slot1(PodFailing, 0, madeOf("h0"), inContact), false},
 		"its member answers": {both(slot1(PodFailing, 0, madeOf("h0")), answers), false},
+		"its member leads": {both(slot1(PodFailing, 0, madeOf("h0")), func(s *State) {
+			s.Membership.Members[0].Leader, s.Membership.Members[1].Leader = false, true
+		}), false},
+		"etcd has removed it":           {both(slot1(PodFailing, 0, madeOf("h0")), without(1)), false},
+		"etcd does not return its list": {both(slot1(PodFailing, 0, madeOf("h0")), without(1), unlisted), true},
+		"the cluster has not formed": {both(slot1(PodFailing, 0, madeOf("h0")), func(s *State) {
+			*s = State{Name: "a", Now: s.Now, Declared: s.Declared, Record: FoundingRecord("t", 3), Replicas: s.Replicas,
+				Membership: Membership{Known: true}}
+			for i := range s.Replicas {
+				s.Replicas[i].ClusterID = 0
+			}
+		}), true},
 	})
 	unknown := func(s *State) { s.Membership.Known = false }
 	hold(t, State.stuck, map[string]slotCase{
@@ -225,6 +237,30 @@ func TestDescribeHeldBack(t *testing.T) {
 		"nobody's is broken":            {both(broken, func(s *State) { s.Record.Members = append(s.Record.Members[:1:1], s.Record.Members[2]) }), false},
 	} {
 		if words := after(3, c.change).describeHeldBack(); (words != "") != c.want {
+			t.Errorf("%s: %q", what, words)
+		}
+	}
+}
+
+// TestReasonIsGivenForKeptVersion checks when a message tells why a member that does not run keeps its etcd version.
+func TestReasonIsGivenForKeptVersion(t *testing.T) {
+	broken := slot1(PodFailing, time.Hour, madeOf("h0"))
+	// The pod of a-1 has an outdated version too, which may not be skipped.
+	skips := both(broken, declares("3.7.3"), asDeclared, createdWith(1, "3.5.35"),
+		func(s *State) { s.Replicas[1].LastUse = LastUse{1, "3.5.35", ""} })
+	waits := both(broken, declares("3.7.3"))
+	for what, c := range map[string]slotCase{
+		"healthy":                             {nil, false},
+		"broken":                              {broken, false},
+		"its version would be skipped":        {skips, true},
+		"it is not recorded":                  {both(skips, gapOf(1)), false},
+		"the version cannot be read":          {both(skips, declares("main")), false},
+		"a rollout waits for it":              {waits, true},
+		"the rollout has begun":               {both(waits, func(s *State) { s.Objects.RunsVersion = "3.7.2" }), false},
+		"the version is refused":              {both(broken, declares("3.9.0")), true},
+		"its data is of the declared version": {both(broken, declares("3.6.17")), false},
+	} {
+		if words := after(3, c.change).describeNotMoved(); (words != "") != c.want {
 			t.Errorf("%s: %q", what, words)
 		}
 	}

@@ -196,3 +196,51 @@ func TestRecordDifferences(t *testing.T) {
 		}
 	}
 }
+
+// TestRestoredRecordOfBootstrapIsCorrectedFirst checks that missing members do not keep a record from being corrected
+// by which members may still bootstrap a cluster that has formed.
+func TestRestoredRecordOfBootstrapIsCorrectedFirst(t *testing.T) {
+	bootstrap := func(s *State) { s.Record, s.ReportedClusterID = FoundingRecord("t", 3), 0 }
+	for what, c := range map[string]struct {
+		change func(*State)
+		blocks bool
+	}{
+		"a newer record":              {without(1, 2), true},
+		"the bootstrap":               {both(bootstrap, without(1, 2)), true},
+		"it has formed, by a status":  {both(bootstrap, without(1, 2), func(s *State) { s.ReportedClusterID = 1 }), false},
+		"it has formed, by a claim":   {both(bootstrap, without(1, 2), func(s *State) { s.Replicas[0].LastUse.ClusterID = 1 }), false},
+		"a newer record, by a status": {both(without(1, 2), func(s *State) { s.ReportedClusterID = 0 }), true},
+	} {
+		if _, blocks := membersMissing(after(3, c.change)); blocks != c.blocks {
+			t.Errorf("%s: blocked is %t", what, blocks)
+		}
+	}
+}
+
+// TestListedMemberStandsForRecordedOne checks which listed member counts as the recorded one, or has replaced it.
+func TestListedMemberStandsForRecordedOne(t *testing.T) {
+	unknown := func(mode Mode) RecordedMember { return RecordedMember{Mode: mode} }
+	known := RecordedMember{Mode: Sealed, ID: 1}
+	for what, c := range map[string]struct {
+		recorded RecordedMember
+		listed   Member
+		want     bool
+	}{
+		"the same":                               {known, Member{ID: 1}, true},
+		"another that serves":                    {known, Member{ID: 2, Answers: true}, true},
+		"another that does not":                  {known, Member{ID: 2}, false},
+		"a voter, no ID recorded":                {unknown(Sealed), Member{ID: 2}, true},
+		"a learner that serves, no ID recorded":  {unknown(Founding), Member{ID: 2, Learner: true, Answers: true}, true},
+		"a learner that started, no ID recorded": {unknown(Sealed), Member{ID: 2, Learner: true, Started: true}, true},
+		"a learner that has not, no ID recorded": {unknown(Sealed), Member{ID: 2, Learner: true}, false},
+		"a learner that started, initial member": {unknown(Founding), Member{ID: 2, Learner: true, Started: true}, false},
+	} {
+		if got := c.recorded.standsBy(c.listed); got != c.want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+	s := healthy(3)
+	if _, err := AnnouncedRecord(s, 0xee); err == nil {
+		t.Error("the removal of a member that etcd does not list is recorded")
+	}
+}

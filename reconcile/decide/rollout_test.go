@@ -145,6 +145,11 @@ func TestHealthRulesInIsolation(t *testing.T) {
 		"other volumes of a founding": {3, both(grown("8Gi", "16Gi"), founded), ""},
 	})
 	stops := both(func(s *State) { s.Declared.Lifecycle = "Stopped" }, drifts)
+	restoring := func(s *State) {
+		s.Record, s.ReportedClusterID, s.Membership = RestoringRecord("t"), 0, Membership{}
+		s.Replicas[0] = Replica{Pod: PodAbsent, VolumeUID: "v0"}
+	}
+	besides := func(s *State) { s.Replicas[0].Pod = PodPending }
 	askVerdict(t, applyObjects, map[string]verdictCase{
 		"nothing":                               {3, nil, ""},
 		"drift":                                 {3, drifts, Act},
@@ -152,13 +157,16 @@ func TestHealthRulesInIsolation(t *testing.T) {
 		"drift, to stop, and a volume would go": {3, both(stops, going(1)), ""},
 		"drift, to run, and a volume goes":      {3, both(drifts, going(1)), Act},
 		"drift, to delete it all":               {3, both(stops, going(1), deleted("Delete")), Act},
-		"drift, to delete it, and a volume is to stay": {3, both(stops, going(1), deleted("Retain")), ""},
-		"drift of a founding":                          {3, both(drifts, founded), ""},
-		"drift of what nobody knows":                   {3, both(drifts, forgotten), ""},
-		"drift of one":                                 {1, drifts, Act},
-		"no StatefulSet":                               {3, both(drifts, noStatefulSet), Act},
-		"no StatefulSet, a version out of reach":       {3, both(drifts, noStatefulSet, declares("3.9.0")), Block},
-		"a StatefulSet, a version out of reach":        {3, both(drifts, declares("3.9.0")), Act},
+		"drift, to delete it, and a volume is to stay":   {3, both(stops, going(1), deleted("Retain")), ""},
+		"drift of a founding":                            {3, both(drifts, founded), ""},
+		"drift of what nobody knows":                     {3, both(drifts, forgotten), ""},
+		"drift of one":                                   {1, drifts, Act},
+		"drift beside a volume, of a record to restore":  {1, both(drifts, restoring, besides), ""},
+		"drift of a cluster that is to stop, to restore": {1, both(drifts, restoring, besides, stops), Act},
+		"drift of a cluster to restore":                  {1, both(drifts, restoring), Act},
+		"no StatefulSet":                                 {3, both(drifts, noStatefulSet), Act},
+		"no StatefulSet, a version out of reach":         {3, both(drifts, noStatefulSet, declares("3.9.0")), Block},
+		"a StatefulSet, a version out of reach":          {3, both(drifts, declares("3.9.0")), Act},
 	})
 }
 
