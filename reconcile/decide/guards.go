@@ -104,10 +104,10 @@ type claim struct {
 // clusterIDs returns the known cluster IDs, the most trusted first.
 func (s State) clusterIDs() []claim {
 	all := []claim{
-		{"the record names cluster", s.Record.ClusterID},
-		{"the custom resource's status names cluster", s.ReportedClusterID},
+		{"the recorded cluster ID is", s.Record.ClusterID},
+		{"the cluster ID in the custom resource's status is", s.ReportedClusterID},
 		{"the cluster being bootstrapped is", s.foundingID()},
-		{"etcd's member list belongs to cluster", s.Membership.ClusterID},
+		{"the cluster ID in etcd's member list is", s.Membership.ClusterID},
 	}
 	for _, r := range s.replicasInOrder() {
 		all = append(all, claim{s.ReplicaName(r.Ordinal) + " belongs to cluster", r.ClusterID})
