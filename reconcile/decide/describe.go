@@ -108,7 +108,7 @@ func (s State) describeQuorum() string {
 
 // describeResponding returns the number of responding voters as a clause.
 func (s State) describeResponding() string {
-	if Answering(s.Membership.Voters()) == 1 {
+	if voters := s.Membership.Voters(); len(voters) == 1 || Answering(voters) == 1 {
 		return s.describeQuorum() + " responds"
 	}
 	return s.describeQuorum() + " respond"

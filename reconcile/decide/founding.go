@@ -108,7 +108,7 @@ func waitForFormation(s State) (Decision, bool) {
 		return s.notAllowedToAsk()
 	}
 	if !s.quorumMayRecover() {
-		return block("the initial members do not start%s: %s", s.why(), s.describeReplicas())
+		return block("too few initial members can start%s: %s", s.why(), s.describeReplicas())
 	}
 	return wait(s.untilFormation(), "the initial members are starting%s: %s", s.why(), s.describeReplicas())
 }

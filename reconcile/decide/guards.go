@@ -71,7 +71,7 @@ func clusterIDMismatch(s State) (Decision, bool) {
 	if len(others) == 0 {
 		return Decision{}, false
 	}
-	return block("%s %s, but %s%s", claims[0].who, claims[0].id, strings.Join(others, ", "), s.describeOldData())
+	return block("%s %s, but %s%s", claims[0].who, claims[0].id, Enumerate(others), s.describeOldData())
 }
 
 // describeOldData returns which members started on data of a different cluster during bootstrap, and what to do about
@@ -106,7 +106,7 @@ func (s State) clusterIDs() []claim {
 	all := []claim{
 		{"the recorded cluster ID is", s.Record.ClusterID},
 		{"the cluster ID in the custom resource's status is", s.ReportedClusterID},
-		{"the cluster being bootstrapped is", s.foundingID()},
+		{"the ID of the cluster being bootstrapped is", s.foundingID()},
 		{"the cluster ID in etcd's member list is", s.Membership.ClusterID},
 	}
 	for _, r := range s.replicasInOrder() {
@@ -241,7 +241,8 @@ func membershipUnknown(s State) (Decision, bool) {
 		return block("the cluster has formed before (%s), but its members and volumes are gone. "+
 			"Restore it from a backup, or delete its custom resource to bootstrap it again", s.describeSigns())
 	case s.recorded() && !s.quorumMayRecover() && !s.awaitsUnready():
-		return block("etcd does not return a member list%s, and its members do not start: "+
+		return block("etcd does not return a member list%s, and too few members can recover by "+
+			"themselves: "+
 			"%s. %s%s%s%s%s%s", s.why(), s.describeReplicas(), s.whatToDoWithVolumes(), s.describeHeldBack(),
 			s.describeNotMoved(), s.wayOutOfMarks(), s.remedyForNodes(), s.describeHindered())
 	}
