@@ -184,7 +184,7 @@ func (s State) recordDifferences() []string {
 	switch void := required.VoidRecovery; {
 	case void == s.Record.VoidRecovery:
 	case void == "":
-		facts = append(facts, "git no longer requests a recovery that has no effect")
+		facts = append(facts, "git no longer requests the recovery that had no effect")
 	case !s.Membership.Known:
 		facts = append(facts, "the requested recovery is not carried out because the record was lost or restored: "+
 			"the cluster may have had quorum since the recovery was declared")
