@@ -107,7 +107,7 @@ func TestDifferentCAInSecretBlocksIssuing(t *testing.T) {
 	}
 	ca := secretOf(before, "a-ca")
 	s.putCA(caMade(t, time.Now()))
-	c := s.decided("CAChanged", "is on record")
+	c := s.decided("CAChanged", "is recorded")
 	if drift := c.state.Objects.Drift; len(drift) > 0 {
 		t.Errorf("drift: %q", drift)
 	}
@@ -164,7 +164,7 @@ func TestUnrecordedCAIsRecordedIfAllAgree(t *testing.T) {
 		t.Errorf("to be recorded is %q", required.CA)
 	}
 	s.putCA(caMade(t, time.Now()))
-	s.decided("CAChanged", "pods are given")
+	s.decided("CAChanged", "pods mount CA")
 }
 
 // TestExpiredCA: an expired CA is replaced by stopping all pods. Then a new CA is created, all certificates are issued
@@ -173,7 +173,7 @@ func TestExpiredCA(t *testing.T) {
 	s := running(t)
 	expired := caMade(t, time.Now().Add(-11*year))
 	s.putCA(expired)
-	c := s.decided("CALost", "no backup helps: have a new CA issued by stopping all pods, by lifecycle: Stopped in git, or kubectl scale statefulset a --replicas=0")
+	c := s.decided("CALost", "a backup does not help. To get a new CA, stop all pods (lifecycle: Stopped in git, or kubectl scale statefulset a --replicas=0)")
 	if c.state.CertificatesValidity() != decide.Expired {
 		t.Errorf("the certificates are %s", c.state.CertificatesValidity())
 	}
@@ -204,9 +204,9 @@ func TestCAMismatchDoesNotBlockStop(t *testing.T) {
 		if stripped { // as after a restore: the managed fields are lost
 			s.patchSet(`{"metadata":{"managedFields":[{}]}}`)
 		}
-		before := versions(s.decided("CAChanged", "by lifecycle: Stopped in git"))
+		before := versions(s.decided("CAChanged", "(lifecycle: Stopped in git"))
 		s.spec = "version: 3.6.16, lifecycle: Stopped"
-		c := s.decided("CAChanged", "stop the pods of a-0, a-1 and a-2")
+		c := s.decided("CAChanged", "stopping the pods of a-0, a-1 and a-2")
 		s.do(c, decide.StopPods{}, true)
 		c = s.observe()
 		if c.state.Objects.RunsReplicas != 0 {

@@ -24,7 +24,7 @@ func TestRestore(t *testing.T) {
 	s.spec += declaredRestore
 	s.decided("InvalidSpec", "--backup-image")
 	s.live.options.BackupImage = "quorate:v1"
-	s.do(s.decided("Bootstrap", "restore 20261121t180000z of b/a from volume://backups"), decide.Bootstrap{Replicas: 1, Restores: true}, true)
+	s.do(s.decided("Bootstrap", "restoring 20261121t180000z of b/a from volume://backups"), decide.Bootstrap{Replicas: 1, Restores: true}, true)
 	if set, service := s.set(), s.clients(); *set.Spec.Replicas != 0 || len(service.Spec.Selector) > 0 {
 		t.Errorf("%d replicas, clients are led by %v", *set.Spec.Replicas, service.Spec.Selector)
 	}
@@ -256,7 +256,7 @@ func TestLeftoverRecoveryDoesNotDelayRestore(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore + ", recovery: {clusterID: c1, member: 1, lost: [0, 2]}"
 	s.live.options.BackupImage, s.live.options.AllowRecovery = "quorate:v1", true
-	s.do(s.decided("Bootstrap", "restore 20261121t180000z"), decide.Bootstrap{Replicas: 1, Restores: true}, true)
+	s.do(s.decided("Bootstrap", "restoring 20261121t180000z"), decide.Bootstrap{Replicas: 1, Restores: true}, true)
 	before := s.decided("Restore", "into the volume of a-0")
 	s.do(before, decide.StartRestore{Digest: before.state.Declared.Restore.Digest}, true)
 	job, err := s.server.Client.BatchV1().Jobs("default").Get(s.Context(), "a-restore", metav1.GetOptions{})

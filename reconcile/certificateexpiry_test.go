@@ -49,9 +49,9 @@ func TestExpiringCertificatesAreReported(t *testing.T) {
 	}{
 		{[]time.Duration{90 * time.Hour, 40 * time.Hour}, nil},
 		{[]time.Duration{90 * time.Hour, 33 * time.Hour, 30 * time.Hour}, []string{"c in Secret s expires at"}},
-		{[]time.Duration{90 * time.Hour, 9 * time.Hour}, []string{"less than a tenth of its lifetime is left"}},
-		{[]time.Duration{9 * time.Hour, 40 * time.Hour}, []string{"the CA, a in Secret s, expires at"}},
-		{[]time.Duration{-time.Hour, -time.Hour}, []string{"b in Secret s expired at", "the CA, a in Secret s, expired at"}},
+		{[]time.Duration{90 * time.Hour, 9 * time.Hour}, []string{"with less than a tenth of its lifetime left"}},
+		{[]time.Duration{9 * time.Hour, 40 * time.Hour}, []string{"the CA (a in Secret s) expires at"}},
+		{[]time.Duration{-time.Hour, -time.Hour}, []string{"b in Secret s expired at", "the CA (a in Secret s) expired at"}},
 	} {
 		l := &aging{live: oneCluster(), left: test.left}
 		r := reconciler(&source{}, l)

@@ -255,7 +255,7 @@ func TestReportPage(t *testing.T) {
 				Namespace: "default", Name: "a",
 				Decision: decide.Decision{
 					Rule: "Bootstrap", Verdict: decide.Act, Action: decide.Bootstrap{Replicas: 3},
-					Message: "nothing is there yet: bootstrap 3 members of etcd 3.6.16",
+					Message: "the cluster does not exist yet; bootstrapping 3 members of etcd 3.6.16",
 				},
 				Outcome:  &report.Outcome{Changed: true, Detail: "applied EtcdCluster a, ConfigMap a-members"},
 				Warnings: []string{"a word about the declaration"},

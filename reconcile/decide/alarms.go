@@ -34,26 +34,34 @@ func (s State) heldByAlarm() string {
 		return ""
 	}
 	if !s.onlyOutOfSpace() {
-		return "pods are not restarted for a changed declaration while this alarm is active"
+		return "pods are not restarted for spec changes while this alarm is active"
 	}
 	raised := false
 	for _, r := range s.replicasInOrder() {
 		switch {
 		case !s.madeOtherwise(r):
 		case r.PodQuota == 0 || s.Declared.Quota == 0:
-			return fmt.Sprintf("only a larger etcd.quota is rolled out under NOSPACE, and the quota of %s is not known",
-				s.ReplicaName(r.Ordinal))
+			return fmt.Sprintf("during a NOSPACE alarm, only a larger etcd.quota is rolled out, and the quota of %s "+
+				"is unknown", s.ReplicaName(r.Ordinal))
 		case r.PodQuota > s.Declared.Quota:
-			return fmt.Sprintf("only a larger etcd.quota is rolled out under NOSPACE, and %s has a larger one than "+
-				"declared", s.ReplicaName(r.Ordinal))
+			return fmt.Sprintf("during a NOSPACE alarm, only a larger etcd.quota is rolled out, and %s has a larger "+
+				"quota than declared", s.ReplicaName(r.Ordinal))
 		case r.PodQuota < s.Declared.Quota:
 			raised = true
 		}
 	}
 	if !raised {
-		return "only a larger etcd.quota is rolled out under NOSPACE"
+		return "during a NOSPACE alarm, only a larger etcd.quota is rolled out"
 	}
 	return ""
+}
+
+// describeAlarms returns a member's alarms, to follow its name.
+func (m Member) describeAlarms() string {
+	if len(m.Alarms) == 1 {
+		return "has a " + string(m.Alarms[0]) + " alarm"
+	}
+	return "has " + Enumerate(m.AlarmNames()) + " alarms"
 }
 
 // alarms returns the active alarms, except those of members that etcd no longer lists.
@@ -61,12 +69,12 @@ func (s State) alarms() []string {
 	var facts []string
 	for _, m := range s.MembersInOrder() {
 		if len(m.Alarms) > 0 {
-			facts = append(facts, fmt.Sprintf("%s raises %s", s.nameOf(m), Enumerate(m.AlarmNames())))
+			facts = append(facts, s.nameOf(m)+" "+m.describeAlarms())
 		}
 	}
 	for _, alarm := range s.Membership.staleAlarms() {
 		if alarm.ID == unidentified {
-			facts = append(facts, fmt.Sprintf("etcd raises %s, and cannot tell which member it is about", alarm.Kind))
+			facts = append(facts, fmt.Sprintf("a %s alarm is active for an unidentified member", alarm.Kind))
 		}
 	}
 	return facts
@@ -86,7 +94,7 @@ func alarmRaised(s State) (Decision, bool) {
 		message += ". Compact and defragment, or declare a larger etcd.quota; then run etcdctl alarm disarm"
 	}
 	if held != "" {
-		message += ". The rollout waits: " + held
+		message += ". The rollout is on hold: " + held
 	}
 	return block("%s", message)
 }
@@ -96,11 +104,11 @@ func alarmRaised(s State) (Decision, bool) {
 func (s State) EtcdWarnings() []string {
 	var warnings []string
 	for _, fact := range s.alarms() {
-		warnings = append(warnings, fact+": etcd refuses writes")
+		warnings = append(warnings, fact+": etcd rejects writes")
 	}
 	for _, alarm := range s.Membership.staleAlarms() {
 		if alarm.ID != unidentified {
-			warnings = append(warnings, s.describeAlarm(alarm)+" still holds: etcd refuses writes")
+			warnings = append(warnings, s.describeAlarm(alarm)+" is still active: etcd rejects writes")
 		}
 	}
 	return append(warnings, s.spaceWarnings()...)

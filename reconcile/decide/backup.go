@@ -170,7 +170,7 @@ func besideBackup(apply func(State) (Decision, bool)) func(State) (Decision, boo
 			return d, spoke
 		}
 		if due, acts := backUp(s); acts {
-			due.Message += "; and for a person: " + d.Message
+			due.Message += ". Manual action is also required: " + d.Message
 			return due, true
 		}
 		return d, true
@@ -182,9 +182,9 @@ func (s State) startDueBackup() (Decision, bool) {
 	case !s.toRun() || !s.mayStartBackup():
 		return Decision{}, false
 	case s.lacksBackup():
-		return act(StartBackup{s.Generation}, "before etcd %s is rolled out: take a backup", s.Declared.Version)
+		return act(StartBackup{s.Generation}, "taking a backup before etcd %s is rolled out", s.Declared.Version)
 	case s.Declared.BacksUp && !s.hasBackupSince(time.Time{}) && !s.Backups.anyRuns():
-		return act(StartBackup{s.Generation}, "no backup of this cluster is known: take the first one")
+		return act(StartBackup{s.Generation}, "taking the first backup: no backup of this cluster is known")
 	}
 	return Decision{}, false
 }
@@ -249,14 +249,14 @@ func (s State) upgradeAfterBackup() (Decision, bool) {
 // statefulSetAfterBackup delays recreating the StatefulSet, whose pods would have the version that waits for a backup.
 func (s State) statefulSetAfterBackup() (Decision, bool) {
 	if s.Objects.DeclarationDiffers { // the backup belongs to this declaration
-		return act(Declare{}, "update the custom resource: etcd %s is declared", s.Declared.Version)
+		return act(Declare{}, "updating the custom resource: etcd %s is declared", s.Declared.Version)
 	}
 	if d, starts := s.startDueBackup(); starts {
 		return d, true
 	}
-	lack, ends := s.describeLackingBackup()
-	message := fmt.Sprintf("the StatefulSet is gone, and must not come back with etcd %s yet: %s; "+
-		"or declare the version that runs", s.Declared.Version, lack)
+	progress, ends := s.awaitedBackup(beforeUpgrade)
+	message := fmt.Sprintf("the StatefulSet is missing and cannot be recreated with etcd %s yet: %s. "+
+		"To recreate it now, declare the running version", s.Declared.Version, progress)
 	if ends {
 		return wait(recheck, "%s", message)
 	}
@@ -280,46 +280,60 @@ func (s State) describeLackingBackup() (lack string, ends bool) {
 	if !s.lacksBackup() {
 		return "", false
 	}
-	return s.describeAwaitedBackup(fmt.Sprintf("before etcd %s is rolled out", s.Declared.Version), "Upgrade")
+	return s.describeAwaitedBackup(beforeUpgrade)
 }
 
 // isElsewhere reports whether a backup is not stored where git declares.
 func (s State) isElsewhere(b *Backup) bool { return b != nil && b.To != s.Declared.BackupTo }
 
-// describeAwaitedBackup returns the progress of the backup required by occasion, as in spec.backup.before, and whether
-// the wait ends by itself.
-func (s State) describeAwaitedBackup(before, occasion string) (lack string, ends bool) {
+// The occasions in spec.backup.before.
+const (
+	beforeUpgrade  = "Upgrade"
+	beforeDeletion = "Deletion"
+)
+
+// describeAwaitedBackup returns what waits for the backup required by occasion, the progress of that backup, and
+// whether the wait ends by itself.
+func (s State) describeAwaitedBackup(occasion string) (lack string, ends bool) {
+	progress, ends := s.awaitedBackup(occasion)
+	if occasion == beforeDeletion {
+		return "cannot delete the cluster yet: " + progress, ends
+	}
+	return fmt.Sprintf("cannot roll out etcd %s yet: %s", s.Declared.Version, progress), ends
+}
+
+// awaitedBackup returns the progress of the backup required by occasion, and whether the wait ends by itself.
+func (s State) awaitedBackup(occasion string) (progress string, ends bool) {
 	job, started := s.startedBackup()
-	before += ", a backup is to be taken"
-	again := fmt.Sprintf("start another one: kubectl create job --from=cronjob/%s-backup NAME", s.Name)
-	if occasion == "Deletion" && s.Backups.To != s.Declared.BackupTo {
-		again = "have another one started: kubectl delete job " + job.Name // the CronJob would store it elsewhere
+	again := fmt.Sprintf("run kubectl create job --from=cronjob/%s-backup NAME", s.Name)
+	if occasion == beforeDeletion && s.Backups.To != s.Declared.BackupTo { // the CronJob would store it elsewhere
+		again = fmt.Sprintf("run kubectl delete job %s so that a new one is started", job.Name)
 	}
 	switch {
 	case s.Backups.Foreign != "":
-		return before + ", and none can be: " + s.Backups.Foreign, false
+		return "the required backup cannot be taken: " + s.Backups.Foreign, false
 	case s.Backups.Hidden != "":
-		return before + ", and whether there is one is not known: " + s.Backups.Hidden, true
+		return "cannot tell whether the required backup exists: " + s.Backups.Hidden, true
 	case !started && s.earlierBackupRuns() != "":
-		return fmt.Sprintf("%s, once Job %s has ended, which was started before that was declared", before,
+		return fmt.Sprintf("the required backup starts once Job %s, started for an earlier spec, has ended",
 			s.earlierBackupRuns()), true
 	case !started:
-		return before + ", and none can be started yet", true
+		return "the required backup cannot be started yet", true
 	case s.yetToCome(job):
-		return fmt.Sprintf("%s, and Job %s was made at %s, which is yet to come: see to the clocks, and have another "+
-			"one started: kubectl delete job %s", before, job.Name, job.CreatedAt.UTC().Format(time.RFC3339),
+		return fmt.Sprintf("Job %s was created at %s, which is in the future. Check the clocks, then run "+
+			"kubectl delete job %s so that a new one is started", job.Name, job.CreatedAt.UTC().Format(time.RFC3339),
 			job.Name), false
 	case job.Phase == JobFailed:
-		return fmt.Sprintf("%s, and Job %s has failed: %s; cure that, and %s; or take %s out of "+
-			"spec.backup.before", before, job.Name, cmp.Or(job.Message, "it does not say why"), again, occasion), false
-	case job.Phase == JobSucceeded && occasion == "Deletion" && s.isElsewhere(job.Backup):
-		return fmt.Sprintf("%s in %s, and Job %s has stored one in %s; %s", before, s.Declared.BackupTo, job.Name,
-			cmp.Or(job.Backup.To, "a place that it does not name"), again), false
+		return fmt.Sprintf("the required backup failed (Job %s: %s). Fix the cause, then %s; or remove %s from "+
+			"spec.backup.before", job.Name, cmp.Or(job.Message, "no reason reported"), again, occasion), false
+	case job.Phase == JobSucceeded && occasion == beforeDeletion && s.isElsewhere(job.Backup):
+		return fmt.Sprintf("the backup must be in %s, but Job %s stored it in %s. To take another backup, %s",
+			s.Declared.BackupTo, job.Name, cmp.Or(job.Backup.To, "an unreported location"), again), false
 	case job.Phase == JobSucceeded:
-		return fmt.Sprintf("%s, and Job %s has ended without saying that it took one of this cluster; "+
-			"look at its log, and %s", before, job.Name, again), false
+		return fmt.Sprintf("Job %s ended without reporting a backup of this cluster. Check its log, then %s", job.Name,
+			again), false
 	case job.Message != "":
-		return fmt.Sprintf("%s: Job %s runs: %s", before, job.Name, job.Message), true
+		return fmt.Sprintf("waiting for the required backup (Job %s is running: %s)", job.Name, job.Message), true
 	}
-	return fmt.Sprintf("%s: Job %s runs", before, job.Name), true
+	return fmt.Sprintf("waiting for the required backup (Job %s is running)", job.Name), true
 }

@@ -16,7 +16,7 @@ func restartBroken(s State) (Decision, bool) {
 	for _, r := range slices.Backward(s.replicasInOrder()) {
 		if s.waitsInVain(r) {
 			return act(RestartReplica{r.Ordinal, r.PodUID},
-				"the pod of %s was given a node before its claim was made, and never gets its volume: recreate it",
+				"the pod of %s was scheduled before its claim existed and can never get its volume; recreating it",
 				s.ReplicaName(r.Ordinal))
 		}
 		_, recorded := s.Record.Member(r.Ordinal)
@@ -27,8 +27,8 @@ func restartBroken(s State) (Decision, bool) {
 			return s.moveOne(r)
 		}
 		if s.WantsOtherPods() && (s.mayRoll() || s.stepBegun()) {
-			return act(s.rollout(), "%s does not run, and git declares other pods (%s)", s.ReplicaName(r.Ordinal),
-				s.describePod(r))
+			return act(s.rollout(), "%s is not running (%s); rolling out the declared pod template",
+				s.ReplicaName(r.Ordinal), s.describePod(r))
 		}
 	}
 	return Decision{}, false
@@ -39,13 +39,12 @@ func restartBroken(s State) (Decision, bool) {
 func (s State) moveOne(r Replica) (Decision, bool) {
 	for _, before := range s.replicasInOrder() {
 		if !s.anyReplica(s.holdsAsDeclared) && s.onTrial(before) {
-			return wait(recheck, "%s does not run, and is made from the newest declaration once %s shows "+
-				"how it fares (%s)", s.ReplicaName(r.Ordinal), s.ReplicaName(before.Ordinal), s.describePod(before))
+			return wait(recheck, "%s is not running; it is recreated from the current spec once %s has proved "+
+				"healthy (%s)", s.ReplicaName(r.Ordinal), s.ReplicaName(before.Ordinal), s.describePod(before))
 		}
 	}
 	return act(RestartReplica{r.Ordinal, r.PodUID},
-		"%s does not run, and was made from an earlier declaration: make it from the newest (%s)",
-		s.ReplicaName(r.Ordinal), s.describePod(r))
+		"%s is not running (%s); recreating it from the current spec", s.ReplicaName(r.Ordinal), s.describePod(r))
 }
 
 // waitsInVain reports whether a pod can never get its volume, and runs nothing.
@@ -130,8 +129,8 @@ func (s State) describeHeldBack() string {
 		!s.anyReplica(func(r Replica) bool { return s.counts(r) && s.broken(r) }) {
 		return ""
 	}
-	return "; what git declares now does not run either, so the others are not moved to it; " +
-		"if the declaration is the reason, take it back in git; a pod that is deleted by hand is made as declared"
+	return "; pods created from the current spec do not run either, so the others are not moved to it. " +
+		"If the spec is the cause, revert it in git. A pod that you delete is recreated from the current spec"
 }
 
 // describeNotMoved returns why members that do not run keep the etcd version of their pods, or "".
@@ -152,8 +151,8 @@ func (s State) describeNotMoved() string {
 		case refusal != "":
 			return fmt.Sprintf("; etcd %s is not rolled out: %s", target, refusal)
 		case !prepared && !s.knowsData(target.MajorMinor()):
-			return fmt.Sprintf("; etcd %s is not rolled out while a member does not respond; to restart it with what "+
-				"git declares beside the version, declare a %s", target, minorOf(s.Objects.RunsVersion))
+			return fmt.Sprintf("; etcd %s is not rolled out while a member is not responding. To restart that member "+
+				"with the other declared changes, declare a %s release", target, minorOf(s.Objects.RunsVersion))
 		}
 	}
 	return ""

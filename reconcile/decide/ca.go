@@ -40,18 +40,18 @@ func (s State) Distrusted() string {
 	}
 	switch {
 	case a.Proven != "" && a.Proven != a.Secret:
-		return fmt.Sprintf("members answer by %s", short(a.Proven))
+		return fmt.Sprintf("members use CA %s", short(a.Proven))
 	case recorded != "" && recorded != a.Secret && a.Proven == a.Secret:
-		return fmt.Sprintf("%s is on record, although members answer by the one in the Secret (if the record is an "+
-			"old one, correct ca in it)", short(recorded))
+		return fmt.Sprintf("CA %s is recorded, although members use the one in the Secret (if the record is "+
+			"outdated, correct its ca field)", short(recorded))
 	case recorded != "" && recorded != a.Secret:
-		return fmt.Sprintf("%s is on record", short(recorded))
+		return fmt.Sprintf("CA %s is recorded", short(recorded))
 	case recorded == a.Secret || a.Proven == a.Secret:
 		return ""
 	}
 	for _, mounted := range slices.Sorted(slices.Values(a.Mounted)) {
 		if mounted != a.Secret {
-			return fmt.Sprintf("pods are given %s to trust", short(mounted))
+			return fmt.Sprintf("pods mount CA %s", short(mounted))
 		}
 	}
 	return ""
@@ -92,15 +92,15 @@ func caChanged(s State) (Decision, bool) {
 	case why == "":
 		return Decision{}, false
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays):
-		return wait(recheck, "Secret %s holds the CA %s, and %s; the new one takes its place once the pods are gone",
+		return wait(recheck, "Secret %s contains CA %s, but %s; the CA in the Secret is used once the pods are gone",
 			s.caSecret(), short(s.CA.Secret), why)
 	}
 	if d, spoke := s.stopForCA(); spoke {
 		return d, true
 	}
-	return block("Secret %s holds the CA %s, but %s; nothing is issued from it, "+
-		"because members would reject each other: restore the Secret from a backup, key and all, "+
-		"or, to go on with the new one, stop all pods%s", s.caSecret(), short(s.CA.Secret), why, s.howToStop())
+	return block("Secret %s contains CA %s, but %s. Nothing is issued from the CA in the Secret, "+
+		"because members would reject each other. Restore the Secret from a backup, including its key, "+
+		"or, to switch to the new CA, stop all pods%s", s.caSecret(), short(s.CA.Secret), why, s.howToStop())
 }
 
 // stopForCA stops the pods if the cluster should not run, which allows a switch to a different CA.
@@ -109,20 +109,21 @@ func (s State) stopForCA() (Decision, bool) {
 	if s.toRun() || s.Objects.RunsReplicas == 0 || dataWouldGo || s.lacksLastBackup() {
 		return Decision{}, false
 	}
-	return act(StopPods{}, "lifecycle %s: stop the pods of %s, which trust another CA than there is",
+	return act(StopPods{}, "lifecycle %s: stopping the pods of %s, which trust a CA that can no longer be used",
 		s.Declared.Lifecycle, s.describeRemains())
 }
 
 // howToStop returns how to stop all pods manually, and what to do before.
 func (s State) howToStop() string {
 	if s.anyReplica(s.keepsGoingVolume) {
-		return fmt.Sprintf(", but not before the data of %s are copied: "+
-			"volumes that are being deleted go with their pods", s.describeGoingVolumes())
+		return fmt.Sprintf(", but first copy the data of %s: "+
+			"volumes that are being deleted are lost with their pods", s.describeGoingVolumes())
 	}
 	if !s.hasStatefulSet() {
-		return ", by kubectl delete pod " + strings.Join(s.podNames(), " ") + ": no StatefulSet makes them again"
+		return fmt.Sprintf(" (kubectl delete pod %s; without a StatefulSet, they are not recreated)",
+			strings.Join(s.podNames(), " "))
 	}
-	return fmt.Sprintf(", by lifecycle: Stopped in git, or kubectl scale statefulset %s --replicas=0", s.Name)
+	return fmt.Sprintf(" (lifecycle: Stopped in git, or kubectl scale statefulset %s --replicas=0)", s.Name)
 }
 
 // podNames returns the names of the existing pods.

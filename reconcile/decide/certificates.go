@@ -106,7 +106,7 @@ func (s State) ExpiryWarnings() []string {
 		switch {
 		case c.CA:
 			warnings = append(warnings, fmt.Sprintf(
-				"the CA, %s, %s; have a new CA issued: see Certificates in docs/operations.md", c, c.describe(s.Now)))
+				"the CA (%s) %s. Issue a new CA: see Certificates in docs/operations.md", c, c.describe(s.Now)))
 		case !told:
 			told = true
 			warnings = append(warnings, fmt.Sprintf("%s %s, and has not been renewed", c, c.describe(s.Now)))
@@ -126,9 +126,9 @@ func (c Certificate) describe(now time.Time) string {
 	case Expired:
 		return "expired at " + at
 	case Due, Urgent:
-		return fmt.Sprintf("expires at %s, less than a %s of its lifetime is left", at, left[v])
+		return fmt.Sprintf("expires at %s, with less than a %s of its lifetime left", at, left[v])
 	default:
-		return "is good until " + at
+		return "is valid until " + at
 	}
 }
 
@@ -156,7 +156,7 @@ func renewCertificates(s State) (Decision, bool) {
 	if len(worn) == 0 || !untouched || !s.mayRenew() {
 		return Decision{}, false
 	}
-	return act(RenewCertificates{}, "%s %s; reissue it from the CA on record, and touch nothing else", worn[0],
+	return act(RenewCertificates{}, "%s %s; reissuing it from the recorded CA, without other changes", worn[0],
 		worn[0].describe(s.Now))
 }
 

@@ -22,9 +22,9 @@ func TestValidity(t *testing.T) {
 		want Validity
 		says string
 	}{
-		{false, 1000 * day, Valid, "is good until"}, {false, 1000*day - 1, Due, "a third of"}, {false, 300 * day, Due, "a third of"}, {false, 300*day - 1, Urgent, "a tenth of"},
+		{false, 1000 * day, Valid, "is valid until"}, {false, 1000*day - 1, Due, "a third of"}, {false, 300 * day, Due, "a third of"}, {false, 300*day - 1, Urgent, "a tenth of"},
 		{false, 1, Urgent, "a tenth of"}, {false, 0, Expired, "expired at"}, {false, -day, Expired, "expired at"},
-		{true, 300 * day, Valid, "is good until"}, {true, 300*day - 1, Due, "a tenth of"}, {true, 30 * day, Due, "a tenth of"}, {true, 30*day - 1, Urgent, "a hundredth of"}, {true, 0, Expired, "expired at"},
+		{true, 300 * day, Valid, "is valid until"}, {true, 300*day - 1, Due, "a tenth of"}, {true, 30 * day, Due, "a tenth of"}, {true, 30*day - 1, Urgent, "a hundredth of"}, {true, 0, Expired, "expired at"},
 	} {
 		cert := lasts("k", c.ca, c.left)
 		if got := cert.Validity(noon); got != c.want {

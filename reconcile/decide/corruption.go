@@ -17,24 +17,25 @@ func (s State) doubts() []string {
 	for _, alarm := range s.Membership.staleAlarms() {
 		switch {
 		case alarm.Kind == AlarmCorrupt && alarm.ID == unidentified:
-			facts = append(facts, "etcd raises CORRUPT, and cannot tell which member it is about")
+			facts = append(facts, "a CORRUPT alarm is active for an unidentified member")
 		case alarm.Kind == AlarmCorrupt:
-			facts = append(facts, fmt.Sprintf("etcd raises CORRUPT of %s, which is gone", alarm.ID))
+			facts = append(facts, fmt.Sprintf("a CORRUPT alarm is active for member %s, which has been removed",
+				alarm.ID))
 		}
 	}
 	differ, voters := false, s.Membership.Voters()
 	for _, m := range s.MembersInOrder() {
 		if slices.Contains(m.Alarms, AlarmCorrupt) {
-			facts = append(facts, fmt.Sprintf("etcd raises CORRUPT of %s", s.nameOf(m)))
+			facts = append(facts, s.nameOf(m)+" has a CORRUPT alarm")
 		}
 		if s.stoppedByCheck(m) {
-			facts = append(facts, fmt.Sprintf("%s does not start, because its data and a peer's differ", s.nameOf(m)))
+			facts = append(facts, s.nameOf(m)+" does not start because its data differs from a peer's")
 		}
 		differ = differ || slices.ContainsFunc(voters,
 			func(other Member) bool { return !m.Learner && m.Hash.differs(other.Hash) })
 	}
 	if differ {
-		facts = append(facts, "the members hold different data")
+		facts = append(facts, "members hold different data")
 	}
 	return facts
 }
@@ -88,19 +89,19 @@ func (s State) corruptMinority(m Member) string {
 		plural(len(s.Membership.Voters()), "voter", "voters"), agreed)
 	switch {
 	case m.Learner && s.leader().Hash.differs(agreed):
-		return fmt.Sprintf("has no vote, and its data from %s, which holds other data than %s",
+		return fmt.Sprintf("is a learner with data from %s, which holds different data than %s",
 			s.leader().Name, majority)
 	case !agreed.Known() || !m.Leader && !s.mayCopyFrom(s.leader()):
 		return ""
 	case m.Learner && slices.Contains(m.Alarms, AlarmCorrupt):
-		return "has no vote, and etcd reports that its data is corrupt"
+		return "is a learner, and etcd reports that its data is corrupt"
 	case m.Learner:
 		return ""
 	case m.Answers && m.Hash.differs(agreed):
-		return fmt.Sprintf("holds other data (%08x) than %s", m.Hash.Sum, majority)
+		return fmt.Sprintf("holds different data (%08x) than %s", m.Hash.Sum, majority)
 	case s.stoppedForLong(m) && s.Membership.votes(agreed) == len(s.Membership.Voters())-1:
-		return "has stopped itself again and again, because its data and a peer's differ, and all others hold " +
-			"the same: " + majority
+		return "has repeatedly stopped because its data differs from a peer's, and all other voters hold " +
+			"the same data: " + majority
 	}
 	return ""
 }
@@ -156,18 +157,18 @@ func dataInDoubt(s State) (Decision, bool) {
 	if s.mayBeJudged() {
 		return wait(s.untilJudged(), "%s", facts)
 	}
-	return block("%s; %s", facts, s.adviceInDoubt())
+	return block("%s. %s", facts, s.adviceInDoubt())
 }
 
 // adviceInDoubt returns the available manual actions.
 func (s State) adviceInDoubt() string {
 	if len(s.Membership.Voters()) == 1 {
-		return "there is no other to compare it with: " +
-			"restore it from a backup, or, if its data are right, etcdctl alarm disarm"
+		return "There is no other voter to compare it with. " +
+			"Restore it from a backup or, if its data is right, run etcdctl alarm disarm"
 	}
-	return "no majority says whose data are right, so nothing is changed: take the member with the wrong " +
-		"data out (etcdctl member remove, or delete its claim and pod); if none are wrong, etcdctl alarm disarm; " +
-		"half or more of the members taken out are then to be confirmed in git (see MembersMissing)"
+	return "No majority agrees on the right data, so nothing is changed. Remove the member with the wrong data " +
+		"(etcdctl member remove, or delete its claim and pod); if no data is wrong, run etcdctl alarm disarm. " +
+		"If you remove half or more of the members, confirm the rest in git (see MembersMissing)"
 }
 
 // untilJudged returns when to check again. A hash requires a scan of the whole database, and a stopped pod is restarted
@@ -234,7 +235,7 @@ func (s State) describeHashes() string {
 		}
 	}
 	if len(unknown) > 0 {
-		facts = append(facts, "hash not known of "+Enumerate(unknown))
+		facts = append(facts, "hash unknown for "+Enumerate(unknown))
 	}
 	return strings.Join(facts, "; ")
 }
@@ -254,7 +255,7 @@ func (s State) describePoint(point Hash) string {
 	}
 	var facts []string
 	for _, sum := range sums {
-		facts = append(facts, fmt.Sprintf("hash %08x of %s", sum, Enumerate(names[sum])))
+		facts = append(facts, fmt.Sprintf("hash %08x on %s", sum, Enumerate(names[sum])))
 	}
 	return strings.Join(facts, ", ")
 }

@@ -134,7 +134,7 @@ func TestDoubtfulDataIsCopiedOnlyFromMajority(t *testing.T) {
 
 // TestCorruptMinority checks which member is outvoted and which is removed first.
 func TestCorruptMinority(t *testing.T) {
-	const other, stopped, from, alarm = "holds other data", "stopped itself", "its data from a-0", "etcd reports"
+	const other, stopped, from, alarm = "holds different data", "has repeatedly stopped", "with data from a-0", "etcd reports"
 	since := func(at time.Time) func(*State) { return func(s *State) { s.Replicas[1].PodSince = at } }
 	for what, c := range map[string]struct {
 		members int

@@ -26,10 +26,10 @@ func TestDataInDoubt(t *testing.T) {
 		}
 	}
 	s := after(4, both(holds(1, 1, 0, 1), learns(3), func(s *State) { s.Membership.Members[2].HashWhy = "no answer" }))
-	if got := s.describeHashes(); got != "at revision 120, compacted at 100: hash 00000001 of a-0 and a-1; hash not known of a-2 (no answer)" {
+	if got := s.describeHashes(); got != "at revision 120, compacted at 100: hash 00000001 on a-0 and a-1; hash unknown for a-2 (no answer)" {
 		t.Errorf("the voters hold %q", got)
 	}
-	if got := after(1, nil).adviceInDoubt(); !strings.HasPrefix(got, "there is no other") {
+	if got := after(1, nil).adviceInDoubt(); !strings.HasPrefix(got, "There is no other") {
 		t.Errorf("to the only one: %q", got)
 	}
 }

@@ -59,7 +59,7 @@ func Decide(s State) Decision {
 		d = Decision{
 			Rule:     LockedElsewhere,
 			Verdict:  Wait,
-			Message:  fmt.Sprintf("%s would be next, but another pass is acting: %s", d.Rule, s.LockHolder),
+			Message:  fmt.Sprintf("%s is next, but another pass holds the lease: %s", d.Rule, s.LockHolder),
 			Recheck:  recheck,
 			waitsFor: s.LockHolder,
 		}

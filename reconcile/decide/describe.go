@@ -98,7 +98,7 @@ func (s State) describe() string {
 	if !s.Membership.Known {
 		return s.describeReplicas()
 	}
-	return fmt.Sprintf("%s of etcd %s", s.describeQuorum(), s.Declared.Version)
+	return fmt.Sprintf("%s, etcd %s", s.describeQuorum(), s.Declared.Version)
 }
 
 func (s State) describeQuorum() string {
@@ -106,9 +106,17 @@ func (s State) describeQuorum() string {
 	return fmt.Sprintf("%d of %s", Answering(voters), plural(len(voters), "voter", "voters"))
 }
 
+// describeResponding returns the number of responding voters as a clause.
+func (s State) describeResponding() string {
+	if voters := s.Membership.Voters(); len(voters) == 1 || Answering(voters) == 1 {
+		return s.describeQuorum() + " responds"
+	}
+	return s.describeQuorum() + " respond"
+}
+
 // describeMembers returns the number of responding voters, and each member's problem.
 func (s State) describeMembers() string {
-	return strings.Join(append([]string{s.describeQuorum() + " answer"}, s.troubles()...), "; ")
+	return strings.Join(append([]string{s.describeResponding()}, s.troubles()...), "; ")
 }
 
 // troubles returns the problem of each unhealthy member.
@@ -138,7 +146,7 @@ func (s State) nameOf(m Member) string {
 // pod.
 func (s State) Explain(m Member) string {
 	if m.Answers && len(m.Alarms) > 0 {
-		return "raises " + Enumerate(m.AlarmNames())
+		return m.describeAlarms()
 	}
 	return s.ailment(m)
 }
@@ -150,21 +158,21 @@ func (s State) ailment(m Member) string {
 	recorded, _ := s.Record.Member(ordinal)
 	switch {
 	case !ours && !m.Answers:
-		return "is none of this cluster's replicas, and does not answer"
+		return "is not one of this cluster's replicas and is not responding"
 	case !ours:
-		return "is none of this cluster's replicas"
+		return "is not one of this cluster's replicas"
 	case !m.Answers && s.volumeLost(ordinal):
 		return "lost its volume"
 	case !m.Answers && replica.Stranded != "":
 		return "is stranded (" + replica.Stranded + ")"
 	case !m.Answers:
-		return fmt.Sprintf("does not answer (%s)", s.describePod(replica))
+		return fmt.Sprintf("is not responding (%s)", s.describePod(replica))
 	case m.Learner && m.Started && s.leader().Applied > 0:
-		return fmt.Sprintf("is a learner (at %d of %d)", m.Applied, s.leader().Applied)
+		return fmt.Sprintf("is a learner (at index %d of %d)", m.Applied, s.leader().Applied)
 	case m.Learner:
 		return "is a learner"
 	case !m.Started:
-		return "has not said yet where clients reach it"
+		return "has not published its client URLs yet"
 	case recorded.Mode != Sealed:
 		return "is not sealed yet"
 	case m.Disagrees != "":
@@ -172,7 +180,7 @@ func (s State) ailment(m Member) string {
 	case replica.VolumeTerminating && hasVolume(replica), s.onGoingVolume(m):
 		return "is on a volume that is being deleted"
 	case replica.Pod != PodReady && !s.unreadyByAlarm(replica):
-		return fmt.Sprintf("answers, its pod is not ready (%s)", s.describePod(replica))
+		return fmt.Sprintf("responds, but its pod is not ready (%s)", s.describePod(replica))
 	}
 	return ""
 }
@@ -181,14 +189,14 @@ func (s State) ailment(m Member) string {
 func (s State) describeReplicas() string {
 	var facts []string
 	for _, m := range s.Record.Members {
-		fact := s.ReplicaName(m.Ordinal) + " "
+		fact := s.describePod(s.Replica(m.Ordinal))
 		if s.volumeLost(m.Ordinal) {
-			fact += "lost its volume, "
+			fact = "lost its volume, " + fact
 		}
-		facts = append(facts, fact+s.describePod(s.Replica(m.Ordinal)))
+		facts = append(facts, fmt.Sprintf("%s (%s)", s.ReplicaName(m.Ordinal), fact))
 	}
 	if len(facts) == 0 {
-		return "no member is on record"
+		return "no members are recorded"
 	}
 	return strings.Join(facts, "; ")
 }
@@ -196,13 +204,13 @@ func (s State) describeReplicas() string {
 func (s State) describePod(r Replica) string {
 	words := "pod " + strings.ToLower(string(r.Pod))
 	if r.PodRefused != "" {
-		words += ": cannot be made: " + r.PodRefused
+		words += ": cannot be created: " + r.PodRefused
 	}
 	if r.PodMessage != "" {
 		words += ": " + r.PodMessage
 	}
 	if r.Pod != PodReady && s.madeOtherwise(r) {
-		words += ", made from an earlier declaration"
+		words += ", created from an earlier spec"
 	}
 	return words
 }
@@ -225,7 +233,7 @@ func (s State) describeSigns() string {
 		signs = append(signs, fmt.Sprintf("%s %s", c.who, c.id))
 	}
 	if len(signs) == 0 {
-		return "its objects are there, the record is lost"
+		return "its objects exist, but the record is lost"
 	}
 	return strings.Join(signs, ", ")
 }
@@ -256,10 +264,10 @@ func (s State) describeSealable(set Ordinals) string {
 		facts = append(facts, Enumerate(started)+" started")
 	}
 	if len(silent) > 0 {
-		facts = append(facts, "the ID or volume of "+Enumerate(silent)+" is not on record yet")
+		facts = append(facts, "the ID or volume of "+Enumerate(silent)+" is not recorded yet")
 	}
 	if len(changed) > 0 {
-		facts = append(facts, "the ID or volume of "+Enumerate(changed)+" is not the one on record")
+		facts = append(facts, "the ID or volume of "+Enumerate(changed)+" differs from the record")
 	}
 	return strings.Join(facts, "; ")
 }

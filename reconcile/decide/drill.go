@@ -47,20 +47,20 @@ type DrillFailure struct {
 func (b Backups) drillWarnings() []string {
 	var warnings []string
 	if b.DrillForeign != "" {
-		warnings = append(warnings, "no backup is restored for practice: "+b.DrillForeign)
+		warnings = append(warnings, "drills do not run: "+b.DrillForeign)
 	}
 	if f := b.DrillFailed; f != nil {
-		warnings = append(warnings, fmt.Sprintf("no backup was restored for practice since Job %s failed: %s", f.Job,
-			cmp.Or(f.Message, "it does not say why")))
+		warnings = append(warnings, fmt.Sprintf("no drill has succeeded since Job %s failed: %s", f.Job,
+			cmp.Or(f.Message, "no reason reported")))
 	}
 	switch {
 	case b.DrillDue.IsZero() || b.Drill != nil && !b.Drill.FinishedAt.Before(b.DrillDue):
 	case b.Drill == nil:
-		warnings = append(warnings, fmt.Sprintf("no backup was ever restored for practice, and two drills were due "+
-			"since, the first at %s", b.DrillDue.UTC().Format(time.RFC3339)))
+		warnings = append(warnings, fmt.Sprintf("no drill has ever succeeded, although two were due, the first "+
+			"at %s", b.DrillDue.UTC().Format(time.RFC3339)))
 	default:
-		warnings = append(warnings, fmt.Sprintf("no backup was restored for practice since %s, and two drills were "+
-			"due since, the first at %s", b.Drill.FinishedAt.UTC().Format(time.RFC3339),
+		warnings = append(warnings, fmt.Sprintf("no drill has succeeded since %s, although two were due after "+
+			"that, the first at %s", b.Drill.FinishedAt.UTC().Format(time.RFC3339),
 			b.DrillDue.UTC().Format(time.RFC3339)))
 	}
 	return warnings

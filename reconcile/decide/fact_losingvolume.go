@@ -132,12 +132,12 @@ func (s State) addSpare() (Decision, bool) {
 	if ordinal >= MaxOrdinals || !s.empty(ordinal) || s.peerURL(ordinal) == "" {
 		return Decision{}, false
 	}
-	need := fmt.Sprintf("%s %s, and too few others have its data on volumes that stay", s.nameOf(m), s.mustMove(m))
+	need := fmt.Sprintf("%s %s, and too few other voters are on volumes that are kept", s.nameOf(m), s.mustMove(m))
 	if d, blocked := s.cannotJoin(ordinal, need); blocked {
 		return d, true
 	}
-	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s: add %s as a learner before it goes; %s answer", need,
-		s.ReplicaName(ordinal), s.describeQuorum())
+	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s; adding %s as a learner first; %s", need,
+		s.ReplicaName(ordinal), s.describeResponding())
 }
 
 // allAnswerOnGoingVolumes reports whether all voters on volumes that are being deleted respond: etcd does not accept a

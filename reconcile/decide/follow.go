@@ -165,30 +165,31 @@ func (s State) recordDifferences() []string {
 	required := RequiredRecord(s, "")
 	facts := append(s.memberDifferences(required), s.removedDifferences(required)...)
 	if required.JoinedTogether && !s.Record.JoinedTogether {
-		facts = append(facts, "two members join at once")
+		facts = append(facts, "two members are joining together")
 	}
 	if required.LogVersion != s.Record.LogVersion {
-		facts = append(facts, fmt.Sprintf("nothing in the members' logs is older than etcd %s", required.LogVersion))
+		facts = append(facts, fmt.Sprintf("all entries in the members' logs are from etcd %s or newer",
+			required.LogVersion))
 	}
 	if required.CA != s.Record.CA {
-		facts = append(facts, fmt.Sprintf("the CA that members trust, %s, is not on record", short(required.CA)))
+		facts = append(facts, fmt.Sprintf("the CA that members trust, %s, is not recorded", short(required.CA)))
 	}
 	if s.recorded() && required.Uncompared != s.Record.Uncompared {
 		facts = append(facts, s.describeComparison())
 	}
 	for _, r := range s.WrongMarks() {
-		facts = append(facts, fmt.Sprintf("the claim of %s is marked to be left of a lost cluster, and etcd lists its "+
-			"member", s.ReplicaName(r.Ordinal)))
+		facts = append(facts, fmt.Sprintf("the claim of %s is marked as belonging to a lost cluster, but etcd lists "+
+			"its member", s.ReplicaName(r.Ordinal)))
 	}
 	switch void := required.VoidRecovery; {
 	case void == s.Record.VoidRecovery:
 	case void == "":
-		facts = append(facts, "git orders no recovery any more that came to nothing")
+		facts = append(facts, "git no longer requests the recovery that had no effect")
 	case !s.Membership.Known:
-		facts = append(facts, "the recovery that git orders is not carried out, since the record was lost or restored: the "+
-			"cluster may have had a quorum since that was declared")
+		facts = append(facts, "the requested recovery is not carried out because the record was lost or restored: "+
+			"the cluster may have had quorum since the recovery was declared")
 	default:
-		facts = append(facts, "the recovery that git orders comes to nothing, since the cluster has a quorum")
+		facts = append(facts, "the requested recovery has no effect because the cluster has quorum")
 	}
 	if len(facts) == 0 && !required.Equal(s.Record) {
 		facts = append(facts, "the record is outdated")
@@ -201,14 +202,14 @@ func (s State) memberDifferences(required Record) []string {
 	var facts []string
 	for _, m := range required.Members {
 		if _, found := s.Record.Member(m.Ordinal); !found && s.Membership.Known {
-			facts = append(facts, fmt.Sprintf("etcd lists %s", s.ReplicaName(m.Ordinal)))
+			facts = append(facts, fmt.Sprintf("etcd lists %s, which is not recorded", s.ReplicaName(m.Ordinal)))
 		} else if !found {
-			facts = append(facts, fmt.Sprintf("the record does not know %s, which is there", s.ReplicaName(m.Ordinal)))
+			facts = append(facts, fmt.Sprintf("%s exists but is not recorded", s.ReplicaName(m.Ordinal)))
 		}
 	}
 	for _, m := range s.Record.Members {
 		if _, found := required.Member(m.Ordinal); !found {
-			facts = append(facts, fmt.Sprintf("etcd lists %s no longer", s.ReplicaName(m.Ordinal)))
+			facts = append(facts, fmt.Sprintf("etcd no longer lists %s", s.ReplicaName(m.Ordinal)))
 		}
 	}
 	return facts
@@ -219,12 +220,12 @@ func (s State) removedDifferences(required Record) []string {
 	var facts []string
 	for _, gone := range required.Removed {
 		if before, known := s.Record.removed(gone.Ordinal); !known && gone.VolumeUID != "" || known && before != gone {
-			facts = append(facts, fmt.Sprintf("a volume of %s is left", s.ReplicaName(gone.Ordinal)))
+			facts = append(facts, fmt.Sprintf("a volume of %s remains", s.ReplicaName(gone.Ordinal)))
 		}
 	}
 	for _, gone := range s.Record.Removed {
 		if _, still := required.removed(gone.Ordinal); !still {
-			facts = append(facts, fmt.Sprintf("%s has left nothing any more", s.ReplicaName(gone.Ordinal)))
+			facts = append(facts, fmt.Sprintf("%s has nothing left to clean up", s.ReplicaName(gone.Ordinal)))
 		}
 	}
 	return facts

@@ -182,14 +182,14 @@ func TestRecordDifferences(t *testing.T) {
 		want   string
 	}{
 		"nothing":                     {nil, ""},
-		"one gone":                    {without(2), "etcd lists a-2 no longer; a volume of a-2 is left"},
-		"one gone, nothing left":      {both(without(2), func(s *State) { s.Record.Members[2].VolumeUID, s.Replicas[2].VolumeUID = "", "" }), "etcd lists a-2 no longer"},
+		"one gone":                    {without(2), "etcd no longer lists a-2; a volume of a-2 remains"},
+		"one gone, nothing left":      {both(without(2), func(s *State) { s.Record.Members[2].VolumeUID, s.Replicas[2].VolumeUID = "", "" }), "etcd no longer lists a-2"},
 		"a gap":                       {gap, "the record is outdated"},
-		"a gap is filled by a volume": {both(gap, removed(1, ""), func(s *State) { s.Replicas[1].VolumeUID = "v1" }), "a volume of a-1 is left"},
+		"a gap is filled by a volume": {both(gap, removed(1, ""), func(s *State) { s.Replicas[1].VolumeUID = "v1" }), "a volume of a-1 remains"},
 		"a gap, as on record":         {both(gap, removed(1, "v1")), ""},
-		"left nothing any more":       {both(without(2), gapOf(2), removed(2, "v2"), func(s *State) { s.Replicas = s.Replicas[:2] }), "a-2 has left nothing any more"},
+		"left nothing any more":       {both(without(2), gapOf(2), removed(2, "v2"), func(s *State) { s.Replicas = s.Replicas[:2] }), "a-2 has nothing left to clean up"},
 		"not leaving":                 {func(s *State) { s.Record.Members[1].Leaving = true }, "the record is outdated"},
-		"another log":                 {func(s *State) { s.Record.LogVersion = "3.5"; stores("3.5", "3.5", "3.5", "3.5")(s) }, "nothing in the members' logs is older than etcd 3.6"},
+		"another log":                 {func(s *State) { s.Record.LogVersion = "3.5"; stores("3.5", "3.5", "3.5", "3.5")(s) }, "all entries in the members' logs are from etcd 3.6 or newer"},
 	} {
 		if got := strings.Join(after(3, c.change).recordDifferences(), "; "); got != c.want {
 			t.Errorf("%s: %q", what, got)

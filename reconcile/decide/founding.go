@@ -86,18 +86,18 @@ func bootstrap(s State) (Decision, bool) {
 	case s.recorded() && len(s.Objects.Drift) == 0:
 		return Decision{}, false
 	case s.recorded():
-		return act(Bootstrap{Replicas: n}, "founding %s is not finished: %s", plural(n, "member", "members"),
+		return act(Bootstrap{Replicas: n}, "bootstrapping %s is not finished: %s", plural(n, "member", "members"),
 			sentence(s.Objects.Drift))
 	case !s.toRun() || s.Declared.Replicas < 1 || s.Declared.RenamedFrom != "":
 		return Decision{}, false
 	}
 	if s.Declared.Restore.declared() {
-		return act(Bootstrap{Replicas: 1, Restores: true}, "nothing is there yet: restore %s into the first member",
-			s.Declared.Restore.From)
+		return act(Bootstrap{Replicas: 1, Restores: true}, "the cluster does not exist yet; restoring %s into the "+
+			"first member", s.Declared.Restore.From)
 	}
 	n := s.Declared.Replicas
-	return act(Bootstrap{Replicas: n}, "nothing is there yet: bootstrap %s of etcd %s", plural(n, "member", "members"),
-		s.Declared.Version)
+	return act(Bootstrap{Replicas: n}, "the cluster does not exist yet; bootstrapping %s of etcd %s",
+		plural(n, "member", "members"), s.Declared.Version)
 }
 
 func waitForFormation(s State) (Decision, bool) {
@@ -108,7 +108,7 @@ func waitForFormation(s State) (Decision, bool) {
 		return s.notAllowedToAsk()
 	}
 	if !s.quorumMayRecover() {
-		return block("the initial members do not start%s: %s", s.why(), s.describeReplicas())
+		return block("too few initial members can start%s: %s", s.why(), s.describeReplicas())
 	}
 	return wait(s.untilFormation(), "the initial members are starting%s: %s", s.why(), s.describeReplicas())
 }
@@ -135,7 +135,7 @@ func seal(s State) (Decision, bool) {
 	case set.Len() > 0:
 		return act(Seal{ClusterID: id, Members: set}, "cluster %s: %s", id, s.describeSealable(set))
 	case s.Record.ClusterID == 0 && len(RequiredRecord(s, "").Members) > 0:
-		return act(Seal{ClusterID: id}, "record that the cluster is %s", id)
+		return act(Seal{ClusterID: id}, "recording the cluster ID %s", id)
 	}
 	return Decision{}, false
 }

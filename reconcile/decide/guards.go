@@ -10,7 +10,7 @@ func invalidSpec(s State) (Decision, bool) {
 	case len(s.Declared.Problems) > 0:
 		return block("%s", sentence(s.Declared.Problems))
 	case n < 1 || n > MaxOrdinals:
-		return block("%d replicas are declared; 1 to %d can be run", n, MaxOrdinals)
+		return block("spec.replicas is %d; it must be between 1 and %d", n, MaxOrdinals)
 	}
 	return Decision{}, false
 }
@@ -20,7 +20,8 @@ func foreignObjects(s State) (Decision, bool) {
 	if len(foreign) == 0 {
 		return Decision{}, false
 	}
-	return block("%s; rename or delete what is in the way, or give the cluster another name", sentence(foreign))
+	return block("%s. Rename or delete the conflicting objects, or give the cluster a different name",
+		sentence(foreign))
 }
 
 // labelsLost blocks because objects without labels are missing in every list, and would sooner or later be treated as
@@ -29,8 +30,8 @@ func labelsLost(s State) (Decision, bool) {
 	if len(s.Objects.Relabelled) == 0 {
 		return Decision{}, false
 	}
-	return block("%s; restore the labels with kubectl label --overwrite, and find out what changed them; "+
-		"no data is lost, and nothing is changed until then", sentence(s.Objects.Relabelled))
+	return block("%s. Restore the labels with kubectl label --overwrite, and find out what changed them. "+
+		"Data is not lost, but nothing is changed until then", sentence(s.Objects.Relabelled))
 }
 
 // foreignVolumes returns volumes created for a token other than the recorded one: members that start on them belong to
@@ -39,8 +40,8 @@ func (s State) foreignVolumes() []string {
 	var foreign []string
 	for _, r := range s.Replicas {
 		if s.Record.Token != "" && r.VolumeToken != "" && r.VolumeToken != s.Record.Token {
-			foreign = append(foreign, fmt.Sprintf("the volume of %s was created for a different bootstrap of the cluster, %s",
-				s.ReplicaName(r.Ordinal), r.VolumeToken))
+			foreign = append(foreign, fmt.Sprintf("the volume of %s was created for a different bootstrap of the "+
+				"cluster (%s)", s.ReplicaName(r.Ordinal), r.VolumeToken))
 		}
 	}
 	return foreign
@@ -51,7 +52,7 @@ func suspended(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	if s.Objects.DeclarationDiffers {
-		return act(Declare{}, "update the custom resource: the cluster is suspended")
+		return act(Declare{}, "updating the custom resource: the cluster is suspended")
 	}
 	return Decision{Verdict: Done, Message: "suspended: " + s.describe()}, true
 }
@@ -70,7 +71,7 @@ func clusterIDMismatch(s State) (Decision, bool) {
 	if len(others) == 0 {
 		return Decision{}, false
 	}
-	return block("%s %s, but %s%s", claims[0].who, claims[0].id, strings.Join(others, ", "), s.describeOldData())
+	return block("%s %s, but %s%s", claims[0].who, claims[0].id, Enumerate(others), s.describeOldData())
 }
 
 // describeOldData returns which members started on data of a different cluster during bootstrap, and what to do about
@@ -85,11 +86,12 @@ func (s State) describeOldData() string {
 	if len(volumes) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("; %s started on data that was on the volumes before this cluster was founded: keep these volumes; "+
-		"to found a new cluster, declare it under another name, on volumes without data", Enumerate(volumes))
+	text := fmt.Sprintf(". %s started on data that was on the volumes before this cluster was bootstrapped. Keep "+
+		"these volumes. To create a new cluster, declare it under a different name, on volumes without data",
+		Enumerate(volumes))
 	if len(volumes) == len(s.Record.Members) {
-		text += fmt.Sprintf("; to run the cluster of that data under this name, delete record.yaml from ConfigMap %s-members",
-			s.Name)
+		text += fmt.Sprintf(". To run the cluster with that data under this name, delete record.yaml from ConfigMap "+
+			"%s-members", s.Name)
 	}
 	return text
 }
@@ -102,13 +104,13 @@ type claim struct {
 // clusterIDs returns the known cluster IDs, the most trusted first.
 func (s State) clusterIDs() []claim {
 	all := []claim{
-		{"the cluster on record is", s.Record.ClusterID},
-		{"the status of the custom resource says", s.ReportedClusterID},
-		{"the cluster that is being founded is", s.foundingID()},
-		{"etcd's member list is that of cluster", s.Membership.ClusterID},
+		{"the recorded cluster ID is", s.Record.ClusterID},
+		{"the cluster ID in the custom resource's status is", s.ReportedClusterID},
+		{"the ID of the cluster being bootstrapped is", s.foundingID()},
+		{"the cluster ID in etcd's member list is", s.Membership.ClusterID},
 	}
 	for _, r := range s.replicasInOrder() {
-		all = append(all, claim{s.ReplicaName(r.Ordinal) + " is in cluster", r.ClusterID})
+		all = append(all, claim{s.ReplicaName(r.Ordinal) + " belongs to cluster", r.ClusterID})
 	}
 	var known []claim
 	for _, c := range all {
@@ -168,12 +170,12 @@ func caLost(s State) (Decision, bool) {
 	if d, spoke := s.stopForCA(); spoke {
 		return d, true
 	}
-	remedy := "restore it from a backup, or have a new CA issued by stopping all pods"
+	remedy := "Restore it from a backup or, to get a new CA, stop all pods"
 	if s.caExpired() {
-		remedy = "members and clients refuse each other's new connections, and no backup helps: have a new CA issued " +
-			"by stopping all pods"
+		remedy = "Members and clients reject each other's new connections, and a backup does not help. " +
+			"To get a new CA, stop all pods"
 	}
-	return block("%s; %s%s", sentence(s.Objects.Irreplaceable), remedy, s.howToStop())
+	return block("%s. %s%s", sentence(s.Objects.Irreplaceable), remedy, s.howToStop())
 }
 
 func hasPodThatStays(r Replica) bool { return hasPod(r) && r.Pod != PodTerminating }
@@ -183,7 +185,7 @@ func quorumLost(s State) (Decision, bool) {
 	if s.Membership.Known || len(voters) == 0 || s.Membership.HasQuorum() {
 		return Decision{}, false
 	}
-	message := fmt.Sprintf("%s answer, %d needed: %s", s.describeQuorum(), Quorum(len(voters)),
+	message := fmt.Sprintf("no quorum: %s, %d required; %s", s.describeResponding(), Quorum(len(voters)),
 		strings.Join(s.troubles(), "; "))
 	if s.awaitsUnready() {
 		return wait(recheck, "%s%s", message, s.describeHindered())
@@ -217,12 +219,12 @@ func (s State) mayRecover(voters []Member) bool {
 func (s State) whatToDoWithVolumes() string {
 	for _, m := range s.Record.Members {
 		if r := s.Replica(m.Ordinal); !r.NoData || s.volumeLost(m.Ordinal) {
-			return "keep the volumes, since their data may be good: the logs of the pods say why etcd ends; if no member can " +
+			return "Keep the volumes: their data may be intact. The pod logs show why etcd exits. If no member can " +
 				"be brought back, declare spec.recovery"
 		}
 	}
-	return "etcd finds no data on any volume: if none has ever been there, delete the custom resource and the volumes to " +
-		"bootstrap the cluster again"
+	return "etcd does not find data on any volume. If there has never been any, delete the custom resource and the " +
+		"volumes to bootstrap the cluster again"
 }
 
 func membershipUnknown(s State) (Decision, bool) {
@@ -233,14 +235,15 @@ func membershipUnknown(s State) (Decision, bool) {
 		return s.notAllowedToAsk()
 	case len(RequiredRecord(s, "").Members) == 0:
 		if kept := s.wayOutOfMarks(); kept != "" {
-			return block("the cluster has formed once (%s), and no member of it is left that may start%s",
+			return block("the cluster has formed before (%s), but it has no members left that may start%s",
 				s.describeSigns(), kept)
 		}
-		return block("the cluster has formed once (%s), and no member and no volume of it is left; "+
-			"restore it from a backup, or delete its custom resource to bootstrap it again", s.describeSigns())
+		return block("the cluster has formed before (%s), but its members and volumes are gone. "+
+			"Restore it from a backup, or delete its custom resource to bootstrap it again", s.describeSigns())
 	case s.recorded() && !s.quorumMayRecover() && !s.awaitsUnready():
-		return block("etcd does not return a member list%s, and its members do not come up: "+
-			"%s; %s%s%s%s%s%s", s.why(), s.describeReplicas(), s.whatToDoWithVolumes(), s.describeHeldBack(),
+		return block("etcd does not return a member list%s, and too few members can recover by "+
+			"themselves: "+
+			"%s. %s%s%s%s%s%s", s.why(), s.describeReplicas(), s.whatToDoWithVolumes(), s.describeHeldBack(),
 			s.describeNotMoved(), s.wayOutOfMarks(), s.remedyForNodes(), s.describeHindered())
 	}
 	return wait(recheck, "etcd does not return a member list%s; nothing is changed until it does: %s%s", s.why(),

@@ -76,7 +76,7 @@ func TestGuardRulesInIsolation(t *testing.T) {
 	for what, c := range map[string]slotCase{
 		"expired": {expired(lasts("ca", true, 0)), true}, "good": {expired(lasts("ca", true, 1)), false}, "another one": {expired(lasts("a", false, 0)), false},
 	} {
-		if d, _ := caLost(after(3, c.change)); strings.Contains(d.Message, "no backup helps") != c.want {
+		if d, _ := caLost(after(3, c.change)); strings.Contains(d.Message, "a backup does not help") != c.want {
 			t.Errorf("a CA, %s: %s", what, d)
 		}
 	}

@@ -41,7 +41,7 @@ func backUpBeforeDeletion(s State) (Decision, bool) {
 	case job.Name == "" && !s.Membership.Known:
 		return s.describeUnreachable(before, occasion)
 	}
-	lack, ends := s.describeAwaitedBackup(before, occasion)
+	lack, ends := s.describeAwaitedBackup(occasion)
 	if ends {
 		return wait(recheck, "%s", lack)
 	}

@@ -191,13 +191,13 @@ func TestDistrustedCA(t *testing.T) {
 		"new to it, and unproven":        {seen("", CA{"CA1", one, ""}), "", ""},
 		"new to it, mounted by none":     {seen("", CA{"CA1", nil, "CA1"}), "", ""},
 		"new to it, mounted with others": {seen("", CA{"CA1", []string{"CA1", "CA2"}, "CA1"}), "", ""},
-		"unproven, mounted with others":  {seen("", CA{"CA1", []string{"CA1", "CA2"}, ""}), "pods are given CA2", ""},
+		"unproven, mounted with others":  {seen("", CA{"CA1", []string{"CA1", "CA2"}, ""}), "pods mount CA CA2", ""},
 		"on record, mounted with others": {seen("CA1", CA{"CA1", []string{"CA1", "CA2"}, ""}), "", "CA1"},
-		"another is on record":           {seen("CA2", CA{"CA1", nil, ""}), "CA2 is on record", "CA2"},
-		"another is, by an old record":   {seen("CA2", CA{"CA1", one, "CA1"}), "although members answer", "CA2"},
-		"another proves itself":          {seen("CA1", CA{"CA1", one, "CA2"}), "members answer by CA2", "CA1"},
+		"another is on record":           {seen("CA2", CA{"CA1", nil, ""}), "CA CA2 is recorded", "CA2"},
+		"another is, by an old record":   {seen("CA2", CA{"CA1", one, "CA1"}), "although members use the one in the Secret", "CA2"},
+		"another proves itself":          {seen("CA1", CA{"CA1", one, "CA2"}), "members use CA CA2", "CA1"},
 		"another is, and nobody runs":    {both(seen("CA2", CA{"CA1", nil, ""}), idle), "", "CA1"},
-		"another is, one is to run":      {both(seen("CA2", CA{"CA1", nil, ""}), idle, func(s *State) { s.Objects.RunsReplicas = 1 }), "CA2 is on record", "CA2"},
+		"another is, one is to run":      {both(seen("CA2", CA{"CA1", nil, ""}), idle, func(s *State) { s.Objects.RunsReplicas = 1 }), "CA CA2 is recorded", "CA2"},
 	} {
 		s := after(3, c.change)
 		if got := s.Distrusted(); (got == "") != (c.distrust == "") || !strings.Contains(got, c.distrust) {
@@ -234,12 +234,12 @@ func TestAlarmsAreWarnings(t *testing.T) {
 		want   []string
 	}{
 		"none":               {rolls, nil},
-		"of a member":        {both(rolls, alarms(1, "NOSPACE")), []string{"a-1 raises NOSPACE"}},
-		"of two":             {both(rolls, alarms(0, "NOSPACE"), alarms(1, "CORRUPT")), []string{"a-0 raises NOSPACE", "a-1 raises CORRUPT"}},
-		"of none":            {leftOver(0, "CORRUPT"), []string{"etcd raises CORRUPT, and cannot tell which member"}},
+		"of a member":        {both(rolls, alarms(1, "NOSPACE")), []string{"a-1 has a NOSPACE alarm"}},
+		"of two":             {both(rolls, alarms(0, "NOSPACE"), alarms(1, "CORRUPT")), []string{"a-0 has a NOSPACE alarm", "a-1 has a CORRUPT alarm"}},
+		"of none":            {leftOver(0, "CORRUPT"), []string{"a CORRUPT alarm is active for an unidentified member"}},
 		"of one that is not": {leftOver(0xd1, "NOSPACE"), []string{"the NOSPACE alarm of member d1"}},
-		"one is silent":      {both(silence(2), alarms(1, "NOSPACE")), []string{"a-1 raises NOSPACE"}},
-		"to stop":            {both(alarms(1, "NOSPACE"), func(s *State) { s.Declared.Lifecycle = Stopped }), []string{"a-1 raises NOSPACE"}},
+		"one is silent":      {both(silence(2), alarms(1, "NOSPACE")), []string{"a-1 has a NOSPACE alarm"}},
+		"to stop":            {both(alarms(1, "NOSPACE"), func(s *State) { s.Declared.Lifecycle = Stopped }), []string{"a-1 has a NOSPACE alarm"}},
 	} {
 		if got := after(3, c.change).Warnings(); !slices.EqualFunc(got, c.want, strings.Contains) {
 			t.Errorf("%s: %q, want %q", what, got, c.want)

@@ -155,24 +155,24 @@ func TestExplain(t *testing.T) {
 	for want, c := range map[string]struct {
 		change func(*Member, *Replica, *RecordedMember)
 	}{
-		"":                                   {func(*Member, *Replica, *RecordedMember) {}},
-		"is none of this cluster's replicas": {func(m *Member, _ *Replica, _ *RecordedMember) { m.Name = "b-0" }},
-		"lost its volume":                    {func(m *Member, r *Replica, _ *RecordedMember) { m.Answers, r.VolumeUID = false, "w" }},
-		"does not answer (pod failing: x)": {func(m *Member, r *Replica, _ *RecordedMember) {
+		"":                                      {func(*Member, *Replica, *RecordedMember) {}},
+		"is not one of this cluster's replicas": {func(m *Member, _ *Replica, _ *RecordedMember) { m.Name = "b-0" }},
+		"lost its volume":                       {func(m *Member, r *Replica, _ *RecordedMember) { m.Answers, r.VolumeUID = false, "w" }},
+		"is not responding (pod failing: x)": {func(m *Member, r *Replica, _ *RecordedMember) {
 			m.Answers, r.Pod, r.PodMessage = false, PodFailing, "x"
 		}},
-		"does not answer (pod ready)":             {func(m *Member, r *Replica, _ *RecordedMember) { m.Answers, r.PodSpecHash = false, "h0" }},
-		"raises NOSPACE and CORRUPT":              {func(m *Member, _ *Replica, _ *RecordedMember) { m.Alarms = []AlarmKind{"NOSPACE", "CORRUPT"} }},
-		"is a learner":                            {func(m *Member, _ *Replica, _ *RecordedMember) { m.Learner = true }},
-		"has not said yet where clients reach it": {func(m *Member, _ *Replica, _ *RecordedMember) { m.Started = false }},
-		"is not sealed yet":                       {func(_ *Member, _ *Replica, r *RecordedMember) { r.Mode = Founding }},
-		"answers, its pod is not ready (pod starting)": {func(_ *Member, r *Replica, _ *RecordedMember) {
+		"is not responding (pod ready)":         {func(m *Member, r *Replica, _ *RecordedMember) { m.Answers, r.PodSpecHash = false, "h0" }},
+		"has NOSPACE and CORRUPT alarms":        {func(m *Member, _ *Replica, _ *RecordedMember) { m.Alarms = []AlarmKind{"NOSPACE", "CORRUPT"} }},
+		"is a learner":                          {func(m *Member, _ *Replica, _ *RecordedMember) { m.Learner = true }},
+		"has not published its client URLs yet": {func(m *Member, _ *Replica, _ *RecordedMember) { m.Started = false }},
+		"is not sealed yet":                     {func(_ *Member, _ *Replica, r *RecordedMember) { r.Mode = Founding }},
+		"responds, but its pod is not ready (pod starting)": {func(_ *Member, r *Replica, _ *RecordedMember) {
 			r.Pod, r.PodSpecHash, r.PodVersion = PodStarting, "h", "1"
 		}},
-		"answers, its pod is not ready (pod pending: no marks)": {func(_ *Member, r *Replica, _ *RecordedMember) {
+		"responds, but its pod is not ready (pod pending: no marks)": {func(_ *Member, r *Replica, _ *RecordedMember) {
 			r.Pod, r.PodMessage = PodPending, "no marks"
 		}},
-		"answers, its pod is not ready (pod starting, made from": {func(_ *Member, r *Replica, _ *RecordedMember) {
+		"responds, but its pod is not ready (pod starting, created from": {func(_ *Member, r *Replica, _ *RecordedMember) {
 			r.Pod, r.PodSpecHash, r.PodVersion = PodStarting, "h", "0"
 		}},
 	} {

@@ -49,38 +49,40 @@ func Thresholds() []Threshold { return slices.Concat(patiences(), membershipChan
 // patiences lists what must happen, or for how long, before anything is done about it.
 func patiences() []Threshold {
 	return []Threshold{
-		{"A container that starts", startPatience, 0, 0,
+		{"Starting container", startPatience, 0, 0,
 			"A container that has run this long counts as starting, not as crashing: " +
 				"the kubelet waits 10 s before the first restart."},
-		{"A pending pod", pendingPatience, 0, 0,
+		{"Pending pod", pendingPatience, 0, 0,
 			"Every pod is pending until it has a node, its volumes and its image. " +
-				"After this long, something may be wrong."},
+				"After this long, there may be a problem."},
 		{"Crash loop: crashes", 0, crashLoopThreshold, 0,
-			"A member's data is given up only after this many crashes: anything that a restart cures is over by then."},
+			"A member's data is discarded only after this many crashes: " +
+				"by then, restarts would have fixed a temporary problem."},
 		{"Crash loop: time", crashPatience, 0, 0,
-			"And only after the pod has failed for this long. With the kubelet's pauses of 10, 20 and 40 s, four " +
-				"crashes take longer anyway."},
+			"A member's data is discarded only after its pod has also failed for this long. " +
+				"With the kubelet's back-off of 10, 20 and 40 s, four crashes take longer anyway."},
 		{"No data: crashes", 0, crashesWithoutData, 0,
-			"etcd itself must have said this often that its data is not there: " +
+			"etcd itself must have reported this often that its data is missing: " +
 				"the first time, the volume may have been mounted late."},
-		{"Stopped by its own check: crashes", 0, checkStopThreshold, 0,
-			"A member must have stopped this often because a peer's data differs: " +
-				"the first time, that peer may be on its way out."},
-		{"A failing pod", patience, 0, 0,
-			"Containers that exit are restarted, and images that cannot be pulled now may be pulled later: " +
-				"Kubernetes gets over most failures within this time."},
-		{"A wait", longPatience, 0, 0,
-			"A node may come back, a slow volume be attached, a large database be read. " +
-				"After this long, a Block tells a person. For a Job it is the deadline that git declares, and " +
-				"two minutes, where that is longer."},
-		{"A missing node", strandedPatience, 0, 0,
-			"A node that is registered again still has its volumes. spec.replaceAfter counts instead where it is set."},
-		{"An action that is undone: number", 0, undoneThreshold, 0,
-			"An action that was needed again this often in a row does not last: all other rules come before it."},
-		{"An action that is undone: time", undonePause, 0, 0, "It is tried again this long after the last time."},
-		{"A wait noted in the status", noteAgain, 0, 0, "The note is renewed once it is this old, not on every pass."},
+		{"Stopped by its own data check: crashes", 0, checkStopThreshold, 0,
+			"A member must have stopped this often because its data differs from a peer's: " +
+				"the first time, that peer may be about to be removed."},
+		{"Failing pod", patience, 0, 0,
+			"Exited containers are restarted, and image pulls are retried: " +
+				"Kubernetes recovers from most failures within this time."},
+		{"Wait", longPatience, 0, 0,
+			"A node may come back, a slow volume may be attached, or a large database may be loaded. " +
+				"After this long, the Wait becomes a Block. " +
+				"For a Job, the limit is its declared deadline plus two minutes, if that is longer."},
+		{"Missing node", strandedPatience, 0, 0,
+			"A node that registers again still has its volumes. If spec.replaceAfter is set, it applies instead."},
+		{"Reverted action: number", 0, undoneThreshold, 0,
+			"An action that was needed this many times in a row does not last: all other rules then come first."},
+		{"Reverted action: time", undonePause, 0, 0, "The action is retried this long after the last attempt."},
+		{"Wait recorded in the status", noteAgain, 0, 0,
+			"The entry is updated once it is this old, not on every pass."},
 		{"Two separate waits", unrelated, 0, 0,
-			"Between two sightings further apart than this, the member may have been healthy all the time."},
+			"Between two observations further apart than this, the member may have been healthy."},
 	}
 }
 
@@ -88,21 +90,22 @@ func patiences() []Threshold {
 func membershipChanges() []Threshold {
 	return []Threshold{
 		{"Replacements: number", 0, replacementThreshold, 0,
-			"After this many replacements of one member for silence or crashes, its data is not what is wrong."},
+			"If one member was replaced this often because it did not respond or crashed, its data is not the cause."},
 		{"Replacements: time", replacementMemory, 0, 0,
 			"Replacements further apart than this are not counted together."},
-		{"A learner: time", snapshotPatience, 0, 0,
-			"A learner has at least this long before its silence counts: " +
-				"it takes in what the leader has before it answers."},
+		{"Unresponsive learner", snapshotPatience, 0, 0,
+			"A learner counts as unresponsive only after at least this long: " +
+				"it loads the leader's data before it responds."},
 		{"Joining together: database", 0, 0, smallDatabase,
-			"The leader sends its database to each learner. Up to this size, as the largest member says, two " +
-				"learners may be sent it at once."},
+			"The leader sends its database to each learner. " +
+				"If no member's database is larger than this, two learners may receive it at the same time."},
 		{"Joining together: time", joinPatience, 0, 0,
-			"etcd refuses a new member for five seconds after voters have lost sight of each other. " +
-				"Once it has refused the second for this long, the first joins alone."},
-		{"A removal that is refused", refusalPatience, 0, 0,
-			"etcd refuses a removal for five seconds after voters have lost sight of each other, and a leader that " +
-				"is wrong about that for as long as it leads. After this long, another voter leads, and is asked."},
+			"etcd rejects new members for five seconds after voters have lost contact with each other. " +
+				"Once it has rejected the second for this long, the first joins alone."},
+		{"Rejected removal", refusalPatience, 0, 0,
+			"etcd rejects removals for five seconds after voters have lost contact with each other; a leader that " +
+				"does not notice restored contact rejects them for as long as it leads. " +
+				"After this long, leadership is transferred, and the removal is requested from the new leader."},
 	}
 }
 
@@ -110,11 +113,11 @@ func membershipChanges() []Threshold {
 func rechecks() []Threshold {
 	return []Threshold{
 		{"Recheck while members start, or a learner catches up", recheckStarting, 0, 0,
-			"etcd sends no notice of either."},
+			"etcd does not send notifications of either."},
 		{"Recheck while members are unhealthy", recheckSettling, 0, 0,
 			"An election takes about a second with etcd's defaults."},
-		{"Recheck of what Kubernetes does", recheck, 0, 0, "Changes of objects are watched as well."},
-		{"Recheck while a member stops itself", recheckStopped, 0, 0,
-			"A hash scans the whole database, and the kubelet restarts the pod more and more slowly."},
+		{"Recheck while Kubernetes acts", recheck, 0, 0, "Changes to objects are watched as well."},
+		{"Recheck while a member is stopped by its own data check", recheckStopped, 0, 0,
+			"Hashing scans the whole database, and the kubelet restarts the pod with increasing delays."},
 	}
 }

@@ -65,8 +65,8 @@ func TestBackupWarnings(t *testing.T) {
 	}{
 		{State{}, ""},
 		{State{Backups: Backups{Foreign: "CronJob a-backup is there"}}, "no backups are taken: CronJob a-backup is there"},
-		{State{Backups: Backups{DrillForeign: "CronJob a-drill is there"}}, "no backup is restored for practice: CronJob a-drill is there"},
-		{State{Backups: Backups{DrillFailed: &DrillFailure{Job: "a-drill-1"}}}, "no backup was restored for practice since Job a-drill-1 failed: it does not say why"},
+		{State{Backups: Backups{DrillForeign: "CronJob a-drill is there"}}, "drills do not run: CronJob a-drill is there"},
+		{State{Backups: Backups{DrillFailed: &DrillFailure{Job: "a-drill-1"}}}, "no drill has succeeded since Job a-drill-1 failed: no reason reported"},
 		{State{Backups: Backups{Jobs: []BackupJob{failed}}}, "no backup was taken since Job a-backup-gen2 failed: verify: no"},
 		{State{Backups: Backups{Jobs: []BackupJob{stored}, Last: stored.Backup}}, "Job a-backup-gen2 has stored a backup, and failed after that: verify: no"},
 		{State{Backups: Backups{Jobs: []BackupJob{failed}, Last: &Backup{StartedAt: dawn.Add(time.Second)}}}, ""},
@@ -78,9 +78,9 @@ func TestBackupWarnings(t *testing.T) {
 		{State{Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Record: Record{ClusterID: 0xc1}},
 			"spec.restore has no effect: the cluster was there before it was declared"},
 		{State{Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Record: Record{ClusterID: 0xc1, RestoredFrom: "tuesday"}}, ""},
-		{State{Backups: Backups{DrillDue: dawn}}, "no backup was ever restored for practice, and two drills were due since, the first at 2026-11-01T06:00:00Z"},
+		{State{Backups: Backups{DrillDue: dawn}}, "no drill has ever succeeded, although two were due, the first at 2026-11-01T06:00:00Z"},
 		{State{Backups: Backups{DrillDue: dawn, Drill: &Drill{FinishedAt: dawn.Add(-time.Hour)}}},
-			"no backup was restored for practice since 2026-11-01T05:00:00Z, and two drills were due since, the first at 2026-11-01T06:00:00Z"},
+			"no drill has succeeded since 2026-11-01T05:00:00Z, although two were due after that, the first at 2026-11-01T06:00:00Z"},
 		{State{Backups: Backups{DrillDue: dawn, Drill: &Drill{FinishedAt: dawn}}}, ""},
 		{State{Name: "a", Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Record: RestoringRecord("t"), Replicas: []Replica{{Ordinal: 0, VolumeUID: "v", Pod: PodAbsent}}}, ""},
 	} {

@@ -48,7 +48,7 @@ func seenFleet() []report.Cluster {
 		{Object: "EtcdCluster a", Reason: "Converged", Note: "as declared", At: noon.Add(-48 * time.Hour), Count: 1},
 	}
 
-	b := report.Cluster{Namespace: "prod", Name: "b", State: well("b"), Decision: decide.Decision{Rule: "WaitForMembers", Verdict: decide.Wait, Message: "2 of 3 voters answer; b-2 does not answer (pod pending)"}}
+	b := report.Cluster{Namespace: "prod", Name: "b", State: well("b"), Decision: decide.Decision{Rule: "WaitForMembers", Verdict: decide.Wait, Message: "2 of 3 voters respond; b-2 is not responding (pod pending)"}}
 	b.State.Waited = []decide.Waited{{Rule: "WaitForMembers", Since: noon.Add(-12 * time.Minute), Seen: noon}}
 	b.State.Membership.Members[0].Version = "3.7.3"
 	b.State.Membership.Members[2] = decide.Member{ID: 0xa2, Name: "b-2", Started: true, Why: "connection refused"}
@@ -57,14 +57,14 @@ func seenFleet() []report.Cluster {
 	b.State.Replicas[2] = decide.Replica{Ordinal: 2, Pod: decide.PodPending, PodMessage: "no node has room"}
 	b.Custom = custom(v1alpha1.EtcdClusterStatus{DeclaredRevision: "odd"})
 
-	c := report.Cluster{Namespace: "prod", Name: "c", State: well("c"), Decision: decide.Decision{Rule: "QuorumLost", Verdict: decide.Block, Message: "1 of 3 voters answers, which is no majority"}}
+	c := report.Cluster{Namespace: "prod", Name: "c", State: well("c"), Decision: decide.Decision{Rule: "QuorumLost", Verdict: decide.Block, Message: "no quorum: 1 of 3 voters responds, 2 required"}}
 	c.State.Membership = decide.Membership{Why: "no leader"}
 	c.Custom = custom(v1alpha1.EtcdClusterStatus{Conditions: condition(v1alpha1.ConditionStalled, "QuorumLost", time.Hour)})
 
 	c.NoEvents = "list events of EtcdCluster c: forbidden"
 
 	d := report.Cluster{Namespace: "shop", Name: "new", State: decide.State{Name: "new", Now: noon, Declared: decide.Declared{Lifecycle: decide.Running}},
-		Decision: decide.Decision{Rule: "Bootstrap", Verdict: decide.Act, Action: decide.Bootstrap{}, Message: "nothing is there yet"}}
+		Decision: decide.Decision{Rule: "Bootstrap", Verdict: decide.Act, Action: decide.Bootstrap{}, Message: "the cluster does not exist yet"}}
 	e := report.Cluster{Namespace: "shop", Name: "old", State: decide.State{Name: "old", Now: noon, Declared: decide.Declared{Lifecycle: decide.Stopped}, Record: decide.Record{ClusterID: 0xc2}},
 		Decision: decide.Decision{Rule: "Stopped", Verdict: decide.Done, Message: "stopped"}}
 	f := report.Cluster{Namespace: "shop", Name: "unseen", State: decide.State{Name: "unseen"}, Error: "observe shop/unseen: list Pods: forbidden"}

@@ -75,7 +75,7 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 		}
 	case d.Rule == "CALost":
 		j.path.Scale(0)
-	case d.Rule == "MembershipUnknown" && says("a pod that is deleted by hand is made as declared"):
+	case d.Rule == "MembershipUnknown" && says("A pod that you delete is recreated from the current spec"):
 		for _, r := range j.path.Observe().Replicas {
 			if r.PodVersion != j.path.Declared.Version || r.PodSpecHash != j.path.Declared.SpecHash {
 				j.path.KillPod(r.Ordinal)

@@ -23,7 +23,7 @@ func TestFullDatabase(t *testing.T) {
 	pods, members, volumes := w.podUIDs("a"), w.memberIDs("a"), w.volumeUIDs("a")
 	w.loseVolume("a-1")
 	w.declare(modern, three, "etcd: {quota: 100Mi, snapshotCount: 5000}")
-	if r := w.runAlarmed(); !r.says("only a larger etcd.quota is rolled out under NOSPACE") {
+	if r := w.runAlarmed(); !r.says("during a NOSPACE alarm, only a larger etcd.quota is rolled out") {
 		t.Errorf("it does not say why the rollout waits:\n%s", r)
 	}
 	w.requireOneCluster("a", 3)
@@ -76,7 +76,9 @@ func (w *world) fill() {
 func (w *world) runAlarmed() result {
 	w.t.Helper()
 	r := w.run("--until-converged", "--timeout", patience.String()).requireCode(w.t, exitBlocked).requireRule(w.t, "a", "AlarmRaised")
-	if !slices.ContainsFunc(r.cluster("a").Warnings, func(warning string) bool { return strings.Contains(warning, "raises NOSPACE: etcd refuses writes") }) {
+	if !slices.ContainsFunc(r.cluster("a").Warnings, func(warning string) bool {
+		return strings.Contains(warning, "has a NOSPACE alarm: etcd rejects writes")
+	}) {
 		w.t.Errorf("the alarm is not a warning, but %q", r.cluster("a").Warnings)
 	}
 	return r

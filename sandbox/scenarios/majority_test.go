@@ -51,7 +51,7 @@ func TestLostMajority(t *testing.T) {
 		}
 	}
 	w.declare(modern, three, order("c1", ""))
-	blocked("voters answer, 2 needed")
+	blocked("2 required")
 	w.declare(modern, three, order(lost, ""))
 	blocked("--allow-recovery")
 	blocked("--backup-image", "--allow-recovery")
@@ -92,7 +92,7 @@ func TestLostMajority(t *testing.T) {
 	})
 	// A kubelet may give a new pod the older ConfigMap once more. Then the next pass stops the pod again.
 	eventually(t, "passes stop the lost cluster", func() error {
-		blocked("the cluster on record is "+strings.TrimLeft(lost, "0"), image...)
+		blocked("the recorded cluster ID is "+strings.TrimLeft(lost, "0"), image...)
 		for _, pod := range []string{"a-0", "a-2"} {
 			if log, err := w.tryKubectl("--namespace", w.namespace, "logs", pod); !strings.Contains(log, "no such file") {
 				return fmt.Errorf("%s has not been started without a file: %s, %v", pod, log, err)
@@ -202,7 +202,7 @@ func (w *world) bringBack(pods ...string) {
 	}
 	putBack := w.takeAway(pods...)
 	lost := w.runFrom(outside, "run", "--until-converged", "--timeout=3m", patientWithEtcd).requireCode(w.t, exitBlocked)
-	if rule := lost.requireRule(w.t, "a", "QuorumLost"); !rule.says("2 needed") {
+	if rule := lost.requireRule(w.t, "a", "QuorumLost"); !rule.says("2 required") {
 		w.t.Errorf("%s", lost)
 	}
 	putBack()

@@ -114,7 +114,7 @@ func testBadProgram(t *testing.T, w *world) {
 	w.breakOneMember(t, crashingVersion, "80s", func() {
 		w.declare("3.7.3", three)
 		r := w.run("--until-converged", "--timeout", patience.String()).requireCode(t, exitBlocked).requireRule(t, "a", "MemberFailing")
-		if !r.says("etcd 3.7.3 is not rolled out while a member does not respond") {
+		if !r.says("etcd 3.7.3 is not rolled out while a member is not responding") {
 			t.Errorf("it does not say why the next minor version is not rolled out:\n%s", r)
 		}
 	})

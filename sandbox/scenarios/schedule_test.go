@@ -87,7 +87,7 @@ func TestScheduledBackups(t *testing.T) {
 	s3.stop()
 	w.declare(newer, spec("Upgrade")...)
 	blocked := w.runFrom(outside, append([]string{"run", "--until-converged", "--timeout=3m"}, allowed...)...).requireCode(t, exitBlocked)
-	if d := blocked.cluster("a").Decision; d.Rule != "WaitForBackup" || !strings.Contains(d.Message, "has failed: ") {
+	if d := blocked.cluster("a").Decision; d.Rule != "WaitForBackup" || !strings.Contains(d.Message, "the required backup failed (") {
 		t.Errorf("%s", blocked)
 	}
 	if runs := w.podVersion("a-0"); runs != modern {
