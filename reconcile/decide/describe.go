@@ -212,6 +212,9 @@ func (s State) describePod(r Replica) string {
 	if r.Pod != PodReady && s.madeOtherwise(r) {
 		words += ", created from an earlier spec"
 	}
+	if r.Pod != PodReady && hasVolume(r) && r.VolumeTerminating {
+		words += ", its volume is being deleted"
+	}
 	return words
 }
 

@@ -194,9 +194,12 @@ func quorumLost(s State) (Decision, bool) {
 	if s.mayRecover(voters) && kept == "" {
 		return wait(recheck, "%s", message)
 	}
-	return block("%s%s%s%s%s%s%s", message, s.remedyForChecks(), s.describeHeldBack(), s.describeNotMoved(), kept,
-		s.remedyForNodes(),
-		s.describeHindered())
+	remedy := s.remedyForChecks() + s.describeHeldBack() + s.describeNotMoved() + kept + s.remedyForNodes() +
+		s.describeHindered()
+	if remedy == "" {
+		remedy = ". If a majority cannot be brought back, declare spec.recovery"
+	}
+	return block("%s%s", message, remedy)
 }
 
 // mayRecover reports whether enough voters for quorum respond or may still come up by themselves: their pods are
