@@ -133,7 +133,7 @@ func TestEndlessServerResponsesAreCutOff(t *testing.T) {
 		list, pack func(io.Writer, context.Context)
 		want       string
 	}{
-		"list stalls":              {stalled(good.list[:len(good.list)/2]), answer, "it took longer than 400ms; --fetch-timeout allows more"},
+		"list stalls":              {stalled(good.list[:len(good.list)/2]), answer, "it took longer than 400ms; to allow more time, raise --fetch-timeout"},
 		"list drips":               {slowly(good.list), answer, "it took longer than 400ms"},
 		"list has no end":          {endless(good.list[:len(good.list)-4], fmt.Appendf(nil, "%04x%s", len(longRef)+4, longRef)), answer, "the list of branches and tags is larger than 1 MiB; delete some, or raise --max-refs-bytes"},
 		"pack stalls at once":      {list, stalled(nil), "it took longer than 400ms"},
@@ -169,7 +169,7 @@ func TestHangingFetchIsAbandoned(t *testing.T) {
 		<-hang
 		return 1, nil
 	})
-	want := "the source cannot be read: read x: it took longer than 1ms; --fetch-timeout allows more: context deadline exceeded"
+	want := "the source cannot be read: read x: it took longer than 1ms; to allow more time, raise --fetch-timeout: context deadline exceeded"
 	if !errors.Is(err, ErrSource) || !errors.Is(err, context.DeadlineExceeded) || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
@@ -185,7 +185,7 @@ func TestPackLimitsNameTheirFlags(t *testing.T) {
 		"the list of branches and tags is larger than 100 bytes; delete some, or raise --max-refs-bytes":                               {RefsBytes: 100},
 		"the answer is larger than 200 bytes; declare clusters in a smaller repository, or raise --max-pack-bytes":                     {PackBytes: 200},
 		"the pack has 4 objects, more than 3; declare clusters in a smaller repository, or raise --max-pack-objects":                   {Pack: pack.Limits{Objects: 3}},
-		"the pack is larger than 512 KiB once it is inflated; declare clusters in a smaller repository, or raise --max-inflated-bytes": {Pack: pack.Limits{InflatedBytes: 512 << 10}},
+		"the pack is larger than 512 KiB uncompressed; declare clusters in a smaller repository, or raise --max-inflated-bytes": {Pack: pack.Limits{InflatedBytes: 512 << 10}},
 	} {
 		wantError(t, Options{Location: location, Transfer: limits}, ErrSource, "fetch "+location+": "+want)
 	}

@@ -201,14 +201,14 @@ func TestWorktreeIsNotRead(t *testing.T) {
 
 func TestRepositoryWithoutCommitsIsRefused(t *testing.T) {
 	empty := newRepository(t)
-	wantError(t, Options{Location: empty.Dir}, ErrSource, "there is no commit at HEAD")
+	wantError(t, Options{Location: empty.Dir}, ErrSource, "no commit at HEAD")
 	wantError(t, Options{Location: empty.Serve()}, ErrSource, "is empty; push a commit")
 
 	elsewhere := newRepository(t)
 	elsewhere.Declare("a")
 	elsewhere.Git("symbolic-ref", "HEAD", "refs/heads/nowhere")
-	wantError(t, Options{Location: elsewhere.Dir}, ErrSource, "there is no commit at HEAD")
-	wantError(t, Options{Location: elsewhere.Serve()}, ErrSource, "there is no commit at HEAD")
+	wantError(t, Options{Location: elsewhere.Dir}, ErrSource, "no commit at HEAD")
+	wantError(t, Options{Location: elsewhere.Serve()}, ErrSource, "no commit at HEAD")
 }
 
 func TestSHA256RepositoryIsRefused(t *testing.T) {
@@ -231,7 +231,7 @@ func TestPlainDirectoryIsRead(t *testing.T) {
 	if got := desired.Revision.String(); got != "directory" || desired.Revision.Committed != 0 {
 		t.Errorf("revision %s", got)
 	}
-	wantError(t, Options{Location: dir, Selector: refs.Selector{Branch: "main"}}, ErrOptions, "is no repository")
+	wantError(t, Options{Location: dir, Selector: refs.Selector{Branch: "main"}}, ErrOptions, "is not a repository")
 	wantError(t, Options{Location: filepath.Join(dir, "a.yaml")}, ErrSource, "is a file")
 	wantError(t, Options{Location: filepath.Join(dir, "b")}, ErrSource, "no such file")
 }
