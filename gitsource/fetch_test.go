@@ -215,7 +215,7 @@ func TestSHA256RepositoryIsRefused(t *testing.T) {
 	r := newRepository(t, "--object-format=sha256")
 	r.Declare("a")
 	wantError(t, Options{Location: r.Dir}, ErrSource, `its object format is "sha256": only sha1 is supported`)
-	wantError(t, Options{Location: r.Serve()}, ErrSource, "does not answer as a smart HTTP server")
+	wantError(t, Options{Location: r.Serve()}, ErrSource, "does not respond like a smart HTTP server")
 }
 
 func TestPlainDirectoryIsRead(t *testing.T) {

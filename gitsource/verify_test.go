@@ -167,13 +167,13 @@ func TestUntrustedSignaturesAreRefused(t *testing.T) {
 			want string
 		}{
 			"unsigned":        {signature.Commit, refs.Selector{Branch: "unsigned"}, ErrSource, "verify the commit: it is not signed"},
-			"by a stranger":   {signature.Commit, refs.Selector{Branch: "strange"}, ErrSource, "verify the commit: it is signed with the SSH key " + who + ", which is not among the keys that may sign"},
+			"by a stranger":   {signature.Commit, refs.Selector{Branch: "strange"}, ErrSource, "verify the commit: it is signed with the SSH key " + who + ", which is not one of the trusted keys"},
 			"signed tag only": {signature.TagAndCommit, refs.Selector{Tag: "v1.0.0"}, ErrSource, "verify the commit: it is not signed"},
 			"tag for commit":  {signature.Commit, refs.Selector{Tag: "v1.0.0"}, ErrSource, "verify the commit: it is not signed"},
 			"commit only":     {signature.TagAndCommit, refs.Selector{Tag: "annotated"}, ErrSource, "verify the tag: it is not signed"},
 			"tag by stranger": {signature.Tag, refs.Selector{Tag: "v3.0.0"}, ErrSource, "verify the tag: it is signed with the SSH key " + who},
-			"republished":     {signature.Tag, refs.Selector{Tag: "v2.0.0"}, ErrSource, `verify the tag: it was made as the tag "v1.1.0", not as "v2.0.0"`},
-			"as the highest":  {signature.Tag, refs.Selector{SemVer: "~2.0"}, ErrSource, `verify the tag: it was made as the tag "v1.1.0", not as "v2.0.0"`},
+			"republished":     {signature.Tag, refs.Selector{Tag: "v2.0.0"}, ErrSource, `verify the tag: it was created as the tag "v1.1.0", not as "v2.0.0"`},
+			"as the highest":  {signature.Tag, refs.Selector{SemVer: "~2.0"}, ErrSource, `verify the tag: it was created as the tag "v1.1.0", not as "v2.0.0"`},
 			"lightweight":     {signature.Tag, refs.Selector{Tag: "light"}, ErrSource, "verify the tag: it is lightweight and cannot be signed; create it with git tag --sign"},
 			"nested":          {signature.Tag, refs.Selector{Tag: "nested"}, ErrSource, "verify the tag: it is a tag of a tag"},
 			"nested commit":   {signature.Commit, refs.Selector{Tag: "nested"}, ErrSource, "verify the tag: it is a tag of a tag"},
@@ -181,7 +181,7 @@ func TestUntrustedSignaturesAreRefused(t *testing.T) {
 			"HEAD as a tag":   {signature.TagAndCommit, refs.Selector{}, ErrOptions, "not the commit at HEAD"},
 			"no tag":          {signature.Tag, refs.Selector{Name: "refs/elsewhere/v1.1.0"}, ErrOptions, `not the reference "refs/elsewhere/v1.1.0"`},
 			"commit as a tag": {signature.Tag, refs.Selector{Commit: strings.Repeat("0", 40)}, ErrOptions, "not the commit 0000"},
-			"no such mode":    {"head", refs.Selector{}, ErrOptions, `"head" cannot be verified: want commit, tag or tag-and-commit`},
+			"no such mode":    {"head", refs.Selector{}, ErrOptions, `"head" cannot be verified: expected commit, tag or tag-and-commit`},
 			"missing":         {signature.Commit, refs.Selector{Commit: strings.Repeat("0123", 10)}, ErrSource, "does not have the commit " + strings.Repeat("0123", 10)},
 		} {
 			t.Run(where+"/"+name, func(t *testing.T) {

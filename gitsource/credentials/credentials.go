@@ -78,7 +78,8 @@ func Read(dir string) (remote.Auth, error) {
 		return remote.Auth{}, fmt.Errorf("%w: read the credentials: %s", gitsource.ErrOptions,
 			strings.Join(problems, "; "))
 	case len(parts) == 0:
-		return remote.Auth{}, fmt.Errorf("%w: %s does not contain credentials; expected files named %s", gitsource.ErrOptions, dir,
+		return remote.Auth{}, fmt.Errorf("%w: %s does not contain credentials; expected files named %s",
+			gitsource.ErrOptions, dir,
 			strings.Join(Files(), ", "))
 	}
 	return auth(dir, parts), nil

@@ -155,7 +155,7 @@ func TestTagsResolveToCommits(t *testing.T) {
 		t.Errorf("%s, %v; want %s", got.Hash, err, commit)
 	}
 	for want, hash := range map[string]plumbing.Hash{
-		"tags point to each other more than 10 deep":    tags[11],
+		"tags point to each other more than 10 deep":             tags[11],
 		`the tag "v\x1b[31m1" points to a blob, not to a commit`: tag("blob", commit),
 		"object not found": tag("commit", plumbing.Hash{1}),
 	} {
