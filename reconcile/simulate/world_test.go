@@ -225,7 +225,7 @@ func TestWorldDetectsViolations(t *testing.T) {
 		"a-2 is restarted, which loses quorum": {3, func(w *simulate.World) { restart(w, 1); restart(w, 2) }},
 		"a-0 is restarted, which loses quorum": {1, func(w *simulate.World) { restart(w, 0) }},
 		"the last voter would be removed":      {1, func(w *simulate.World) { remove(w, "a-0") }},
-		"and the others hold no quorum":        {3, func(w *simulate.World) { w.NodeDown(1, true); remove(w, "a-2") }},
+		"but the others do not have quorum":    {3, func(w *simulate.World) { w.NodeDown(1, true); remove(w, "a-2") }},
 		"the volume of a-2 is deleted, but etcd still lists the member": {3, func(w *simulate.World) {
 			w.Do(decide.DeleteVolume{Ordinal: 2, VolumeUID: w.Observe().Replica(2).VolumeUID}, simulate.NoCrash)
 		}},
