@@ -117,7 +117,7 @@ func (s *stage) tamper() {
 		s.Fatal(err)
 	}
 	s.differ(nil,
-		"Secret a-client-tls: changed, and values are not shown",
+		"Secret a-client-tls: changed; values are not shown",
 		"Service a spec.publishNotReadyAddresses: none -> true",
 		"Service a-client: made",
 		"PodDisruptionBudget a spec.minAvailable: 1 -> 2",

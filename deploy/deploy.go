@@ -116,7 +116,7 @@ func load(all filesys.FileSystem) error {
 		err = all.WriteFile(path.Join(definition, "kustomization.yaml"), []byte("resources: [crd.yaml]\n"))
 	}
 	if err != nil {
-		return fmt.Errorf("lay out the kustomizations: %w", err)
+		return fmt.Errorf("write the kustomizations: %w", err)
 	}
 	return nil
 }

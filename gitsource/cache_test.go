@@ -253,7 +253,7 @@ func TestUnusableCacheDirIsRefused(t *testing.T) {
 	if err := os.Chmod(o.CacheDir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, o, ErrSource, "open the cache: "+o.CacheDir+" can be written by others (mode drwxrwxrwx); name a directory in it that is not there yet, such as "+o.CacheDir+"/quorate")
+	wantError(t, o, ErrSource, "open the cache: "+o.CacheDir+" can be written by others (mode drwxrwxrwx); name a directory in it that does not exist yet, such as "+o.CacheDir+"/quorate")
 }
 
 // Several processes may use one cache at the same time.

@@ -20,16 +20,16 @@ func (c *conversation) check(r refs.Revision) error {
 		select {
 		case <-c.reading.ended:
 		default:
-			return errors.New("believe the process that fetches: it opens another revision while one is read")
+			return errors.New("invalid response from the fetch process: it opened a different revision during a read")
 		}
 	}
 	signer := r.Signer
 	r.Signer, r.Committed = "", 0 // any time is accepted: nothing depends on it
 	switch {
 	case !c.plausible(r), !c.meant(r):
-		return fmt.Errorf("believe the process that fetches: what it has opened is not the %s", c.options.Selector)
+		return fmt.Errorf("invalid response from the fetch process: the opened revision is not the %s", c.options.Selector)
 	case (signer != "") != (c.options.Verify.Mode != "") || len(signer) > maxNameBytes || !printable.Is(signer):
-		return errors.New("believe the process that fetches: it does not say who signed what it has opened")
+		return errors.New("invalid response from the fetch process: the signer of the opened revision is missing")
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func fetchInChild(ctx context.Context, o Options, unless refs.Revision) (refs.Re
 		return unless, Desired{}, nil
 	case last.Found == nil || !c.hasRead(*last.Found):
 		return refs.Revision{}, Desired{}, sourceErrorf(
-			"read %s: the process that fetches does not say what it has found", o.Location)
+			"read %s: the fetch process did not report what it found", o.Location)
 	}
 	return *last.Found, c.reading.desired, nil
 }
@@ -63,9 +63,9 @@ func (c *conversation) run(j job) (last message, err error) {
 	reach, environment, remove := reachFor(c.options, os.Environ())
 	defer func() {
 		if left := remove(); left != nil && err == nil {
-			err = sourceError(left, "remove what was kept of %s while it was read", c.options.Location)
+			err = sourceError(left, "remove the temporary files of %s", c.options.Location)
 		} else if left != nil {
-			err = fmt.Errorf("%w; and what was kept of it is not removed: %w", err, left)
+			err = fmt.Errorf("%w; its temporary files were not removed: %w", err, left)
 		}
 	}()
 	err = confined.RunReaching(c.ctx, childName, j, limitsFor(c.options), reach, environment, c.onMessage)
@@ -90,7 +90,7 @@ func (c *conversation) run(j job) (last message, err error) {
 func (c *conversation) onMessage(line []byte) (any, bool, error) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
-		return nil, false, fmt.Errorf("understand the process that fetches: %w", err)
+		return nil, false, fmt.Errorf("decode the response of the fetch process: %w", err)
 	}
 	switch {
 	case m.Opened != nil:
@@ -101,10 +101,10 @@ func (c *conversation) onMessage(line []byte) (any, bool, error) {
 		return c.next()
 	case m.Answer != nil:
 		if err := m.Answer.Check(c.options.Limits); err != nil {
-			return nil, false, fmt.Errorf("believe the process that fetches: it answers with %w", err)
+			return nil, false, fmt.Errorf("invalid response from the fetch process: it contains %w", err)
 		}
 		if c.reading == nil || !c.reading.answer(*m.Answer) {
-			return nil, false, errors.New("believe the process that fetches: it answers what nobody has asked")
+			return nil, false, errors.New("invalid response from the fetch process: it was not requested")
 		}
 		return c.next()
 	default:

@@ -96,7 +96,7 @@ func (e *toldError) Unwrap() []error { return e.kinds }
 
 // aboutSource reports whether words begin by naming the source.
 func aboutSource(words, location string) bool {
-	for _, done := range []string{"", "fetch ", "open ", "open the repository ", "find what to read in ",
+	for _, done := range []string{"", "fetch ", "open ", "open the repository ", "find the revision to read in ",
 		"read the references of "} {
 		if rest, ok := strings.CutPrefix(words, done+location); ok &&
 			(strings.HasPrefix(rest, ": ") || strings.HasPrefix(rest, " ")) {

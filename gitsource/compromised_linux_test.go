@@ -240,7 +240,7 @@ func TestCompromisedFetcherCannotSwapCommit(t *testing.T) {
 	o.Selector.Commit = strings.Repeat("b", 40)
 	wantClusters(t, fetched(t, new(Reader), o), "forged")
 	o.Selector.Commit = strings.Repeat("a", 40)
-	wantError(t, o, ErrSource, "believe the process that fetches: what it has opened is not the commit aaaa")
+	wantError(t, o, ErrSource, "invalid response from the fetch process: the opened revision is not the commit aaaa")
 	takeOver(t, "show=large")
-	wantError(t, elsewhere, ErrSource, "believe the process that fetches: it answers with a file of 3145")
+	wantError(t, elsewhere, ErrSource, "invalid response from the fetch process: it contains a file of 3145")
 }

@@ -121,14 +121,14 @@ func TestUnknownDescentIsAnError(t *testing.T) {
 		want  string
 	}{
 		"shallow clone": {Options{Location: shallow}, newest, root, history.ErrCutOff,
-			"the history is cut off: 10 commits are known up to " + newest.Commit + ", and " + root + " is not among them; git fetch --unshallow gets the rest"},
+			"the history is incomplete: 10 commits are known up to " + newest.Commit + ", but " + root + " is not one of them; to fetch the rest, run git fetch --unshallow"},
 		"pack too large": {Options{Location: served, Transfer: remote.Limits{PackBytes: 8 << 10}}, newest, root, ErrSource, "raise --max-pack-bytes"},
 		"no such commit": {Options{Location: r.Dir}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, ErrSource, "read the commit " + strings.Repeat("a", 40)},
 		"not at a tip":   {Options{Location: served}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, history.ErrGone, "read the commit " + strings.Repeat("a", 40)},
 		"not reachable":  {Options{Location: givesOut.Serve()}, refs.Revision{Commit: strings.Repeat("a", 40)}, given, history.ErrGone, "not our ref " + strings.Repeat("a", 40)},
 		"directory":      {Options{Location: t.TempDir()}, newest, root, ErrSource, "has no history"},
-		"short":          {Options{Location: r.Dir}, newest, root[:7], ErrOptions, "both are commits, with all 40 hexadecimal digits"},
-		"no commit":      {Options{Location: r.Dir}, refs.Revision{}, root, ErrOptions, "both are commits"},
+		"short":          {Options{Location: r.Dir}, newest, root[:7], ErrOptions, "both must be full commit hashes of 40 hexadecimal digits"},
+		"no commit":      {Options{Location: r.Dir}, refs.Revision{}, root, ErrOptions, "both must be full commit hashes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Descends(t.Context(), c.o, c.newer, c.older)

@@ -97,7 +97,7 @@ func fetchHere(ctx context.Context, o Options, unless refs.Revision, read filesR
 	defer source.close()
 	found, err := source.find(o.Selector)
 	if err != nil {
-		return refs.Revision{}, Desired{}, sourceError(err, "find what to read in %s", o.Location)
+		return refs.Revision{}, Desired{}, sourceError(err, "find the revision to read in %s", o.Location)
 	}
 	if found.Commit != "" && found == unless {
 		return found, Desired{}, nil
@@ -142,7 +142,8 @@ const toEnd = time.Second
 // that does not check its context.
 func within[T any](ctx context.Context, o Options, do func(context.Context) (T, error)) (T, error) {
 	timeout := cmp.Or(o.Timeout, FetchTimeout)
-	tooLong := fmt.Errorf("it took longer than %s; --fetch-timeout allows more: %w", timeout, context.DeadlineExceeded)
+	tooLong := fmt.Errorf("it took longer than %s; to allow more time, raise --fetch-timeout: %w", timeout,
+		context.DeadlineExceeded)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, tooLong)
 	type result struct {
 		value    T
@@ -185,8 +186,8 @@ func Descends(ctx context.Context, o Options, newer refs.Revision, older string)
 		return false, err
 	}
 	if !plumbing.IsHash(newer.Commit) || !plumbing.IsHash(older) {
-		return false, optionsErrorf("tell whether %q descends from %q: "+
-			"both are commits, with all 40 hexadecimal digits", newer.Commit, older)
+		return false, optionsErrorf("determine whether %q descends from %q: "+
+			"both must be full commit hashes of 40 hexadecimal digits", newer.Commit, older)
 	}
 	return within(ctx, o, func(ctx context.Context) (bool, error) { return descendsInChild(ctx, o, newer.Commit, older) })
 }
@@ -273,14 +274,14 @@ func whyIncomplete(store storer.EncodedObjectStorer) string {
 func openCommit(store storer.EncodedObjectStorer, r refs.Revision, o Options) (gittree.Tree, refs.Revision, error) {
 	tree, opened, err := o.Verify.open(store, r)
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return gittree.Tree{}, refs.Revision{}, sourceErrorf("%s has no commit %s%s", o.Location, r.Commit,
+		return gittree.Tree{}, refs.Revision{}, sourceErrorf("%s does not have the commit %s%s", o.Location, r.Commit,
 			whyIncomplete(store))
 	}
 	if err != nil {
 		return gittree.Tree{}, refs.Revision{}, sourceError(err, "read %s of %s", r, o.Location)
 	}
 	if asked := o.Selector.Commit; asked != "" && opened.Commit != asked {
-		return gittree.Tree{}, refs.Revision{}, sourceErrorf("%s has %s as a tag, not as a commit; the commit is %s",
+		return gittree.Tree{}, refs.Revision{}, sourceErrorf("in %s, %s is a tag, not a commit; the commit is %s",
 			o.Location, asked, opened.Commit)
 	}
 	return tree, opened, nil

@@ -201,21 +201,21 @@ func TestWorktreeIsNotRead(t *testing.T) {
 
 func TestRepositoryWithoutCommitsIsRefused(t *testing.T) {
 	empty := newRepository(t)
-	wantError(t, Options{Location: empty.Dir}, ErrSource, "there is no commit at HEAD")
+	wantError(t, Options{Location: empty.Dir}, ErrSource, "no commit at HEAD")
 	wantError(t, Options{Location: empty.Serve()}, ErrSource, "is empty; push a commit")
 
 	elsewhere := newRepository(t)
 	elsewhere.Declare("a")
 	elsewhere.Git("symbolic-ref", "HEAD", "refs/heads/nowhere")
-	wantError(t, Options{Location: elsewhere.Dir}, ErrSource, "there is no commit at HEAD")
-	wantError(t, Options{Location: elsewhere.Serve()}, ErrSource, "there is no commit at HEAD")
+	wantError(t, Options{Location: elsewhere.Dir}, ErrSource, "no commit at HEAD")
+	wantError(t, Options{Location: elsewhere.Serve()}, ErrSource, "no commit at HEAD")
 }
 
 func TestSHA256RepositoryIsRefused(t *testing.T) {
 	r := newRepository(t, "--object-format=sha256")
 	r.Declare("a")
 	wantError(t, Options{Location: r.Dir}, ErrSource, `its object format is "sha256": only sha1 is supported`)
-	wantError(t, Options{Location: r.Serve()}, ErrSource, "does not answer as a smart HTTP server")
+	wantError(t, Options{Location: r.Serve()}, ErrSource, "does not respond like a smart HTTP server")
 }
 
 func TestPlainDirectoryIsRead(t *testing.T) {
@@ -231,7 +231,7 @@ func TestPlainDirectoryIsRead(t *testing.T) {
 	if got := desired.Revision.String(); got != "directory" || desired.Revision.Committed != 0 {
 		t.Errorf("revision %s", got)
 	}
-	wantError(t, Options{Location: dir, Selector: refs.Selector{Branch: "main"}}, ErrOptions, "is no repository")
+	wantError(t, Options{Location: dir, Selector: refs.Selector{Branch: "main"}}, ErrOptions, "is not a repository")
 	wantError(t, Options{Location: filepath.Join(dir, "a.yaml")}, ErrSource, "is a file")
 	wantError(t, Options{Location: filepath.Join(dir, "b")}, ErrSource, "no such file")
 }

@@ -210,9 +210,9 @@ func TestUnreadableRepositoriesAreExplained(t *testing.T) {
 		want string
 	}{
 		"partial clone": {cloned("--filter=blob:none", "--no-checkout"), "apps",
-			"of DIR: the object BLOB of apps/a.yaml is missing: it is a partial clone; git fetch --refetch --no-filter gets the rest"},
+			"of DIR: the object BLOB of apps/a.yaml is missing: it is a partial clone; to fetch the rest, run git fetch --refetch --no-filter"},
 		"partial clone without directories": {cloned("--filter=tree:0", "--no-checkout"), "apps",
-			"is missing: it is a partial clone; git fetch --refetch --no-filter gets the rest"},
+			"is missing: it is a partial clone; to fetch the rest, run git fetch --refetch --no-filter"},
 		"partial clone and a kustomization": {func(t *testing.T, r *repository) string {
 			r.Write("apps/kustomization.yaml", "resources: [a.yaml]\n")
 			r.Commit()
@@ -238,7 +238,7 @@ func TestUnreadableRepositoriesAreExplained(t *testing.T) {
 			in(t, dir).Git("update-ref", "--no-deref", "HEAD", "HEAD")
 			gittest.MustWrite(t, filepath.Join(dir, ".git", "HEAD"), old+"\n")
 			return dir
-		}, "apps", "DIR has no commit COMMIT: it is a shallow clone; git fetch --unshallow gets the rest"},
+		}, "apps", "DIR has no commit COMMIT: it is a shallow clone; to fetch the rest, run git fetch --unshallow"},
 		"borrowing from what is gone": {func(t *testing.T, r *repository) string {
 			dir := cloned("--shared")(t, r)
 			gittest.MustWrite(t, alternates(dir), "/nowhere/objects\n")
@@ -329,14 +329,14 @@ func TestUnreadableRepositoriesAreExplained(t *testing.T) {
 			}
 			gittest.MustWrite(t, filepath.Join(dot, "refs", "heads"), "this repository uses the reftable format\n")
 			return r.Dir
-		}, "apps", `its references are stored as "reftable": only files are supported, and git refs migrate --ref-format=files converts them`},
+		}, "apps", `its references are stored as "reftable": only files are supported; to convert them, run git refs migrate --ref-format=files`},
 		"worktree of a repository that was moved": {func(t *testing.T, r *repository) string {
 			dir := linked()(t, r)
 			if err := os.Rename(r.Dir, r.Dir+"-moved"); err != nil {
 				t.Fatal(err)
 			}
 			return dir
-		}, "apps", "/linked, which is not a git directory; if the repository was moved, git worktree repair corrects that"},
+		}, "apps", "/linked, which is not a git directory; if the repository was moved, run git worktree repair"},
 		".git that names nothing": {func(t *testing.T, _ *repository) string {
 			dir := t.TempDir()
 			gittest.MustWrite(t, filepath.Join(dir, ".git"), "something else\n")

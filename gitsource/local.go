@@ -29,7 +29,7 @@ func openLocal(o Options) (source, error) {
 		return nil, openError(o, err)
 	}
 	if !info.IsDir() {
-		return nil, sourceErrorf("%s is a file; a source is a directory or a repository", o.Location)
+		return nil, sourceErrorf("%s is a file; a source must be a directory or a repository", o.Location)
 	}
 	layout, err := local.Find(o.Location)
 	if errors.Is(err, local.ErrNotRepository) {
@@ -63,14 +63,14 @@ const maxCommits = 1_000_000
 func (l localRepository) descends(ctx context.Context, newer, older plumbing.Hash) (bool, error) {
 	shallow, err := l.Shallow()
 	if err != nil {
-		return false, fmt.Errorf("read where the history is cut off: %w", err)
+		return false, fmt.Errorf("read the boundary of the shallow clone: %w", err)
 	}
 	descends, err := history.Descends(ctx, l, shallow, newer, older, maxCommits)
 	if len(shallow) > 0 && errors.Is(err, history.ErrCutOff) {
-		err = fmt.Errorf("%w; git fetch --unshallow gets the rest", err)
+		err = fmt.Errorf("%w; to fetch the rest, run git fetch --unshallow", err)
 	}
 	if err != nil {
-		return false, fmt.Errorf("tell whether %s descends from %s: %w", newer, older, err)
+		return false, fmt.Errorf("determine whether %s descends from %s: %w", newer, older, err)
 	}
 	return descends, nil
 }
@@ -86,7 +86,7 @@ func checkLocal(o Options) error {
 		return errors.Is(err, os.ErrNotExist)
 	}
 	if !missing(".") && missing(".git") && missing("HEAD") {
-		return optionsErrorf("%s is no repository: it has neither branches nor tags nor commits", o.Location)
+		return optionsErrorf("%s is not a repository: it has no branches, tags or commits", o.Location)
 	}
 	return nil
 }
@@ -97,10 +97,10 @@ type directory struct{ *os.Root }
 func openDirectory(o Options) (source, error) {
 	// checkLocal catches this first, unless something in the directory looks like a repository.
 	if o.Selector != (refs.Selector{}) {
-		return nil, sourceErrorf("%s is no repository: it has neither branches nor tags nor commits", o.Location)
+		return nil, sourceErrorf("%s is not a repository: it has no branches, tags or commits", o.Location)
 	}
 	if o.Verify.Mode != "" {
-		return nil, sourceErrorf("%s is no repository: nothing in it is signed, and signatures are to be verified",
+		return nil, sourceErrorf("%s is not a repository: its content is not signed, but signatures must be verified",
 			o.Location)
 	}
 	root, err := os.OpenRoot(o.Location)
@@ -117,7 +117,7 @@ func openError(o Options, err error) error {
 		err = of.Err
 	}
 	if errors.Is(err, fs.ErrNotExist) && hostFirst.MatchString(o.Location) {
-		return sourceErrorf("open %s: no such file or directory; if it is on a server, write https:// before it",
+		return sourceErrorf("open %s: no such file or directory; if it is on a server, prefix it with https://",
 			o.Location)
 	}
 	return sourceError(err, "open %s", o.Location)
@@ -135,5 +135,5 @@ func (d directory) read(ctx context.Context, o Options, r refs.Revision, read fi
 }
 
 func (d directory) descends(context.Context, plumbing.Hash, plumbing.Hash) (bool, error) {
-	return false, errors.New("a directory that is no repository has no history")
+	return false, errors.New("a directory that is not a repository has no history")
 }

@@ -76,11 +76,11 @@ func (o Options) fileBytes() int64 {
 // normalized validates the options as far as possible without the source, and returns them in canonical form.
 func (o Options) normalized() (Options, error) {
 	if o.Location == "" {
-		return o, optionsErrorf("no source is given: " +
+		return o, optionsErrorf("no source specified: set " +
 			"the URL of a repository, or the path of a repository or of a directory")
 	}
 	if field := notText(reflect.ValueOf(o), "Options"); field != "" {
-		return o, optionsErrorf("the %s is not UTF-8; write it in UTF-8, or use another",
+		return o, optionsErrorf("the %s is not valid UTF-8",
 			strings.TrimPrefix(field, "Options."))
 	}
 	var err error
@@ -94,10 +94,10 @@ func (o Options) normalized() (Options, error) {
 		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	if path.IsAbs(o.Path) {
-		return o, optionsErrorf("the path %q is absolute; it is relative to the root of the source", o.Path)
+		return o, optionsErrorf("the path %q is absolute; it must be relative to the root of the source", o.Path)
 	}
 	if o.Path = path.Clean(o.Path); !fs.ValidPath(o.Path) {
-		return o, optionsErrorf("the path %q leads out of the source", o.Path)
+		return o, optionsErrorf("the path %q is outside of the source", o.Path)
 	}
 	return o, nil
 }

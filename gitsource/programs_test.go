@@ -123,7 +123,7 @@ func TestFetchRunsNoProgram(t *testing.T) {
 		}
 	}
 	// A host key that is known only in the home directory is not used.
-	if found := fetchElsewhere(t, Options{Location: host.URL(path), Auth: gittest.SSHAuth(t, keys, "person", "")}, environment...); !strings.Contains(found, "ask those who run it") {
+	if found := fetchElsewhere(t, Options{Location: host.URL(path), Auth: gittest.SSHAuth(t, keys, "person", "")}, environment...); !strings.Contains(found, "ask its administrators") {
 		t.Errorf("found %s", found)
 	}
 	agent.Close()

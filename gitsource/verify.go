@@ -56,7 +56,7 @@ func (v Verification) open(store storer.EncodedObjectStorer, r refs.Revision) (g
 // verify returns the revision with its commit and signer, or an error if a required signature is missing or invalid.
 func (v Verification) verify(store storer.EncodedObjectStorer, r refs.Revision, now time.Time) (refs.Revision, error) {
 	if v.Keys.Empty() {
-		return r, errors.New("there are no keys to verify signatures with")
+		return r, errors.New("no keys to verify signatures")
 	}
 	kind, raw, err := rawObject(store, r.Commit)
 	if err != nil {
@@ -71,8 +71,8 @@ func (v Verification) verify(store storer.EncodedObjectStorer, r refs.Revision, 
 			return r, err
 		}
 	} else if v.Mode.OfTag() {
-		return r, errors.New("verify the tag: it is a lightweight one, which cannot be signed; " +
-			"make it with git tag --sign")
+		return r, errors.New("verify the tag: it is lightweight and cannot be signed; " +
+			"create it with git tag --sign")
 	}
 	if kind != plumbing.CommitObject {
 		return r, fmt.Errorf("%s is a %s, not a commit", r.Commit, kind)
@@ -136,7 +136,7 @@ func (h hashedObjects) EncodedObject(kind plumbing.ObjectType, hash plumbing.Has
 		return nil, err
 	}
 	if plumbing.ComputeHash(stored.Type(), content) != hash {
-		return nil, fmt.Errorf("the object %s has other content than its hash says", hash)
+		return nil, fmt.Errorf("the content of the object %s does not match its hash", hash)
 	}
 	object := &plumbing.MemoryObject{}
 	object.SetType(stored.Type())

@@ -167,33 +167,33 @@ func TestUntrustedSignaturesAreRefused(t *testing.T) {
 			want string
 		}{
 			"unsigned":        {signature.Commit, refs.Selector{Branch: "unsigned"}, ErrSource, "verify the commit: it is not signed"},
-			"by a stranger":   {signature.Commit, refs.Selector{Branch: "strange"}, ErrSource, "verify the commit: it is signed with the SSH key " + who + ", which is not among the keys that may sign"},
+			"by a stranger":   {signature.Commit, refs.Selector{Branch: "strange"}, ErrSource, "verify the commit: it is signed with the SSH key " + who + ", which is not one of the trusted keys"},
 			"signed tag only": {signature.TagAndCommit, refs.Selector{Tag: "v1.0.0"}, ErrSource, "verify the commit: it is not signed"},
 			"tag for commit":  {signature.Commit, refs.Selector{Tag: "v1.0.0"}, ErrSource, "verify the commit: it is not signed"},
 			"commit only":     {signature.TagAndCommit, refs.Selector{Tag: "annotated"}, ErrSource, "verify the tag: it is not signed"},
 			"tag by stranger": {signature.Tag, refs.Selector{Tag: "v3.0.0"}, ErrSource, "verify the tag: it is signed with the SSH key " + who},
-			"republished":     {signature.Tag, refs.Selector{Tag: "v2.0.0"}, ErrSource, `verify the tag: it was made as the tag "v1.1.0", not as "v2.0.0"`},
-			"as the highest":  {signature.Tag, refs.Selector{SemVer: "~2.0"}, ErrSource, `verify the tag: it was made as the tag "v1.1.0", not as "v2.0.0"`},
-			"lightweight":     {signature.Tag, refs.Selector{Tag: "light"}, ErrSource, "verify the tag: it is a lightweight one, which cannot be signed; make it with git tag --sign"},
+			"republished":     {signature.Tag, refs.Selector{Tag: "v2.0.0"}, ErrSource, `verify the tag: it was created as the tag "v1.1.0", not as "v2.0.0"`},
+			"as the highest":  {signature.Tag, refs.Selector{SemVer: "~2.0"}, ErrSource, `verify the tag: it was created as the tag "v1.1.0", not as "v2.0.0"`},
+			"lightweight":     {signature.Tag, refs.Selector{Tag: "light"}, ErrSource, "verify the tag: it is lightweight and cannot be signed; create it with git tag --sign"},
 			"nested":          {signature.Tag, refs.Selector{Tag: "nested"}, ErrSource, "verify the tag: it is a tag of a tag"},
 			"nested commit":   {signature.Commit, refs.Selector{Tag: "nested"}, ErrSource, "verify the tag: it is a tag of a tag"},
 			"branch as a tag": {signature.Tag, refs.Selector{Branch: "main"}, ErrOptions, `to verify the signature of a tag, name the tag or a range of versions, not the branch "main"`},
 			"HEAD as a tag":   {signature.TagAndCommit, refs.Selector{}, ErrOptions, "not the commit at HEAD"},
 			"no tag":          {signature.Tag, refs.Selector{Name: "refs/elsewhere/v1.1.0"}, ErrOptions, `not the reference "refs/elsewhere/v1.1.0"`},
 			"commit as a tag": {signature.Tag, refs.Selector{Commit: strings.Repeat("0", 40)}, ErrOptions, "not the commit 0000"},
-			"no such mode":    {"head", refs.Selector{}, ErrOptions, `"head" cannot be verified: want commit, tag or tag-and-commit`},
-			"missing":         {signature.Commit, refs.Selector{Commit: strings.Repeat("0123", 10)}, ErrSource, "has no commit " + strings.Repeat("0123", 10)},
+			"no such mode":    {"head", refs.Selector{}, ErrOptions, `"head" cannot be verified: expected commit, tag or tag-and-commit`},
+			"missing":         {signature.Commit, refs.Selector{Commit: strings.Repeat("0123", 10)}, ErrSource, "does not have the commit " + strings.Repeat("0123", 10)},
 		} {
 			t.Run(where+"/"+name, func(t *testing.T) {
 				wantError(t, Options{Location: location, Selector: c.s, Verify: Verification{Mode: c.mode, Keys: trusted.keys(t)}}, c.is, c.want)
 			})
 		}
 	}
-	wantError(t, Options{Location: r.Dir, Verify: Verification{Mode: signature.Commit}}, ErrSource, "there are no keys to verify signatures with")
+	wantError(t, Options{Location: r.Dir, Verify: Verification{Mode: signature.Commit}}, ErrSource, "no keys to verify signatures")
 }
 
 func TestPlainDirectoryCannotBeVerified(t *testing.T) {
-	wantError(t, Options{Location: t.TempDir(), Verify: Verification{Keys: newSigner(t, 1).keys(t)}}, ErrSource, "is no repository: nothing in it is signed")
+	wantError(t, Options{Location: t.TempDir(), Verify: Verification{Keys: newSigner(t, 1).keys(t)}}, ErrSource, "is not a repository: its content is not signed")
 }
 
 // The target of a tag with a trusted signature is still checked: it must be a commit, whatever the tag claims.
@@ -249,7 +249,7 @@ func wantForged(t testing.TB, o Options, hash string) {
 	t.Helper()
 	desired, err := Fetch(t.Context(), o)
 	said := fmt.Sprint(desired.Problems, err)
-	if !strings.Contains(said, hash+" has other content than its hash says") || len(desired.Clusters) > 0 {
+	if !strings.Contains(said, hash+" does not match its hash") || len(desired.Clusters) > 0 {
 		t.Errorf("clusters %d, problems %v, error %v", len(desired.Clusters), desired.Problems, err)
 	}
 }
@@ -282,6 +282,6 @@ func TestCommitHashSelectsNoTag(t *testing.T) {
 	tag := r.Git("rev-parse", "v1")
 	for _, location := range []string{r.Dir, r.Serve()} {
 		wantClusters(t, fetched(t, new(Reader), Options{Location: location, Selector: refs.Selector{Commit: commit}}), "a")
-		wantError(t, Options{Location: location, Selector: refs.Selector{Commit: tag}}, ErrSource, "has "+tag+" as a tag, not as a commit; the commit is "+commit)
+		wantError(t, Options{Location: location, Selector: refs.Selector{Commit: tag}}, ErrSource, tag+" is a tag, not a commit; the commit is "+commit)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// ErrNotAsked is the reason why declarations are unknown if no source was asked.
-var ErrNotAsked = errors.New("no source was asked")
+// ErrNotAsked is the reason why declarations are unknown if no source was read.
+var ErrNotAsked = errors.New("no source was read")
 
 // ObserveAll observes every custom resource as it is, without a source, and reports the state of each cluster. The
 // error contains what could not be observed; the report contains the rest.

@@ -64,7 +64,7 @@ func (r *Reconciler) pass(ctx context.Context, in *feed, wanted func(key string)
 	}
 	for _, removal := range rep.Removals {
 		if r.isNewMessage("removal of "+removal.Source, removal.String()) {
-			r.Log.Warn("removal held; going on with what was last applied", "removal", removal.String())
+			r.Log.Warn("removal held; continuing with the last applied state", "removal", removal.String())
 		}
 	}
 	err = errors.Join(err, observed.Unlisted)
@@ -244,7 +244,7 @@ func compare(cluster Cluster, entry *report.Cluster) {
 		return err
 	})
 	if err != nil {
-		entry.Warnings = append(entry.Warnings, fmt.Sprintf("what differs from git cannot be shown: %v", err))
+		entry.Warnings = append(entry.Warnings, fmt.Sprintf("cannot show the differences from git: %v", err))
 	}
 }
 
@@ -260,7 +260,7 @@ func foretell(entry *report.Cluster) {
 		return nil
 	})
 	if err != nil {
-		entry.Warnings = append(entry.Warnings, fmt.Sprintf("what comes after this step cannot be foretold: %v", err))
+		entry.Warnings = append(entry.Warnings, fmt.Sprintf("cannot forecast the actions after this step: %v", err))
 	}
 }
 
@@ -330,7 +330,7 @@ func (r *Reconciler) logUnread(desired Desired) {
 	unread := desired.Failure()
 	if unread == nil || !desired.reading() {
 		if r.isNewError("sources", unread) {
-			r.Log.Error("source cannot be read; going on with what was last applied", "error", oneLine(unread))
+			r.Log.Error("cannot read the source; continuing with the last applied state", "error", oneLine(unread))
 		}
 	}
 }

@@ -117,7 +117,7 @@ func TestSlowClustersDoNotDelayOthers(t *testing.T) {
 	if took := time.Since(start); took > 3*r.ClusterTimeout {
 		t.Errorf("the pass took %s", took)
 	}
-	if want := "it took longer than 10s, which is all that one cluster has"; rep.Clusters[0].Error != want {
+	if want := "it took longer than 10s, the maximum per cluster"; rep.Clusters[0].Error != want {
 		t.Errorf("got %q, want %q", rep.Clusters[0].Error, want)
 	}
 }

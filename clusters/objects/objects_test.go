@@ -84,7 +84,7 @@ func TestBuildRejectsInvalidInput(t *testing.T) {
 		"spec.etcd.options.max-wals: \"many\" is not a whole number": func(in *Input) {
 			in.Cluster.Spec.Etcd.Options = map[string]v1alpha1.OptionValue{"max-wals": "many"}
 		},
-		"read version": func(in *Input) { in.Cluster.Spec.Version = "latest" },
+		"parse version": func(in *Input) { in.Cluster.Spec.Version = "latest" },
 	} {
 		in := input(t, "3.6.16")
 		change(&in)

@@ -90,7 +90,7 @@ func TestInvalidRecordsAreRejected(t *testing.T) {
 		"token: x\nrecovery: {clusterID: c1, ordinal: 1}":                             "it does not say whole which recovery was begun",
 		"token: x\nrecovery: {ordinal: 64, clusterID: c1, volumeUID: v}":              "it does not say whole which recovery was begun",
 		"token: x\nremoved: [{ordinal: 1, mode: Sealed}]":                             `it has "mode", which`,
-		"token: &a x\nca: *a":                                                         "it has an alias of YAML",
+		"token: &a x\nca: *a":                                                         "it has a YAML alias",
 		"token: " + strings.Repeat("x", 64<<10):                                       "it is longer than 64 KiB",
 	} {
 		r, err := DecodeRecord(text)

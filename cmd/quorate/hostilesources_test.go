@@ -69,7 +69,7 @@ func TestHostileSourcesFitInContainerMemory(t *testing.T) {
 					args = append(args, "--source", location)
 				}
 				code, out := g.quorate(t, args...)
-				if code != exitError && code != exitInvalid || strings.Contains(out, "ended before it was done") || strings.Contains(out, "goroutine ") {
+				if code != exitError && code != exitInvalid || strings.Contains(out, "exited early") || strings.Contains(out, "goroutine ") {
 					t.Errorf("%d at once: exit code %d: %.1000s", times, code, out)
 				}
 			}

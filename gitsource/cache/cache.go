@@ -46,7 +46,7 @@ func Open(path string) (Directory, error) {
 		return Directory{}, fmt.Errorf("open the cache: %w", err)
 	}
 	if problem := changeable(info); problem != "" {
-		return Directory{}, fmt.Errorf("open the cache: %s %s; name a directory in it that is not there yet, "+
+		return Directory{}, fmt.Errorf("open the cache: %s %s; name a directory in it that does not exist yet, "+
 			"such as %s", path, problem, filepath.Join(path, "quorate"))
 	}
 	return Directory{path}, nil
@@ -90,7 +90,7 @@ func readFile(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, MaxEntryBytes))
 }
 
-var errTampered = errors.New("it is not as this user has written it")
+var errTampered = errors.New("it is too large, or not a file that only this user can change")
 
 // Store replaces an entry atomically, and removes old entries.
 func (d Directory) Store(key string, objects *Objects) error {
@@ -105,7 +105,7 @@ func (d Directory) Store(key string, objects *Objects) error {
 		return fmt.Errorf("write the cache: %w", errors.Join(err, os.Remove(file.Name())))
 	}
 	if err := d.removeOld(); err != nil {
-		return fmt.Errorf("remove what is old from the cache: %w", err)
+		return fmt.Errorf("remove old objects from the cache: %w", err)
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func decode(content *bytes.Reader) (*Objects, error) {
 	}
 }
 
-var errGarbled = errors.New("it is garbled, or ends early")
+var errGarbled = errors.New("it is corrupt or truncated")
 
 // decodeObject reads one object of at most limit bytes. It returns io.EOF at the end.
 func decodeObject(r *bufio.Reader, limit int64) (plumbing.EncodedObject, error) {

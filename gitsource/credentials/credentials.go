@@ -78,7 +78,8 @@ func Read(dir string) (remote.Auth, error) {
 		return remote.Auth{}, fmt.Errorf("%w: read the credentials: %s", gitsource.ErrOptions,
 			strings.Join(problems, "; "))
 	case len(parts) == 0:
-		return remote.Auth{}, fmt.Errorf("%w: %s holds no credentials; want files named %s", gitsource.ErrOptions, dir,
+		return remote.Auth{}, fmt.Errorf("%w: %s does not contain credentials; expected files named %s",
+			gitsource.ErrOptions, dir,
 			strings.Join(Files(), ", "))
 	}
 	return auth(dir, parts), nil
@@ -87,7 +88,7 @@ func Read(dir string) (remote.Auth, error) {
 func readFile(name string) (string, error) {
 	file, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) && isLink(name) {
-		return "", fmt.Errorf("%s is a link to what is not there", name)
+		return "", fmt.Errorf("%s is a link to a file that does not exist", name)
 	}
 	if err != nil {
 		return "", err

@@ -78,10 +78,10 @@ func TestReadRejectsUnusableFiles(t *testing.T) {
 	}
 	for dir, want := range map[string]string{
 		"/nonexistent": "the options for the source are not valid: read the credentials: open /nonexistent: no such file or directory",
-		directory(t, map[string]string{"passwrod": "x"}): "the options for the source are not valid: DIR holds no credentials; want files named " +
+		directory(t, map[string]string{"passwrod": "x"}): "the options for the source are not valid: DIR does not contain credentials; expected files named " +
 			strings.Join(credentials.Files(), ", "),
 		garbled: "the options for the source are not valid: read the credentials: DIR/username is larger than 1024 KiB; DIR/password is empty; " +
-			"read DIR/bearerToken: is a directory; DIR/identity is a link to what is not there",
+			"read DIR/bearerToken: is a directory; DIR/identity is a link to a file that does not exist",
 	} {
 		_, err := credentials.Read(dir)
 		if !errors.Is(err, gitsource.ErrOptions) {

@@ -61,11 +61,11 @@ func peel(store storer.EncodedObjectStorer, hash plumbing.Hash) (*gitobject.Comm
 			return nil, err
 		}
 		if tag.TargetType != plumbing.TagObject && tag.TargetType != plumbing.CommitObject {
-			return nil, fmt.Errorf("the tag %q is of a %s, not of a commit", tag.Name, tag.TargetType)
+			return nil, fmt.Errorf("the tag %q points to a %s, not to a commit", tag.Name, tag.TargetType)
 		}
 		hash = tag.Target
 	}
-	return nil, fmt.Errorf("the tag is of a tag of a tag, more than %d deep", maxTags)
+	return nil, fmt.Errorf("tags point to each other more than %d deep", maxTags)
 }
 
 // Tree is the file tree of one commit. Symbolic links and submodules are not followed; ReadDir lists them as such.
@@ -204,7 +204,7 @@ func (e entry) Size() int64 {
 
 func (e entry) content() ([]byte, error) {
 	if !e.Mode().IsRegular() {
-		return nil, fmt.Errorf("is no file: %w", fs.ErrInvalid)
+		return nil, fmt.Errorf("is not a file: %w", fs.ErrInvalid)
 	}
 	blob, err := gitobject.GetBlob(e.objects.store, e.hash)
 	if err != nil {
@@ -238,7 +238,7 @@ func (e entry) list() ([]gitobject.TreeEntry, error) {
 		return listed, nil
 	}
 	if size, err := e.objects.store.EncodedObjectSize(e.hash); err == nil && size > maxTreeBytes {
-		return nil, fmt.Errorf("holds too many entries: their list is larger than %s", pack.Size(maxTreeBytes))
+		return nil, fmt.Errorf("has too many entries: their list is larger than %s", pack.Size(maxTreeBytes))
 	}
 	tree, err := gitobject.GetTree(e.objects.store, e.hash)
 	if err != nil {
@@ -247,7 +247,7 @@ func (e entry) list() ([]gitobject.TreeEntry, error) {
 	slices.SortFunc(tree.Entries, func(a, b gitobject.TreeEntry) int { return strings.Compare(a.Name, b.Name) })
 	for i, t := range tree.Entries {
 		if i > 0 && t.Name == tree.Entries[i-1].Name {
-			return nil, fmt.Errorf("holds %q twice", e.below(t.Name))
+			return nil, fmt.Errorf("contains %q twice", e.below(t.Name))
 		}
 	}
 	e.objects.trees[e.hash] = tree.Entries
@@ -299,7 +299,7 @@ func (d *directory) ReadDir(n int) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	if d.read == 0 && !d.objects.show(len(listed)) {
-		return nil, fmt.Errorf("is not read: more than %d files and directories are listed already; "+
+		return nil, fmt.Errorf("is not read: more than %d files and directories have been listed; "+
 			"name a smaller path", d.objects.maxShown)
 	}
 	left := listed[d.read:]

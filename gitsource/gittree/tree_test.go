@@ -43,7 +43,7 @@ func TestMalformedTreesAreRejected(t *testing.T) {
 		{"no name", line("100644", "", blob), "malformed tree: empty filename"},
 		{"truncated", line("100644", "a", blob)[:20], "malformed tree: truncated object id"},
 		{"no mode", " a\x00" + string(blob[:]), "malformed tree: malformed mode"},
-		{"huge", strings.Repeat(line("100644", "a", blob), maxTreeBytes/28+1), "holds too many entries: their list is larger than 4 MiB"},
+		{"huge", strings.Repeat(line("100644", "a", blob), maxTreeBytes/28+1), "has too many entries: their list is larger than 4 MiB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			apps := put(t, store, plumbing.TreeObject, c.tree)
@@ -105,7 +105,7 @@ func TestDeepTreesAreBounded(t *testing.T) {
 		}
 		return nil
 	})
-	const want = "is not read: more than 1000 files and directories are listed already; name a smaller path"
+	const want = "is not read: more than 1000 files and directories have been listed; name a smaller path"
 	if _, listError := fs.ReadDir(tree, "."); err != nil || refused == 0 || refused > 2*1000 || listError == nil || listError.Error() != want {
 		t.Errorf("%v, %d directories are refused, and then %v", err, refused, listError)
 	}
@@ -155,8 +155,8 @@ func TestTagsResolveToCommits(t *testing.T) {
 		t.Errorf("%s, %v; want %s", got.Hash, err, commit)
 	}
 	for want, hash := range map[string]plumbing.Hash{
-		"the tag is of a tag of a tag, more than 10 deep":    tags[11],
-		`the tag "v\x1b[31m1" is of a blob, not of a commit`: tag("blob", commit),
+		"tags point to each other more than 10 deep":             tags[11],
+		`the tag "v\x1b[31m1" points to a blob, not to a commit`: tag("blob", commit),
 		"object not found": tag("commit", plumbing.Hash{1}),
 	} {
 		if _, _, err := Open(store, hash); err == nil || err.Error() != want {

@@ -13,10 +13,10 @@ import (
 
 // ErrCutOff is matched by errors that report that the history ends too early to decide: the repository is a shallow
 // clone, or not everything was fetched.
-var ErrCutOff = errors.New("the history is cut off")
+var ErrCutOff = errors.New("the history is incomplete")
 
 // ErrGone is matched by errors that report that the newer commit does not exist.
-var ErrGone = errors.New("it is not there")
+var ErrGone = errors.New("it does not exist")
 
 // Descends reports whether the commit newer descends from the commit older, or is that commit. shallow lists the
 // commits whose parents are missing. It reads up to about limit commits. If the ancestry cannot be determined, it
@@ -39,7 +39,7 @@ func Descends(
 			return false, err
 		}
 		if len(seen) > limit {
-			return false, fmt.Errorf("%w: %s has more than %d commits before it", ErrCutOff, newer, limit)
+			return false, fmt.Errorf("%w: %s has more than %d ancestors", ErrCutOff, newer, limit)
 		}
 		if cut[hash] {
 			cutOff = true
@@ -56,7 +56,7 @@ func Descends(
 		}
 	}
 	if cutOff {
-		return false, fmt.Errorf("%w: %d commits are known up to %s, and %s is not among them", ErrCutOff, len(seen),
+		return false, fmt.Errorf("%w: %d commits are known up to %s, but %s is not one of them", ErrCutOff, len(seen),
 			newer, older)
 	}
 	return false, nil

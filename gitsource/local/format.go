@@ -41,8 +41,8 @@ func (l Layout) checkFormat() error {
 		return fmt.Errorf("its object format is %s: only sha1 is supported", strconv.Quote(value))
 	}
 	if value := f.extensions["refstorage"]; value != "" && !strings.EqualFold(value, "files") {
-		return fmt.Errorf("its references are stored as %s: only files are supported, "+
-			"and git refs migrate --ref-format=files converts them", strconv.Quote(value))
+		return fmt.Errorf("its references are stored as %s: only files are supported; "+
+			"to convert them, run git refs migrate --ref-format=files", strconv.Quote(value))
 	}
 	if f.version == "0" {
 		return nil // like git, ignore unknown extensions

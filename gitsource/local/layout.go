@@ -71,7 +71,7 @@ func Find(location string) (Layout, error) {
 		}
 		if !named {
 			return Layout{}, fmt.Errorf("its .git names %s, which does not name it as its worktree; "+
-				"if the worktree was moved, git worktree repair corrects that", dir)
+				"if the worktree was moved, run git worktree repair", dir)
 		}
 	case isGitDir(common):
 	case dir == location:
@@ -80,7 +80,7 @@ func Find(location string) (Layout, error) {
 		return Layout{}, errors.New("its .git is not a git directory")
 	default:
 		return Layout{}, fmt.Errorf("its .git names %s, which is not a git directory; "+
-			"if the repository was moved, git worktree repair corrects that", dir)
+			"if the repository was moved, run git worktree repair", dir)
 	}
 	own, err := objectDir(filepath.Join(common, "objects"))
 	if err != nil {
@@ -146,11 +146,11 @@ func refuseTracked(dir string) (read []string, err error) {
 		read = append(read, filepath.Join(worktree, ".git"))
 	}
 	if err != nil {
-		return read, fmt.Errorf("it looks like a bare repository, and whether the repository around it, %s, tracks it is "+
+		return read, fmt.Errorf("it looks like a bare repository, and whether the enclosing repository %s tracks it is "+
 			"unknown: %w; move it elsewhere", worktree, err)
 	}
 	if tracked {
-		return read, fmt.Errorf("it looks like a bare repository, but the repository around it, %s, tracks it: name that "+
+		return read, fmt.Errorf("it looks like a bare repository, but the enclosing repository %s tracks it: name that "+
 			"repository, and the directory with --path, or move it elsewhere", worktree)
 	}
 	return read, nil

@@ -136,12 +136,12 @@ func (r *Repository) HasEncodedObject(hash plumbing.Hash) error {
 func (r *Repository) WhyIncomplete() string {
 	switch {
 	case r.isPartial():
-		return "it is a partial clone; git fetch --refetch --no-filter gets the rest"
+		return "it is a partial clone; to fetch the rest, run git fetch --refetch --no-filter"
 	case len(r.layout.Unread) > 0:
 		return r.layout.Unread[0]
 	}
 	if shallow, err := r.Shallow(); err == nil && len(shallow) > 0 {
-		return "it is a shallow clone; git fetch --unshallow gets the rest"
+		return "it is a shallow clone; to fetch the rest, run git fetch --unshallow"
 	}
 	return ""
 }

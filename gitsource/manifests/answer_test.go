@@ -35,7 +35,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		if a := large(q); a.Error != "" || a.Check(limits) == nil {
 			t.Errorf("%v: it is taken, or not told (%s)", q, a.Error)
 		}
-		if a := Answers(files(8*bytes), limits)(q); !strings.Contains(a.Error, "; --max-file-bytes raises the limit") {
+		if a := Answers(files(8*bytes), limits)(q); !strings.Contains(a.Error, "; to allow more, raise --max-file-bytes") {
 			t.Errorf("%v: error %s", q, a.Error)
 		}
 	}

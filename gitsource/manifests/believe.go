@@ -14,12 +14,12 @@ func (r *reading) believe(d Declared) error {
 	name := d.Cluster.Namespace + "/" + d.Cluster.Name
 	switch {
 	case !r.options.allows(d.Cluster.Namespace):
-		return fmt.Errorf("believe the process that reads in confinement: "+
-			"the cluster %s is where the source may declare none", name)
+		return fmt.Errorf("invalid response from the confined process: "+
+			"the source may not declare the cluster %s in its namespace", name)
 	case metadata["name"] != d.Cluster.Name || metadata["namespace"] != d.Cluster.Namespace,
 		d.Applied["kind"] != v1alpha1.Kind || d.Applied["apiVersion"] != v1alpha1.GroupVersion.String():
-		return fmt.Errorf("believe the process that reads in confinement: "+
-			"what it says of the cluster %s would be applied as another object", name)
+		return fmt.Errorf("invalid response from the confined process: "+
+			"the content for the cluster %s would be applied to a different object", name)
 	}
 	r.read.Clusters = append(r.read.Clusters, d)
 	return nil
@@ -28,8 +28,8 @@ func (r *reading) believe(d Declared) error {
 // believeProblem accepts a problem from the child if it concerns the source or a cluster in an allowed namespace.
 func (r *reading) believeProblem(p Problem) error {
 	if namespace, _, ofCluster := strings.Cut(p.Cluster, "/"); ofCluster && !r.options.allows(namespace) {
-		return fmt.Errorf("believe the process that reads in confinement: it tells a problem of %s, where the source "+
-			"may declare no cluster", p.Cluster)
+		return fmt.Errorf("invalid response from the confined process: it reports a problem of %s, but the source "+
+			"may not declare clusters there", p.Cluster)
 	}
 	r.read.Problems = append(r.read.Problems, p)
 	return nil

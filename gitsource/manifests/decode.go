@@ -116,7 +116,7 @@ func (d *declaration) decode(o Options) {
 		return
 	}
 	if _, ok := applied["status"]; ok {
-		d.problem("status", "status is what a pass reports; it has no place in git")
+		d.problem("status", "status is set by passes; remove it from git")
 		delete(applied, "status")
 	}
 	d.checkFields(applied)
@@ -153,7 +153,7 @@ func (d *declaration) finish(applied, defaulted map[string]any) {
 		return
 	}
 	if size := cluster.Spec.Storage.Size; size.Value() == math.MaxInt64 {
-		d.problem("spec.storage.size", "spec.storage.size: %s is the most that there is, or more", size.String())
+		d.problem("spec.storage.size", "spec.storage.size: %s reaches or exceeds the maximum", size.String())
 		return
 	}
 	d.told.Warnings = schema.Warnings(cluster.Spec)
@@ -176,7 +176,7 @@ func (d *declaration) problem(path, format string, args ...any) {
 func (d *declaration) invalid(err *field.Error) {
 	detail := strings.TrimPrefix(err.Detail, err.Field+" in body ")
 	if strings.HasPrefix(detail, quantityWanted) {
-		detail = "a quantity is a number, most often with a unit such as Mi, Gi or m: 8Gi, not 8GB"
+		detail = "a quantity is a number, usually with a unit such as Mi, Gi or m: 8Gi, not 8GB"
 	}
 	switch {
 	case err.Type == field.ErrorTypeTypeInvalid && strings.HasPrefix(detail, "must be of type string: "):

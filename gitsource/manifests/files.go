@@ -77,7 +77,7 @@ func (f *files) list(dir string) ([]entry, error) {
 	}
 	for _, e := range entries {
 		if !e.Unsupported && !printable.IsFileName(e.Name) {
-			return nil, fmt.Errorf("holds an entry named %q, which is not a file name", e.Name)
+			return nil, fmt.Errorf("contains an entry named %q, which is not a file name", e.Name)
 		}
 	}
 	return entries, nil

@@ -96,7 +96,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// For any content of a kustomization and its resource, rendering ends, only kustomize itself may panic, and nothing is
+// For any content in a kustomization and its resource, rendering ends, only kustomize itself may panic, and nothing is
 // fetched.
 func FuzzRender(f *testing.F) {
 	resource := []byte(clusterNamed("a"))

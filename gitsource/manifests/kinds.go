@@ -20,15 +20,15 @@ func wrongKind(value map[string]any) string {
 	case isEncrypted(value):
 		return encrypted
 	case isList(value):
-		return fmt.Sprintf("%s is not taken apart; write its items as documents of their own", kind)
+		return fmt.Sprintf("%s is not supported; write its items as separate documents", kind)
 	case apiVersion == "" && kind == "":
-		return fmt.Sprintf("apiVersion and kind are missing; only %s is declared here", want)
+		return fmt.Sprintf("apiVersion and kind are missing; only %s is supported", want)
 	case apiVersion == "" || kind == "":
-		return fmt.Sprintf("%s is missing; only %s is declared here", missing(apiVersion), want)
+		return fmt.Sprintf("%s is missing; only %s is supported", missing(apiVersion), want)
 	case kind == v1alpha1.Kind && groupOf(apiVersion) == v1alpha1.GroupVersion.Group:
-		return fmt.Sprintf("the apiVersion %s of %s is not understood; %s is", apiVersion, kind, v1alpha1.GroupVersion)
+		return fmt.Sprintf("apiVersion %s of %s is not supported; use %s", apiVersion, kind, v1alpha1.GroupVersion)
 	default:
-		return fmt.Sprintf("%s %s is not declared here, only %s is", apiVersion, kind, want)
+		return fmt.Sprintf("%s %s is not supported; only %s is", apiVersion, kind, want)
 	}
 }
 
@@ -39,8 +39,8 @@ func missing(apiVersion string) string {
 	return "kind"
 }
 
-const encrypted = "is encrypted with SOPS, and nothing is decrypted here; " +
-	"an EtcdCluster holds no secret and is declared in the clear"
+const encrypted = "is encrypted with SOPS, which is not supported; " +
+	"an EtcdCluster contains no secrets: commit it unencrypted"
 
 // isEncrypted reports whether SOPS wrote the object: SOPS leaves its metadata in it.
 func isEncrypted(value map[string]any) bool {

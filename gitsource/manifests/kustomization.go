@@ -47,7 +47,7 @@ func (k *kustomizeFS) checkInline(name string, document *yaml.Node) (problems []
 			}
 			if f := k.files.checkExpansion(document); f != nil {
 				problems = append(problems, Problem{File: name, Line: n.Line,
-					Message: "in the text that starts here: " + f.message})
+					Message: "in the text that starts on this line: " + f.message})
 			}
 		}
 	})
@@ -189,7 +189,7 @@ func (k *kustomizeFS) refuseReference(dir, reference string) string {
 	switch {
 	case strings.ContainsAny(reference, ":@?\\") || strings.Contains(reference, "//") ||
 		strings.HasPrefix(lower, "github.com"):
-		return "is not in the source; copy it there: nothing is fetched from elsewhere"
+		return "is not in the source; copy it there: remote resources are not fetched"
 	case path.IsAbs(reference):
 		return "is an absolute path; write it relative to the kustomization"
 	case !k.exists(path.Join(dir, reference)):

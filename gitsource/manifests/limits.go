@@ -56,7 +56,7 @@ func (l Limits) orDefault() Limits {
 
 // over returns a message about an exceeded limit of one file, naming the flag that raises the limit.
 func over(flag, format string, args ...any) string {
-	return fmt.Sprintf(format, args...) + "; --" + flag + " raises the limit"
+	return fmt.Sprintf(format, args...) + "; to allow more, raise --" + flag
 }
 
 // exceed records that a limit on the whole source is exceeded: nothing is then known about the declarations.

@@ -21,26 +21,26 @@ func TestLimits(t *testing.T) {
 		want     string
 		problems int
 	}{
-		"file":                  {Limits{FileBytes: 50}, map[string]string{"a.yaml": clusterNamed("a")}, "a.yaml: is larger than 50 bytes; --max-file-bytes raises the limit", 1},
-		"file as JSON":          {Limits{FileBytes: 500}, map[string]string{"a.yaml": clusterNamed("a") + "  pod: {annotations: {x: '" + strings.Repeat("<", 200) + "'}}\n"}, "a.yaml:1: is larger than 500 bytes as JSON; --max-file-bytes raises the limit", 1},
+		"file":                  {Limits{FileBytes: 50}, map[string]string{"a.yaml": clusterNamed("a")}, "a.yaml: is larger than 50 bytes; to allow more, raise --max-file-bytes", 1},
+		"file as JSON":          {Limits{FileBytes: 500}, map[string]string{"a.yaml": clusterNamed("a") + "  pod: {annotations: {x: '" + strings.Repeat("<", 200) + "'}}\n"}, "a.yaml:1: is larger than 500 bytes as JSON; to allow more, raise --max-file-bytes", 1},
 		"total":                 {Limits{TotalBytes: 200}, plain, "more than 200 bytes are read; name a smaller path, or raise the limit with --max-total-bytes", 0},
 		"files":                 {Limits{Files: 2}, plain, "more than 2 files are read; name a smaller path, or raise the limit with --max-files", 0},
-		"depth":                 {Limits{Depth: 1}, map[string]string{"x/y/a.yaml": ""}, "x/y: is more than 1 directories deep; --max-depth raises the limit", 1},
-		"nodes":                 {Limits{DocumentNodes: 5}, map[string]string{"a.yaml": clusterNamed("a")}, "a.yaml:6: has more than 5 nodes; --max-document-nodes raises the limit", 1},
-		"nodes of aliases":      {Limits{DocumentNodes: 9}, map[string]string{"a.yaml": "a: &a {b: c}\nd: *a\n"}, "a.yaml:1: has more than 9 nodes once its aliases are expanded; --max-document-nodes raises the limit", 1},
-		"keys":                  {Limits{Keys: 3}, map[string]string{"a.yaml": clusterNamed("a")}, "a.yaml:1: has a mapping with more than 3 keys; --max-keys raises the limit", 1},
+		"depth":                 {Limits{Depth: 1}, map[string]string{"x/y/a.yaml": ""}, "x/y: is more than 1 directories deep; to allow more, raise --max-depth", 1},
+		"nodes":                 {Limits{DocumentNodes: 5}, map[string]string{"a.yaml": clusterNamed("a")}, "a.yaml:6: has more than 5 nodes; to allow more, raise --max-document-nodes", 1},
+		"nodes of aliases":      {Limits{DocumentNodes: 9}, map[string]string{"a.yaml": "a: &a {b: c}\nd: *a\n"}, "a.yaml:1: has more than 9 nodes once its aliases are expanded; to allow more, raise --max-document-nodes", 1},
+		"keys":                  {Limits{Keys: 3}, map[string]string{"a.yaml": clusterNamed("a")}, "a.yaml:1: has a mapping with more than 3 keys; to allow more, raise --max-keys", 1},
 		"total nodes":           {Limits{TotalNodes: 20}, plain, "more than 20 nodes of YAML are read; name a smaller path, or raise the limit with --max-total-nodes", 0},
-		"nesting":               {Limits{Nesting: 1}, map[string]string{"a.yaml": clusterNamed("a")}, "a.yaml:4: is nested more than 1 deep; --max-nesting raises the limit", 1},
+		"nesting":               {Limits{Nesting: 1}, map[string]string{"a.yaml": clusterNamed("a")}, "a.yaml:4: is nested more than 1 deep; to allow more, raise --max-nesting", 1},
 		"documents":             {Limits{Documents: 2}, plain, "more than 2 documents are read; name a smaller path, or raise the limit with --max-documents", 0},
 		"objects":               {Limits{Objects: 2}, plain, "more than 2 objects are declared; name a smaller path, or raise the limit with --max-objects", 0},
 		"kustomized objects":    {Limits{Objects: 1}, kustomized, "more than 1 objects are declared; name a smaller path, or raise the limit with --max-objects", 0},
 		"kustomized files":      {Limits{Files: 1}, kustomized, "more than 1 files are read; name a smaller path, or raise the limit with --max-files", 0},
-		"kustomized file":       {Limits{FileBytes: 50}, kustomized, "a.yaml: is larger than 50 bytes; --max-file-bytes raises the limit", 2},
-		"rendered object":       {Limits{FileBytes: 200}, doubled, "kustomization.yaml: an object that it renders is larger than 200 bytes; --max-file-bytes raises the limit", 1},
+		"kustomized file":       {Limits{FileBytes: 50}, kustomized, "a.yaml: is larger than 50 bytes; to allow more, raise --max-file-bytes", 2},
+		"rendered object":       {Limits{FileBytes: 200}, doubled, "kustomization.yaml: a rendered object is larger than 200 bytes; to allow more, raise --max-file-bytes", 1},
 		"rendered bytes":        {Limits{TotalBytes: 300}, doubled, "the kustomization renders to more than 300 bytes; name a smaller path, or raise the limit with --max-total-bytes", 0},
 		"a million documents":   {Limits{FileBytes: 8 << 20}, map[string]string{"a.yaml": strings.Repeat("---\n", 1_000_000)}, "more than 20000 documents are read; name a smaller path, or raise the limit with --max-documents", 0},
-		"a hundred mebibytes":   {Limits{}, map[string]string{"a.yaml": "x: " + strings.Repeat("x", 100<<20)}, "a.yaml: is larger than 2 MiB; --max-file-bytes raises the limit", 1},
-		"text that is repeated": {Limits{}, map[string]string{"a.yaml": "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 50_000) + "]\n"}, "a.yaml:1: is larger than 2 MiB once its aliases are expanded; --max-file-bytes raises the limit", 1},
+		"a hundred mebibytes":   {Limits{}, map[string]string{"a.yaml": "x: " + strings.Repeat("x", 100<<20)}, "a.yaml: is larger than 2 MiB; to allow more, raise --max-file-bytes", 1},
+		"text that is repeated": {Limits{}, map[string]string{"a.yaml": "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 50_000) + "]\n"}, "a.yaml:1: is larger than 2 MiB once its aliases are expanded; to allow more, raise --max-file-bytes", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			read, err := Read(t.Context(), treeOf(c.files), Options{Limits: c.limits})

@@ -27,7 +27,7 @@ func (d *declaration) checkMetadata(namespace string) (applied map[string]any, o
 	}
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		if !slices.Contains(inGit, key) && isObjectMetaField(key) {
-			d.problem("metadata."+key, "metadata.%s is set by the API server; it has no place in git", key)
+			d.problem("metadata."+key, "metadata.%s is set by the API server; remove it from git", key)
 			delete(metadata, key)
 		}
 	}
@@ -59,7 +59,7 @@ func (d *declaration) checkName(metadata map[string]any) bool {
 	case metadata["name"] != nil && !isText:
 		d.notText("metadata.name", kindOfJSON(metadata["name"]))
 	case name == "" && metadata["generateName"] != nil:
-		d.problem("metadata.generateName", "metadata.generateName would make another cluster each time; give it a name")
+		d.problem("metadata.generateName", "metadata.generateName would create a new cluster each time; set metadata.name")
 	case name == "":
 		d.problem("metadata", "metadata.name is missing")
 	case !isTextToo:

@@ -15,7 +15,7 @@ func (o Options) allows(namespace string) bool {
 func (d *declaration) refuseNamespace(allowed []string) *declaration {
 	refused := &declaration{object: d.object, room: 1}
 	refused.problem("metadata.namespace",
-		"the cluster %s is in the namespace %s, and the source may declare clusters in %s alone",
+		"the cluster %s is in the namespace %s, but the source may declare clusters only in %s",
 		d.name, d.name.Namespace, strings.Join(allowed, ", "))
 	return refused
 }

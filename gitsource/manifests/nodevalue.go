@@ -49,7 +49,7 @@ func mapOfNode(n *yaml.Node) (map[string]any, error) {
 	return value, mergeInto(value, merged)
 }
 
-var errMerge = errors.New("what << merges is a mapping or a sequence of mappings")
+var errMerge = errors.New("<< can merge only a mapping or a sequence of mappings")
 
 // mergeInto adds the fields named by << to value, keeping existing ones.
 func mergeInto(value map[string]any, merged *yaml.Node) error {

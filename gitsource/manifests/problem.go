@@ -80,8 +80,8 @@ func hinted(message string) string {
 	if !variable.MatchString(message) {
 		return message
 	}
-	return message + "; variables such as ${NAME} are not substituted here: do that before, or use the replacements " +
-		"of a kustomization"
+	return message + "; variables such as ${NAME} are not substituted: substitute them beforehand, or use replacements " +
+		"in a kustomization"
 }
 
 // shortened cuts a long text in the middle, because the cause is at its start or its end.

@@ -121,7 +121,7 @@ func (r *reading) hear(line []byte) (any, bool, error) {
 	}
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
-		return nil, false, fmt.Errorf("understand the process that reads in confinement: %w", err)
+		return nil, false, fmt.Errorf("decode the response of the confined process: %w", err)
 	}
 	switch {
 	case m.Question != (Question{}):

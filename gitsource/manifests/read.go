@@ -99,7 +99,7 @@ func (o Options) withDefaults() Options {
 // It calls rendering with the kustomization that it renders.
 func take(ctx context.Context, t tree, o Options, rendering func(root string)) ([]wireCluster, []Problem, error) {
 	if !fs.ValidPath(o.Path) {
-		return nil, nil, fmt.Errorf("the path %q leads out of the source", o.Path)
+		return nil, nil, fmt.Errorf("the path %q is outside of the source", o.Path)
 	}
 	f := &files{ctx: ctx, tree: t, options: o, limits: o.Limits, rendering: rendering}
 	if err := f.checkDirectory(o.Path); err != nil {
@@ -163,7 +163,7 @@ func unsupportedName(dir string, e entry) []Problem {
 }
 
 const nestedKustomization = "a kustomization is rendered only if it is at the root of the path; " +
-	"name its directory as the path, or add a kustomization at the root that has it among its resources"
+	"set the path to its directory, or add a kustomization at the root that lists it in its resources"
 
 func (f *files) visit(name string, kind fs.FileMode, depth int) ([]*declaration, []Problem) {
 	switch {

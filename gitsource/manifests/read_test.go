@@ -88,7 +88,7 @@ func TestReportedReferencesAreBounded(t *testing.T) {
 	if err != nil || len(read.Problems) != maxProblems || !strings.HasSuffix(read.Problems[maxProblems-1].Message, "(and there is more)") {
 		t.Fatalf("%d problems, error %v", len(read.Problems), err)
 	}
-	if want := `kustomization.yaml:2: resources: "https://example.com/0.yaml" is not in the source; copy it there: nothing is fetched from elsewhere`; read.Problems[0].String() != want {
+	if want := `kustomization.yaml:2: resources: "https://example.com/0.yaml" is not in the source; copy it there: remote resources are not fetched`; read.Problems[0].String() != want {
 		t.Errorf("%s, want %s", read.Problems[0], want)
 	}
 }

@@ -25,7 +25,7 @@ func TestMultiplyingBasesAreLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(read.Problems) == 0 || !strings.Contains(read.Problems[0].Message, "more than 100 kustomizations are built on one another; --max-kustomizations raises the limit") {
+	if len(read.Problems) == 0 || !strings.Contains(read.Problems[0].Message, "more than 100 kustomizations are nested; to allow more, raise --max-kustomizations") {
 		t.Errorf("problems %v", read.Problems)
 	}
 }

@@ -109,7 +109,7 @@ func (f *files) checkKeys(mapping *yaml.Node) (findings []finding) {
 		key := mapping.Content[i]
 		if key.Kind != yaml.ScalarNode {
 			findings = append(findings, finding{key.Line,
-				"a key is no text; if this is a template, fill it in before: nothing is filled in here"})
+				"a key is not text; if this is a template, render it first: templates are not rendered here"})
 			continue
 		}
 		if tag := key.ShortTag(); tag != "!!str" && tag != "!!merge" {
@@ -119,7 +119,7 @@ func (f *files) checkKeys(mapping *yaml.Node) (findings []finding) {
 		}
 		if line, ok := first[key.Value]; ok {
 			findings = append(findings, finding{key.Line,
-				fmt.Sprintf("the key %q stands twice: also in line %d", key.Value, line)})
+				fmt.Sprintf("the key %q is duplicated: see also line %d", key.Value, line)})
 			continue
 		}
 		first[key.Value] = key.Line
@@ -136,7 +136,7 @@ func checkScalar(n *yaml.Node) []finding {
 		return nil
 	case "!!float":
 		if strings.Contains(strings.ToLower(n.Value), "inf") || strings.EqualFold(n.Value, ".nan") {
-			return []finding{{n.Line, fmt.Sprintf("%s is no number that JSON has", n.Value)}}
+			return []finding{{n.Line, fmt.Sprintf("%s is not a number in JSON", n.Value)}}
 		}
 		return nil
 	default:

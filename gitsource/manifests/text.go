@@ -11,12 +11,12 @@ func textProblem(file string, content []byte) []Problem {
 	switch {
 	case bytes.HasPrefix(content, []byte("version https://git-lfs.github.com/spec/")):
 		return []Problem{{File: file,
-			Message: "is a pointer of Git LFS, and LFS is not supported; commit the file itself"}}
+			Message: "is a Git LFS pointer, and LFS is not supported; commit the file itself"}}
 	case bytes.HasPrefix(content, []byte{0xff, 0xfe}), bytes.HasPrefix(content, []byte{0xfe, 0xff}):
 		return []Problem{{File: file, Message: "is UTF-16; save it as UTF-8"}}
 	case bytes.IndexByte(content, 0) >= 0:
 		return []Problem{{File: file, Line: lineAt(content, bytes.IndexByte(content, 0)),
-			Message: "holds a NUL byte: it is no text"}}
+			Message: "contains a NUL byte: it is not text"}}
 	case !utf8.Valid(content):
 		return []Problem{{File: file, Line: lineAt(content, invalidAt(content)),
 			Message: "is not UTF-8; save it as UTF-8"}}

@@ -65,7 +65,7 @@ func (t fsTree) list(dir string) ([]entry, error) {
 		entries[i] = entryNamed(e.Name(), e.Type())
 	}
 	if bound := ListBytes(t.bytes); entries.bytes() > bound {
-		return nil, errors.New(over("max-file-bytes", "is a directory that takes more than %s to list",
+		return nil, errors.New(over("max-file-bytes", "is a directory whose listing is larger than %s",
 			mebibytes(bound)))
 	}
 	return entries, nil

@@ -114,7 +114,7 @@ func (f *files) toObject(file string, root *yaml.Node) object {
 	}
 	decoded, err := valueOfNode(root)
 	if _, ok := decoded.(map[string]any); err == nil && !ok {
-		err = errors.New("is no object: a document starts with apiVersion and kind")
+		err = errors.New("is not an object: a document must have apiVersion and kind")
 	}
 	if err == nil {
 		o.value, err = normalize(decoded)

@@ -241,7 +241,7 @@ func (s *Store) inflateAt(i int32) ([]byte, error) {
 // spend counts the bytes that are inflated or reconstructed while the pack is indexed.
 func (s *Store) spend(bytes int64) error {
 	if s.left -= bytes; bytes < 0 || s.left < 0 {
-		return fmt.Errorf("the pack is larger than %s once it is inflated; "+
+		return fmt.Errorf("the pack is larger than %s uncompressed; "+
 			"declare clusters in a smaller repository, or raise --max-inflated-bytes", Size(s.limits.InflatedBytes))
 	}
 	return nil
@@ -251,7 +251,7 @@ func inflate(scanner *packfile.Scanner, w io.Writer, length int64) error {
 	written, _, err := scanner.NextObject(w)
 	switch {
 	case errors.Is(err, packfile.ErrInflatedSizeMismatch), err == nil && written != length:
-		return malformed("an object has not the size that it declares")
+		return malformed("an object does not have its declared size")
 	case err != nil:
 		return err
 	}

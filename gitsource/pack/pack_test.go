@@ -172,14 +172,14 @@ func hostile() map[string]struct {
 		"too many objects": {[]byte("PACK\x00\x00\x00\x02\xff\xff\xff\xff"),
 			"the pack has 4294967295 objects, more than 100; declare clusters in a smaller repository, or raise --max-pack-objects"},
 		"bomb": {make(func(p *packer) { p.object(plumbing.BlobObject, 2<<20, io.LimitReader(zeros{}, 2<<20)) }),
-			"the pack is larger than 1 MiB once it is inflated; declare clusters in a smaller repository, or raise --max-inflated-bytes"},
+			"the pack is larger than 1 MiB uncompressed; declare clusters in a smaller repository, or raise --max-inflated-bytes"},
 		"many small bombs": {make(func(p *packer) {
 			for range 40 {
 				p.object(plumbing.BlobObject, 32<<10, io.LimitReader(zeros{}, 32<<10))
 			}
 		}), "the pack is larger than 1 MiB"},
-		"longer than declared":  {make(func(p *packer) { p.object(plumbing.BlobObject, 10, io.LimitReader(zeros{}, 2<<20)) }), "an object has not the size that it declares"},
-		"shorter than declared": {make(func(p *packer) { p.object(plumbing.BlobObject, 10, strings.NewReader("x")) }), "an object has not the size that it declares"},
+		"longer than declared":  {make(func(p *packer) { p.object(plumbing.BlobObject, 10, io.LimitReader(zeros{}, 2<<20)) }), "an object does not have its declared size"},
+		"shorter than declared": {make(func(p *packer) { p.object(plumbing.BlobObject, 10, strings.NewReader("x")) }), "an object does not have its declared size"},
 		"delta bomb": {make(func(p *packer) {
 			const size = 60_000 // for each of 30 results, copied from one base
 			base := p.object(plumbing.BlobObject, size, io.LimitReader(zeros{}, size))
@@ -191,7 +191,7 @@ func hostile() map[string]struct {
 		"delta of delta": {make(func(p *packer) { p.delta(p.blob("abc"), "\x03") }), "a delta is too short"},
 		"delta of nothing": {make(func(p *packer) {
 			p.object(plumbing.REFDeltaObject, 5, strings.NewReader(deltaOf(3, 3, "\x90\x03")), bytes.Repeat([]byte{7}, 20)...)
-		}), "has not the size"},
+		}), "does not have its declared size"},
 		"no base": {make(func(p *packer) {
 			p.object(plumbing.REFDeltaObject, 4, strings.NewReader(deltaOf(3, 3, "\x90\x03")), bytes.Repeat([]byte{7}, 20)...)
 		}), "the pack is malformed: 1 deltas have no base"},
@@ -265,7 +265,7 @@ func TestTooLargeObjectsAreReported(t *testing.T) {
 	}{
 		"file":                       {false, hash(file), "is too large: larger than 1 KiB"},
 		"object":                     {false, hash(huge), "is too large: larger than 1 KiB"},
-		"made of what is too large":  {false, hash("abcdef"), "is too large: larger than 64 KiB, or kept as a difference from what is; raise --max-object-bytes"},
+		"made of what is too large":  {false, hash("abcdef"), "is too large: larger than 64 KiB, or is a delta of an object that is; raise --max-object-bytes"},
 		"left out by the server":     {true, hash("elsewhere"), "is too large: larger than 1 KiB"},
 		"small, beside what is huge": {true, hash("small"), "<nil>"},
 	} {
@@ -309,7 +309,7 @@ func TestLargePackIsSpooledToUnlinkedFile(t *testing.T) {
 	}
 	store.Close()
 	_, err = Read(t.Context(), bytes.NewReader(pack), Options{Dir: filepath.Join(dir, "nowhere")})
-	if err == nil || !strings.Contains(err.Error(), "keep a pack of more than 4 MiB") || !strings.Contains(err.Error(), "TMPDIR names the directory") {
+	if err == nil || !strings.Contains(err.Error(), "keep a pack of more than 4 MiB") || !strings.Contains(err.Error(), "to use a different directory, set TMPDIR") {
 		t.Errorf("error %v", err)
 	}
 }

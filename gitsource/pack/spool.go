@@ -33,7 +33,7 @@ func newSpool(r io.Reader, dir string) (*spool, error) {
 	}
 	file, err := os.CreateTemp(dir, ".quorate-pack-*")
 	if err != nil {
-		return nil, fmt.Errorf("keep a pack of more than %s: %w; TMPDIR names the directory for it",
+		return nil, fmt.Errorf("store a pack of more than %s: %w; to use a different directory, set TMPDIR",
 			Size(memoryBytes), err)
 	}
 	s := &spool{ReaderAt: file, file: file}

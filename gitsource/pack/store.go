@@ -78,7 +78,7 @@ func explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return malformed("it ends early")
+		return malformed("it is truncated")
 	}
 	return err
 }
@@ -134,7 +134,7 @@ func (s *Store) missing(kind plumbing.ObjectType) error {
 	case s.filtered && mayBeBlob:
 		return tooLarge(s.limits.FileBytes)
 	case s.partial && (mayBeBlob || kind == plumbing.TreeObject):
-		return fmt.Errorf("%w, or kept as a difference from what is; raise --max-object-bytes",
+		return fmt.Errorf("%w, or is a delta of an object that is; raise --max-object-bytes",
 			tooLarge(s.limits.ObjectBytes))
 	}
 	return plumbing.ErrObjectNotFound

@@ -43,20 +43,20 @@ func (s Selector) Normalized() (Selector, error) {
 	_, rangeError := semver.NewConstraint(s.SemVer)
 	switch {
 	case named > 1:
-		return s, errors.New("a branch, a tag, a range of versions, a reference or a commit: " +
-			"only one of them can be read")
+		return s, errors.New("branch, tag, version range, reference and commit are mutually exclusive: " +
+			"specify only one")
 	case s.Commit != "" && !sha1Hex.MatchString(s.Commit):
-		return s, fmt.Errorf("%q is no commit; write all 40 hexadecimal digits", s.Commit)
+		return s, fmt.Errorf("%q is not a commit; write all 40 hexadecimal digits", s.Commit)
 	case s.Branch != "" && plumbing.NewBranchReferenceName(s.Branch).Validate() != nil:
-		return s, fmt.Errorf("%q is no name of a branch", s.Branch)
+		return s, fmt.Errorf("%q is not a branch name", s.Branch)
 	case s.Tag != "" && plumbing.NewTagReferenceName(s.Tag).Validate() != nil:
-		return s, fmt.Errorf("%q is no name of a tag", s.Tag)
+		return s, fmt.Errorf("%q is not a tag name", s.Tag)
 	case s.SemVer != "" && rangeError != nil:
-		return s, fmt.Errorf("%q is no range of versions; write one such as \">=1.2.0 <2\"", s.SemVer)
+		return s, fmt.Errorf("%q is not a version range; write one such as \">=1.2.0 <2\"", s.SemVer)
 	case s.Name != "" && (!strings.HasPrefix(s.Name, "refs/") || plumbing.ReferenceName(s.Name).Validate() != nil):
-		return s, fmt.Errorf("%q is no full name of a reference; write one such as refs/heads/main", s.Name)
+		return s, fmt.Errorf("%q is not a full reference name; write one such as refs/heads/main", s.Name)
 	case s.Short != "" && plumbing.NewBranchReferenceName(s.Short).Validate() != nil:
-		return s, fmt.Errorf("%q is no name of a branch or tag; write one such as origin/main, or all 40 hexadecimal "+
+		return s, fmt.Errorf("%q is not a branch name or tag; write one such as origin/main, or all 40 hexadecimal "+
 			"digits of a commit", s.Short)
 	}
 	return s, nil
@@ -95,7 +95,7 @@ type MissingError struct{ Selector }
 
 func (e MissingError) Error() string {
 	if e.Selector == (Selector{}) {
-		return "there is no commit at HEAD: commit something, or name a branch"
+		return "no commit at HEAD: create a commit, or name a branch"
 	}
 	return fmt.Sprintf("there is no %s", e.Selector)
 }
@@ -165,7 +165,7 @@ func (l List) short(s Selector) (Revision, error) {
 	case 1:
 		return l.named(found[0], s)
 	}
-	return Revision{}, fmt.Errorf("%q may be %s or %s; write one of them in full", s.Short, found[0], found[1])
+	return Revision{}, fmt.Errorf("%q is ambiguous: it may be %s or %s; write the full name", s.Short, found[0], found[1])
 }
 
 // highest finds the tag with the highest version in the range. Of several tags for one version, such as 1.2.0 and

@@ -71,13 +71,13 @@ func TestFind(t *testing.T) {
 func TestFindReportsMissingReference(t *testing.T) {
 	l := list("refs/heads/main", "refs/tags/v1.0.0-rc.1", "refs/tags/latest", "refs/heads/2.0.0")
 	for want, s := range map[string]Selector{
-		"there is no commit at HEAD: commit something, or name a branch": {},
-		`there is no branch "v1.0.0-rc.1"`:                               {Branch: "v1.0.0-rc.1"},
-		`there is no tag "main"`:                                         {Tag: "main"},
-		`there is no reference "refs/pull/1/head"`:                       {Name: "refs/pull/1/head"},
-		`there is no branch or tag "x/main"`:                             {Short: "x/main"},
-		`there is no tag in the range ">=1"`:                             {SemVer: ">=1"},
-		`there is no tag in the range "2.x"`:                             {SemVer: "2.x"},
+		"no commit at HEAD: create a commit, or name a branch": {},
+		`there is no branch "v1.0.0-rc.1"`:                     {Branch: "v1.0.0-rc.1"},
+		`there is no tag "main"`:                               {Tag: "main"},
+		`there is no reference "refs/pull/1/head"`:             {Name: "refs/pull/1/head"},
+		`there is no branch or tag "x/main"`:                   {Short: "x/main"},
+		`there is no tag in the range ">=1"`:                   {SemVer: ">=1"},
+		`there is no tag in the range "2.x"`:                   {SemVer: "2.x"},
 	} {
 		_, err := l.Find(s)
 		if missing, ok := errors.AsType[MissingError](err); !ok || missing.Selector != s || err.Error() != want {
@@ -94,8 +94,8 @@ func TestFindReportsMissingReference(t *testing.T) {
 func TestAmbiguousShortNameIsRejected(t *testing.T) {
 	l := list("refs/heads/a", "refs/tags/a", "refs/remotes/o/b", "refs/heads/o/b")
 	for short, want := range map[string]string{
-		"a":   `"a" may be refs/tags/a or refs/heads/a; write one of them in full`,
-		"o/b": `"o/b" may be refs/heads/o/b or refs/remotes/o/b; write one of them in full`,
+		"a":   `"a" is ambiguous: it may be refs/tags/a or refs/heads/a; write the full name`,
+		"o/b": `"o/b" is ambiguous: it may be refs/heads/o/b or refs/remotes/o/b; write the full name`,
 	} {
 		if _, err := l.Find(Selector{Short: short}); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", short, err)
@@ -134,7 +134,7 @@ func TestNormalized(t *testing.T) {
 	if want := (Selector{Commit: strings.Repeat("abcd", 10)}); err != nil || got != want {
 		t.Errorf("%v, %v; want %v", got, err, want)
 	}
-	const onlyOne = "a branch, a tag, a range of versions, a reference or a commit: only one of them can be read"
+	const onlyOne = "branch, tag, version range, reference and commit are mutually exclusive: specify only one"
 	for _, c := range []struct {
 		selector Selector
 		want     string
@@ -142,20 +142,20 @@ func TestNormalized(t *testing.T) {
 		{Selector{Branch: "a", Tag: "b"}, onlyOne},
 		{Selector{SemVer: "1", Name: "refs/heads/a"}, onlyOne},
 		{Selector{Branch: "a", Commit: "b"}, onlyOne},
-		{Selector{Commit: "abc"}, `"abc" is no commit; write all 40 hexadecimal digits`},
-		{Selector{Commit: strings.Repeat("g", 40)}, `"gggggggggggggggggggggggggggggggggggggggg" is no commit; write all 40 hexadecimal digits`},
-		{Selector{Branch: "a..b"}, `"a..b" is no name of a branch`},
-		{Selector{Branch: "a\nb"}, `"a\nb" is no name of a branch`},
-		{Selector{Branch: "../../x"}, `"../../x" is no name of a branch`},
+		{Selector{Commit: "abc"}, `"abc" is not a commit; write all 40 hexadecimal digits`},
+		{Selector{Commit: strings.Repeat("g", 40)}, `"gggggggggggggggggggggggggggggggggggggggg" is not a commit; write all 40 hexadecimal digits`},
+		{Selector{Branch: "a..b"}, `"a..b" is not a branch name`},
+		{Selector{Branch: "a\nb"}, `"a\nb" is not a branch name`},
+		{Selector{Branch: "../../x"}, `"../../x" is not a branch name`},
 		{Selector{Short: "a", Tag: "b"}, onlyOne},
-		{Selector{Short: "HEAD~1"}, `"HEAD~1" is no name of a branch or tag; write one such as origin/main, or all 40 hexadecimal digits of a commit`},
-		{Selector{Tag: "a b"}, `"a b" is no name of a tag`},
-		{Selector{Tag: "x.lock"}, `"x.lock" is no name of a tag`},
+		{Selector{Short: "HEAD~1"}, `"HEAD~1" is not a branch name or tag; write one such as origin/main, or all 40 hexadecimal digits of a commit`},
+		{Selector{Tag: "a b"}, `"a b" is not a tag name`},
+		{Selector{Tag: "x.lock"}, `"x.lock" is not a tag name`},
 		{Selector{SemVer: "latest"}, `"latest" is no range of versions; write one such as ">=1.2.0 <2"`},
 		{Selector{SemVer: ">=1.2.0 <"}, `">=1.2.0 <" is no range of versions; write one such as ">=1.2.0 <2"`},
-		{Selector{Name: "main"}, `"main" is no full name of a reference; write one such as refs/heads/main`},
-		{Selector{Name: "refs/heads/../../x"}, `"refs/heads/../../x" is no full name of a reference; write one such as refs/heads/main`},
-		{Selector{Name: "refs/heads/\x1b[31m"}, `"refs/heads/\x1b[31m" is no full name of a reference; write one such as refs/heads/main`},
+		{Selector{Name: "main"}, `"main" is not a full reference name; write one such as refs/heads/main`},
+		{Selector{Name: "refs/heads/../../x"}, `"refs/heads/../../x" is not a full reference name; write one such as refs/heads/main`},
+		{Selector{Name: "refs/heads/\x1b[31m"}, `"refs/heads/\x1b[31m" is not a full reference name; write one such as refs/heads/main`},
 	} {
 		if _, err := c.selector.Normalized(); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: error %v, want %s", c.selector, err, c.want)

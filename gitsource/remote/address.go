@@ -59,7 +59,7 @@ func parseSCP(location string) (*url.URL, error) {
 	}
 	user, host, path := parts[1], parts[2], parts[3]
 	if strings.HasPrefix(path, ":") {
-		return nil, fmt.Errorf("%s:: names a program that git would run, and none is run here; "+
+		return nil, fmt.Errorf("%s:: names a program for git to run, which is not supported; "+
 			"https, ssh, http and local paths are supported", printable.Text(host))
 	}
 	if inside, bracketed := strings.CutPrefix(host, "["); bracketed && strings.Count(host, ":") == 1 {
@@ -80,8 +80,8 @@ func parseSCP(location string) (*url.URL, error) {
 func checkHTTP(u *url.URL) error {
 	switch {
 	case u.User != nil:
-		return fmt.Errorf("the URL of %s holds credentials; "+
-			"they belong elsewhere, where no log and no process list shows them", u.Host)
+		return fmt.Errorf("the URL of %s contains credentials; "+
+			"pass them separately, so that logs and process lists do not show them", u.Host)
 	case u.RawQuery != "" || u.Fragment != "":
 		return errQuery(u)
 	}
@@ -92,18 +92,18 @@ func checkSSH(u *url.URL) error {
 	_, hasPassword := u.User.Password()
 	switch {
 	case hasPassword:
-		return fmt.Errorf("the URL of %s holds a password; "+
-			"ssh takes a private key, from the file identity of the credentials", u.Host)
+		return fmt.Errorf("the URL of %s contains a password; "+
+			"ssh requires a private key, in the file identity of the credentials", u.Host)
 	case u.RawQuery != "" || u.Fragment != "":
 		return errQuery(u)
 	case u.User != nil && !sshName.MatchString(u.User.Username()):
-		return fmt.Errorf("the user in the URL of %s is no name of a user", u.Host)
+		return fmt.Errorf("the user in the URL of %s is not a valid user name", u.Host)
 	case !sshName.MatchString(u.Hostname()) && !isAddress(u.Hostname()):
-		return errors.New("the host in the URL is no name of a host")
+		return errors.New("the host in the URL is not a valid host name")
 	case strings.Trim(u.Path, "/") == "":
-		return fmt.Errorf("the URL of %s names no repository there", u.Host)
+		return fmt.Errorf("the URL of %s does not name a repository", u.Host)
 	case strings.HasPrefix(u.Path, "-") || !printable.Is(u.Path):
-		return fmt.Errorf("the path in the URL of %s is no path of a repository", u.Host)
+		return fmt.Errorf("the path in the URL of %s is not a repository path", u.Host)
 	}
 	return nil
 }
@@ -116,5 +116,5 @@ func isAddress(host string) bool {
 
 func errQuery(u *url.URL) error {
 	return fmt.Errorf("the URL of %s has a query or a fragment; "+
-		"the branch, the tag or the commit is named apart from it", u.Host)
+		"specify the branch, tag or commit separately", u.Host)
 }

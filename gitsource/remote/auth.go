@@ -136,19 +136,19 @@ func (a Auth) problems() []string {
 		}
 	}
 	hasKey, hasPassword := len(a.Identity) > 0, a.Password != "" && len(a.Identity) == 0
-	found(a.BearerToken != "" && hasPassword, "bearerToken and password are both given; a server takes one of them")
+	found(a.BearerToken != "" && hasPassword, "bearerToken and password are mutually exclusive")
 	found(a.GitHubApp.given() && (hasPassword || a.BearerToken != ""),
-		"a GitHub App gets its own token; bearerToken or password beside it has no use")
-	found(a.Username != "" && !hasPassword && !hasKey, "username is given without password")
+		"a GitHub App gets its own token; remove bearerToken or password")
+	found(a.Username != "" && !hasPassword && !hasKey, "username is set without password")
 	found(hasKey && a.KnownHosts == "",
-		"identity is given without known_hosts: nothing would say which server to trust")
-	found(a.KnownHosts != "" && !hasKey, "known_hosts is given without identity, the private key for ssh")
-	found(a.Passphrase != "" && !hasKey, "passphrase is given without identity, the private key that it opens")
+		"identity is set without known_hosts, which lists the trusted servers")
+	found(a.KnownHosts != "" && !hasKey, "known_hosts is set without identity, the private key for ssh")
+	found(a.Passphrase != "" && !hasKey, "passphrase is set without identity, the private key that it decrypts")
 	found(a.Passphrase != "" && hasKey && a.Password != "" && a.Password != a.Passphrase,
-		"passphrase and password are both given, and differ; beside identity both are what the key is encrypted with")
+		"passphrase and password differ; with identity, both mean the passphrase of the key")
 	found(a.CAOnly && len(a.CABundle) == 0,
-		"ca-only is set, and the credentials hold no ca.crt: no server would be trusted")
-	found((a.ProxyUsername == "") != (a.ProxyPassword == ""), "proxyUsername and proxyPassword are given only together")
+		"ca-only is set, but the credentials do not contain ca.crt: no server would be trusted")
+	found((a.ProxyUsername == "") != (a.ProxyPassword == ""), "proxyUsername and proxyPassword must be set together")
 	problems = append(problems, a.GitHubApp.problems()...)
 	return append(problems, a.keyProblems()...)
 }
@@ -157,16 +157,16 @@ func (a Auth) problems() []string {
 func (a Auth) keyProblems() []string {
 	var problems []string
 	if len(a.CABundle) > 0 && !x509.NewCertPool().AppendCertsFromPEM(a.CABundle) {
-		problems = append(problems, "ca.crt holds no certificate in PEM")
+		problems = append(problems, "ca.crt does not contain a PEM certificate")
 	}
 	switch certificate, key := len(a.ClientCertificate) > 0, len(a.ClientKey) > 0; {
 	case certificate && !key:
-		problems = append(problems, "tls.crt is given without tls.key")
+		problems = append(problems, "tls.crt is set without tls.key")
 	case key && !certificate:
-		problems = append(problems, "tls.key is given without tls.crt")
+		problems = append(problems, "tls.key is set without tls.crt")
 	case certificate:
 		if _, err := tls.X509KeyPair(a.ClientCertificate, a.ClientKey); err != nil {
-			problems = append(problems, "tls.crt and tls.key are not, in PEM, a certificate and its private key")
+			problems = append(problems, "tls.crt and tls.key are not a PEM certificate and its private key")
 		}
 	}
 	if len(a.Identity) > 0 {
@@ -188,30 +188,30 @@ func (a Auth) problemsFor(address *url.URL, proxy string) []string {
 	switch {
 	case address.Scheme == "ssh":
 		if len(a.Identity) == 0 {
-			problems = append(problems, "ssh wants a private key, the file identity of the credentials, and "+
-				"known_hosts beside it, in the directory that git-credentials names")
+			problems = append(problems, "ssh requires a private key, the file identity of the credentials, and "+
+				"known_hosts in the same directory, named by git-credentials")
 		}
 		if a.BearerToken != "" || a.GitHubApp.given() || len(a.ClientCertificate) > 0 {
 			problems = append(problems,
-				"bearerToken, tls.crt and a GitHub App are for https, and the source is reached by ssh")
+				"bearerToken, tls.crt and GitHub Apps are for https, but the source uses ssh")
 		}
 		if a.CAOnly {
 			problems = append(problems,
-				"ca-only is for https, and the source is reached by ssh: known_hosts is what pins a server there")
+				"ca-only is for https, but the source uses ssh, where known_hosts pins the server")
 		}
 		if named := address.User.Username(); named != "" && a.Username != "" && named != a.Username {
-			problems = append(problems, "the URL names another user than username does")
+			problems = append(problems, "the user in the URL differs from username")
 		}
 	case a.GitHubApp.given() && repositoryOf(address) == "":
 		problems = append(problems,
 			"a GitHub App gets a token for one repository, "+
-				"and the URL does not end in the name of one: want https://HOST/OWNER/NAME.git")
+				"and the URL does not end in a repository name: expected https://HOST/OWNER/NAME.git")
 	case a.CAOnly && address.Scheme == "http":
-		problems = append(problems, "ca-only is for https, and the source is reached by http, which has no certificate")
+		problems = append(problems, "ca-only is for https, but the source uses http, which has no certificates")
 	case len(a.Identity) > 0:
-		problems = append(problems, "identity is for ssh, and the source is reached by "+address.Scheme)
+		problems = append(problems, "identity is for ssh, but the source uses "+address.Scheme)
 	case address.Scheme == "http" && a.Given() && (proxy != "" || !isLoopback(address.Hostname())):
-		problems = append(problems, fmt.Sprintf("credentials for %s would cross the network in the clear; use https",
+		problems = append(problems, fmt.Sprintf("credentials for %s would be sent unencrypted; use https",
 			address.Host))
 	}
 	return problems
@@ -234,13 +234,13 @@ func (r Repository) proxyProblems() []string {
 	u, err := url.Parse(r.Proxy)
 	switch {
 	case err != nil || !isHostAlone(u):
-		return []string{"the proxy is not a valid URL; want http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT"}
+		return []string{"the proxy is not a valid URL; expected http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT"}
 	case u.User != nil:
 		return []string{fmt.Sprintf(
-			"the URL of the proxy %s holds credentials; "+
-				"they belong into proxyUsername and proxyPassword of the credentials", u.Host)}
+			"the URL of the proxy %s contains credentials; "+
+				"set proxyUsername and proxyPassword in the credentials instead", u.Host)}
 	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5":
-		return []string{fmt.Sprintf("a proxy of scheme %s is not supported; http, https and socks5 are", u.Scheme)}
+		return []string{fmt.Sprintf("proxy scheme %s is not supported; http, https and socks5 are", u.Scheme)}
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (s *Session) Descends(ctx context.Context, newer, older plumbing.Hash) (boo
 	if strings.Contains(err.Error(), "not our ref "+newer.String()) {
 		err = fmt.Errorf("%w: %w", history.ErrGone, err)
 	}
-	return false, fmt.Errorf("tell whether %s descends from %s: %w", newer, older, err)
+	return false, fmt.Errorf("determine whether %s descends from %s: %w", newer, older, err)
 }
 
 func (s *Session) descends(ctx context.Context, newer, older plumbing.Hash, depth int) (bool, error) {

@@ -33,7 +33,7 @@ func (t explainedError) Unwrap() error { return t.error }
 func (s *Session) explain(ctx context.Context, err error) error {
 	at := s.repository.URL
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("fetch %s: it did not answer in time: %w", at, ctx.Err())
+		return fmt.Errorf("fetch %s: it did not respond in time: %w", at, ctx.Err())
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("fetch %s: %w", at, ctx.Err())
@@ -67,16 +67,16 @@ func (s *Session) explainGit(err error) string {
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
 		return "is empty; push a commit to it"
 	case (refused || absent) && elsewhere != "" && auth.Given():
-		return fmt.Sprintf("redirects to %s, where the credentials are not taken along; "+
-			"if they belong there, give the URL there", printable.Text(elsewhere))
+		return fmt.Sprintf("redirects to %s, to which the credentials are not sent; "+
+			"if they are meant for it, use that URL", printable.Text(elsewhere))
 	case refused && auth.Given():
 		return fmt.Sprintf("refused the credentials (%s)", auth)
 	case refused:
-		return "asks for credentials, and none are given"
+		return "requires credentials, but none are configured"
 	case absent && shown:
-		return fmt.Sprintf("is not there, or is not shown with these credentials (%s)", auth)
+		return fmt.Sprintf("does not exist, or these credentials (%s) cannot access it", auth)
 	case absent:
-		return "is not there, or is not shown without credentials"
+		return "does not exist, or requires credentials"
 	}
 	_, garbled := errors.AsType[*packp.ErrUnexpectedData](err)
 	if garbled || errors.Is(err, pktline.ErrInvalidPktLen) || errors.Is(err, packp.ErrEmptyInput) ||
@@ -85,8 +85,8 @@ func (s *Session) explainGit(err error) string {
 		if !strings.HasPrefix(s.repository.URL, "http") {
 			kind = "git-upload-pack"
 		}
-		return "does not answer as " + kind +
-			" of a repository with SHA-1 does; is it the URL to clone from, and did the answer arrive whole?"
+		return "does not respond like " + kind +
+			" of a SHA-1 repository; check that this is the clone URL, and that the response was not truncated"
 	}
 	return ""
 }
@@ -94,7 +94,7 @@ func (s *Session) explainGit(err error) string {
 // explainHTTP explains an HTTP status or a redirect.
 func explainHTTP(err error) string {
 	if strings.Contains(err.Error(), `http redirect: changes scheme from "https"`) {
-		return "redirects from https to http, which is not encrypted; that is not followed"
+		return "redirects from https to http, which is not encrypted; the redirect is not followed"
 	}
 	answered, ok := errors.AsType[*githttp.Err](err)
 	if !ok {
@@ -102,14 +102,14 @@ func explainHTTP(err error) string {
 	}
 	switch status := answered.StatusCode(); {
 	case status == http.StatusTooManyRequests:
-		return "limits how often it is asked (status 429); ask less often, or with credentials"
+		return "limits the request rate (status 429); send fewer requests, or use credentials"
 	case status == http.StatusProxyAuthRequired:
-		return "is behind a proxy that asks for credentials (status 407): proxyUsername and proxyPassword"
+		return "is behind a proxy that requires credentials (status 407): set proxyUsername and proxyPassword"
 	case status >= http.StatusInternalServerError:
-		return fmt.Sprintf("fails to answer (status %d); the fault is there, or with a proxy on the way, and may pass",
+		return fmt.Sprintf("returned status %d; the server or a proxy has a problem, which may be temporary",
 			status)
 	default:
-		return fmt.Sprintf("answers with status %d; is it the URL to clone from?", status)
+		return fmt.Sprintf("returned status %d; check that this is the clone URL", status)
 	}
 }
 
@@ -124,25 +124,25 @@ func explainReach(err error) string {
 // explainTLS explains why a TLS connection is not trusted.
 func explainTLS(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "shows a certificate that is signed by unknown authority; the certificate of that authority belongs " +
-			"into ca.crt of the credentials"
+		return "has a certificate signed by an unknown authority; add the certificate of that authority " +
+			"to ca.crt in the credentials"
 	}
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return "shows a certificate for other hosts than the one in the URL"
+		return "has a certificate that is not valid for the host in the URL"
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
-		return "shows a certificate that has expired, or does not hold yet; is the clock here right?"
+		return "has a certificate that has expired or is not yet valid; check the local clock"
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok ||
 		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
-		return "does not speak TLS; is the port right?"
+		return "does not use TLS; check the port"
 	}
 	alert, ok := errors.AsType[*net.OpError](err)
 	if !ok || alert.Op != "remote error" {
 		return ""
 	}
 	if strings.Contains(alert.Err.Error(), "certificate required") {
-		return "asks for a client certificate, and none is given: tls.crt and tls.key"
+		return "requires a client certificate, but none is configured: set tls.crt and tls.key"
 	}
 	if strings.Contains(alert.Err.Error(), "certificate") {
 		return fmt.Sprintf("refused the client certificate (%s)", alert.Err)
@@ -157,15 +157,15 @@ func explainNetwork(err error) string {
 	timeout, _ := errors.AsType[net.Error](err)
 	switch {
 	case op != nil && op.Op == "proxyconnect":
-		return fmt.Sprintf("is not reached, as the proxy is not: %s", op.Err)
+		return fmt.Sprintf("is unreachable because the proxy is: %s", op.Err)
 	case noAddress && unresolved.IsNotFound:
-		return "is on a host that has no address; is its name right?"
+		return "is on a host that has no address; check the host name"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "is not reached: connection refused; are host and port right?"
+		return "is unreachable: connection refused; check host and port"
 	case timeout != nil && timeout.Timeout():
-		return "did not answer in time"
+		return "did not respond in time"
 	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
-		return "is not reached: the server, or something on the way, closed the connection"
+		return "is unreachable: the server, or a device on the network path, closed the connection"
 	}
 	return ""
 }

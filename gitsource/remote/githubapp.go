@@ -87,7 +87,7 @@ func (g GitHubApp) problems() []string {
 	if len(g.PrivateKey) == 0 {
 		problems = append(problems, "githubAppPrivateKey is missing")
 	} else if _, err := jwt.ParseRSAPrivateKeyFromPEM(g.PrivateKey); err != nil {
-		problems = append(problems, "githubAppPrivateKey is not a private RSA key in PEM")
+		problems = append(problems, "githubAppPrivateKey is not a PEM RSA private key")
 	}
 	if !g.baseIsSafe() {
 		problems = append(problems,
@@ -159,7 +159,7 @@ func (g GitHubApp) token(ctx context.Context, client *http.Client, repository st
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		return "", explainedError{fmt.Errorf("%s does not answer as the API of GitHub does; is githubAppBaseURL right?",
+		return "", explainedError{fmt.Errorf("%s does not respond like the GitHub API; check githubAppBaseURL",
 			g.base())}
 	}
 	return answer.Token, nil
@@ -172,7 +172,7 @@ func (g GitHubApp) unreached(err error) error {
 	}
 	text := explainReach(err)
 	if text == "" {
-		return fmt.Errorf("ask %s for a token: %w", g.base(), err)
+		return fmt.Errorf("request a token from %s: %w", g.base(), err)
 	}
 	return explainedError{fmt.Errorf("%s %s", g.base(), text)}
 }
@@ -181,7 +181,7 @@ func (g GitHubApp) unreached(err error) error {
 func (g GitHubApp) claim(now time.Time) (string, error) {
 	key, err := jwt.ParseRSAPrivateKeyFromPEM(g.PrivateKey)
 	if err != nil {
-		return "", explainedError{errors.New("githubAppPrivateKey is not a private RSA key in PEM")}
+		return "", explainedError{errors.New("githubAppPrivateKey is not a PEM RSA private key")}
 	}
 	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.RegisteredClaims{
 		Issuer:    g.ID,
@@ -189,7 +189,7 @@ func (g GitHubApp) claim(now time.Time) (string, error) {
 		ExpiresAt: jwt.NewNumericDate(now.Add(claimHolds)),
 	}).SignedString(key)
 	if err != nil {
-		return "", explainedError{errors.New("githubAppPrivateKey cannot sign: an RSA key of 2048 bits is wanted")}
+		return "", explainedError{errors.New("githubAppPrivateKey cannot sign: a 2048-bit RSA key is required")}
 	}
 	return signed, nil
 }
@@ -201,25 +201,26 @@ func (g GitHubApp) refused(response *http.Response, repository string) error {
 		(response.Header.Get("Retry-After") != "" || response.Header.Get("X-RateLimit-Remaining") == "0")
 	switch {
 	case status == http.StatusTooManyRequests || limited:
-		return fmt.Errorf("%s limits how often the GitHub App %s may ask for a token (status %d); ask less often",
+		return fmt.Errorf("%s limits how often the GitHub App %s may request a token (status %d); send fewer requests",
 			g.base(), g.ID, status)
 	case status == http.StatusUnauthorized:
-		return fmt.Errorf("%s does not believe that this is the GitHub App %s (status 401): "+
-			"is githubAppPrivateKey a key of githubAppID, and is the clock here right?", g.base(), g.ID)
+		return fmt.Errorf("%s does not accept the credentials of the GitHub App %s (status 401): "+
+			"check that githubAppPrivateKey belongs to githubAppID, and check the local clock", g.base(), g.ID)
 	case status == http.StatusForbidden:
-		return fmt.Errorf("%s gives the GitHub App %s no token (status 403): is its installation %s suspended?",
+		return fmt.Errorf("%s does not issue a token to the GitHub App %s (status 403): "+
+			"check whether its installation %s is suspended",
 			g.base(), g.ID, g.InstallationID)
 	case status == http.StatusNotFound:
-		return fmt.Errorf("%s knows no installation %s of the GitHub App %s (status 404); one that was changed just "+
-			"now may take a minute", g.base(), g.InstallationID, g.ID)
+		return fmt.Errorf("%s does not have the installation %s of the GitHub App %s (status 404); recent changes "+
+			"may take a minute", g.base(), g.InstallationID, g.ID)
 	case status == http.StatusUnprocessableEntity:
-		return fmt.Errorf("%s gives the GitHub App %s no token for the repository %s (status 422): "+
-			"does its installation %s hold that repository, "+
-			"with the permission to read contents?", g.base(), g.ID, repository, g.InstallationID)
+		return fmt.Errorf("%s does not issue a token to the GitHub App %s for the repository %s (status 422): "+
+			"check that its installation %s includes that repository, "+
+			"with permission to read contents", g.base(), g.ID, repository, g.InstallationID)
 	case status >= http.StatusInternalServerError:
-		return fmt.Errorf("%s fails to make a token for the GitHub App %s (status %d); "+
-			"the fault is there, and may pass", g.base(), g.ID, status)
+		return fmt.Errorf("%s could not issue a token to the GitHub App %s (status %d); "+
+			"the server has a problem, which may be temporary", g.base(), g.ID, status)
 	}
-	return fmt.Errorf("%s gives the GitHub App %s no token (status %d); is githubAppBaseURL right?", g.base(),
+	return fmt.Errorf("%s does not issue a token to the GitHub App %s (status %d); check githubAppBaseURL", g.base(),
 		g.ID, status)
 }

@@ -59,7 +59,7 @@ func newHTTPClient(r Repository, address *url.URL) (*httpClient, error) {
 	if len(r.Auth.ClientCertificate) > 0 {
 		certificate, err := tls.X509KeyPair(r.Auth.ClientCertificate, r.Auth.ClientKey)
 		if err != nil {
-			return nil, errors.New("tls.crt and tls.key are not, in PEM, a certificate and its private key")
+			return nil, errors.New("tls.crt and tls.key are not a PEM certificate and its private key")
 		}
 		c.own = c.others.Clone()
 		c.own.TLSClientConfig.Certificates = []tls.Certificate{certificate}
@@ -87,7 +87,7 @@ func (c *httpClient) open(ctx context.Context, auth Auth) (transport.UploadPackS
 }
 
 var errAPIRedirects = explainedError{errors.New(
-	"the API of GitHub redirects, and a key is not taken elsewhere; is githubAppBaseURL right?")}
+	"the GitHub API redirects, and the key is not sent elsewhere; check githubAppBaseURL")}
 
 // RoundTrip sends one request.
 func (c *httpClient) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -152,7 +152,8 @@ func proxyStatus(proxy *url.URL, status int) error {
 	case status == http.StatusOK:
 		return nil
 	case status == http.StatusProxyAuthRequired && proxy.User == nil:
-		return explainedError{fmt.Errorf("the proxy %s asks for credentials, and none are given: proxyUsername and proxyPassword",
+		return explainedError{fmt.Errorf("the proxy %s requires credentials, but none are configured: "+
+			"set proxyUsername and proxyPassword",
 			at)}
 	case status == http.StatusProxyAuthRequired:
 		return explainedError{fmt.Errorf("the proxy %s refused proxyUsername and proxyPassword", at)}

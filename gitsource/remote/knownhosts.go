@@ -74,27 +74,27 @@ func (k knownHosts) check(host string, at net.Addr, key ssh.PublicKey) error {
 	}
 	name, offered := knownhosts.Normalize(host), fingerprint(key)
 	if revoked, ok := errors.AsType[*xknownhosts.RevokedError](err); ok {
-		return fmt.Errorf("the key of the host %s, %s, is marked @revoked in line %d of %s: "+
-			"do not trust that host before it has another", name, offered, revoked.Revoked.Line, k.path)
+		return fmt.Errorf("the key of the host %s, %s, is marked @revoked on line %d of %s: "+
+			"do not trust the host until it has a new key", name, offered, revoked.Revoked.Line, k.path)
 	}
 	mismatch, ok := errors.AsType[*xknownhosts.KeyError](err)
 	switch {
 	case !ok:
 		return fmt.Errorf("the certificate of the host %s is not accepted: %w", name, safeError(err))
 	case len(mismatch.Want) == 0:
-		return fmt.Errorf("the host %s is not in %s: ask those who run it whether its key is %s; "+
+		return fmt.Errorf("the host %s is not in %s: ask its administrators whether its key is %s; "+
 			"if it is, add this line there: %s", name, k.path, offered, knownhosts.Line([]string{host}, key))
 	}
-	return fmt.Errorf("the host %s has another key than the one known of it: it shows %s, and %s has %s. "+
-		"Somebody may stand between you and the host. If those who run it say that the key is new, replace the old "+
-		"one by this line: %s", name, offered, k.path, inLines(mismatch.Want), knownhosts.Line([]string{host}, key))
+	return fmt.Errorf("the key of the host %s has changed: it is now %s, but %s contains %s. "+
+		"This may be a man-in-the-middle attack. If the host's administrators confirm the new key, replace the old "+
+		"one with this line: %s", name, offered, k.path, inLines(mismatch.Want), knownhosts.Line([]string{host}, key))
 }
 
 // inLines lists known keys with their line numbers.
 func inLines(keys []xknownhosts.KnownKey) string {
 	var all []string
 	for _, key := range keys {
-		all = append(all, fmt.Sprintf("%s in line %d", fingerprint(key.Key), key.Line))
+		all = append(all, fmt.Sprintf("%s on line %d", fingerprint(key.Key), key.Line))
 	}
 	return strings.Join(all, ", ")
 }

@@ -128,7 +128,7 @@ func (s *Session) renew(ctx context.Context) error {
 func (s *Session) limits() Limits { return s.repository.Limits.OrDefault() }
 
 func packTooLarge(bound int64) error {
-	return explainedError{fmt.Errorf("the answer is larger than %s; "+
+	return explainedError{fmt.Errorf("the response is larger than %s; "+
 		"declare clusters in a smaller repository, or raise --max-pack-bytes", pack.Size(bound))}
 }
 

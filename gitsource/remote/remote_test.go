@@ -92,10 +92,10 @@ func TestHTTPCredentialsAreSent(t *testing.T) {
 		wantFetched(t, o)
 	}
 	for want, o := range map[string]remote.Repository{
-		"none are given":              {URL: basic, Auth: remote.Auth{CABundle: ca}},
-		"refused the credentials":     {URL: basic, Auth: remote.Auth{Username: "y", Password: secret, CABundle: ca}},
-		"credentials (bearer token)":  {URL: basic, Auth: remote.Auth{BearerToken: secret, CABundle: ca}},
-		"signed by unknown authority": {URL: basic, Auth: remote.Auth{Username: "x", Password: secret}},
+		"none are configured":            {URL: basic, Auth: remote.Auth{CABundle: ca}},
+		"refused the credentials":        {URL: basic, Auth: remote.Auth{Username: "y", Password: secret, CABundle: ca}},
+		"credentials (bearer token)":     {URL: basic, Auth: remote.Auth{BearerToken: secret, CABundle: ca}},
+		"signed by an unknown authority": {URL: basic, Auth: remote.Auth{Username: "x", Password: secret}},
 	} {
 		wantError(t, o, want)
 		if err := fetch(t.Context(), o); strings.Contains(err.Error(), secret) {
@@ -162,14 +162,14 @@ func TestInvalidServerResponsesAreReported(t *testing.T) {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"not found": {http.NotFound, "is not there"},
-		"forbidden": {status(http.StatusForbidden), "asks for credentials"},
+		"not found": {http.NotFound, "does not exist"},
+		"forbidden": {status(http.StatusForbidden), "requires credentials"},
 		"broken":    {status(http.StatusInternalServerError), "500"},
 		"busy":      {status(http.StatusTooManyRequests), "429"},
-		"page":      {text("<html>hello</html>"), "does not answer as a smart HTTP server"},
-		"nothing":   {text(""), "does not answer as a smart HTTP server"},
-		"dumb":      {text(strings.Repeat("a", 40) + "\trefs/heads/main\n"), "does not answer as a smart HTTP server"},
-		"escapes":   {text("000e\x1b[31mERR x"), "does not answer"},
+		"page":      {text("<html>hello</html>"), "does not respond like a smart HTTP server"},
+		"nothing":   {text(""), "does not respond like a smart HTTP server"},
+		"dumb":      {text(strings.Repeat("a", 40) + "\trefs/heads/main\n"), "does not respond like a smart HTTP server"},
+		"escapes":   {text("000e\x1b[31mERR x"), "does not respond"},
 		"no pack":   {packed(advertisement, "00000008NAK\n"), "fetch http"},
 		"bad pack":  {packed(advertisement, "00000008NAK\n0021\x01PACK\x00\x00\x00\x02\xff\xff\xff\xff0123456789abcdef"), "fetch http"},
 		"refusal":   {packed(advertisement, "00000008NAK\n0011\x03\x1b[2Jgo away\n"), `\x1b[2Jgo away`},

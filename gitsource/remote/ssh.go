@@ -74,14 +74,14 @@ func (a Auth) signer() (ssh.Signer, error) {
 	if _, encrypted := errors.AsType[*ssh.PassphraseMissingError](err); encrypted {
 		passphrase := orDefault(a.Passphrase, a.Password)
 		if passphrase == "" {
-			return nil, errors.New("identity is encrypted, and its passphrase is not given")
+			return nil, errors.New("identity is encrypted, but no passphrase is set")
 		}
 		if signer, err = ssh.ParsePrivateKeyWithPassphrase(a.Identity, []byte(passphrase)); err != nil {
-			return nil, errors.New("identity cannot be opened with its passphrase")
+			return nil, errors.New("identity cannot be decrypted with its passphrase")
 		}
 	}
 	if err != nil {
-		return nil, errors.New("identity is not a private key, in the form of OpenSSH or in PEM")
+		return nil, errors.New("identity is not a private key in OpenSSH or PEM format")
 	}
 	return signer, nil
 }
@@ -125,10 +125,11 @@ func (h *handshake) explain(err error, algorithms []string, auth Auth) error {
 	}
 	if none, ok := errors.AsType[*ssh.AlgorithmNegotiationError](err); ok {
 		if none.What == "host key" {
-			return explainedError{fmt.Errorf("the host %s shows no key of the kinds that %s has of it (%s); "+
-				"ask those who run it for its keys", h.host, h.known.path, strings.Join(algorithms, ", "))}
+			return explainedError{fmt.Errorf("the host %s does not offer a key of the types that %s contains for it (%s); "+
+				"ask its administrators for its keys", h.host, h.known.path, strings.Join(algorithms, ", "))}
 		}
-		return explainedError{fmt.Errorf("the host %s and quorate have no %s in common; those of the host are out of date",
+		return explainedError{fmt.Errorf("the host %s and quorate have no %s in common; "+
+			"the algorithms of the host are outdated",
 			h.host, none.What)}
 	}
 	if h.trusted && strings.Contains(err.Error(), "unable to authenticate") {
@@ -136,8 +137,8 @@ func (h *handshake) explain(err error, algorithms []string, auth Auth) error {
 		if signer, err := auth.signer(); err == nil {
 			key = "the key " + fingerprint(signer.PublicKey())
 		}
-		return explainedError{fmt.Errorf("the host %s refused %s for the user %s; the repository, or a user of the host, has "+
-			"to be given its public half", h.host, key, h.user)}
+		return explainedError{fmt.Errorf("the host %s rejected %s for the user %s; add its public key to the repository "+
+			"or to a user of the host", h.host, key, h.user)}
 	}
 	return err
 }

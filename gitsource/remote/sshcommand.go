@@ -79,10 +79,10 @@ func (c *sshCommand) explain(err error) error {
 	case c.sayNotFound():
 		return transport.ErrRepositoryNotFound
 	case ended != nil && ended.ExitStatus() == 127:
-		return explainedError{errors.New("the host has no git-upload-pack, by which git is served")}
+		return explainedError{errors.New("the host does not have git-upload-pack, which serves git repositories")}
 	case ended != nil:
-		return explainedError{fmt.Errorf("the host let the key in, and ended git-upload-pack with status %d: is the path "+
-			"right, and may the key read it?", ended.ExitStatus())}
+		return explainedError{fmt.Errorf("the host accepted the key, but git-upload-pack exited with status %d: "+
+			"check the path and whether the key may read it", ended.ExitStatus())}
 	}
 	return err
 }

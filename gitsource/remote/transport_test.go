@@ -80,9 +80,9 @@ func TestPlainHTTPCredentialsOnlyToLocalhost(t *testing.T) {
 		wantFetched(t, remote.Repository{URL: strings.Replace(server.URL, "127.0.0.1", host, 1) + "/.git", Auth: auth})
 	}
 	for _, host := range []string{"http://git.example.com", "http://127.0.0.1.example.com", "http://10.0.0.1", "http://[fe80::1]", "http://0.0.0.0"} {
-		wantError(t, remote.Repository{URL: host + "/x.git", Auth: auth}, "in the clear")
+		wantError(t, remote.Repository{URL: host + "/x.git", Auth: auth}, "unencrypted")
 	}
-	wantError(t, remote.Repository{URL: server.URL + "/.git", Auth: auth, Proxy: "http://proxy.example.com"}, "in the clear")
+	wantError(t, remote.Repository{URL: server.URL + "/.git", Auth: auth, Proxy: "http://proxy.example.com"}, "unencrypted")
 }
 
 // Opening a session fails if Check would reject the repository, even if Check was not called.

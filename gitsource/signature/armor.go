@@ -17,12 +17,12 @@ const (
 )
 
 var (
-	errSeveral = errors.New("it has several signatures; one alone can be verified")
+	errSeveral = errors.New("it has several signatures; only one can be verified")
 	errX509    = errors.New("it is signed with an X.509 certificate (S/MIME, gitsign), which is not supported; sign " +
 		"with PGP or SSH")
-	errNoEnd  = errors.New("its signature does not end")
-	errFormat = errors.New("its signature is neither of PGP nor of SSH")
-	errAfter  = errors.New("there is something after its signature")
+	errNoEnd  = errors.New("its signature is truncated")
+	errFormat = errors.New("its signature is neither a PGP nor an SSH signature")
+	errAfter  = errors.New("it has content after its signature")
 )
 
 func begin(kind string) string { return "-----BEGIN " + kind + "-----" }

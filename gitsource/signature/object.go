@@ -32,7 +32,7 @@ var (
 	headerName = regexp.MustCompile(`^[!-~]+$`)
 )
 
-var errAmbiguous = errors.New("it can be read in more than one way")
+var errAmbiguous = errors.New("it is ambiguous")
 
 func ambiguous(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errAmbiguous, fmt.Sprintf(format, args...))
@@ -44,7 +44,7 @@ func parseHeaders(raw []byte) (headers []header, body int, err error) {
 		return nil, 0, fmt.Errorf("it is larger than %d KiB", maxBytes>>10)
 	}
 	if bytes.IndexByte(raw, 0) >= 0 {
-		return nil, 0, ambiguous("there is a NUL byte in it")
+		return nil, 0, ambiguous("it contains a NUL byte")
 	}
 	for start := 0; ; {
 		length := bytes.IndexByte(raw[start:], '\n')
@@ -60,7 +60,7 @@ func parseHeaders(raw []byte) (headers []header, body int, err error) {
 		case line[0] == ' ' && len(headers) > 0:
 			headers[len(headers)-1].end = end
 		case !found || !headerName.Match(name):
-			return nil, 0, ambiguous("a line among its headers is none")
+			return nil, 0, ambiguous("one of its header lines is not a header")
 		default:
 			headers = append(headers, header{name: string(name), start: start, from: start + len(name) + 1, end: end})
 		}
@@ -81,7 +81,7 @@ func (h header) line(raw []byte) (string, error) {
 func (h header) hash(raw []byte) (string, error) {
 	value, err := h.line(raw)
 	if err == nil && !sha1Hex.MatchString(value) {
-		err = ambiguous("its header %s is no hash", h.name)
+		err = ambiguous("its header %s is not a hash", h.name)
 	}
 	return value, err
 }
@@ -102,13 +102,13 @@ func parseCommit(raw []byte) (signed, error) {
 	for i, h := range extra {
 		switch {
 		case slices.Contains(commitHeaders, h.name):
-			return signed{}, ambiguous("its header %s is there twice, or out of place", h.name)
+			return signed{}, ambiguous("its header %s is duplicated or out of place", h.name)
 		case h.name == "gpgsig-sha256":
-			return signed{}, ambiguous("it has the signature of a repository with SHA-256 (gpgsig-sha256)")
+			return signed{}, ambiguous("it has the signature of a SHA-256 repository (gpgsig-sha256)")
 		case h.name == "gpgsig" && i+1 < len(extra) && extra[i+1].name == "gpgsig":
 			return signed{}, errSeveral
 		case h.name == "gpgsig" && i+1 < len(extra):
-			return signed{}, ambiguous("there is a header after the signature")
+			return signed{}, ambiguous("it has a header after the signature")
 		case h.name == "gpgsig":
 			return signed{
 				payload:   slices.Concat(raw[:h.start], raw[h.end+1:]),
@@ -164,11 +164,11 @@ func parseTag(raw []byte) (tagObject, error) {
 	tag := tagObject{target: values[0], name: values[2]}
 	switch {
 	case !sha1Hex.MatchString(tag.target):
-		return tagObject{}, ambiguous("its header object is no hash")
+		return tagObject{}, ambiguous("its header object is not a hash")
 	case values[1] == "tag":
-		return tagObject{}, errors.New("it is a tag of a tag; where signatures are verified, a tag is of a commit")
+		return tagObject{}, errors.New("it is a tag of a tag; if signatures are verified, a tag must point to a commit")
 	case values[1] != "commit":
-		return tagObject{}, errors.New("it is not of a commit")
+		return tagObject{}, errors.New("it does not point to a commit")
 	}
 	at := startOfSignature(raw, body)
 	tag.signed = signed{payload: raw[:at], signature: raw[at:]}

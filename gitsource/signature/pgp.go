@@ -31,7 +31,7 @@ func (k Keys) verifyPGP(object signed, now time.Time) (Signer, error) {
 	}
 	keys := k.pgp.KeysById(*signature.IssuerKeyId)
 	if len(keys) == 0 {
-		return Signer{}, fmt.Errorf("its signature names the PGP key %s, which is not among the keys that may sign",
+		return Signer{}, fmt.Errorf("its signature names the PGP key %s, which is not one of the trusted keys",
 			issuerOf(signature))
 	}
 	signer := pgpSigner(keys[0].Entity)
@@ -73,7 +73,7 @@ func readPGP(text []byte) (*packet.Signature, []byte, error) {
 	}
 	signature, ok := parsed.(*packet.Signature)
 	if !ok || signature.IssuerKeyId == nil {
-		return nil, nil, unreadable(errors.New("it is none, or does not name its key"))
+		return nil, nil, unreadable(errors.New("it is not a signature, or does not name its key"))
 	}
 	return signature, body, nil
 }
@@ -82,14 +82,14 @@ func readPGP(text []byte) (*packet.Signature, []byte, error) {
 func checkPGP(signature *packet.Signature, now time.Time) error {
 	switch {
 	case signature.Version != 4 && signature.Version != 6:
-		return fmt.Errorf("its PGP signature is of version %d; versions 4 and 6 are supported", signature.Version)
+		return fmt.Errorf("its PGP signature has version %d; versions 4 and 6 are supported", signature.Version)
 	case signature.SigType != packet.SigTypeBinary:
-		return fmt.Errorf("its PGP signature is of type 0x%02x; git makes those of type 0x00, over bytes",
+		return fmt.Errorf("its PGP signature has type 0x%02x; git creates signatures of type 0x00 (binary)",
 			uint8(signature.SigType))
 	case !slices.Contains(strongHashes, signature.Hash):
-		return fmt.Errorf("its PGP signature is made with the hash %s, which can be forged", signature.Hash)
+		return fmt.Errorf("its PGP signature uses the hash %s, which can be forged", signature.Hash)
 	case signature.CreationTime.After(now):
-		return fmt.Errorf("its PGP signature is dated %s, which is yet to come; compare the clocks",
+		return fmt.Errorf("its PGP signature is dated %s, in the future; compare the clocks",
 			utc(signature.CreationTime))
 	}
 	return nil
@@ -107,7 +107,7 @@ func checkPGPKey(signature *packet.Signature, entity *openpgp.Entity, now time.T
 			return revokedError(signer)
 		}
 		if signature.CreationTime.Before(key.PublicKey.CreationTime) || key.PublicKey.CreationTime.After(now) {
-			return fmt.Errorf("it is signed with the key %s, dated before that key was made", signer)
+			return fmt.Errorf("it is signed with the key %s, dated before that key was created", signer)
 		}
 	}
 	return nil
@@ -118,12 +118,12 @@ func explainPGP(err error, signer Signer) error {
 	case errors.Is(err, pgperrors.ErrKeyRevoked):
 		return revokedError(signer)
 	case errors.Is(err, pgperrors.ErrKeyExpired):
-		return fmt.Errorf("it is signed with the key %s, which has expired; extend it and give the new public key, "+
-			"or sign with another", signer)
+		return fmt.Errorf("it is signed with the key %s, which has expired; extend it and add the new public key, "+
+			"or sign with a different key", signer)
 	case errors.Is(err, pgperrors.ErrSignatureExpired):
 		return fmt.Errorf("its signature by %s has expired", signer)
 	case errors.Is(err, pgperrors.ErrUnknownIssuer):
-		return fmt.Errorf("it names the key %s, which is not one for signing", signer)
+		return fmt.Errorf("it names the key %s, which is not a signing key", signer)
 	}
 	if _, ok := errors.AsType[pgperrors.SignatureError](err); ok {
 		return errTampered

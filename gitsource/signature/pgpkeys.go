@@ -44,7 +44,7 @@ func parsePGP(content []byte) (openpgp.EntityList, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, errors.New("there is no PGP key in it")
+		return nil, errors.New("it does not contain a PGP key")
 	}
 	return all, nil
 }
@@ -59,7 +59,7 @@ func splitArmor(content []byte) (blocks [][]byte, err error) {
 		case text == start && open == nil, open != nil && text != start:
 			open = append(open, line...)
 		case text != "":
-			return nil, errors.New("it holds something else than armored public keys, " +
+			return nil, errors.New("it contains something other than armored public keys, " +
 				"as gpg --armor --export writes them")
 		}
 		if text == end && open != nil {
@@ -67,7 +67,7 @@ func splitArmor(content []byte) (blocks [][]byte, err error) {
 		}
 	}
 	if open != nil {
-		return nil, errors.New("its last armored key does not end")
+		return nil, errors.New("its last armored key is truncated")
 	}
 	return blocks, nil
 }
@@ -92,7 +92,7 @@ func checkEntity(entity *openpgp.Entity) error {
 		}
 	}
 	if !canSign {
-		return errors.New("neither it nor a subkey of it is for signing")
+		return errors.New("neither it nor any of its subkeys can sign")
 	}
 	return nil
 }
@@ -101,11 +101,11 @@ func checkStrength(key *packet.PublicKey) error {
 	switch public := key.PublicKey.(type) {
 	case *rsa.PublicKey:
 		if bits := public.N.BitLen(); bits < minRSABits {
-			return fmt.Errorf("RSA with %d bits is too weak; %d are the least", bits, minRSABits)
+			return fmt.Errorf("RSA with %d bits is too weak; the minimum is %d", bits, minRSABits)
 		}
 	default:
 		if key.PubKeyAlgo == packet.PubKeyAlgoDSA || key.PubKeyAlgo == packet.PubKeyAlgoElGamal {
-			return errors.New("DSA is too weak; make a key of Ed25519 or RSA")
+			return errors.New("DSA is too weak; create an Ed25519 or RSA key")
 		}
 	}
 	return nil
@@ -118,7 +118,7 @@ func joinPGP(all, more openpgp.EntityList) (openpgp.EntityList, error) {
 			return bytes.Equal(other.PrimaryKey.Fingerprint, entity.PrimaryKey.Fingerprint)
 		}
 		if slices.ContainsFunc(all, same) {
-			return all, fmt.Errorf("the key %s is there twice; keep the copy that is up to date", pgpSigner(entity))
+			return all, fmt.Errorf("the key %s is listed twice; keep the current copy", pgpSigner(entity))
 		}
 		all = append(all, entity)
 	}

@@ -35,7 +35,7 @@ func ReadKeys(path string) (Keys, error) {
 		return Keys{}, errors.New(printable.Text(strings.Join(problems, "; ")))
 	}
 	if keys.Empty() {
-		return Keys{}, errors.New("there are no keys")
+		return Keys{}, errors.New("no keys found")
 	}
 	return keys, nil
 }
@@ -66,14 +66,14 @@ func (k *Keys) add(file string) error {
 		return errors.New("it cannot be read")
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxKeysBytes {
-		return fmt.Errorf("it is no file, or larger than %d KiB", maxKeysBytes>>10)
+		return fmt.Errorf("it is not a file, or is larger than %d KiB", maxKeysBytes>>10)
 	}
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return errors.New("it cannot be read")
 	}
 	if bytes.Contains(content, []byte("PRIVATE KEY")) {
-		return errors.New("it holds a private key; those who verify need the public one alone")
+		return errors.New("it contains a private key; verification only needs the public key")
 	}
 	return k.parse(filepath.Base(file), content)
 }
@@ -121,6 +121,6 @@ func (k *Keys) parse(name string, content []byte) error {
 		k.ssh = append(k.ssh, keys...)
 		return err
 	}
-	return errors.New("its name does not say what it is; " +
-		"want *.asc (PGP), *.sshpub or *.pub (SSH), allowed_signers or *.allowed_signers")
+	return errors.New("its file name does not indicate its format; " +
+		"expected *.asc (PGP), *.sshpub or *.pub (SSH), allowed_signers or *.allowed_signers")
 }

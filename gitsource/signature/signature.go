@@ -33,7 +33,7 @@ func (m Mode) Check() error {
 	case "", Commit, Tag, TagAndCommit:
 		return nil
 	}
-	return fmt.Errorf("%q cannot be verified: want commit, tag or tag-and-commit", string(m))
+	return fmt.Errorf("%q cannot be verified: expected commit, tag or tag-and-commit", string(m))
 }
 
 // OfTag reports whether the tag must be signed.
@@ -104,7 +104,7 @@ func (k Keys) Tag(raw []byte, name string, now time.Time) (Signer, error) {
 		return Signer{}, err
 	}
 	if object.name != name {
-		return Signer{}, fmt.Errorf("it was made as the tag %q, not as %q", object.name, name)
+		return Signer{}, fmt.Errorf("it was created as the tag %q, not as %q", object.name, name)
 	}
 	return k.verify(object.signed, now)
 }
@@ -137,5 +137,5 @@ func unreadable(err error) error {
 }
 
 var errTampered = errors.New(
-	"its signature is over other content: " +
-		"it was changed after it was signed, or the signature was taken from elsewhere")
+	"its signature does not match its content: " +
+		"it was changed after it was signed, or the signature was copied from another object")

@@ -42,10 +42,10 @@ func (k sshKey) signer() Signer { return Signer{Fingerprint: k.fingerprint(), Id
 func (k sshKey) usable(now time.Time) error {
 	switch {
 	case len(k.namespaces) > 0 && !slices.ContainsFunc(k.namespaces, matchesGit):
-		return fmt.Errorf("it is signed with the key %s, which is allowed in the namespaces %s and not in \"git\"",
+		return fmt.Errorf("it is signed with the key %s, which is allowed in the namespaces %s, but not in \"git\"",
 			k.signer(), quoted(k.namespaces))
 	case !k.from.IsZero() && now.Before(k.from):
-		return fmt.Errorf("it is signed with the key %s, which is valid from %s on", k.signer(), utc(k.from))
+		return fmt.Errorf("it is signed with the key %s, which is not valid before %s", k.signer(), utc(k.from))
 	case !k.until.IsZero() && !now.Before(k.until):
 		return fmt.Errorf("it is signed with the key %s, which was valid until %s", k.signer(), utc(k.until))
 	}
@@ -74,7 +74,7 @@ func (k Keys) verifySSH(object signed, now time.Time) (Signer, error) {
 	}
 	if signature.Namespace != gitNamespace {
 		const most = 50
-		return Signer{}, fmt.Errorf("its SSH signature is for the namespace %.*q and not for \"git\"", most,
+		return Signer{}, fmt.Errorf("its SSH signature is for the namespace %.*q, not for \"git\"", most,
 			signature.Namespace)
 	}
 	if !slices.Contains(sshTypes, signature.PublicKey.Type()) {
@@ -90,7 +90,7 @@ func (k Keys) verifySSH(object signed, now time.Time) (Signer, error) {
 
 // whoseSSH looks up the signer of a key.
 func (k Keys) whoseSSH(public ssh.PublicKey, now time.Time) (Signer, error) {
-	err := fmt.Errorf("it is signed with the SSH key %s, which is not among the keys that may sign",
+	err := fmt.Errorf("it is signed with the SSH key %s, which is not one of the trusted keys",
 		ssh.FingerprintSHA256(public))
 	for _, listed := range k.ssh {
 		if !bytes.Equal(listed.key.Marshal(), public.Marshal()) {

@@ -21,7 +21,7 @@ func parseSSH(content []byte) ([]sshKey, error) {
 			return sshKey{}, errNoKey
 		}
 		if len(options) > 0 {
-			return sshKey{}, errors.New("options belong into a file allowed_signers")
+			return sshKey{}, errors.New("options are only allowed in an allowed_signers file")
 		}
 		return sshKey{key: key, identity: comment}, checkSSH(key)
 	})
@@ -48,7 +48,7 @@ func parseAllowedSigners(content []byte) ([]sshKey, error) {
 	})
 }
 
-var errNoKey = errors.New("it is no public key of SSH, or not one that is known")
+var errNoKey = errors.New("it is not an SSH public key, or has an unknown type")
 
 // eachLine parses each line, skipping empty lines and comments.
 func eachLine(content []byte, parse func(line string) (sshKey, error)) (keys []sshKey, err error) {
@@ -65,7 +65,7 @@ func eachLine(content []byte, parse func(line string) (sshKey, error)) (keys []s
 		keys = append(keys, key)
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("there is no SSH key in it")
+		return nil, errors.New("it does not contain an SSH key")
 	}
 	return keys, nil
 }
@@ -75,7 +75,7 @@ func cutPrincipals(line string) (principals, rest string, err error) {
 	if inQuotes, ok := strings.CutPrefix(line, `"`); ok {
 		principals, rest, ok = strings.Cut(inQuotes, `"`)
 		if !ok || principals == "" || !strings.HasPrefix(rest, " ") {
-			return "", "", errors.New("its principals do not end")
+			return "", "", errors.New("its principals are not terminated")
 		}
 		return principals, strings.TrimSpace(rest), nil
 	}
@@ -101,14 +101,14 @@ func (k *sshKey) set(option string) (err error) {
 	case "valid-before":
 		k.until, err = parseTime(value)
 	default:
-		return fmt.Errorf("there is no option %q", name)
+		return fmt.Errorf("unknown option %q", name)
 	}
 	return err
 }
 
 func (k *sshKey) setNamespaces(value string) error {
 	if value == "" || strings.ContainsAny(value, `!\[`) {
-		return fmt.Errorf("the namespaces %q: want names with commas between them, * and ? for any characters", value)
+		return fmt.Errorf("the namespaces %q: expected names separated by commas; * and ? are wildcards", value)
 	}
 	k.namespaces = strings.Split(value, ",")
 	return nil
@@ -122,7 +122,7 @@ func parseTime(text string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time; write YYYYMMDD or YYYYMMDDHHMM, in UTC", text)
+	return time.Time{}, fmt.Errorf("%q is not a time; write YYYYMMDD or YYYYMMDDHHMM, in UTC", text)
 }
 
 func checkSSH(key ssh.PublicKey) error {
@@ -134,7 +134,7 @@ func checkSSH(key ssh.PublicKey) error {
 		return nil
 	}
 	if key, ok := public.CryptoPublicKey().(*rsa.PublicKey); ok && key.N.BitLen() < minRSABits {
-		return fmt.Errorf("RSA with %d bits is too weak; %d are the least", key.N.BitLen(), minRSABits)
+		return fmt.Errorf("RSA with %d bits is too weak; the minimum is %d", key.N.BitLen(), minRSABits)
 	}
 	return nil
 }

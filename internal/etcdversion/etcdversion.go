@@ -23,7 +23,7 @@ type Version struct {
 type unreadable struct{ text, form string }
 
 func (u unreadable) Error() string {
-	return fmt.Sprintf("read version %q: it is not of the form %s", u.text, u.form)
+	return fmt.Sprintf("parse version %q: it does not have the form %s", u.text, u.form)
 }
 
 // Parse parses MAJOR.MINOR.PATCH, or a pre-release such as 3.6.0-rc.1.

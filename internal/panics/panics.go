@@ -17,7 +17,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("panic: %.300q; this is a defect of Quorate, please report it", fmt.Sprint(e.Value))
+	return fmt.Sprintf("panic: %.300q; this is a bug in Quorate, please report it", fmt.Sprint(e.Value))
 }
 
 // Catch runs f and returns its error, or an *Error if f panics.

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-var errAlias = errors.New("it has an alias of YAML, which stands for what is written elsewhere: write it out")
+var errAlias = errors.New("it has a YAML alias; replace the alias with the content of its anchor")
 
 // Refuse rejects a text with an alias, and a text that may contain one and cannot be parsed. Untrusted text could
 // contain thousands of aliases of one long text, each of which has the full length once it is decoded.

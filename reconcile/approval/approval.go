@@ -21,7 +21,7 @@ type Approval interface {
 // Refused returns the decision that replaces a refused action.
 func Refused(d decide.Decision, why string) decide.Decision {
 	return decide.Decision{Rule: Rule, Verdict: decide.Block,
-		Message: fmt.Sprintf("%s: %s would be next, and %s", d.Rule, d.Action, why)}
+		Message: fmt.Sprintf("%s: the next action is %s, but %s", d.Rule, d.Action, why)}
 }
 
 // NeverRestart approves actions that neither restart, stop or remove a member or its data, nor lead to that.
@@ -43,8 +43,8 @@ func (NeverRestart) Refuses(_ string, s decide.State, a decide.Action) string {
 			return ""
 		}
 	}
-	return "--approve never-restart does nothing that restarts or removes a member, or leads there: " +
-		"have a person run it without that"
+	return "--approve never-restart does not allow actions that restart or remove a member, or lead to that: " +
+		"run it manually without that flag"
 }
 
 // Taken does nothing.

@@ -96,7 +96,7 @@ func TestUnplannedActionNeedsNewApproval(t *testing.T) {
 			w.LoseVolume(0)
 		}
 	})
-	if end.Rule != approval.Rule || end.Verdict != decide.Block || !strings.Contains(refused, "make a new one") {
+	if end.Rule != approval.Rule || end.Verdict != decide.Block || !strings.Contains(refused, "create and approve a new plan") {
 		t.Errorf("%s: %s", end, refused)
 	}
 	if !strings.Contains(end.Message, "RemoveMember") {
@@ -113,7 +113,7 @@ func TestPlanApprovesOnlyItsOwnActions(t *testing.T) {
 	w := world(0)
 	nothing := approval.Of(planOf(w))
 	w.Declared.Replicas = 5
-	if refused, _ := run(w, nothing, never); !strings.Contains(refused, "does nothing with this cluster") {
+	if refused, _ := run(w, nothing, never); !strings.Contains(refused, "has no actions for this cluster") {
 		t.Errorf("got %q", refused)
 	}
 	plan, s := approval.Of(planOf(w)), w.Observe()
@@ -123,7 +123,7 @@ func TestPlanApprovesOnlyItsOwnActions(t *testing.T) {
 	if refused, _ := run(w, plan, never); refused != "" {
 		t.Errorf("got %q", refused)
 	}
-	if refused := plan.Refuses(key, w.Observe(), decide.StartRollout{}); !strings.Contains(refused, "nothing more was in the plan") {
+	if refused := plan.Refuses(key, w.Observe(), decide.StartRollout{}); !strings.Contains(refused, "has no more actions") {
 		t.Errorf("got %q", refused)
 	}
 }
@@ -140,7 +140,7 @@ func TestPlanDoesNotApproveRecreatedCluster(t *testing.T) {
 	}
 	s.Record.Token = "another"
 	for _, a := range []decide.Action{d.Action, decide.ApplyObjects{}} {
-		if why := plan.Refuses(key, s, a); !strings.Contains(why, "another cluster of this name") {
+		if why := plan.Refuses(key, s, a); !strings.Contains(why, "a deleted cluster of the same name") {
 			t.Errorf("%s: %q", a, why)
 		}
 	}
@@ -254,7 +254,7 @@ func TestSameKindActionsRunInAnyOrder(t *testing.T) {
 				t.Errorf("%s: %s", a, why)
 			}
 			plan.Taken(key, s, a)
-			if why := plan.Refuses(key, s, a); !strings.Contains(why, "goes on with") {
+			if why := plan.Refuses(key, s, a); !strings.Contains(why, "the next action in the approved plan is") {
 				t.Errorf("%s again: %q", a, why)
 			}
 		}

@@ -63,21 +63,21 @@ func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	defer p.mu.Unlock()
 	switch w := p.roads[cluster]; {
 	case w == nil:
-		return "the plan that was approved does nothing with this cluster: make a new one, and have that approved"
+		return "the approved plan has no actions for this cluster: create and approve a new plan"
 	case w.token != "" && s.Record.Token != "" && s.Record.Token != w.token:
-		return "the plan that was approved is about another cluster of this name, which is gone: make a new one, " +
-			"and have that approved"
+		return "the approved plan is for a deleted cluster of the same name: " +
+			"create and approve a new plan"
 	case s.Declared.Digest != w.declared.Digest:
-		return "the spec has changed since the plan was approved: make a new plan, and have that approved"
+		return "the spec has changed since the plan was approved: create and approve a new plan"
 	case !reflect.DeepEqual(s.Declared, w.declared):
-		return "what is declared beside the spec, or follows from it such as the default quota, has changed since the plan " +
-			"was approved: make a new plan, and have that approved"
+		return "the declaration outside of the spec, or a derived value such as the default quota, has changed since " +
+			"the plan was approved: create and approve a new plan"
 	case notes(a), w.find(forecast.What(s, a)) >= 0:
 		return ""
 	case len(w.steps) == 0:
-		return "nothing more was in the plan that was approved: make a new one, and have that approved"
+		return "the approved plan has no more actions: create and approve a new plan"
 	default:
-		return fmt.Sprintf("the plan that was approved goes on with %s: make a new one, and have that approved",
+		return fmt.Sprintf("the next action in the approved plan is %s: create and approve a new plan",
 			w.steps[0].What)
 	}
 }

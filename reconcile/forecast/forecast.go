@@ -11,7 +11,7 @@ import (
 )
 
 // Assumed describes what a forecast assumes.
-const Assumed = "pods come up, images can be pulled, backups and restores succeed, and nobody else acts meanwhile"
+const Assumed = "pods start, images can be pulled, backups and restores succeed, and nothing else changes the cluster"
 
 const (
 	// most is the maximum number of passes in a forecast.

@@ -30,7 +30,7 @@ func (r Forecast) Text(indent string) string {
 func (r Forecast) Ending() string {
 	switch {
 	case r.Open:
-		return "what cannot be foretold"
+		return "an unknown outcome"
 	case r.End.Verdict == decide.Done:
 		return "done"
 	}

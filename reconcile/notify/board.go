@@ -150,7 +150,7 @@ func (b *Board) status(source string) Status {
 	}
 	switch {
 	case b.last.Error != "" && several: // the error may concern another source
-		reasons = append(reasons, "the run failed; its log says why")
+		reasons = append(reasons, "the run failed; see its log")
 	case b.last.Error != "":
 		reasons = append(reasons, b.last.Error)
 	}
@@ -165,16 +165,16 @@ func (b *Board) verdict(reasons []string, pending, all int) Status {
 	case len(reasons) == 1:
 		return Status{Failure, reasons[0]}
 	case pending > 0:
-		return Status{Pending, fmt.Sprintf("something is left to do for %d of %s", pending,
+		return Status{Pending, fmt.Sprintf("%d of %s not up to date", pending,
 			decide.Count(all, "cluster"))}
 	case b.unseen:
-		return Status{Pending, "not all clusters have been looked at yet"}
+		return Status{Pending, "not all clusters have been processed yet"}
 	case all == 0:
-		return Status{Success, "no cluster is declared"}
+		return Status{Success, "no clusters are declared"}
 	case all == 1:
-		return Status{Success, "1 cluster is as declared"}
+		return Status{Success, "1 cluster is up to date"}
 	}
-	return Status{Success, fmt.Sprintf("%d clusters are as declared", all)}
+	return Status{Success, fmt.Sprintf("%d clusters are up to date", all)}
 }
 
 // andMore shortens a reason so that the number of other reasons fits.

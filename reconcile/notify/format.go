@@ -161,11 +161,11 @@ func Sign(secret, id string, at time.Time, body []byte) (string, error) {
 	if encoded, is := strings.CutPrefix(secret, "whsec_"); is {
 		var err error
 		if key, err = base64.StdEncoding.DecodeString(encoded); err != nil {
-			return "", errors.New("what follows whsec_ is not base64")
+			return "", errors.New("the text after whsec_ is not base64")
 		}
 	}
 	if len(key) < shortestKey {
-		return "", fmt.Errorf("want a secret of %d bytes or more", shortestKey)
+		return "", fmt.Errorf("the secret must have at least %d bytes", shortestKey)
 	}
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))

@@ -55,13 +55,13 @@ func TestBoard(t *testing.T) {
 		rep  report.Report
 		want Status
 	}{
-		"done":    {report.Report{Clusters: []report.Cluster{cluster("a", "", done)}}, Status{Success, "1 cluster is as declared"}},
-		"waits":   {report.Report{Clusters: []report.Cluster{cluster("a", "", done), cluster("b", "", waits)}}, Status{Pending, "something is left to do for 1 of 2 clusters"}},
+		"done":    {report.Report{Clusters: []report.Cluster{cluster("a", "", done)}}, Status{Success, "1 cluster is up to date"}},
+		"waits":   {report.Report{Clusters: []report.Cluster{cluster("a", "", done), cluster("b", "", waits)}}, Status{Pending, "1 of 2 clusters not up to date"}},
 		"blocked": {report.Report{Clusters: []report.Cluster{cluster("a", "", blocked), cluster("b", "", waits)}}, Status{Failure, "shop/a: QuorumLost: lost"}},
 		"failed":  {report.Report{Clusters: []report.Cluster{cluster("a", "", blocked), failing}}, Status{Failure, "shop/a: QuorumLost: lost (and 1 more)"}},
 		"invalid": {report.Report{Clusters: []report.Cluster{cluster("a", "", done)}, Problems: []report.Problem{{File: "x.yaml", Line: 1, Message: "no"}}}, Status{Failure, "x.yaml:1: no"}},
 		"error":   {report.Report{Error: "away\x1b"}, Status{Failure, `away\x1b`}},
-		"unseen":  {report.Report{Others: []string{"shop/z"}}, Status{Pending, "not all clusters have been looked at yet"}},
+		"unseen":  {report.Report{Others: []string{"shop/z"}}, Status{Pending, "not all clusters have been processed yet"}},
 	} {
 		var b Board
 		test.rep.Revision = at
@@ -79,7 +79,7 @@ func TestBoardSeparatesSources(t *testing.T) {
 		Sources:  []report.Source{{Source: "x", Revision: "main@sha1:" + commit}, {Source: "y", Revision: "directory"}, {Source: "z", Revision: "sha1:" + commit}},
 		Clusters: []report.Cluster{cluster("a", "x", done), cluster("b", "z", blocked)},
 	}, true)
-	if got, s := b.Commit("x"); got != commit || s != (Status{Success, "1 cluster is as declared"}) {
+	if got, s := b.Commit("x"); got != commit || s != (Status{Success, "1 cluster is up to date"}) {
 		t.Error(got, s)
 	}
 	if got, s := b.Commit("z"); got != commit || s.State != Failure {
@@ -103,7 +103,7 @@ func TestBoardRemembersClustersBetweenPasses(t *testing.T) {
 		t.Error(s)
 	}
 	b.Observe(report.Report{Revision: at, Others: []string{"shop/b"}}, true)
-	if _, s := b.Commit(""); s != (Status{Success, "1 cluster is as declared"}) {
+	if _, s := b.Commit(""); s != (Status{Success, "1 cluster is up to date"}) {
 		t.Error(s)
 	}
 }

@@ -27,8 +27,8 @@ type Comparison struct {
 }
 
 // AssumedWell describes what a comparison assumes about each cluster, apart from matching its declaration.
-const AssumedWell = "all members are healthy, volumes are as large as declared, and runs have the flags for backups " +
-	"that are declared; how much data there is, is not known"
+const AssumedWell = "all members are healthy, volumes have their declared size, and runs have the flags for declared " +
+	"backups; the amount of data is unknown"
 
 // Change is a field that differs, or an object that differs as a whole.
 type Change struct {
@@ -59,7 +59,7 @@ const (
 // String returns the change on one line.
 func (c Change) String() string {
 	if c.What != "" {
-		words := map[What]string{Changed: "changed, and values are not shown"}
+		words := map[What]string{Changed: "changed; values are not shown"}
 		return fmt.Sprintf("%s: %s", c.Object, cmp.Or(words[c.What], string(c.What)))
 	}
 	from, to := c.From, c.To
@@ -200,12 +200,12 @@ func (c Cluster) Lines() []string {
 
 // Sentence returns the assumptions of a comparison.
 func (c Comparison) Sentence() string {
-	return "nothing was observed: clusters are taken to be as declared at " + c.Against + "; " + AssumedWell
+	return "no live state was observed: clusters are assumed to match " + c.Against + "; " + AssumedWell
 }
 
 // Counts returns the numbers of clusters that are not listed individually.
 func (c Comparison) Counts() string {
-	text := decide.Count(c.Same, "cluster") + " the same"
+	text := decide.Count(c.Same, "cluster") + " unchanged"
 	if len(c.Unknown) > 0 {
 		text += ", " + decide.Count(len(c.Unknown), "cluster") + " not compared"
 	}

@@ -22,7 +22,7 @@ func Detail(w io.Writer, c Cluster, style Style) error {
 	}
 	writeBackup(b, c.State)
 	if failed := c.State.Backups.NewestFailure(); failed != nil {
-		style.line(b, 4, "", "a backup failed since: Job "+failed.Name, nil)
+		style.line(b, 4, "", "a later backup failed: Job "+failed.Name, nil)
 	}
 	writeTree(b, c.State, style)
 	writeConditions(b, c, style)
@@ -141,7 +141,7 @@ func leavesOf(r decide.Replica) []string {
 		volume += ", being deleted"
 	}
 	if r.LostCluster != 0 {
-		volume += ", kept, of the lost cluster " + r.LostCluster.String()
+		volume += ", kept from the lost cluster " + r.LostCluster.String()
 	}
 	if r.Stranded != "" {
 		volume += ", stranded: " + r.Stranded
@@ -184,7 +184,7 @@ const longestNote = 300
 // writeEvents writes the recent events of the cluster.
 func writeEvents(b *strings.Builder, c Cluster, style Style) {
 	if c.NoEvents != "" {
-		style.line(b, 4, "", "no events can be shown: "+c.NoEvents, nil)
+		style.line(b, 4, "", "cannot show events: "+c.NoEvents, nil)
 	}
 	if len(c.Events) == 0 {
 		return

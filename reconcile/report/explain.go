@@ -52,8 +52,8 @@ func Explain(w io.Writer, c Cluster, style Style) error {
 		return err
 	}
 	b.WriteString("\n")
-	style.line(b, 0, "", "The rules, in the order in which they are asked: > decides, + would decide next, "+
-		"- does not speak, and is about this:", nil)
+	style.line(b, 0, "", "The rules, in evaluation order: > decides, + would decide next, "+
+		"- does not apply (with its description):", nil)
 	for _, o := range opinions(c.State) {
 		mark, text, paint := "-", o.About, plain
 		if o.Says != nil {
@@ -91,7 +91,7 @@ func Opinions(w io.Writer, c Cluster) error {
 		explained.Rules = opinions(c.State)
 	}
 	if err := Encode(w, explained); err != nil {
-		return fmt.Errorf("write what the rules say of %s: %w", c.Key(), err)
+		return fmt.Errorf("write the rules' results for %s: %w", c.Key(), err)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func TestTextShowsForecast(t *testing.T) {
       3  ApplyObjects      2 of 2 voters, none may fail
       4  DeleteVolume a-2  2 of 2 voters, none may fail; stops a-2; deletes the volume of a-2
       5  ApplyObjects      2 of 2 voters, none may fail
-roads take for granted that pods come up, images can be pulled, backups and restores succeed, and nobody else acts meanwhile
+roads assume that pods start, images can be pulled, backups and restores succeed, and nothing else changes the cluster
 plan sha256:DIGEST
 1 cluster, 1 to act on, at worst deletes data
 `

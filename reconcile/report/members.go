@@ -38,7 +38,7 @@ func writeOrigin(b *strings.Builder, s decide.State) {
 		fmt.Fprintf(b, "    cluster ID %s\n", id)
 	}
 	if from := s.MadeFrom(); from != "" {
-		fmt.Fprintf(b, "    made from %s\n", printable.Line(from))
+		fmt.Fprintf(b, "    created from %s\n", printable.Line(from))
 	}
 }
 

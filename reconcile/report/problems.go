@@ -38,9 +38,9 @@ func messageOf(c Cluster, listed map[string]bool) string {
 	switch len(problems) - len(rest) {
 	case 0:
 	case 1:
-		rest = append(rest, "see the problem below; what runs is kept as it is")
+		rest = append(rest, "see the problem below; the running cluster is left unchanged")
 	default:
-		rest = append(rest, "see the problems below; what runs is kept as it is")
+		rest = append(rest, "see the problems below; the running cluster is left unchanged")
 	}
 	return strings.Join(rest, "; ")
 }

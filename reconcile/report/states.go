@@ -107,7 +107,7 @@ func Names(w io.Writer, r Report) error {
 	var errs []error
 	for _, c := range r.Clusters {
 		if len(validation.IsDNS1123Label(c.Namespace))+len(validation.IsDNS1123Subdomain(c.Name)) > 0 {
-			errs = append(errs, fmt.Errorf("%s is no name that Kubernetes allows, and is left out",
+			errs = append(errs, fmt.Errorf("%s is not a valid Kubernetes name; omitted",
 				printable.Line(c.Key())))
 			continue
 		}

@@ -123,7 +123,7 @@ func (r Report) Assumed() []string {
 		list = append(list, r.Compared.Sentence())
 	}
 	if slices.ContainsFunc(r.Clusters, func(c Cluster) bool { return c.Road != nil && len(c.Road.Steps) > 0 }) {
-		list = append(list, "roads take for granted that "+forecast.Assumed)
+		list = append(list, "roads assume that "+forecast.Assumed)
 	}
 	return list
 }

@@ -169,9 +169,9 @@ func (w *World) judgeLastBackup(formed, stops bool) {
 	case newest == nil || newest.StartedAt.Before(w.backups.deletedAt):
 		w.violate("the cluster is deleted without a backup")
 	case newest.To != w.Declared.BackupTo:
-		w.violate("the cluster is deleted, and its last backup is in %s", newest.To)
+		w.violate("the cluster is deleted, but its last backup is in %s", newest.To)
 	case stops && old:
-		w.violate("the cluster is stopped, and its last backup is of %s ago", w.now.Sub(newest.StartedAt))
+		w.violate("the cluster is stopped, but its last backup is %s old", w.now.Sub(newest.StartedAt))
 	}
 }
 

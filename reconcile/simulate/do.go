@@ -178,7 +178,7 @@ func (w *World) startRollout(a decide.StartRollout) []write {
 // deleteObjects deletes the rest of a cluster, its Jobs first and the record last, and keeps the custom resource.
 func (w *World) deleteObjects() []write {
 	if w.Declared.Lifecycle != decide.Deleted || len(w.pods) > 0 {
-		w.violate("the objects of a cluster are deleted that runs, or shall run")
+		w.violate("objects of a running or requested cluster are deleted")
 	}
 	w.judgeLastBackup(w.record.ClusterID != 0, false)
 	var writes []write
@@ -209,7 +209,7 @@ func (w *World) restart(a decide.RestartReplica) []write {
 		w.judgeRestart(a.Ordinal)
 		w.KillPod(a.Ordinal)
 		if served && !alone && !r.serves() {
-			w.violate("%s is restarted, and with it goes the quorum", w.replicaName(a.Ordinal))
+			w.violate("%s is restarted, which loses quorum", w.replicaName(a.Ordinal))
 		}
 	}}}
 }
@@ -222,7 +222,7 @@ func (w *World) deleteVolume(a decide.DeleteVolume) []write {
 	return []write{{"volume " + w.replicaName(a.Ordinal), func() {
 		for id, r := range w.rafts {
 			if r.byOrdinal(a.Ordinal) != nil && w.hasData(id) && !wholeCluster && !w.wasSplit(id) && !w.isNobodys(r) {
-				w.violate("the volume of %s is deleted, and etcd lists it", w.replicaName(a.Ordinal))
+				w.violate("the volume of %s is deleted, but etcd still lists the member", w.replicaName(a.Ordinal))
 			}
 		}
 		if !wholeCluster {

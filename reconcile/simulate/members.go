@@ -91,7 +91,7 @@ func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 			continue
 		}
 		if learners++; learners >= w.allowedLearners(r) {
-			w.violate("%s is added beside another learner", w.replicaName(a.Ordinal))
+			w.violate("%s is added while there is already a learner", w.replicaName(a.Ordinal))
 			return nil
 		}
 		if !m.started || recorded.Mode != decide.Sealed {
@@ -141,7 +141,7 @@ func (w *World) promote(r *raft, m *member) {
 	w.commit(r)
 	w.elect(r)
 	if !r.serves() {
-		w.violate("%s is promoted, and with it goes the quorum", w.replicaName(m.ordinal))
+		w.violate("%s is promoted, which loses quorum", w.replicaName(m.ordinal))
 	}
 }
 
@@ -161,10 +161,10 @@ func (w *World) mayRemove(r *raft, m member) bool {
 	}
 	switch {
 	case rest == 0:
-		w.violate("the last voter is to be removed")
+		w.violate("the last voter would be removed")
 		return false
 	case up < decide.Quorum(rest):
-		w.violate("member %s is to be removed, and the others hold no quorum", m.id)
+		w.violate("member %s would be removed, but the others do not have quorum", m.id)
 		return false
 	}
 	return true

@@ -132,7 +132,7 @@ func (w *World) runRecovery() {
 		return // its pod is pending
 	}
 	if _, runs := w.pods[j.Ordinal]; runs {
-		w.violate("%s is recovered while its pod is there", w.replicaName(j.Ordinal))
+		w.violate("%s is recovered while its pod exists", w.replicaName(j.Ordinal))
 	}
 	into := j.into(v)
 	lost := w.rafts[v.data.cluster]
@@ -231,7 +231,7 @@ func (w *World) judgeRecovery(id decide.ID, lost *raft, survivor int) {
 		left := w.volumes[m.ordinal].data
 		has := left.cluster == id && left.member == m.id && w.stays(m.ordinal)
 		if m.ordinal != survivor && has && !w.saidLost(m.ordinal) {
-			w.violate("a new cluster is made beside the data of %s", w.replicaName(m.ordinal))
+			w.violate("a new cluster is created although the data of %s exists", w.replicaName(m.ordinal))
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (w *World) runRestore() {
 		return // its pod is pending
 	}
 	if _, runs := w.pods[0]; runs && v.data.member == 0 {
-		w.violate("%s is restored while its pod is there", w.replicaName(0))
+		w.violate("%s is restored while its pod exists", w.replicaName(0))
 	}
 	d := data{cluster: hash(v.token, restoredIn), member: hash(v.token, restoredIn+1), variant: 1}
 	j.Data = decide.RestoredData{ClusterID: d.cluster, MemberID: d.member, Revision: restoredRevision}

@@ -222,11 +222,11 @@ func TestWorldDetectsViolations(t *testing.T) {
 		replicas int
 		do       func(*simulate.World)
 	}{
-		"a-2 is restarted, and with it goes the quorum": {3, func(w *simulate.World) { restart(w, 1); restart(w, 2) }},
-		"a-0 is restarted, and with it goes the quorum": {1, func(w *simulate.World) { restart(w, 0) }},
-		"the last voter is to be removed":               {1, func(w *simulate.World) { remove(w, "a-0") }},
-		"and the others hold no quorum":                 {3, func(w *simulate.World) { w.NodeDown(1, true); remove(w, "a-2") }},
-		"the volume of a-2 is deleted, and etcd lists it": {3, func(w *simulate.World) {
+		"a-2 is restarted, which loses quorum": {3, func(w *simulate.World) { restart(w, 1); restart(w, 2) }},
+		"a-0 is restarted, which loses quorum": {1, func(w *simulate.World) { restart(w, 0) }},
+		"the last voter would be removed":      {1, func(w *simulate.World) { remove(w, "a-0") }},
+		"but the others do not have quorum":    {3, func(w *simulate.World) { w.NodeDown(1, true); remove(w, "a-2") }},
+		"the volume of a-2 is deleted, but etcd still lists the member": {3, func(w *simulate.World) {
 			w.Do(decide.DeleteVolume{Ordinal: 2, VolumeUID: w.Observe().Replica(2).VolumeUID}, simulate.NoCrash)
 		}},
 		"a-1 starts as a voter again, and has forgotten its votes": {3, func(w *simulate.World) {
@@ -247,7 +247,7 @@ func TestWorldDetectsViolations(t *testing.T) {
 			w.Tick()
 			w.Tick()
 		}},
-		"a-3 is added beside another learner": {3, func(w *simulate.World) {
+		"a-3 is added while there is already a learner": {3, func(w *simulate.World) {
 			w.AddLearner(4)
 			w.Do(decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}, simulate.NoCrash)
 		}},
@@ -276,13 +276,13 @@ func TestWorldDetectsViolations(t *testing.T) {
 			w.Tick()
 			w.Tick()
 		}},
-		"the StatefulSet shrinks to 2, and etcd lists a-2": {3, func(w *simulate.World) {
+		"the StatefulSet shrinks to 2, but etcd still lists a-2": {3, func(w *simulate.World) {
 			s := w.Observe()
 			s.Membership.Known, s.Record.Members = false, s.Record.Members[:2]
 			*w = *simulate.From(s, 0)
 			w.Do(decide.ApplyObjects{}, simulate.NoCrash)
 		}},
-		"the objects of a cluster are deleted that runs, or shall run": {3, func(w *simulate.World) {
+		"objects of a running or requested cluster are deleted": {3, func(w *simulate.World) {
 			w.Do(decide.DeleteObjects{}, simulate.NoCrash)
 		}},
 		"the copy of a-1 is given up, which could be good": {3, func(w *simulate.World) {

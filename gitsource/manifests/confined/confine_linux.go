@@ -18,7 +18,7 @@ func self() (string, error) { return "/proc/self/exe", nil }
 
 // errNoFilter is returned on machines on which sources cannot be read safely.
 var errNoFilter = fmt.Errorf(
-	"sources are read under a seccomp filter only, and this version has none for %s: run it on amd64, arm64, "+
+	"sources are only read under a seccomp filter, and this version has none for %s: run it on amd64, arm64, "+
 		"loong64, ppc64le or riscv64", runtime.GOARCH)
 
 // confine restricts this process: it can use memory and time up to the limits, and communicate over its existing pipes.
@@ -46,7 +46,7 @@ func confine(l Limits) error {
 		return err
 	}
 	if err := install(onlyComputing(os.Getpid())); err != nil {
-		return fmt.Errorf("%w; sources are read under a seccomp filter only: use a kernel with CONFIG_SECCOMP_FILTER, "+
+		return fmt.Errorf("%w; sources are only read under a seccomp filter: use a kernel with CONFIG_SECCOMP_FILTER, "+
 			"and a container runtime whose own profile allows prctl(2) and seccomp(2)", err)
 	}
 	return nil
@@ -122,7 +122,7 @@ func dataBytes() (uint64, error) {
 	}
 	fields := strings.Fields(string(content))
 	if len(fields) < 6 {
-		return 0, fmt.Errorf("/proc/self/statm says %q", content)
+		return 0, fmt.Errorf("/proc/self/statm contains %q", content)
 	}
 	pages, err := strconv.ParseUint(fields[5], 10, 64)
 	return pages * uint64(os.Getpagesize()), err

@@ -30,7 +30,7 @@ func confineTo(_ Reach, l Limits) error { return confine(Limits{Memory: max(l.Me
 func peak(*os.ProcessState) int64 { return 0 }
 
 // Landlock reports that Landlock is part of Linux.
-func Landlock() string { return "missing: it is part of Linux" }
+func Landlock() string { return "missing: it is available only on Linux" }
 
 // Hide does nothing on this platform.
 func Hide() {}

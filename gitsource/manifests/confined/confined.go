@@ -74,7 +74,7 @@ func runChild(ctx context.Context, k kind, work any, limits Limits, reach Reach,
 	defer stop()
 	p, err := start(running, k)
 	if err != nil {
-		return fmt.Errorf("start a process of its own to read in: %w", err)
+		return fmt.Errorf("start the confined process: %w", err)
 	}
 	told := p.converse(task{Limits: limits, Reach: reach, Task: encoded}, hear)
 	if !errors.Is(told, errGone) {
@@ -143,7 +143,7 @@ func (p *process) converse(t task, hear Hear) error {
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("the process says more than %d bytes at once: %w", t.Limits.LineBytes, lines.Err())
+		return fmt.Errorf("the process sent more than %d bytes in one message: %w", t.Limits.LineBytes, lines.Err())
 	}
 	return errGone
 }
@@ -151,10 +151,10 @@ func (p *process) converse(t task, hear Hear) error {
 // explain returns why a child ended unexpectedly.
 func (p *process) explain(ended error, limits Limits, reaching bool) error {
 	words := p.words.String()
-	memory, processor := "--max-render-memory raises the limit", "--max-render-cpu raises the limit"
+	memory, processor := "raise --max-render-memory", "raise --max-render-cpu"
 	if reaching {
-		memory, processor = "give the run more, or have it read fewer sources at once with --sources-at-once",
-			"--fetch-timeout allows more"
+		memory, processor = "give the run more, or read fewer sources at the same time with --sources-at-once",
+			"to allow more time, raise --fetch-timeout"
 	}
 	switch {
 	case strings.Contains(words, "out of memory"), strings.Contains(words, "cannot allocate memory"),
@@ -162,9 +162,9 @@ func (p *process) explain(ended error, limits Limits, reaching bool) error {
 		strings.Contains(words, "newosproc"), strings.Contains(words, "pthread_create failed"),
 		// If Go's runtime itself cannot allocate memory, it may crash before reporting it.
 		strings.Contains(words, "SIGSEGV") && peak(p.command.ProcessState) > limits.Memory/2:
-		return Exceeded(fmt.Sprintf("takes more than %d MiB of memory; %s", limits.Memory>>20, memory))
+		return Exceeded(fmt.Sprintf("needs more than %d MiB of memory; %s", limits.Memory>>20, memory))
 	case p.command.ProcessState.ExitCode() == exitOvertime:
-		return Exceeded(fmt.Sprintf("takes more than %s of processor time; %s", limits.CPU, processor))
+		return Exceeded(fmt.Sprintf("needs more than %s of CPU time; %s", limits.CPU, processor))
 	case strings.Contains(words, "stack overflow"), strings.Contains(words, "stack exceeds"):
 		return Exceeded("does not end: something in it contains itself")
 	default:
@@ -175,5 +175,5 @@ func (p *process) explain(ended error, limits Limits, reaching bool) error {
 // lastWords returns an error with the first line of the runtime's output.
 func (p *process) lastWords(ended error) error {
 	first, _, _ := strings.Cut(p.words.String(), "\n")
-	return fmt.Errorf("the process that reads in confinement ended before it was done (%w): %q", ended, first)
+	return fmt.Errorf("the confined process exited early (%w): %q", ended, first)
 }

@@ -157,8 +157,8 @@ func TestExceededLimitNamesItsFlag(t *testing.T) {
 		limits Limits
 		want   string
 	}{
-		"take memory": {roomy, "takes more than 96 MiB of memory; --max-render-memory raises the limit"},
-		"take time":   {short, "takes more than 1ns of processor time; --max-render-cpu raises the limit"},
+		"take memory": {roomy, "needs more than 96 MiB of memory; raise --max-render-memory"},
+		"take time":   {short, "needs more than 1ns of CPU time; raise --max-render-cpu"},
 		"descend":     {roomy, "does not end: something in it contains itself"},
 	} {
 		t.Run(what, func(t *testing.T) {

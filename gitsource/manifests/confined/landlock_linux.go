@@ -17,9 +17,9 @@ func describeLandlock(version int, err error) string {
 	case err == nil && version > 0:
 		return fmt.Sprintf("in use (ABI %d)", version)
 	case errors.Is(err, unix.ENOSYS):
-		return "missing: the kernel does not have it"
+		return "missing: the kernel does not support it"
 	case errors.Is(err, unix.EOPNOTSUPP):
-		return "missing: it is switched off in the kernel (lsm= on its command line)"
+		return "missing: it is disabled in the kernel (lsm= on the kernel command line)"
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return "missing: the container runtime forbids landlock_create_ruleset(2)"
 	}

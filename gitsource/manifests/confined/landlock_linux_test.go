@@ -12,11 +12,11 @@ func TestMissingLandlockIsExplained(t *testing.T) {
 		version int
 		err     error
 	}{
-		"in use (ABI 6)":                       {6, nil},
-		"missing: the kernel does not have it": {-1, unix.ENOSYS},
-		"missing: it is switched off in the kernel (lsm= on its command line)": {-1, unix.EOPNOTSUPP},
-		"missing: the container runtime forbids landlock_create_ruleset(2)":    {-1, unix.EPERM},
-		"missing: input/output error":                                          {-1, unix.EIO},
+		"in use (ABI 6)": {6, nil},
+		"missing: the kernel does not support it":                                 {-1, unix.ENOSYS},
+		"missing: it is disabled in the kernel (lsm= on the kernel command line)": {-1, unix.EOPNOTSUPP},
+		"missing: the container runtime forbids landlock_create_ruleset(2)":       {-1, unix.EPERM},
+		"missing: input/output error":                                             {-1, unix.EIO},
 	} {
 		if got := describeLandlock(c.version, c.err); got != want {
 			t.Errorf("got %q, want %q", got, want)

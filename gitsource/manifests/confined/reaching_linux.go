@@ -38,7 +38,7 @@ func confineTo(r Reach, l Limits) error {
 		return err
 	}
 	if err := install(reaching(os.Getpid(), r.Network)); err != nil {
-		return fmt.Errorf("%w; sources are read under a seccomp filter only: use a kernel with CONFIG_SECCOMP_FILTER, "+
+		return fmt.Errorf("%w; sources are only read under a seccomp filter: use a kernel with CONFIG_SECCOMP_FILTER, "+
 			"and a container runtime whose own profile allows prctl(2) and seccomp(2)", err)
 	}
 	return nil

@@ -106,7 +106,7 @@ func install(filter []bpf.Instruction) error {
 	runtime.LockOSThread() // no_new_privs applies to this thread; the filter sets it on the others
 	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("give up new privileges with prctl(2): %w", err)
+		return fmt.Errorf("set no_new_privs with prctl(2): %w", err)
 	}
 	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
 		uintptr(unsafe.Pointer(&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})))
@@ -114,7 +114,7 @@ func install(filter []bpf.Instruction) error {
 	case errno != 0:
 		return fmt.Errorf("set a filter with seccomp(2): %w", errno)
 	case thread != 0:
-		return errors.New("set a filter with seccomp(2): a thread has another one")
+		return errors.New("set a filter with seccomp(2): a thread has a different one")
 	}
 	return nil
 }

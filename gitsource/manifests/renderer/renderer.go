@@ -66,8 +66,8 @@ func Render(files Files, dir string, limits Limits, each func(Object) error) err
 	for _, r := range rendered.Resources() {
 		o := objectOf(r)
 		if int64(len(o.JSON)) > limits.ObjectBytes {
-			return Refusal(fmt.Sprintf("an object that it renders is larger than %d bytes; "+
-				"--max-file-bytes raises the limit", limits.ObjectBytes))
+			return Refusal(fmt.Sprintf("a rendered object is larger than %d bytes; "+
+				"to allow more, raise --max-file-bytes", limits.ObjectBytes))
 		}
 		if err := each(o); err != nil {
 			return err

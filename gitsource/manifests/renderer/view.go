@@ -60,8 +60,8 @@ func (v *view) ReadFile(name string) ([]byte, error) {
 
 func (v *view) countKustomization() {
 	if v.kustomizations++; v.kustomizations > v.limits.Kustomizations {
-		panic(given{Refusal(fmt.Sprintf("more than %d kustomizations are built on one another; "+
-			"--max-kustomizations raises the limit", v.limits.Kustomizations))})
+		panic(given{Refusal(fmt.Sprintf("more than %d kustomizations are nested; "+
+			"to allow more, raise --max-kustomizations", v.limits.Kustomizations))})
 	}
 }
 

@@ -86,7 +86,7 @@ func (r request) once(ctx context.Context, agent string) ([]byte, error) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, r.method, r.url, bytes.NewReader(r.body))
 	if err != nil {
-		return nil, &failure{err: errors.New("the URL cannot be asked for")}
+		return nil, &failure{err: errors.New("the URL is not valid for a request")}
 	}
 	host := printable.Line(req.URL.Host)
 	req.Header = r.header.Clone()
@@ -104,9 +104,9 @@ func (r request) once(ctx context.Context, agent string) ([]byte, error) {
 	case resp.StatusCode/100 == 2 && err == nil:
 		return body, nil
 	case resp.StatusCode/100 == 2:
-		return nil, fmt.Errorf("%s: read the answer: %s", host, r.hide(err.Error(), mostOfError))
+		return nil, fmt.Errorf("%s: read the response: %s", host, r.hide(err.Error(), mostOfError))
 	case resp.StatusCode/100 == 3:
-		err = fmt.Errorf("%s: %d, which redirects; no redirect is followed", host, resp.StatusCode)
+		err = fmt.Errorf("%s: status %d is a redirect; redirects are not followed", host, resp.StatusCode)
 	default:
 		err = fmt.Errorf("%s: %d %s%s", host, resp.StatusCode, http.StatusText(resp.StatusCode), r.excerpt(body))
 	}

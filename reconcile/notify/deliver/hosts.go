@@ -69,7 +69,7 @@ func NewHost(kind, api string, repository *url.URL) (Host, error) {
 	}
 	h.project = strings.Split(strings.TrimSuffix(path, ".git"), "/")
 	if len(h.project) < 2 || kind != "gitlab" && len(h.project) != 2 || slices.ContainsFunc(h.project, isNoName) {
-		return h, fmt.Errorf("the path of the repository at %s is none that %s has", printable.Line(name), kind)
+		return h, fmt.Errorf("the repository path at %s is not a valid %s path", printable.Line(name), kind)
 	}
 	h.web = "https://" + cloud + "/" + h.path()
 	if name != cloud {
@@ -181,7 +181,7 @@ func statusesIn(body []byte) ([]commitStatus, error) {
 		Values   []commitStatus `json:"values"`
 	}
 	if err := json.Unmarshal(body, &object); err != nil {
-		return nil, errors.New("the answer is not JSON as expected; is it the address of the API?")
+		return nil, errors.New("the response is not the expected JSON; check the API address")
 	}
 	return append(append(object.Statuses, object.Values...), object.commitStatus), nil
 }

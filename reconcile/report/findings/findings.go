@@ -87,8 +87,8 @@ func Of(r report.Report, o Options) []Finding {
 	}
 	if r.Compared != nil && len(o.FailOn) > 0 {
 		for _, cluster := range r.Compared.Unknown {
-			add(Finding{Level: Error, Rule: Risk, Cluster: cluster, Message: "it is not known what " +
-				r.Compared.Against + " declares, so what is declared now leads where it cannot be foretold"},
+			add(Finding{Level: Error, Rule: Risk, Cluster: cluster, Message: "the declarations at " +
+				r.Compared.Against + " are unknown, so the outcome of the current declaration cannot be predicted"},
 				report.Problem{})
 		}
 	}
@@ -114,7 +114,7 @@ func ofCluster(c report.Cluster, message string, failOn []forecast.Risk) []Findi
 	if c.Road != nil {
 		for _, risk := range c.Road.Risks() {
 			if slices.Contains(failOn, risk) || len(failOn) > 0 && risk == forecast.Unknown {
-				add(Error, Risk, fmt.Sprintf("what is declared %s: %s, then %s", asks(risk),
+				add(Error, Risk, fmt.Sprintf("the declaration %s: %s, then %s", asks(risk),
 					decide.Count(len(c.Road.Steps), "action"), c.Road.Ending()))
 			}
 		}
@@ -129,9 +129,9 @@ func ofCluster(c report.Cluster, message string, failOn []forecast.Risk) []Findi
 func asks(risk forecast.Risk) string {
 	switch risk {
 	case forecast.Unknown:
-		return "leads where it cannot be foretold"
+		return "has an unpredictable outcome"
 	case forecast.IsBlocked:
-		return "needs a person"
+		return "requires manual action"
 	case forecast.Safe, forecast.RestartsMembers, forecast.LosesTolerance, forecast.LosesQuorum, forecast.DeletesData:
 	}
 	return risk.String()

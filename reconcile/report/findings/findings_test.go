@@ -41,7 +41,7 @@ func ExampleGitHub() {
 	// ::error title=Error::what is wrong, in 100%25 of cases: this
 	// ::error file=infra/clusters/b.yaml,line=7,title=shop/b Problem::what is wrong, in 100%25 of cases: this
 	// ::error title=Removal::main@sha1:1 no longer declares 1 of 1 cluster of what is wrong, in 100%25 of cases: this: shop/x
-	// ::error file=infra/clusters/a.yaml,line=3,title=shop/a Risk::what is declared deletes data: 1 action, then done
+	// ::error file=infra/clusters/a.yaml,line=3,title=shop/a Risk::the declaration deletes data: 1 action, then done
 	// ::error title=shop/c Error::what is wrong, in 100%25 of cases: this
 	// ::error file=infra/clusters/a.yaml,line=3,title=shop/d InvalidSpec::what is wrong, in 100%25 of cases: this
 	// ::warning file=infra/clusters/a.yaml,line=3,title=shop/a Warning::what is wrong, in 100%25 of cases: this

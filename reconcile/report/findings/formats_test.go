@@ -209,7 +209,7 @@ func TestSARIFResultsAreLimited(t *testing.T) {
 	if err := findings.SARIF(&b, "v1", r, findings.Of(r, findings.Options{})); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(b.String(), `"ruleId"`); n != 5000 || !strings.Contains(b.String(), "2 other results left out") {
+	if n := strings.Count(b.String(), `"ruleId"`); n != 5000 || !strings.Contains(b.String(), "2 other results omitted") {
 		t.Errorf("there are %d", n)
 	}
 }
@@ -229,8 +229,8 @@ func TestFormatsStateAssumptionsOfPlan(t *testing.T) {
 			said []string
 			not  []string
 		}{
-			"offline":   {offline, []string{"nothing was observed: clusters are taken to be as declared at main", "roads take for granted that pods come up"}, []string{"sha256:"}},
-			"live":      {live, []string{live.Digest()}, []string{"nothing was observed"}},
+			"offline":   {offline, []string{"no live state was observed: clusters are assumed to match main", "roads assume that pods come up"}, []string{"sha256:"}},
+			"live":      {live, []string{live.Digest()}, []string{"no live state was observed"}},
 			"validated": {report.Report{}, nil, []string{"sha256:", "observed", "granted", "notice", "properties"}},
 		} {
 			var b bytes.Buffer

@@ -114,7 +114,7 @@ func SARIF(w io.Writer, version string, r report.Report, findings []Finding) err
 		run.Properties = &sarifProperties{digest, assumed}
 	}
 	if left > 0 {
-		notify(Error, fmt.Sprintf("%s left out", decide.Count(left, "other result")))
+		notify(Error, fmt.Sprintf("%s omitted", decide.Count(left, "other result")))
 	}
 	run.Invocations = []sarifInvocation{done}
 	return report.Encode(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
@@ -145,13 +145,13 @@ func unlinked(text string) string { return strings.ReplaceAll(text, "](", "] (")
 func describe(rule string) string {
 	switch rule {
 	case Unread:
-		return "something could not be read, observed, done or reported"
+		return "a read, observation, action or report failed"
 	case Problem:
 		return "a declaration is not valid"
 	case Risk:
-		return "what is declared has a risk that --fail-on names"
+		return "the declaration has a risk listed in --fail-on"
 	case Advice:
-		return "no error, but worth a word"
+		return "not an error, but a warning"
 	}
 	for _, r := range decide.Rules() {
 		if r.Name == rule {

@@ -116,7 +116,7 @@ func (p *page) rows(entries []entry) []entry {
 	}
 	p.add(table.String())
 	if shown < len(entries) {
-		p.note("There is no room here for %s, which matter less than these.",
+		p.note("%s of lower priority omitted for lack of space.",
 			decide.Count(len(entries)-shown, "other cluster"))
 	}
 	return entries[:shown]
@@ -152,10 +152,10 @@ func (p *page) details(entries []entry) {
 		}
 	}
 	if shortened > 0 {
-		p.note("There is no room here for all reasons and steps of %s.", decide.Count(shortened, "cluster"))
+		p.note("Some reasons and steps of %s omitted for lack of space.", decide.Count(shortened, "cluster"))
 	}
 	if without > 0 {
-		p.note("There is no room here for reasons and steps of %s.", decide.Count(without, "cluster"))
+		p.note("Reasons and steps of %s omitted for lack of space.", decide.Count(without, "cluster"))
 	}
 }
 
@@ -216,7 +216,7 @@ func risksOf(r *forecast.Forecast) string {
 // writeSteps writes a table of up to most steps: the worst state of etcd until the next step, and the affected pods and
 // volumes.
 func writeSteps(b *strings.Builder, steps []forecast.Step, most int) {
-	b.WriteString("\n| | action | voters | answer | needed | may fail | pods | volumes |\n")
+	b.WriteString("\n| | action | voters | responding | required | may fail | pods | volumes |\n")
 	b.WriteString("|---:|---|---|---:|---:|---|---|---|\n")
 	for i, step := range steps {
 		if i == most {

@@ -98,7 +98,7 @@ func headline(r report.Report) string {
 	case report.Invalid:
 		words = append(words, "not valid")
 	case report.Blocked:
-		words = append(words, "a person is needed")
+		words = append(words, "manual action required")
 	case report.Locked, report.OK:
 	}
 	if risks := r.Risks(); len(risks) > 0 {
@@ -124,9 +124,9 @@ func atBest(r report.Report) string {
 	}
 	switch {
 	case pending:
-		return "something is left to do"
+		return "not up to date"
 	case decided:
-		return "as declared"
+		return "up to date"
 	case len(r.Clusters) == 0:
 		return "no clusters"
 	}
@@ -192,10 +192,10 @@ func (p *page) list(title string, items []string, room int) {
 		shown++
 	}
 	if shown < len(items) {
-		fmt.Fprintf(&part, "* %s for which there is no room here\n", more(len(items)-shown, "other line"))
+		fmt.Fprintf(&part, "* %s omitted for lack of space\n", more(len(items)-shown, "other line"))
 	}
 	if !p.add(part.String()) {
-		p.note("**%s:** %s for which there is no room here", title, decide.Count(len(items), "line"))
+		p.note("**%s:** %s omitted for lack of space", title, decide.Count(len(items), "line"))
 	}
 }
 
@@ -212,7 +212,7 @@ func problemsOf(r report.Report) []string {
 func removalsOf(r report.Report) []string {
 	var list []string
 	for _, removal := range r.Removals {
-		list = append(list, removal.String()+"; if they are meant to go: "+report.Confirm(removal.Revision))
+		list = append(list, removal.String()+"; if the removals are intended: "+report.Confirm(removal.Revision))
 	}
 	return list
 }
@@ -220,10 +220,10 @@ func removalsOf(r report.Report) []string {
 // end adds the clusters that are not in the table, the assumptions about forecasts, and the counts.
 func (p *page) end(r report.Report, entries []entry) {
 	if r.Compared != nil {
-		p.note("Nothing was observed: clusters are taken to be as declared there; %s.", report.AssumedWell)
+		p.note("No live state was observed: clusters are assumed to match that revision; %s.", report.AssumedWell)
 	}
 	if slices.ContainsFunc(entries, func(e entry) bool { return e.Road != nil && len(e.Road.Steps) > 0 }) {
-		p.note("Roads take for granted that %s.", forecast.Assumed)
+		p.note("Roads assume that %s.", forecast.Assumed)
 	}
 	if digest := r.Digest(); digest != "" {
 		p.note("Plan `%s`", digest)
