@@ -118,7 +118,7 @@ func TestJudgeVersion(t *testing.T) {
 		"another major version":            {declares("4.6.0"), skips},
 		"one up, one cannot be read":       {both(declares("3.7.3"), runs("main", "3.6.16", "3.6.16")), "a-0 reports etcd version \"main\""},
 		"back, one cannot be read and was made for the next": {both(declares("3.6.16"), runs("3.6.16", "3.6.16", "main"), func(s *State) { s.Replicas[2].PodVersion = "3.7.3" }), prepared},
-		"on, one cannot be read and was made for the next":   {both(declares("3.7.3"), runs("3.6.16", "3.6.16", "main"), func(s *State) { s.Replicas[2].PodVersion = "3.7.3" }), "declare a 3.6, or have that member"},
+		"on, one cannot be read and was made for the next":   {both(declares("3.7.3"), runs("3.6.16", "3.6.16", "main"), func(s *State) { s.Replicas[2].PodVersion = "3.7.3" }), "Declare a 3.6 release, or run an etcd release"},
 		"two up, none can be read, nor its pod":              {both(declares("3.8.0"), unread), "only minor version 3.6 can"},
 		"one down, none can be read, nor its pod":            {both(declares("3.5.35"), unread), "only minor version 3.6 can"},
 		"a patch, none can be read, nor its pod":             {both(declares("3.6.99"), unread), prepared},
