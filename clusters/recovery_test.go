@@ -46,11 +46,11 @@ func TestRecovery(t *testing.T) {
 	s.refuse(c, start, "there are pods of default/a")
 	s.endPods()
 
-	c = s.decided("Recover", "make a new cluster of the data of a-1")
+	c = s.decided("Recover", "create a new cluster from the data of a-1")
 	s.refuse(c, decide.StartRecovery{Ordinal: 2, Digest: start.Digest}, "is declared")
 	s.do(c, start, true)
 	s.do(c, start, false) // a late pass
-	c = s.decided("Recover", "making a new cluster of the data of a-1")
+	c = s.decided("Recover", "creating a new cluster from the data of a-1")
 	job := c.state.Recovery.Job
 	if job.ClusterID != 0xc1 || job.Ordinal != 1 || job.VolumeUID != c.state.Replica(1).VolumeUID || !c.state.Record.Recovering() {
 		t.Errorf("%+v, %+v", job, c.state.Record)
@@ -65,10 +65,10 @@ func TestRecovery(t *testing.T) {
 
 	// The Job fails and is retried.
 	s.endJob("a-recovery", objects.RecoverContainer, batchv1.JobFailed, "quorate: recover: it is a learner", 1)
-	c = s.decided("Recover", "Job a-recovery has failed: recover: it is a learner")
+	c = s.decided("Recover", "Job a-recovery failed: recover: it is a learner")
 	s.refuse(c, decide.StopRecovery{JobUID: "another"}, "another one was seen")
 	s.do(c, decide.StopRecovery{JobUID: c.state.Recovery.Job.UID}, true)
-	s.decided("Recover", "of an earlier Job, a pod is still there: a-recovery-x") // not garbage-collected here
+	s.decided("Recover", "pods of an earlier Job still exist: a-recovery-x") // not garbage-collected here
 	c = s.withoutPod("a-recovery-x")
 	s.do(c, start, false) // the pod exists after all
 	s.deletePod("a-recovery-x")
@@ -84,7 +84,7 @@ func TestRecovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.endJob("a-recovery", objects.RecoverContainer, batchv1.JobComplete, string(word), 0)
-	c = s.decided("Recover", "a new cluster is made of the data of a-1")
+	c = s.decided("Recover", "the new cluster has been created from the data of a-1")
 	finish := decide.FinishRecovery{ClusterID: 0xc2, VolumeUID: c.state.Replica(1).VolumeUID}
 	s.do(c, decide.FinishRecovery{ClusterID: 0xc2, VolumeUID: "another"}, false)
 	s.do(c, finish, true)
@@ -121,14 +121,14 @@ func TestRecoveryFromBackup(t *testing.T) {
 	s.spec += ", recovery: {clusterID: c1, member: 1, lost: [0, 1, 2], backup: {from: {volume: {claimName: backups}}, name: 20261121t180000z}}"
 	s.live.options.AllowRecovery, s.live.options.BackupImage = true, "quorate:v1"
 	s.do(s.observe(), decide.Declare{}, true)
-	s.do(s.decided("Recover", "git orders a new cluster of 20261121t180000z of default/a from volume://backups: stop all pods first"), decide.StopPods{}, true)
+	s.do(s.decided("Recover", "spec.recovery requests a new cluster from 20261121t180000z of default/a from volume://backups: stop all pods first"), decide.StopPods{}, true)
 	s.endPods()
 	s.deleteClaim(1)
-	before := s.decided("Recover", "in the place of a-1; what was written after it is lost")
+	before := s.decided("Recover", "in the slot of a-1; writes after the backup are lost")
 	start := decide.StartRecovery{Ordinal: 1, Digest: before.state.Declared.Recovery.Digest}
 	s.do(before, start, true)
 	s.do(before, start, false) // a late pass
-	c := s.decided("Recover", "making a new cluster of 20261121t180000z of default/a")
+	c := s.decided("Recover", "creating a new cluster from 20261121t180000z of default/a")
 	s.requireMarks("c1", "", "c1") // before only the record could distinguish the claims
 	job := c.state.Recovery.Job
 	if claim := s.claim(1); job.From == "" || job.VolumeUID != string(claim.UID) || c.state.Record.Recovery.VolumeUID != string(claim.UID) ||
@@ -137,7 +137,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 	}
 
 	s.endJob("a-recovery", objects.RestoreContainer, batchv1.JobComplete, s.restoredWord(), 0)
-	c = s.decided("Recover", "of cluster 00000000000000c1 at revision 18204: let a-1 start")
+	c = s.decided("Recover", "of cluster 00000000000000c1 at revision 18204: start a-1")
 	s.do(c, decide.FinishRecovery{ClusterID: 0xc2, VolumeUID: c.state.Replica(1).VolumeUID}, true)
 	s.requireMarks("c1", "", "c1")
 	r := s.observe().state.Record

@@ -49,7 +49,7 @@ func TestRestore(t *testing.T) {
 	changed := s.decided("Restore", "start again")
 	s.refuse(changed, decide.StopRestore{JobUID: "another"}, "another one was seen")
 	s.do(changed, decide.StopRestore{JobUID: job.UID}, true)
-	s.decided("Restore", "of an earlier Job, a pod is still there: a-restore-x")                                 // not garbage-collected here
+	s.decided("Restore", "pods of an earlier Job still exist: a-restore-x")                                      // not garbage-collected here
 	s.do(s.withoutPod("a-restore-x"), decide.StartRestore{Digest: changed.state.Declared.Restore.Digest}, false) // the pod exists after all
 	s.deletePod("a-restore-x")
 	c = s.decided("Restore", "restore 20261120t180000z")
@@ -60,7 +60,7 @@ func TestRestore(t *testing.T) {
 
 	// The Job succeeds: the member starts only on that volume.
 	s.endJob("a-restore", objects.RestoreContainer, batchv1.JobComplete, s.restoredWord(), 0)
-	c = s.decided("Restore", "of cluster 00000000000000c1 at revision 18204 is restored")
+	c = s.decided("Restore", "of cluster 00000000000000c1 at revision 18204 has been restored")
 	finish := decide.Decide(c.state).Action
 	s.do(c, decide.FinishRestore{VolumeUID: "another"}, false)
 	s.do(c, finish, true)

@@ -101,7 +101,7 @@ func TestOrphanStatus(t *testing.T) {
 	pass(live, healthyEntry(), "1")
 	entry := healthyEntry()
 	entry.State.Declared.Orphaned = dropped
-	entry.Decision = decide.Decision{Rule: "Orphaned", Verdict: decide.Done, Message: dropped + ": it is left untouched"}
+	entry.Decision = decide.Decision{Rule: "Orphaned", Verdict: decide.Done, Message: dropped + "; it is left unchanged"}
 	later := reconcile.SourceStatus{Revision: "main@sha1:def"}
 	events := func(status v1alpha1.EtcdClusterStatus) []kube.Event {
 		return Events(live, status, targets.Target{}, entry, "host", noon)

@@ -148,7 +148,7 @@ func TestTenantsAreIsolated(t *testing.T) {
 				}
 				for kind, want := range map[string]string{
 					v1alpha1.ConditionSourceReady: "SourceReady=True main@sha1:" + next, v1alpha1.ConditionOrphaned: "", v1alpha1.ConditionRemovalHeld: "",
-					v1alpha1.ConditionStalled: "Stalled=False lifecycle Stopped, and nothing runs",
+					v1alpha1.ConditionStalled: "Stalled=False lifecycle Stopped: nothing is running",
 				} {
 					if said := w.condition(name, kind); said != want {
 						t.Errorf("%s says %q, want %q", name, said, want)

@@ -21,22 +21,24 @@ func backUpBeforeDeletion(s State) (Decision, bool) {
 	case s.Objects.DeclarationDiffers: // the backup belongs to this declaration
 		return act(Declare{}, "update the custom resource: the cluster will be deleted")
 	case !s.recorded():
-		return block("%s, a backup is to be taken, and none can be, since the record is lost: declare Running, which "+
-			"brings back %s on the data that is there, or recover that from a volume; or, if nobody needs it, take %s "+
-			"out of spec.backup.before", before, s.describeRemains(), occasion)
+		return block("cannot delete the cluster yet: the required backup cannot be taken, because the record is lost. "+
+			"Declare Running to bring %s back with the existing data, or recover the cluster from a volume; or, if "+
+			"the backup is not needed, remove %s from spec.backup.before", s.describeRemains(), occasion)
 	case s.takenBackup() != nil:
-		return wait(recheckSettling, "%s: the backup of Job %s is noted in the status", before, s.takenBackup().Job)
+		return wait(recheckSettling, "cannot delete the cluster yet: waiting for the backup of Job %s to be "+
+			"recorded in the status", s.takenBackup().Job)
 	case s.mayStartBackup():
-		return act(StartBackup{s.Generation}, "%s: take a backup", before)
+		return act(StartBackup{s.Generation}, "take a backup %s", before)
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod):
-		return block("%s, a backup is to be taken, and none can be of what does not run; declare Running first, "+
-			"or take %s out of spec.backup.before", before, occasion)
+		return block("cannot delete the cluster yet: the required backup cannot be taken, because the cluster is not "+
+			"running. Declare Running first, or remove %s from spec.backup.before", occasion)
 	case s.canBackUp() && s.outlasted(job):
-		return act(DiscardBackup{job.UID}, "%s: Job %s ended too long ago: have another backup taken; no pass has "+
-			"gone by it within %s of when it was begun, so let a run stay for the next one, with --until-converged",
+		return act(DiscardBackup{job.UID}, "take another backup %s: Job %s ended too long ago, and no pass used its "+
+			"backup within %s of its start. Run Quorate with --until-converged, so that a run is still active when "+
+			"the next backup completes",
 			before, job.Name, s.lastsFor())
 	case s.canBackUp() && job.Phase == JobSucceeded && s.yetToCome(job):
-		return act(DiscardBackup{job.UID}, "%s: Job %s was made at %s, which is yet to come: have another backup taken",
+		return act(DiscardBackup{job.UID}, "take another backup %s: Job %s was created at %s, which is in the future",
 			before, job.Name, job.CreatedAt.UTC().Format(time.RFC3339))
 	case job.Name == "" && !s.Membership.Known:
 		return s.describeUnreachable(before, occasion)
@@ -51,11 +53,11 @@ func backUpBeforeDeletion(s State) (Decision, bool) {
 // describeUnreachable reports that a backup cannot be taken because the members are unreachable, and blocks if they
 // will not come back by themselves.
 func (s State) describeUnreachable(before, occasion string) (Decision, bool) {
-	lack := fmt.Sprintf("%s, a backup is to be taken, and etcd does not return a member list%s: %s", before, s.why(),
+	lack := fmt.Sprintf("cannot take the backup required %s: etcd does not return a member list%s: %s", before, s.why(),
 		s.describeReplicas())
 	for _, guard := range []func(State) (Decision, bool){quorumLost, membershipUnknown} {
 		if d, spoke := guard(s); spoke && d.Verdict == Block {
-			return block("%s; cure that, or take %s out of spec.backup.before", lack, occasion)
+			return block("%s. Fix this, or remove %s from spec.backup.before", lack, occasion)
 		}
 	}
 	return wait(recheck, "%s", lack)

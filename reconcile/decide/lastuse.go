@@ -68,6 +68,6 @@ func (s State) lastVersionUnknown() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("nothing says which version of etcd last used the volumes of %s; annotate them with it: "+
+	return fmt.Sprintf("the etcd version that last used the volumes of %s is unknown. Annotate their claims with it: "+
 		"kubectl annotate pvc %s etcd.quorate.dev/version=VERSION", Enumerate(names), strings.Join(claims, " "))
 }

@@ -9,7 +9,7 @@ func orphaned(s State) (Decision, bool) {
 	if s.Declared.Orphaned == "" {
 		return Decision{}, false
 	}
-	return Decision{Verdict: Done, Message: fmt.Sprintf("%s: it is left untouched, %s", s.Declared.Orphaned,
+	return Decision{Verdict: Done, Message: fmt.Sprintf("%s; it is left unchanged (%s)", s.Declared.Orphaned,
 		s.describe())}, true
 }
 
@@ -22,7 +22,7 @@ func nothingRuns(s State) (Decision, bool) {
 	if s.toRun() || s.anythingLeft() || s.anyReplica(hasPod) || len(s.Membership.Members) > 0 {
 		return Decision{}, false
 	}
-	message := fmt.Sprintf("lifecycle %s, and nothing runs", s.Declared.Lifecycle)
+	message := fmt.Sprintf("lifecycle %s: nothing is running", s.Declared.Lifecycle)
 	if volumes := s.describeRemains(); volumes != "" {
 		message += "; the data of " + volumes + " is kept"
 	}
@@ -47,17 +47,17 @@ func stop(s State) (Decision, bool) {
 	case s.toRun() || !s.anythingLeft() || s.lacksLastBackup():
 		return Decision{}, false
 	case s.anyReplica(s.keepsGoingVolume) && !s.deletesVolumes():
-		return block("lifecycle %s, "+
-			"and volumes are being deleted that go as soon as their pods stop, with their data: %s; "+
-			"declare Running, so that their members are replaced first", s.Declared.Lifecycle, s.describeGoingVolumes())
+		return block("lifecycle %s: the volumes of %s are being deleted and would disappear with their data as soon "+
+			"as the pods stop. Declare Running, so that these members are replaced first",
+			s.Declared.Lifecycle, s.describeGoingVolumes())
 	case s.Objects.RunsReplicas > 0 && len(RequiredRecord(s, "").Members) == 0:
-		return block("lifecycle %s, and no record, no volume and no etcd say which members the StatefulSet runs; "+
-			"scale it to 0", s.Declared.Lifecycle)
+		return block("lifecycle %s: it is unknown which members the StatefulSet runs (no record, no volumes, no "+
+			"response from etcd). Scale the StatefulSet to 0 manually", s.Declared.Lifecycle)
 	case s.Objects.RunsReplicas > 0:
 		return act(ApplyObjects{}, "lifecycle %s: stop the pods of %s", s.Declared.Lifecycle, s.describeRemains())
 	case s.anyReplica(hasPodThatStays) && !s.hasStatefulSet() && len(RequiredRecord(s, "").Members) > 0 && s.mayRoll():
 		return act(ApplyObjects{},
-			"lifecycle %s: the StatefulSet is gone, and its pods are not: bring it back to stop the pods of %s",
+			"lifecycle %s: the StatefulSet is missing, but its pods still exist. Recreate it to stop the pods of %s",
 			s.Declared.Lifecycle, s.describeRemains())
 	case s.anyReplica(hasPod):
 		return wait(recheck, "lifecycle %s: the pods are stopping: %s", s.Declared.Lifecycle, s.describeReplicas())
@@ -113,14 +113,14 @@ func (s State) deleteRest() (Decision, bool) {
 				"lifecycle Deleted, retention Delete: delete the volume of %s", s.ReplicaName(r.Ordinal))
 		}
 	}
-	return wait(recheck, "being deleted: the data of %s", s.describeRemains())
+	return wait(recheck, "the data of %s is being deleted", s.describeRemains())
 }
 
 func renamedInGit(s State) (Decision, bool) {
 	if s.Declared.RenamedFrom == "" || s.Formed() || s.recorded() {
 		return Decision{}, false
 	}
-	return block("it seems to be %s under another name, and a cluster can be neither renamed nor moved: its members "+
-		"would start without their data; declare it as it was again, or, if this is to be another cluster, "+
-		"say so by the annotation etcd.quorate.dev/confirm-new-cluster", s.Declared.RenamedFrom)
+	return block("this looks like %s under a new name. A cluster cannot be renamed or moved: its members would start "+
+		"without their data. Restore the old name, or, if this is a separate cluster, set the annotation "+
+		"etcd.quorate.dev/confirm-new-cluster", s.Declared.RenamedFrom)
 }

@@ -31,10 +31,10 @@ func (s State) describeLoss() string {
 	switch {
 	case has == 0 || len(others) == 0:
 	case newest > has:
-		text = fmt.Sprintf("; %s was last seen at revision %d, and %s: what its log lacks of %s is lost", survivor, has,
-			Enumerate(others), plural(int(newest-has), "revision", "revisions"))
+		text = fmt.Sprintf("; last seen: %s at revision %d, %s. Up to %s may be missing from the log of %[1]s and "+
+			"would be lost", survivor, has, Enumerate(others), plural(int(newest-has), "revision", "revisions"))
 	default:
-		text = fmt.Sprintf("; %s was last seen at revision %d, and nobody beyond that: %s", survivor, has,
+		text = fmt.Sprintf("; last seen: %s at revision %d, and no member beyond it: %s", survivor, has,
 			Enumerate(others))
 	}
 	return text + s.describeNewestBackup()
@@ -51,7 +51,7 @@ func (s State) describeLastSeen() string {
 	if len(seen) == 0 {
 		return ""
 	}
-	return "; last seen were " + Enumerate(seen)
+	return "; last seen: " + Enumerate(seen)
 }
 
 // lastRevision returns the highest known revision of a member, or zero.
@@ -76,6 +76,6 @@ func (s State) describeNewestBackup() string {
 	if last == nil || last.ClusterID != s.Record.ClusterID {
 		return ""
 	}
-	return fmt.Sprintf("; the newest backup is of %s, at revision %d", last.StartedAt.UTC().Format(time.RFC3339),
+	return fmt.Sprintf("; newest backup: %s, revision %d", last.StartedAt.UTC().Format(time.RFC3339),
 		last.Revision)
 }

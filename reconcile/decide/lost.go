@@ -23,21 +23,21 @@ func (s State) lost(m Member) string {
 	case m.Answers:
 		return ""
 	case s.slotOfAnother(m, ordinal):
-		return "has never started, and the slot that it was added to is still that of a member that is gone"
+		return "has never started, and its slot still belongs to a removed member"
 	case s.volumeLost(ordinal) && s.withoutItsData(r):
 		return "lost its volume"
 	case m.Started && s.volumeGoesWithPod(r) && (!hasPodThatStays(r) || s.sparedBy(m)):
-		return "is on a volume that is being deleted, and its pod does not run"
+		return "is on a volume that is being deleted, and its pod is not running"
 	case r.Stranded != "" && !s.copyCounts(m) && s.strandedFor(r, cmp.Or(s.Declared.ReplaceAfter, strandedPatience)):
 		return "is stranded (" + r.Stranded + ")"
 	case !m.Started && s.sealedBlindly(ordinal) && r.Pod == PodFailing:
-		return "has never started, and the record that it could start with is lost"
+		return "has never started, and its record was lost"
 	case m.Started && !s.copyCounts(m) && s.failsWithoutData(r):
 		return "has no data on its volume"
 	case s.crashLoops(m, r):
-		return fmt.Sprintf("has crashed %d times, while the others run well (%s)", r.PodCrashes, r.PodMessage)
+		return fmt.Sprintf("has crashed %d times, while the other members run well (%s)", r.PodCrashes, r.PodMessage)
 	case s.silentForLong(m, r) && s.replaceable(m, r):
-		return fmt.Sprintf("has been silent since %s, longer than replaceAfter (%s)",
+		return fmt.Sprintf("has not responded since %s, longer than replaceAfter (%s)",
 			silentSince(m, r).UTC().Format(time.RFC3339), s.Declared.ReplaceAfter)
 	}
 	return ""
@@ -160,7 +160,7 @@ func (s State) replacedAgainAndAgain(m Member) string {
 	if gone || before.Times < replacementThreshold || s.Now.Sub(before.Last) >= replacementMemory {
 		return ""
 	}
-	return fmt.Sprintf("it was replaced %d times already, last at %s: "+
-		"a new member fares no better; find out what is wrong in its place (%s), such as its node, "+
-		"its network or its options", before.Times, before.Last.UTC().Format(time.RFC3339), s.describePod(r))
+	return fmt.Sprintf("it has been replaced %d times, most recently at %s, and the new members did no better (%s). "+
+		"Check its node, its network and its options",
+		before.Times, before.Last.UTC().Format(time.RFC3339), s.describePod(r))
 }

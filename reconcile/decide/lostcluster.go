@@ -7,8 +7,9 @@ func lostClusterRuns(s State) (Decision, bool) {
 	if slots == 0 {
 		return Decision{}, false
 	}
-	return act(StopReplicas{slots, lost}, "the volumes of %s are left of cluster %s, of which cluster %s was made: keep "+
-		"them, and stop the pods; if the record was put back, put back the newer one in ConfigMap %s-members",
+	return act(StopReplicas{slots, lost}, "the volumes of %s belong to lost cluster %s, from which cluster %s was "+
+		"created: keep the volumes and stop the pods. If an older record was restored, restore the newer record in "+
+		"ConfigMap %s-members",
 		Enumerate(s.replicaNames(func(r Replica) bool { return slots.Has(r.Ordinal) })), lost, s.madeOf(lost), s.Name)
 }
 

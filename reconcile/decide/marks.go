@@ -18,9 +18,9 @@ func (s State) recoveredBefore() string {
 	if len(marked) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("a new cluster was made of this one before, or was being made, as the marks on the claims of "+
-		"%s say, and the record of it is gone: put back the one in ConfigMap %s-members that had it; if none was "+
-		"made, take the marks off: kubectl annotate pvc data-%s etcd.quorate.dev/lost-cluster-",
+	return fmt.Sprintf("according to the marks on the claims of %s, a new cluster was created, or was being created, "+
+		"from this one, but its record is lost. Restore the ConfigMap %s-members that contained it; if no new cluster "+
+		"was created, remove the marks: kubectl annotate pvc data-%s etcd.quorate.dev/lost-cluster-",
 		Enumerate(marked), s.Name, strings.Join(marked, " data-"))
 }
 
@@ -69,9 +69,10 @@ func (s State) wayOutOfMarks() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; what %s have is kept as left of cluster %s, of which a new one was being made: if none was, "+
-		"have them start again: kubectl annotate pvc %s etcd.quorate.dev/lost-cluster-, "+
-		"and then kubectl delete configmap %s-members", Enumerate(names), lost, strings.Join(claims, " "), s.Name)
+	return fmt.Sprintf("; the data of %s is kept as part of lost cluster %s, from which a new cluster was being "+
+		"created. If none was created, start these members again: kubectl annotate pvc %s "+
+		"etcd.quorate.dev/lost-cluster-, and then kubectl delete configmap %s-members",
+		Enumerate(names), lost, strings.Join(claims, " "), s.Name)
 }
 
 // keptOfUnfinished returns the replicas and claims that are kept as belonging to a lost cluster from which no other

@@ -39,12 +39,13 @@ func recoverCluster(s State) (Decision, bool) {
 	case s.Recovery.Job != nil && s.delaysDeletion(s.Recovery.Job.VolumeJob):
 		return act(StopRecovery{s.Recovery.Job.UID}, jobDelaysDeletion, s.recoveryJobName())
 	case s.endingJob() != "" && s.Objects.RunsReplicas == 0 && !RequiredRecord(s, "").Recovering():
-		return wait(recheck, "pods are started once %s no longer writes to the volume of a member", s.endingJob())
+		return wait(recheck, "waiting for %s to stop writing to a member's volume before pods are started",
+			s.endingJob())
 	case !s.recorded():
 		return Decision{}, false
 	case s.recoversInVain():
-		return act(StopRecovery{s.Recovery.Job.UID}, "etcd has a quorum after all: delete Job %s, which would make "+
-			"another cluster beside it", s.recoveryJobName())
+		return act(StopRecovery{s.Recovery.Job.UID}, "etcd has quorum: delete Job %s, which would create a second "+
+			"cluster", s.recoveryJobName())
 	case s.Record.Recovering():
 		return s.goOnRecovering()
 	case RequiredRecord(s, "").Recovering():
@@ -56,7 +57,7 @@ func recoverCluster(s State) (Decision, bool) {
 		return s.beginRecovery()
 	case s.nothingRuns() && s.recoveredBefore() != "":
 		// Starting would bring back the lost cluster alongside the new one.
-		return block("nothing runs, and %s", s.recoveredBefore())
+		return block("nothing is running: %s", s.recoveredBefore())
 	}
 	return Decision{}, false
 }
@@ -83,19 +84,19 @@ func (s State) hindersRecovery() string {
 	case order.Refused != "":
 		return order.Refused
 	case s.isVoid(order):
-		return "the cluster has had a quorum since that was declared, or its record was lost: if it is lost for good now, " +
-			"take spec.recovery out of git, have a pass run, and declare it again"
+		return "the cluster has had quorum since spec.recovery was declared, or its record was lost. If the cluster " +
+			"is permanently lost now, remove spec.recovery from git, run a pass, and declare it again"
 	case order.Backup == "" && s.Replica(order.Ordinal).VolumeTerminating:
 		return fmt.Sprintf("the volume of %s is being deleted", survivor)
 	case order.Backup != "" && !recorded:
-		return fmt.Sprintf("%s is not on record as a member", survivor)
+		return fmt.Sprintf("%s is not a recorded member", survivor)
 	case order.Backup != "":
 	case !recorded || m.Mode != Sealed || !hasVolume(s.Replica(order.Ordinal)):
-		return fmt.Sprintf("%s is not on record as a member with data", survivor)
+		return fmt.Sprintf("%s is not recorded as a member with data", survivor)
 	case s.volumeLost(order.Ordinal): // unknown after the record was lost: the Job checks the owner of the data
-		return fmt.Sprintf("the volume of %s is not the one that it had", survivor)
+		return fmt.Sprintf("the volume of %s has been replaced", survivor)
 	case order.Lost.Has(order.Ordinal):
-		return fmt.Sprintf("%s is said to be lost itself", survivor)
+		return fmt.Sprintf("%s is itself listed in spec.recovery.lost", survivor)
 	}
 	if recovered := s.recoveredBefore(); recovered != "" {
 		return recovered
@@ -107,7 +108,7 @@ func (s State) hindersRecovery() string {
 		return others
 	}
 	if serving := s.replicaNames(isReady); len(serving) > 0 {
-		return fmt.Sprintf("Kubernetes finds %s ready, as long as etcd has a quorum", Enumerate(serving))
+		return fmt.Sprintf("Kubernetes still reports %s as ready, so etcd may have quorum", Enumerate(serving))
 	}
 	return ""
 }
@@ -119,8 +120,8 @@ func (s State) wouldGoWithPods() string {
 	if len(going) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("volumes are being deleted that go as soon as their pods stop, with their data: %s; "+
-		"if nobody needs them, name them in spec.recovery.lost", Enumerate(going))
+	return fmt.Sprintf("the volumes of %s are being deleted and would disappear with their data as soon as the pods "+
+		"stop. If their data is not needed, list these members in spec.recovery.lost", Enumerate(going))
 }
 
 // awaitsUnready reports whether the requested recovery only waits until Kubernetes no longer reports any pod as ready,
@@ -161,14 +162,15 @@ func (s State) hinderedByOthers() string {
 	case len(left) == 0:
 		return ""
 	case order.Backup != "":
-		return fmt.Sprintf("there are volumes of %s, which may hold what was written after the backup: recover one of "+
-			"them if it can be read; if their data are lost, name them in spec.recovery.lost", Enumerate(left))
+		return fmt.Sprintf("volumes of %s exist and may hold writes from after the backup. Recover one of these "+
+			"members if its volume can be read; if their data is lost, list them in spec.recovery.lost",
+			Enumerate(left))
 	case len(left)+1 >= Quorum(len(s.Record.Members)):
-		return fmt.Sprintf("there are volumes of %s as well: nothing is lost if they can be brought back; "+
-			"if their data are lost, name them in spec.recovery.lost", Enumerate(left))
+		return fmt.Sprintf("volumes of %s also exist. If they can be brought back, no data is lost; if their data is "+
+			"lost, list them in spec.recovery.lost", Enumerate(left))
 	}
-	return fmt.Sprintf("there are volumes of %s as well: recover the member whose log ends last, "+
-		"and name the others in spec.recovery.lost", Enumerate(left))
+	return fmt.Sprintf("volumes of %s also exist. Recover the member whose log ends last, and list the others in "+
+		"spec.recovery.lost", Enumerate(left))
 }
 
 // nothingRuns reports whether no pod exists and the StatefulSet does not start any.
@@ -218,33 +220,35 @@ func (s State) describeBegun() string {
 func (s State) stopForRecovery(source string) (Decision, bool) {
 	switch {
 	case s.Objects.RunsReplicas > 0:
-		return act(StopPods{}, "git orders a new cluster of %s: stop all pods first%s", source, s.describeLoss())
+		return act(StopPods{}, "spec.recovery requests a new cluster from %s: stop all pods first%s",
+			source, s.describeLoss())
 	case s.anyReplica(hasPod):
-		return wait(recheck, "a new cluster is made of %s once all pods are gone: %s", source, s.describeReplicas())
+		return wait(recheck, "a new cluster is created from %s once all pods are gone: %s",
+			source, s.describeReplicas())
 	}
 	return Decision{}, false
 }
 
 func (s State) startRecovery() (Decision, bool) {
-	if d, waits := s.Recovery.hinders("a new cluster cannot be made of the data"); waits {
+	if d, waits := s.Recovery.hinders("cannot create a new cluster from the data"); waits {
 		return d, true
 	}
 	order, job := s.Declared.Recovery, s.Recovery.Job
 	switch {
 	case order.Refused != "":
-		return block("a new cluster was being made of %s, and %s", s.describeSource(), order.Refused)
+		return block("a new cluster was being created from %s, but %s", s.describeSource(), order.Refused)
 	case job == nil && s.Replica(order.Ordinal).VolumeTerminating:
 		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(order.Ordinal)) // a new one follows
 	case job == nil && order.Backup != "":
-		return act(StartRecovery{order.Ordinal, order.Digest}, "make a new cluster of %s, in the place of %s; "+
-			"what was written after it is lost%s", order.Backup, s.ReplicaName(order.Ordinal), s.describeLoss())
+		return act(StartRecovery{order.Ordinal, order.Digest}, "create a new cluster from %s, in the slot of %s; "+
+			"writes after the backup are lost%s", order.Backup, s.ReplicaName(order.Ordinal), s.describeLoss())
 	case job == nil:
-		return act(StartRecovery{order.Ordinal, order.Digest}, "make a new cluster of the data of %s; "+
-			"what only members had that are lost is lost%s", s.ReplicaName(order.Ordinal), s.describeLoss())
+		return act(StartRecovery{order.Ordinal, order.Digest}, "create a new cluster from the data of %s; data that "+
+			"only the lost members had is lost%s", s.ReplicaName(order.Ordinal), s.describeLoss())
 	case job.Terminating:
 		return wait(recheck, "Job %s is being deleted", s.recoveryJobName())
 	}
-	return act(StopRecovery{job.UID}, "Job %s was started for another recovery: start again", s.recoveryJobName())
+	return act(StopRecovery{job.UID}, "Job %s was started for a different recovery: start again", s.recoveryJobName())
 }
 
 // goOnRecovering continues a recovery that has begun. The volume may already hold the new cluster's data, so nothing
@@ -254,18 +258,18 @@ func (s State) goOnRecovering() (Decision, bool) {
 	source, r := s.describeBegun(), s.Replica(begun.Ordinal)
 	switch serving := s.replicaNames(isReady); {
 	case s.Membership.Known || len(serving) > 0:
-		return block("a new cluster was being made of %s, and etcd serves (%s): if nothing is lost after "+
-			"all, %stake recovery out of record.yaml in ConfigMap %s-members; otherwise stop it: "+
-			"kubectl scale statefulset %[4]s --replicas=0", source,
-			cmp.Or(Enumerate(serving), "it lists its members"), s.firstGiveUp(), s.Name)
+		return block("a new cluster was being created from %s, but etcd serves requests (%s). If no data is lost, "+
+			"%sremove recovery from record.yaml in ConfigMap %s-members; otherwise stop etcd: kubectl scale "+
+			"statefulset %[4]s --replicas=0", source,
+			cmp.Or(Enumerate(serving), "it returns a member list"), s.firstGiveUp(), s.Name)
 	case s.stopsRecovery() != "":
 		return act(StopRecovery{s.Recovery.Job.UID}, "stop Job %s: %s", s.recoveryJobName(), s.stopsRecovery())
 	case order.ClusterID != begun.ClusterID:
-		return block("a new cluster was being made of %s, and git does not order it any more: "+
-			"declare spec.recovery with clusterID %s again", source, begun.ClusterID)
+		return block("a new cluster was being created from %s, but git no longer requests it. Declare spec.recovery "+
+			"with clusterID %s again", source, begun.ClusterID)
 	}
 	if going := s.wouldGoWithPods(); going != "" {
-		return block("a new cluster was being made of %s, and %s", source, going)
+		return block("a new cluster was being created from %s, but %s", source, going)
 	}
 	if d, stops := s.stopForRecovery(source); stops {
 		return d, true
@@ -273,17 +277,18 @@ func (s State) goOnRecovering() (Decision, bool) {
 	gone := !hasVolume(r) || r.VolumeUID != begun.VolumeUID
 	switch changed := order.Ordinal != begun.Ordinal || begun.FromBackup != (order.Backup != ""); {
 	case changed && s.hindersRecovery() != "":
-		return block("git orders another recovery than the one that was begun: %s", s.hindersRecovery())
+		return block("spec.recovery requests a different recovery than the one in progress: %s", s.hindersRecovery())
 	case changed:
 		return s.startRecovery()
 	case s.hinderedByOthers() != "":
-		return block("a new cluster was being made of %s, and git gives up the others no longer: %s", source,
+		return block("a new cluster was being created from %s, but spec.recovery no longer lists all other members as "+
+			"lost: %s", source,
 			s.hinderedByOthers())
 	case begun.FromBackup && (gone || r.VolumeTerminating):
 		return s.startRecovery() // in a different volume
 	case gone || r.VolumeTerminating:
-		return block("the volume of %s, of whose data a new cluster was being made, is gone or is being deleted: "+
-			"name another member in spec.recovery, or a backup", s.ReplicaName(begun.Ordinal))
+		return block("the volume of %s, from which a new cluster was being created, is missing or being deleted. Name "+
+			"another member or a backup in spec.recovery", s.ReplicaName(begun.Ordinal))
 	}
 	return s.followRecovery()
 }
@@ -293,9 +298,9 @@ func (s State) firstGiveUp() string {
 	begun, job := s.Record.Recovery, s.Recovery.Job
 	switch {
 	case job != nil && job.runs():
-		return fmt.Sprintf("kubectl delete job %s, and ", s.recoveryJobName())
+		return fmt.Sprintf("run kubectl delete job %s and ", s.recoveryJobName())
 	case s.Membership.Known && !s.listed()[begun.Ordinal].Answers:
-		return fmt.Sprintf("kubectl delete pvc data-%s, on which there may be the new cluster by now, and ",
+		return fmt.Sprintf("run kubectl delete pvc data-%s, which may already hold the new cluster, and ",
 			s.ReplicaName(begun.Ordinal))
 	}
 	return ""
@@ -306,7 +311,7 @@ func (s State) describeHindered() string {
 	if !s.ordersRecovery() || s.Record.Recovering() || s.hindersRecovery() == "" {
 		return ""
 	}
-	return "; spec.recovery is not acted on: " + s.hindersRecovery() + s.describeLoss()
+	return "; spec.recovery has no effect yet: " + s.hindersRecovery() + s.describeLoss()
 }
 
 // recoveryWarnings returns why the requested recovery has not begun.
@@ -316,12 +321,12 @@ func (s State) recoveryWarnings() []string {
 	case order.ClusterID == 0 || s.Record.Recovering() || s.Record.Supersedes(order.ClusterID):
 		return nil
 	case s.Record.ClusterID != 0 && order.ClusterID != s.Record.ClusterID:
-		return []string{fmt.Sprintf("spec.recovery has no effect: it is for cluster %s, and this is cluster %s",
+		return []string{fmt.Sprintf("spec.recovery has no effect: it is for cluster %s, but this is cluster %s",
 			order.ClusterID, s.Record.ClusterID)}
 	case s.Membership.Known:
-		return []string{"spec.recovery has no effect: the cluster has a quorum; take it out of git"}
+		return []string{"spec.recovery has no effect: the cluster has quorum. Remove spec.recovery from git"}
 	case s.recorded() && s.hindersRecovery() != "":
-		return []string{"spec.recovery is not acted on: " + s.hindersRecovery()}
+		return []string{"spec.recovery has no effect yet: " + s.hindersRecovery()}
 	}
 	return nil
 }

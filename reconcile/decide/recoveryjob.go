@@ -86,32 +86,34 @@ func (s State) followRecovery() (Decision, bool) {
 		return s.startRecovery()
 	}
 	source := s.describeBegun()
-	if d, waits := s.Recovery.hinders("a new cluster cannot be made of the data"); waits {
+	if d, waits := s.Recovery.hinders("cannot create a new cluster from the data"); waits {
 		return d, true
 	}
 	switch job.Phase {
 	case JobSucceeded:
 		if job.Into == 0 || job.Into == begun.ClusterID {
-			return act(StopRecovery{job.UID}, "Job %s has ended, and what it said is gone: have it say it again",
+			return act(StopRecovery{job.UID}, "Job %s has ended, but its result is lost: run it again",
 				s.recoveryJobName())
 		}
 		doubt := ""
 		if job.Suspect {
-			doubt = "; etcd had found that members hold different data: compare them before anything relies on these"
+			doubt = "; etcd had found that members hold different data: compare the volumes before you rely on this " +
+				"data"
 		}
 		return act(FinishRecovery{ClusterID: job.Into, VolumeUID: begun.VolumeUID},
-			"a new cluster is made of %s: let %s start%s", cmp.Or(job.Restored, source), s.ReplicaName(begun.Ordinal),
+			"the new cluster has been created from %s: start %s%s",
+			cmp.Or(job.Restored, source), s.ReplicaName(begun.Ordinal),
 			doubt)
 	case JobFailed:
-		return block("Job %s has failed: %s; cure that, and delete the Job to have it tried again: "+
-			"kubectl delete job %[1]s; or name another member in spec.recovery", s.recoveryJobName(),
-			cmp.Or(job.Message, "it does not say why"))
+		return block("Job %s failed: %s. Fix the cause and retry with kubectl delete job %[1]s, or name another "+
+			"member in spec.recovery", s.recoveryJobName(),
+			cmp.Or(job.Message, "no reason reported"))
 	case JobRuns:
 	}
 	if job.Message != "" {
-		return wait(recheck, "making a new cluster of %s: %s", source, job.Message)
+		return wait(recheck, "creating a new cluster from %s: %s", source, job.Message)
 	}
-	return wait(recheck, "making a new cluster of %s", source)
+	return wait(recheck, "creating a new cluster from %s", source)
 }
 
 func (j RecoveryJob) isFor(r RecordedRecovery) bool {

@@ -9,11 +9,11 @@ import (
 
 // TestRemedy checks that the suggested action follows from what does not progress.
 func TestRemedy(t *testing.T) {
-	const leader, move, finalizers, learner = "log of etcd's leader", "etcdctl move-leader", "finalizers", "begin again with a new learner"
+	const leader, move, finalizers, learner = "the leader's log", "etcdctl move-leader", "finalizers", "start again with a new learner"
 	for rule, want := range map[string]string{
 		"Terminating": finalizers, "Stop": finalizers, "WaitForCleanUp": finalizers, "PromoteLearner": learner, "ScaleUp": "kubectl delete pvc data-a-0",
 		"ReplaceMember": move, "ScaleDown": move, "RollOneMember": move, "PrepareUpgrade": leader, "Downgrade": leader, "DisarmAlarm": leader, "Seal": leader,
-		"WaitForMembers": "the objects of the cluster", "QuorumLost": "the objects of the cluster", LockedElsewhere: "kubectl delete lease a",
+		"WaitForMembers": "the cluster's objects", "QuorumLost": "the cluster's objects", LockedElsewhere: "kubectl delete lease a",
 	} {
 		if got := healthy(3).remedy(Decision{Rule: rule}); !strings.Contains(got, want) {
 			t.Errorf("%s: %q", rule, got)
@@ -22,7 +22,7 @@ func TestRemedy(t *testing.T) {
 	overdue := func(ago time.Duration) func(*Replica) {
 		return func(r *Replica) { r.PodGoing = noon.Add(-ago) }
 	}
-	const force, node, objects = "--force", "bring its node back", "the objects of the cluster"
+	const force, node, objects = "--force", "bring its node back", "the cluster's objects"
 	for what, c := range map[string]struct {
 		change        func(*State)
 		pods, members string // parts of what is said
@@ -38,7 +38,7 @@ func TestRemedy(t *testing.T) {
 		"it should be gone":          {slot1(PodTerminating, 0, overdue(2*time.Minute)), node, node, true},
 		"nobody knows":               {slot1(PodTerminating, 0), node, node, false},
 		"it was to go":               {slot1(PodFailing, 0, overdue(time.Hour)), "kubectl logs a-1", "kubectl logs a-1", false},
-		"it disagrees":               {disagrees, objects, "restart it", false},
+		"it disagrees":               {disagrees, objects, "restart the member", false},
 		"it disagrees, and goes":     {both(disagrees, slot1(PodTerminating, 0)), node, node, false},
 		"it learns":                  {learns(1), objects, learner, false},
 		"it learns, and is not made": {both(learns(1), slot1(PodAbsent, 0)), "statefulset a", "statefulset a", false},

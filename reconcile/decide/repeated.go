@@ -78,7 +78,7 @@ func firstThatLasts(s State) Decision {
 			return s.afterUndone(d, undone)
 		}
 	}
-	return s.afterUndone(Decision{Rule: Converged, Verdict: Done, Message: "as declared: " + s.describe()}, undone)
+	return s.afterUndone(Decision{Rule: Converged, Verdict: Done, Message: "up to date: " + s.describe()}, undone)
 }
 
 // afterUndone returns the decision in addition to actions that keep being reverted: other actions first, then
@@ -101,8 +101,8 @@ func (s State) afterUndone(d Decision, undone []Decision) Decision {
 
 // keepsBeingUndone returns the Block for an action that does not last.
 func keepsBeingUndone(d Decision, others []Decision) Decision {
-	again, _ := block("%s keeps being undone: it was done at least %d times in a row. Find out what undoes it (an "+
-		"admission policy, another controller or a person), and stop that. It is tried again from time to time: %s%s",
+	again, _ := block("%s keeps being reverted: it was done at least %d times in a row. Find out what reverts it (an "+
+		"admission policy, another controller or a person) and stop it. Quorate retries it from time to time: %s%s",
 		KindOf(d.Action), undoneThreshold, d.Message, describeUndone(others))
 	again.Rule = d.Rule
 	return again
@@ -111,7 +111,7 @@ func keepsBeingUndone(d Decision, others []Decision) Decision {
 func describeUndone(undone []Decision) string {
 	var text strings.Builder
 	for _, d := range undone {
-		fmt.Fprintf(&text, "; %s keeps being undone (%s)", KindOf(d.Action), d.Message)
+		fmt.Fprintf(&text, "; %s keeps being reverted (%s)", KindOf(d.Action), d.Message)
 	}
 	return text.String()
 }

@@ -30,7 +30,7 @@ func TestRevertedActionComesLast(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	d := decide.Decide(s)
-	if d.Verdict != decide.Wait && d.Verdict != decide.Block || !strings.Contains(d.Message, "Service a-client") || !strings.Contains(d.Message, "RemoveMember keeps being undone") {
+	if d.Verdict != decide.Wait && d.Verdict != decide.Block || !strings.Contains(d.Message, "Service a-client") || !strings.Contains(d.Message, "RemoveMember keeps being reverted") {
 		t.Errorf("got %s", d)
 	}
 	s.Now = s.Now.Add(10 * time.Minute)

@@ -50,7 +50,7 @@ func (s State) giveUp(m Member, why string) (Decision, bool) {
 		return s.transferLeadership(m, func(Member) bool { return true }, "%s %s", m.Name, why)
 	}
 	return s.removal(ruleReplaceMember, RemoveMember{m.ID, s.nameOf(m), s.evidenceFor(m)},
-		"%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
+		"%s %s: remove it, so that a new member can take its place; %s respond", s.nameOf(m), why, s.describeQuorum())
 }
 
 // transferLeadership asks the leader to transfer leadership to the acceptable voter with the lowest ordinal that has
@@ -81,7 +81,7 @@ func (s State) mayLead(m Member) bool { return !m.Learner && m.Answers && s.mayC
 func promoteLearner(s State) (Decision, bool) {
 	for _, m := range s.MembersInOrder() {
 		if m.Learner && s.MayPromote(m.ID) {
-			return act(PromoteLearner{m.ID, m.Name}, "%s has caught up with the leader; %s answer", m.Name,
+			return act(PromoteLearner{m.ID, m.Name}, "%s has caught up with the leader; %s respond", m.Name,
 				s.describeQuorum())
 		}
 	}
@@ -110,10 +110,11 @@ func disarmAlarm(s State) (Decision, bool) {
 	}
 	first := slices.MinFunc(append(stale, refuted...), Alarm.compare)
 	if first.Kind == AlarmCorrupt {
-		return act(DisarmAlarm(first), "%s still holds, and all voters hold the same data: %s", s.describeAlarm(first),
+		return act(DisarmAlarm(first), "%s is still active, but all voters hold the same data: %s",
+			s.describeAlarm(first),
 			s.describeHashes())
 	}
-	return act(DisarmAlarm(first), "%s still holds", s.describeAlarm(first))
+	return act(DisarmAlarm(first), "%s is still active", s.describeAlarm(first))
 }
 
 func (s State) describeAlarm(a Alarm) string {
@@ -124,7 +125,7 @@ func (s State) describeAlarm(a Alarm) string {
 	case a.ID == unidentified:
 		return fmt.Sprintf("the %s alarm of an unidentified member", a.Kind)
 	}
-	return fmt.Sprintf("the %s alarm of member %s, which is gone,", a.Kind, a.ID)
+	return fmt.Sprintf("the %s alarm of removed member %s", a.Kind, a.ID)
 }
 
 // cleanUp deletes the volumes of members that etcd no longer lists. Kubernetes keeps a pod in every slot below the
@@ -141,7 +142,7 @@ func cleanUp(s State) (Decision, bool) {
 		if !inUse && !s.keeps(gone) && s.Membership.allNamed(s) && hasVolume(r) && r.VolumeUID == gone.VolumeUID &&
 			!r.VolumeTerminating {
 			return act(DeleteVolume{r.Ordinal, r.VolumeUID},
-				"etcd lists %s no longer: delete the volume that it has left", s.ReplicaName(r.Ordinal))
+				"etcd no longer lists %s: delete its remaining volume", s.ReplicaName(r.Ordinal))
 		}
 	}
 	for _, r := range s.replicasInOrder() {
@@ -151,7 +152,7 @@ func cleanUp(s State) (Decision, bool) {
 		serves := inUse && (m.Started || m.Answers) || mayServe
 		if !serves && s.Membership.allNamed(s) && r.holdsGoingVolume() && r.Ordinal < s.Record.Replicas() {
 			return act(RestartReplica{r.Ordinal, r.PodUID},
-				"the pod of %s holds the volume of a member that is gone: recreate it on an empty one",
+				"the pod of %s uses the volume of a removed member: recreate the pod on an empty volume",
 				s.ReplicaName(r.Ordinal))
 		}
 	}

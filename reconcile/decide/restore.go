@@ -96,21 +96,21 @@ func restore(s State) (Decision, bool) {
 	seed, job := s.Replica(SeedOrdinal), s.Restore.Job
 	switch {
 	case s.besideRestore() != "":
-		return block("the record says that %s is to be restored, and %s: nothing is restored beside what may be the "+
-			"cluster's own; delete that if nobody needs it; if the record was put back, take record.yaml out of "+
-			"ConfigMap %s-members, and it is made again from what is there", s.ReplicaName(SeedOrdinal),
+		return block("according to the record, %s must be restored, but %s: nothing is restored, because this may be "+
+			"the cluster's own data. Delete it if it is not needed. If an older record was restored, remove "+
+			"record.yaml from ConfigMap %s-members, and it is rebuilt from the live state", s.ReplicaName(SeedOrdinal),
 			s.besideRestore(), s.Name)
 	case s.hasID():
 		return Decision{}, false
 	case job != nil && job.runs() && job.Digest != s.Declared.Restore.Digest:
 		return act(StopRestore{job.UID}, "stop Job %s: spec.restore has changed since it was started", s.restoreJobName())
 	case !s.Declared.Restore.declared():
-		return block("the cluster was to be made from a backup, and git does not say from which any more: " +
-			"declare spec.restore, or delete the cluster to bootstrap one without data")
+		return block("the cluster was being created from a backup, but git no longer names the backup. Declare " +
+			"spec.restore, or delete the cluster to bootstrap one without data")
 	case seed.VolumeTerminating:
 		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(SeedOrdinal))
 	}
-	if d, waits := s.Restore.hinders("the data cannot be restored"); waits {
+	if d, waits := s.Restore.hinders("cannot restore the data"); waits {
 		return d, true
 	}
 	switch {
@@ -121,7 +121,8 @@ func restore(s State) (Decision, bool) {
 	case job.Terminating:
 		return wait(recheck, "Job %s is being deleted", s.restoreJobName())
 	case !hasVolume(seed) || job.VolumeUID != seed.VolumeUID:
-		return act(StopRestore{job.UID}, "the volume that Job %s fills is gone: start again", s.restoreJobName())
+		return act(StopRestore{job.UID}, "the volume that Job %s fills no longer exists: start again",
+			s.restoreJobName())
 	}
 	return s.followRestore(*job)
 }
@@ -152,9 +153,9 @@ func (s State) besideRestore() string {
 	for _, r := range s.replicasInOrder() {
 		switch name := s.ReplicaName(r.Ordinal); {
 		case hasPod(r):
-			facts = append(facts, "the pod of "+name+" is there")
+			facts = append(facts, "the pod of "+name+" exists")
 		case hasVolume(r) && r.Ordinal != SeedOrdinal:
-			facts = append(facts, "a volume of "+name+" is there")
+			facts = append(facts, "a volume of "+name+" exists")
 		}
 	}
 	return Enumerate(facts)
@@ -170,11 +171,11 @@ func (s State) followRestore(job RestoreJob) (Decision, bool) {
 	case job.Phase == JobSucceeded:
 		from := cmp.Or(job.Restored, job.From, "a backup")
 		return act(FinishRestore{s.Replica(SeedOrdinal).VolumeUID, from, job.Data},
-			"%s is restored: let %s start with it", from, s.ReplicaName(SeedOrdinal))
+			"%s has been restored: start %s with it", from, s.ReplicaName(SeedOrdinal))
 	case job.Phase == JobFailed:
-		return block("Job %s has failed: %s; cure that, and delete the Job to have it tried again: "+
-			"kubectl delete job %[1]s; or change spec.restore; an empty volume is made if that is deleted as well: "+
-			"kubectl delete pvc data-%[3]s", s.restoreJobName(), cmp.Or(job.Message, "it does not say why"),
+		return block("Job %s failed: %s. Fix the cause and retry with kubectl delete job %[1]s, or change "+
+			"spec.restore. To start with an empty volume, also run kubectl delete pvc data-%[3]s",
+			s.restoreJobName(), cmp.Or(job.Message, "no reason reported"),
 			s.ReplicaName(SeedOrdinal))
 	case job.Message != "":
 		return wait(recheck, "restoring %s: %s", job.From, job.Message)

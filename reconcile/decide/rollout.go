@@ -113,10 +113,11 @@ func (s State) tooFew() bool { return len(s.Membership.Voters()) < 3 && s.Declar
 
 func (s State) describeRollout() string {
 	if runs := s.Objects.RunsVersion; runs != s.Declared.Version {
-		return fmt.Sprintf("git declares etcd %s, %s runs: new pods get it, then one member after the other",
+		return fmt.Sprintf("git declares etcd %s, but %s is running: new pods get the declared version, then members "+
+			"are restarted in turn",
 			s.Declared.Version, runs)
 	}
-	return "git declares other options or another shape of the pods: new pods get them, then one member after the other"
+	return "git declares different etcd options or pod settings: new pods get them, then members are restarted in turn"
 }
 
 // rollOneMember restarts the members whose pods were created from a different declaration, one at a time and while all
@@ -137,17 +138,18 @@ func rollOneMember(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	if behind := s.behind(); len(behind) > 0 {
-		return wait(recheckSettling, "before the next restart %s", sentence(behind))
+		return wait(recheckSettling, "before the next restart, %s", sentence(behind))
 	}
 	last := len(outdated) - 1
 	victim := outdated[last]
 	if victim.Leader && last > 0 {
 		victim = outdated[last-1]
 	}
-	left := fmt.Sprintf("%d of %s to be restarted", len(outdated),
+	left := fmt.Sprintf("%d of %s must be restarted", len(outdated),
 		plural(len(s.Membership.Members), "member", "members"))
 	if victim.Leader && len(s.Membership.Voters()) > 1 {
-		return s.transferLeadership(victim, func(Member) bool { return true }, "%s, and %s leads", left, victim.Name)
+		return s.transferLeadership(victim, func(Member) bool { return true }, "%s, and %s is the leader",
+			left, victim.Name)
 	}
 	ordinal, _ := s.OrdinalOf(victim)
 	return act(RestartReplica{ordinal, s.Replica(ordinal).PodUID}, "%s: restart %s", left, victim.Name)
@@ -158,8 +160,8 @@ func (s State) describeStoppedRollout() string {
 	if s.WantsOtherPods() || !s.anyReplica(s.madeOtherwise) {
 		return ""
 	}
-	return "; the rollout stops here, the other members run as declared before; " +
-		"if the new declaration is the reason, take it back in git"
+	return "; the rollout has stopped, and the other members run the previous declaration. If the new declaration is " +
+		"the cause, revert it in git"
 }
 
 // behind returns which members have not caught up with the leader.

@@ -237,7 +237,7 @@ func TestAlarmsAreWarnings(t *testing.T) {
 		"of a member":        {both(rolls, alarms(1, "NOSPACE")), []string{"a-1 has a NOSPACE alarm"}},
 		"of two":             {both(rolls, alarms(0, "NOSPACE"), alarms(1, "CORRUPT")), []string{"a-0 has a NOSPACE alarm", "a-1 has a CORRUPT alarm"}},
 		"of none":            {leftOver(0, "CORRUPT"), []string{"a CORRUPT alarm is active for an unidentified member"}},
-		"of one that is not": {leftOver(0xd1, "NOSPACE"), []string{"the NOSPACE alarm of member d1"}},
+		"of one that is not": {leftOver(0xd1, "NOSPACE"), []string{"the NOSPACE alarm of removed member"}},
 		"one is silent":      {both(silence(2), alarms(1, "NOSPACE")), []string{"a-1 has a NOSPACE alarm"}},
 		"to stop":            {both(alarms(1, "NOSPACE"), func(s *State) { s.Declared.Lifecycle = Stopped }), []string{"a-1 has a NOSPACE alarm"}},
 	} {

@@ -36,8 +36,8 @@ func (s State) newPodsTooOld() string {
 	if len(runs) == 0 || !s.hasStatefulSet() || made.Compare(runs[0].MajorMinor()) >= 0 {
 		return ""
 	}
-	return fmt.Sprintf("new pods run etcd %s, and no member older than %s can join this cluster. Declare etcd %s until "+
-		"all members run", s.Objects.RunsVersion, runs[0].MajorMinor(), runs[0])
+	return fmt.Sprintf("new pods run etcd %s, but members older than %s cannot join this cluster. Declare etcd %s "+
+		"until all members run", s.Objects.RunsVersion, runs[0].MajorMinor(), runs[0])
 }
 
 // cannotJoin starts the rollout of the declared version if new pods are too old to join and the declared version is
@@ -50,7 +50,8 @@ func (s State) cannotJoin(ordinal int, need string) (Decision, bool) {
 	asDeclared := s
 	asDeclared.Objects.RunsVersion = s.Declared.Version
 	if s.WantsOtherPods() && asDeclared.newPodsTooOld() == "" && s.mayRoll() && s.heldByAlarm() == "" {
-		return act(s.rollout(), "%s: have new pods made as declared, so that %s can join", need, s.ReplicaName(ordinal))
+		return act(s.rollout(), "%s: use the declared template for new pods, so that %s can join",
+			need, s.ReplicaName(ordinal))
 	}
 	return block("%s: %s cannot be added: %s", need, s.ReplicaName(ordinal), why)
 }

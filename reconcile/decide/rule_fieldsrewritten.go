@@ -36,8 +36,9 @@ func fieldsRewritten(s State) (Decision, bool) {
 	if refused == "" || !s.toRun() {
 		return Decision{}, false
 	}
-	return block("an admission policy or webhook rewrites fields that must be as applied: %s. Exempt this namespace "+
-		"from it, or declare the value that it wants. Until then, no member is changed or replaced", refused)
+	return block("an admission policy or webhook rewrites fields that must keep the applied value: %s. Exempt this "+
+		"namespace from it, or declare the value that it sets. Until then, members are not changed or replaced",
+		refused)
 }
 
 // RewriteWarnings names the fields that are left unchanged although Quorate applies other values.
@@ -46,8 +47,8 @@ func (s State) RewriteWarnings() []string {
 	if accepted == "" {
 		return nil
 	}
-	return []string{"an admission policy or webhook sets fields to other values than Quorate applies; they are left " +
-		"as they are: " + accepted}
+	return []string{"an admission policy or webhook overrides values that Quorate applies; the fields are left " +
+		"unchanged: " + accepted}
 }
 
 func describeRewritten(fields []RewrittenField, accepted bool) string {

@@ -22,8 +22,8 @@ func applyObjects(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	if refusal, _ := s.judgeVersion(); !s.hasStatefulSet() && !s.mayRoll() {
-		return block("the StatefulSet is gone, and must not come back with etcd %s: %s%s", s.Declared.Version,
-			cmp.Or(refusal, "what runs is not prepared for it"), cmp.Or(s.versionToReturnWith(), s.surplusInTheWay()))
+		return block("the StatefulSet is missing and must not be recreated with etcd %s: %s%s", s.Declared.Version,
+			cmp.Or(refusal, "the data is not prepared for it"), cmp.Or(s.versionToReturnWith(), s.surplusInTheWay()))
 	}
 	if !s.hasStatefulSet() && s.lacksBackup() {
 		return s.statefulSetAfterBackup()
@@ -33,7 +33,7 @@ func applyObjects(s State) (Decision, bool) {
 			sentence(s.Objects.Drift))
 	}
 	if !s.recorded() {
-		return act(ApplyObjects{}, "the record is lost; bring %s back on the data that is there: %s",
+		return act(ApplyObjects{}, "the record is lost; bring %s back with the existing data: %s",
 			s.describeRemains(), sentence(s.Objects.Drift))
 	}
 	return act(ApplyObjects{}, "%s", sentence(facts))
@@ -53,7 +53,8 @@ func (s State) versionToReturnWith() string {
 	if version == (etcdversion.Version{}) {
 		return ""
 	}
-	return fmt.Sprintf("; to bring it back, declare etcd %s, and change the version once all members respond", version)
+	return fmt.Sprintf("; to bring the cluster back, declare etcd %s, and change the version once all members respond",
+		version)
 }
 
 // surplusInTheWay returns how to free the slot of a volume beyond the declared number that alone prevents every
@@ -150,7 +151,8 @@ func (s State) neverReady() (Decision, bool) {
 		r := s.Replica(ordinal)
 		serves := ours && m.Answers && !m.Learner
 		if serves && r.Pod != PodAbsent && r.Pod != PodTerminating && s.failsForLong(r) {
-			return block("%s; clients do not find it: kubectl describe pod %s says which probe or readiness gate fails",
+			return block("%s; clients cannot reach it. kubectl describe pod %s shows which probe or readiness gate "+
+				"fails",
 				s.describeMembers(), s.nameOf(m))
 		}
 	}
@@ -168,7 +170,7 @@ func waitForMembers(s State) (Decision, bool) {
 	if !s.Membership.Known || len(s.unsettled()) == 0 {
 		return Decision{}, false
 	}
-	d, _ := wait(s.untilSettled(), "%s answer; %s%s%s", s.describeQuorum(), strings.Join(s.unsettled(), "; "),
+	d, _ := wait(s.untilSettled(), "%s respond; %s%s%s", s.describeQuorum(), strings.Join(s.unsettled(), "; "),
 		s.describeClosed(), s.describeNotMoved())
 	d.waitsFor = strings.Join(s.unwell(), ",")
 	return d, true
@@ -179,7 +181,7 @@ func (s State) describeClosed() string {
 	if !s.Record.MayFound() {
 		return ""
 	}
-	return fmt.Sprintf("; Service %s-client leads to the members once all initial members have started", s.Name)
+	return fmt.Sprintf("; Service %s-client routes to the members once all initial members have started", s.Name)
 }
 
 // untilSettled returns when to ask etcd again: nothing reports when a learner has caught up.
@@ -203,7 +205,7 @@ func notActedOn(s State) (Decision, bool) {
 func (s State) unmetChanges() []string {
 	var wishes []string
 	if runs := s.Objects.RunsStorage; !s.founding() && runs != "" && runs != s.Declared.Storage {
-		wishes = append(wishes, fmt.Sprintf("volumes of %s to %s", runs, s.Declared.Storage))
+		wishes = append(wishes, fmt.Sprintf("resizing volumes from %s to %s", runs, s.Declared.Storage))
 	}
 	return wishes
 }

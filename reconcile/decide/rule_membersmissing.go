@@ -24,11 +24,11 @@ func membersMissing(s State) (Decision, bool) {
 	for _, m := range s.MembersInOrder() {
 		ids = append(ids, m.ID.String())
 	}
-	return block("etcd lists %s no longer, which is half or more of the voters on record, and Quorate "+
-		"has not removed them; their pods and volumes are kept as they are. If the members that etcd lists (%s) "+
-		"have all data that matters, confirm it in git by the annotation etcd.quorate.dev/confirm-members: %q; "+
-		"the other volumes are deleted then, and their slots filled again. If not, set spec.suspend, and save those "+
-		"volumes first", Enumerate(names), s.describeQuorum(), strings.Join(slices.Sorted(slices.Values(ids)), ","))
+	return block("etcd no longer lists %s, at least half of the recorded voters, and Quorate did not remove them. All "+
+		"pods and volumes are kept. If the members that etcd lists (%s) hold all the data you need, set the "+
+		"annotation etcd.quorate.dev/confirm-members: %q in git; the other volumes are then deleted and the members "+
+		"recreated. Otherwise set spec.suspend and save those volumes first",
+		Enumerate(names), s.describeQuorum(), strings.Join(slices.Sorted(slices.Values(ids)), ","))
 }
 
 // missing returns the recorded voters that are not in the recorded cluster's linearizable list, if no majority of the
@@ -125,7 +125,7 @@ func AnnouncedRecord(s State, id ID) (Record, error) {
 	ordinal, ours := s.OrdinalOf(m)
 	recorded, found := s.Record.Member(ordinal)
 	if !listed || !ours || !found {
-		return Record{}, fmt.Errorf("put the removal of member %s on record: it is not on record itself", id)
+		return Record{}, fmt.Errorf("record the removal of member %s: the member is not recorded", id)
 	}
 	recorded.Leaving = true
 	return s.Record.With(recorded), nil

@@ -63,10 +63,11 @@ func prepareUpgrade(s State) (Decision, bool) {
 	switch s.Membership.Downgrade {
 	case "":
 		return act(EnableDowngrade{before},
-			"the logs may hold what etcd %s wrote and %s cannot read: "+
-				"have a downgrade prepared, which writes it out, and take that back", before, target)
+			"the logs may hold entries that etcd %s wrote and %s cannot read: enable a downgrade, which makes etcd "+
+				"write them out, then cancel it", before, target)
 	case before:
-		return wait(recheckSettling, "etcd is writing out what %s cannot read; storage versions: %s", target,
+		return wait(recheckSettling, "etcd is writing out log entries that %s cannot read; storage versions: %s",
+			target,
 			strings.Join(s.storageVersions(), ", "))
 	}
 	return Decision{}, false

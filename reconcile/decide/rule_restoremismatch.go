@@ -13,9 +13,9 @@ func restoreMismatch(s State) (Decision, bool) {
 	if len(differences) == 0 {
 		return Decision{}, false
 	}
-	return block("the running data does not match the restored backup (%s): %s; Service %s-client is not opened for it: delete the "+
-		"cluster with its volumes, and declare it again; or, if these data are right, take restored out of "+
-		"record.yaml in ConfigMap %[3]s-members", s.Record.RestoredFrom, strings.Join(differences, "; "), s.Name)
+	return block("the running data does not match the restored backup (%s): %s. Service %s-client stays closed. "+
+		"Delete the cluster with its volumes and declare it again; or, if the running data is right, remove restored "+
+		"from record.yaml in ConfigMap %[3]s-members", s.Record.RestoredFrom, strings.Join(differences, "; "), s.Name)
 }
 
 // restoreDifferences returns how the running data differs from the restored data, until the match is proven. It is
@@ -28,16 +28,16 @@ func (s State) restoreDifferences() []string {
 	want, name := s.Record.Restored, s.ReplicaName(SeedOrdinal)
 	var facts []string
 	if id := s.Membership.ClusterID; want.ClusterID != 0 && id != want.ClusterID {
-		facts = append(facts, fmt.Sprintf("it is cluster %s, and not %s", id, want.ClusterID))
+		facts = append(facts, fmt.Sprintf("the cluster ID is %s, not %s", id, want.ClusterID))
 	}
 	if len(s.Membership.Members) > 1 {
 		return facts
 	}
 	switch m := s.listed()[SeedOrdinal]; {
 	case want.MemberID != 0 && m.ID != want.MemberID:
-		facts = append(facts, fmt.Sprintf("%s is member %s, and not %s", name, m.ID, want.MemberID))
+		facts = append(facts, fmt.Sprintf("%s has member ID %s, not %s", name, m.ID, want.MemberID))
 	case m.Revision < want.Revision:
-		facts = append(facts, fmt.Sprintf("%s is at revision %d, and what was restored begins at %d", name, m.Revision,
+		facts = append(facts, fmt.Sprintf("%s is at revision %d, but the restored data starts at %d", name, m.Revision,
 			want.Revision))
 	}
 	if _, disarms := disarmAlarm(s); len(s.Membership.StaleAlarms) > 0 && !disarms {
@@ -71,9 +71,9 @@ func (s State) compared() bool {
 func (s State) describeComparison() string {
 	voters := s.Membership.Voters()
 	if s.Membership.votes(voters[0].Hash) == len(voters) {
-		return "all voters hold the same data, of one backup: " + s.describeHashes()
+		return "all voters hold the same data from one backup: " + s.describeHashes()
 	}
-	return "whether all voters hold the same data, of one backup, is not known: " + s.describeHashes()
+	return "it is unknown whether all voters hold the same data from one backup: " + s.describeHashes()
 }
 
 // describeUnproven reports that the client Service is not open yet because the restored data is unproven, or returns
@@ -82,6 +82,7 @@ func (s State) describeUnproven() string {
 	if !s.Record.Unproven() {
 		return ""
 	}
-	return fmt.Sprintf("; Service %s-client leads to %s once that has shown that it runs on what was restored", s.Name,
+	return fmt.Sprintf("; Service %s-client routes to %s once it is confirmed to run on the restored data",
+		s.Name,
 		s.ReplicaName(SeedOrdinal))
 }

@@ -31,8 +31,8 @@ type rule struct {
 // rules lists the rules in evaluation order: guards, then sealing, then the Kubernetes objects that etcd needs, then
 // etcd's health, then everything else the spec requests.
 var rules = []rule{
-	{Rule{"RenewCertificates", "Certificates are about to expire, and the cluster is orphaned, invalid, or " +
-		"waiting for its last backup. Reissue them and change nothing else."}, renewCertificates},
+	{Rule{"RenewCertificates", "Certificates are about to expire, and the cluster is orphaned, invalid, or waiting " +
+		"for its final backup. Reissue them and change nothing else."}, renewCertificates},
 	{Rule{"Orphaned", "The source no longer declares the cluster. Report it and leave it unchanged."}, orphaned},
 	{Rule{"InvalidSpec", "The spec is invalid or not allowed. Leave the running cluster unchanged."}, invalidSpec},
 	{Rule{"ForeignObjects", "An object or volume has one of the cluster's names but does not belong to it. Change " +
@@ -40,8 +40,8 @@ var rules = []rule{
 	{Rule{"LabelsLost", "A volume, pod or Lease has lost the labels that identify it. Change nothing until they " +
 		"are restored."}, labelsLost},
 	{Rule{"Suspended", "spec.suspend is set. Report status and change nothing."}, suspended},
-	{Rule{"LostClusterRuns", "Members of a lost cluster run, or would start, beside the one that was made of it. " +
-		"Stop them; keep their volumes."}, lostClusterRuns},
+	{Rule{"LostClusterRuns", "Members of a lost cluster run, or would start, alongside the cluster created from it. " +
+		"Stop them and keep their volumes."}, lostClusterRuns},
 	{Rule{"ClusterIDMismatch", "Record, status, etcd and pods disagree on the cluster ID. Change nothing."},
 		clusterIDMismatch},
 	{Rule{"MembersMissing", "At least half of the recorded voters left etcd's member list unexpectedly, and git " +
@@ -52,7 +52,7 @@ var rules = []rule{
 		"reject each other."}, caLost},
 	{Rule{"CAChanged", "The CA in the Secret is not the one members trust. Issue nothing from it."}, caChanged},
 	{Rule{"NothingRuns", "The cluster should not run, and nothing is running. Do not bootstrap it."}, nothingRuns},
-	{Rule{ruleLastBackup, "The cluster is to be deleted, and the spec requires a backup first. Take it before " +
+	{Rule{ruleLastBackup, "The cluster is due for deletion, and the spec requires a final backup. Take it before " +
 		"stopping anything."}, backUpBeforeDeletion},
 	{Rule{"Stop", "The cluster should not run. Stop its pods and keep its data; if the lifecycle is Deleted, " +
 		"delete the rest."}, stop},
@@ -100,7 +100,7 @@ var rules = []rule{
 	{Rule{"RollOneMember", "A pod has an outdated template. Restart pods one at a time, the leader last."},
 		rollOneMember},
 	{Rule{"ScaleUp", "An ordinal below the declared size has no member. Add a learner."}, besideBackup(scaleUp)},
-	{Rule{"AlarmRaised", "A member raises an alarm, and etcd refuses writes. Only a larger quota is rolled out."},
+	{Rule{"AlarmRaised", "A member has raised an alarm, and etcd rejects writes. Only a larger quota is rolled out."},
 		besideBackup(alarmRaised)},
 	{Rule{"BackUp", "Backups are declared, but none exists yet, or none since an upgrade was declared. Start one."},
 		backUp},

@@ -31,14 +31,14 @@ func scaleDown(s State) (Decision, bool) {
 	case !needless && len(s.unsettled()) > 0:
 		return Decision{}, false
 	case s.copiesWithout(victim) != "":
-		return wait(recheck, "%s, %d declared, and %s stays: %s", plural(listed, "member", "members"), declared,
+		return wait(recheck, "%s, %d declared; %s is kept: %s", plural(listed, "member", "members"), declared,
 			s.nameOf(victim), s.copiesWithout(victim))
 	case victim.Leader:
-		return s.transferLeadership(victim, func(Member) bool { return true }, "%s, %d declared, and %s leads",
+		return s.transferLeadership(victim, func(Member) bool { return true }, "%s, %d declared, and %s is the leader",
 			plural(listed, "member", "members"), declared, victim.Name)
 	}
 	return s.removal(ruleScaleDown, RemoveMember{ID: victim.ID, Name: s.nameOf(victim)},
-		"%s, %d declared: remove %s; %s answer",
+		"%s, %d declared: remove %s; %s respond",
 		plural(listed, "member", "members"), declared, s.nameOf(victim), s.describeQuorum())
 }
 
@@ -55,7 +55,7 @@ func (s State) copiesWithout(victim Member) string {
 			names = append(names, s.nameOf(m))
 		}
 	}
-	return fmt.Sprintf("the volumes of %s are out of reach, or not known, although etcd answers there",
+	return fmt.Sprintf("the volumes of %s are unreachable or unknown, although etcd responds there",
 		Enumerate(names))
 }
 
@@ -134,7 +134,7 @@ func scaleUp(s State) (Decision, bool) {
 	if d, blocked := s.cannotJoin(ordinal, need); blocked {
 		return d, true
 	}
-	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s: add %s as a learner; %s answer", need,
+	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s: add %s as a learner; %s respond", need,
 		s.ReplicaName(ordinal), s.describeQuorum())
 }
 
@@ -144,28 +144,28 @@ func (s State) waitForSlot(ordinal int) (Decision, bool) {
 	name := s.ReplicaName(ordinal)
 	gone, known := s.Record.removed(ordinal)
 	if gone.Kept() && !s.Replica(ordinal).VolumeTerminating {
-		once := "once nobody needs that, declare oldVolumes: Delete in spec.recovery with this clusterID; or, "
+		once := "if its data is not needed, declare oldVolumes: Delete in spec.recovery with this clusterID; or, "
 		if why := s.mayBeRight(gone); why != "" {
-			once = why + "; compare them first; "
+			once = why + "; compare the data first; "
 		}
-		return block("the volume of %s is kept, with what it has of cluster %s, which is lost: %s%s", name,
+		return block("the volume of %s is kept, because it holds data of lost cluster %s: %s%s", name,
 			gone.LostCluster, once, s.freeSlot(ordinal))
 	}
 	if known || s.Replica(ordinal).VolumeTerminating {
-		return wait(recheckSettling, "a volume of %s is in the way, and is being deleted", name)
+		return wait(recheckSettling, "a volume of %s already exists and is being deleted", name)
 	}
 	return block("%s", s.volumeInTheWay(ordinal))
 }
 
 func (s State) volumeInTheWay(ordinal int) string {
-	return fmt.Sprintf("a volume of %s is in the way, and nothing on record says whose data it holds: %s",
+	return fmt.Sprintf("a volume of %s already exists, and the record does not show whose data it holds: %s",
 		s.ReplicaName(ordinal), s.freeSlot(ordinal))
 }
 
 // freeSlot returns how to free the slot of a volume whose data may be good: the PersistentVolume keeps it.
 func (s State) freeSlot(ordinal int) string {
 	return fmt.Sprintf("to keep its data, set persistentVolumeReclaimPolicy of its PersistentVolume to Retain; then "+
-		"kubectl delete pvc data-%s", s.ReplicaName(ordinal))
+		"run kubectl delete pvc data-%s", s.ReplicaName(ordinal))
 }
 
 // empty reports whether a slot is free of its previous member. It has no volume, or its volume is being deleted and no
@@ -202,10 +202,10 @@ func (s State) unsettled() []string { return s.unsettledBut(0) }
 func (s State) unsettledBut(one ID) []string {
 	var facts []string
 	if len(s.Membership.Members) == 0 {
-		facts = append(facts, "etcd lists no member")
+		facts = append(facts, "etcd lists no members")
 	}
 	if s.Record.ClusterID == 0 {
-		facts = append(facts, "the cluster ID is not on record")
+		facts = append(facts, "the cluster ID is not recorded")
 	}
 	for _, m := range s.MembersInOrder() {
 		if what := s.ailment(m); what != "" && (one == 0 || m.ID != one) {

@@ -28,42 +28,43 @@ func (s State) deadlineFor(d Decision) time.Duration {
 func (s State) remedy(d Decision) string {
 	switch d.Rule {
 	case LockedElsewhere:
-		return fmt.Sprintf("check what that pass is doing; if it is gone, kubectl delete lease %s", s.Name)
+		return fmt.Sprintf("check what that pass is doing; if it is no longer running, run kubectl delete lease %s",
+			s.Name)
 	case "Terminating", "Stop", "WaitForCleanUp":
 		return "kubectl get -o yaml shows the finalizers of the remaining objects; the controller that set them must remove them" +
 			s.remedyForNodes()
 	case "CALost", "CAChanged":
-		return fmt.Sprintf("kubectl scale statefulset %s --replicas=0, once no claim of it is being deleted", s.Name)
+		return fmt.Sprintf("run kubectl scale statefulset %s --replicas=0 once none of its claims is being deleted",
+			s.Name)
 	case ruleRestore:
 		return fmt.Sprintf("kubectl describe job %s and its pods show what delays it; if you delete the Job, it is started again",
 			s.restoreJobName())
 	case ruleRecover:
 		if s.anyReplica(hasPod) {
-			return "kubectl describe says what keeps the pods" + s.remedyForNodes()
+			return "kubectl describe shows why the pods still exist" + s.remedyForNodes()
 		}
 		return fmt.Sprintf("kubectl describe job %s and its pods show what delays it; if you delete the Job, it is started again",
 			s.recoveryJobName())
 	case ruleWaitForBackup:
-		return "kubectl describe shows what keeps that Job and its pods; or take Upgrade out of spec.backup.before"
+		return "kubectl describe shows what delays that Job and its pods; or remove Upgrade from spec.backup.before"
 	case ruleLastBackup:
-		return "declare Running, and see what keeps a backup from being taken; " +
-			"or take Deletion out of spec.backup.before"
+		return "declare Running, and find out what prevents the backup; or remove Deletion from spec.backup.before"
 	case "ScaleUp":
 		ordinal, _ := s.freeOrdinal()
 		return s.freeSlot(ordinal)
 	case "PromoteLearner":
-		return "the log of the leader says why it refuses; " +
-			"to begin again with a new learner, etcdctl member remove its ID"
+		return "the leader's log shows why it refuses; to start again with a new learner, run etcdctl member remove " +
+			"with its ID"
 	case "ReplaceMember", "ScaleDown", "RollOneMember":
 		if victim, surplus := s.goesDown(); d.Rule == "ScaleDown" && surplus && s.copiesWithout(victim) != "" {
-			return "bring the node back under its name; or switch it off, and a new member takes that place"
+			return "bring the node back under the same name; or switch it off, and a new member replaces the one there"
 		}
-		return "the log of the leader shows why it makes no progress; " +
-			"etcdctl move-leader makes another member lead, and etcdctl endpoint status shows who lags"
+		return "the leader's log shows why there is no progress; etcdctl move-leader transfers leadership, and " +
+			"etcdctl endpoint status shows which members lag"
 	case "WaitForMembers":
 		return s.remedyForMembers()
 	case "CancelDowngrade", "PrepareUpgrade", "Downgrade", "DisarmAlarm", "Seal":
-		return "the log of etcd's leader shows why it makes no progress"
+		return "the leader's log shows why there is no progress"
 	}
 	return s.remedyForPods()
 }
@@ -84,15 +85,15 @@ func (s State) remedyForMembers() string {
 		case pod == PodAbsent || pod == PodTerminating:
 			return s.remedyForPods()
 		case m.Disagrees != "":
-			return fmt.Sprintf("restart it, by kubectl delete pod %s; if it still believes in another list, etcdctl "+
-				"member remove %s, and a new one takes its place", name, m.ID)
+			return fmt.Sprintf("restart the member with kubectl delete pod %s; if its member list still differs, run "+
+				"etcdctl member remove %s, and a new member replaces it", name, m.ID)
 		case m.Learner && pod == PodPending:
-			return fmt.Sprintf("kubectl describe pod %s says what it waits for: "+
-				"a node that it may run on, or a volume; "+
-				"to begin again with a new learner, etcdctl member remove %s%s", name, m.ID, s.remedyForSpare(ordinal))
+			return fmt.Sprintf("kubectl describe pod %s shows what it waits for, such as a suitable node or a volume; "+
+				"to start again with a new learner, run etcdctl member remove %s%s",
+				name, m.ID, s.remedyForSpare(ordinal))
 		case m.Learner:
-			return fmt.Sprintf("kubectl logs %s says why it does not catch up; to begin again with a new learner, "+
-				"etcdctl member remove %s", name, m.ID)
+			return fmt.Sprintf("kubectl logs %s shows why it does not catch up; to start again with a new learner, "+
+				"run etcdctl member remove %s", name, m.ID)
 		default:
 			return s.remedyForPods()
 		}
@@ -109,8 +110,8 @@ func (s State) remedyForSpare(ordinal int) string {
 	if !found || !isSpare || !othersSuffice || NeedsAnnouncement(s, m.ID) {
 		return ""
 	}
-	return fmt.Sprintf("; to do without one, remove %s of %s besides, whose volume is being deleted: "+
-		"the others hold its data", m.ID, s.nameOf(m))
+	return fmt.Sprintf("; to proceed without a spare, also remove member %s (%s), whose volume is being deleted; the "+
+		"other members hold its data", m.ID, s.nameOf(m))
 }
 
 // remedyForPods returns the manual action for the first recorded member whose pod does not serve.
@@ -123,19 +124,19 @@ func (s State) remedyForPods() string {
 		case r.Pod == PodTerminating:
 			return "bring its node back" + s.remedyForNode(recorded.Ordinal)
 		case r.Pod == PodAbsent && r.VolumeTerminating:
-			return fmt.Sprintf("kubectl describe pvc data-%s shows what keeps the claim from going: "+
-				"a finalizer, or a pod that uses it", name)
+			return fmt.Sprintf("kubectl describe pvc data-%s shows what delays the deletion of the claim: a "+
+				"finalizer, or a pod that uses it", name)
 		case r.Pod == PodAbsent:
-			return fmt.Sprintf("kubectl describe statefulset %s says why Kubernetes does not make the pod %s; "+
-				"the quota, the policy or the controller has to let it", s.Name, name)
+			return fmt.Sprintf("kubectl describe statefulset %s shows why Kubernetes does not create pod %s; the "+
+				"quota, the policy or the controller must allow it", s.Name, name)
 		case r.Pod == PodReady:
-			return fmt.Sprintf("the pod %s is ready, and etcd in it is not reached from here: see --etcd-access, "+
+			return fmt.Sprintf("pod %s is ready, but its etcd cannot be reached from here. Check --etcd-access, "+
 				"network policies and the certificates", name)
 		default:
-			return fmt.Sprintf("kubectl describe pod %s and kubectl logs %s say what it waits for", name, name)
+			return fmt.Sprintf("kubectl describe pod %s and kubectl logs %s show what it waits for", name, name)
 		}
 	}
-	return "kubectl describe says what the objects of the cluster wait for"
+	return "kubectl describe shows what the cluster's objects wait for"
 }
 
 // remedyForNode returns how to force-delete a pod whose node does not confirm that it has ended, or "" if the node may
@@ -145,8 +146,8 @@ func (s State) remedyForNode(ordinal int) string {
 	if r.Pod != PodTerminating || r.PodGoing.IsZero() || s.Now.Sub(r.PodGoing) < patience {
 		return ""
 	}
-	return fmt.Sprintf("; %s should have ended at %s, and its node does not say so: once it is certain "+
-		"that the machine is off, or runs it no more, kubectl delete pod %s --force --grace-period=0",
+	return fmt.Sprintf("; %s should have terminated at %s, but its node has not confirmed it. Once the machine is "+
+		"certainly off, or no longer runs the pod, run kubectl delete pod %s --force --grace-period=0",
 		s.ReplicaName(ordinal), r.PodGoing.UTC().Format(time.RFC3339), s.ReplicaName(ordinal))
 }
 
@@ -156,7 +157,7 @@ func (s State) remedyForJoining(ordinal int) string {
 	if !listed || m.Started {
 		return ""
 	}
-	return fmt.Sprintf("; it has never started: to begin again with a new one, etcdctl member remove %s%s", m.ID,
+	return fmt.Sprintf("; it has never started. To start again with a new member, run etcdctl member remove %s%s", m.ID,
 		s.remedyForSpare(ordinal))
 }
 
@@ -168,7 +169,7 @@ func (s State) remedyForData(ordinal int) string {
 	if !crashes || !hasVolume(r) || r.VolumeTerminating || !canBeSpared {
 		return ""
 	}
-	return fmt.Sprintf("; if its data are the reason, kubectl delete pvc data-%s, and a new member takes its place",
+	return fmt.Sprintf("; if its data is the cause, run kubectl delete pvc data-%s, and a new member replaces it",
 		s.ReplicaName(ordinal))
 }
 
@@ -196,23 +197,23 @@ func (s State) remedyForChecks() string {
 		case ours && (r.Pod == PodStarting || r.Pod == PodReady):
 			run = append(run, s.nameOf(m))
 			if r.VolumeTerminating || s.volumeLost(ordinal) {
-				going = "; save its data before that: its volume goes with the pod"
+				going = "; save its data first, because its volume is deleted with the pod"
 			}
 		}
 	}
 	if len(stopped) < Quorum(len(s.Membership.Voters())) || len(run) != 1 {
 		return "" // they would not serve without it
 	}
-	return fmt.Sprintf("; %s would start without %s, whose data differ from theirs: "+
-		"kubectl cordon its node, kubectl delete pod %s, and kubectl uncordon the node once the others serve; "+
-		"where they agree, its data are given up then%s", Enumerate(stopped), run[0], run[0], going)
+	return fmt.Sprintf("; %s would start without %s, whose data differs from theirs: kubectl cordon its node, kubectl "+
+		"delete pod %s, and kubectl uncordon the node once the others serve; if they agree with each other, its data "+
+		"is then discarded%s", Enumerate(stopped), run[0], run[0], going)
 }
 
 // notAllowedToAsk blocks, because no pass can fix missing rights.
 func (s State) notAllowedToAsk() (Decision, bool) {
-	return block("etcd cannot be asked from outside of the cluster: %s; "+
-		"grant the account that runs Quorate the verbs get and create on pods/portforward, or run it in the cluster; "+
-		"nothing is changed until then: %s", s.Membership.Forbidden, s.describeReplicas())
+	return block("cannot reach etcd from outside the cluster: %s. Grant the account that runs Quorate the verbs get "+
+		"and create on pods/portforward, or run Quorate in the cluster. Nothing is changed until then: %s",
+		s.Membership.Forbidden, s.describeReplicas())
 }
 
 // unwell returns the names of the unhealthy members, and the recorded members that etcd does not list.

@@ -23,7 +23,7 @@ var departures = map[etcdversion.MajorMinor]struct {
 	least  etcdversion.Version
 	better string
 }{
-	minorOf("3.5"): {etcdversion.Must("3.5.26"), ", better 3.5.32 or newer"},
+	minorOf("3.5"): {etcdversion.Must("3.5.26"), ", preferably 3.5.32 or newer"},
 	minorOf("3.6"): {etcdversion.Must("3.6.11"), ""},
 }
 
@@ -76,7 +76,7 @@ func (s State) running() []etcdversion.Version {
 func (s State) unreadable() string {
 	for _, m := range s.MembersInOrder() {
 		if _, err := etcdversion.ParseRunning(m.Version); err != nil && m.Answers && m.Version != "" {
-			return fmt.Sprintf("%s says that it runs etcd %q, which cannot be read", s.nameOf(m), m.Version)
+			return fmt.Sprintf("%s reports etcd version %q, which is not a valid version", s.nameOf(m), m.Version)
 		}
 	}
 	return ""
@@ -88,7 +88,7 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 	runs := s.running()
 	target, err := etcdversion.Parse(s.Declared.Version)
 	if err != nil {
-		return fmt.Sprintf("version %q cannot be read", s.Declared.Version), false
+		return fmt.Sprintf("version %q is not valid", s.Declared.Version), false
 	}
 	if refusal := s.refusedByUnresponsive(target); refusal != "" {
 		return refusal, false
@@ -103,19 +103,20 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 	oldest, newest := runs[0], runs[len(runs)-1]
 	switch {
 	case steps(oldest, target) > 1:
-		return fmt.Sprintf("etcd %s runs, and a minor version must not be skipped on the way to %s: declare a %s first",
+		return fmt.Sprintf("cannot upgrade etcd %s to %s: minor versions cannot be skipped. Declare a %s release first",
 			oldest, target, oldest.MajorMinor().Next(1)), false
 	case steps(newest, target) < -1:
-		return fmt.Sprintf("etcd %s runs, and goes back one minor version at a time: declare a %s first", newest,
+		return fmt.Sprintf("cannot downgrade etcd %s by more than one minor version. Declare a %s release first",
+			newest,
 			newest.MajorMinor().Next(-1)), false
 	case steps(oldest, target) == 1:
 		if why := departure(oldest, target); why != "" {
-			return fmt.Sprintf("etcd %s runs, and %s", oldest, why), false
+			return fmt.Sprintf("etcd %s is running, and %s", oldest, why), false
 		}
 		return "", readsLog(target.MajorMinor(), s.Record.LogVersion) && s.downgradeFinished() && s.knowsData(target.MajorMinor())
 	case steps(oldest, target) < 0 && s.Record.JoinedTogether && !target.AtLeast(withMaxLearners):
-		return fmt.Sprintf("two members have joined this cluster at once, and etcd %s cannot follow a log that says "+
-			"so: declare a %s or newer", target, withMaxLearners.MajorMinor()), false
+		return fmt.Sprintf("two members joined this cluster at the same time, and etcd %s cannot read a log that "+
+			"contains this. Declare a %s release or newer", target, withMaxLearners.MajorMinor()), false
 	case steps(oldest, target) < 0:
 		return "", s.preparedFor(target.MajorMinor())
 	}
@@ -138,12 +139,12 @@ func (s State) judgeUnread(unreadable string, target etcdversion.Version) (refus
 	slices.SortFunc(known, etcdversion.Version.Compare)
 	switch {
 	case len(known) == 0:
-		return fmt.Sprintf("%s: nothing else is rolled to; have it run a release of etcd", unreadable), false
+		return fmt.Sprintf("%s: no other version is rolled out. Run an etcd release on that member", unreadable), false
 	case steps(known[0], target) == 0 && steps(known[len(known)-1], target) >= -1:
 		return "", true
 	}
-	return fmt.Sprintf("%s: no other minor version than %s is rolled to; declare a %s, or have that member run a "+
-		"release of etcd", unreadable, known[0].MajorMinor(), known[0].MajorMinor()), false
+	return fmt.Sprintf("%s: only minor version %s can be rolled out. Declare a %s release, or run an etcd release on "+
+		"that member", unreadable, known[0].MajorMinor(), known[0].MajorMinor()), false
 }
 
 // mayRoll reports whether the declared version can be rolled out from the running ones.
@@ -176,7 +177,8 @@ func departure(from, target etcdversion.Version) string {
 	if from.AtLeast(known.least) {
 		return ""
 	}
-	return fmt.Sprintf("%s can be reached from %s at least%s: declare that first", target, known.least, known.better)
+	return fmt.Sprintf("upgrading to %s requires at least %s%s. Declare that release first",
+		target, known.least, known.better)
 }
 
 // preparedFor reports whether etcd is downgrading to that minor version and has written all its data for it. The data
@@ -239,7 +241,7 @@ func (s State) skips(r Replica, target etcdversion.Version) string {
 	name := s.ReplicaName(r.Ordinal) + " does not respond, and its "
 	if storage := minorOf(r.LastUse.StorageVersion); hasVolume(r) && r.LastUse.StorageVersion != "" &&
 		target.MajorMinor().Compare(storage) < 0 {
-		return fmt.Sprintf("%sdata was last written for etcd %s: declare a %[2]s", name, storage)
+		return fmt.Sprintf("%sdata was last written for etcd %s: declare a %[2]s release", name, storage)
 	}
 	for _, last := range []struct{ what, version string }{
 		{"pod was created with etcd ", r.PodVersion}, {"volume was last used by etcd ", r.LastUse.Version},
@@ -251,7 +253,8 @@ func (s State) skips(r Replica, target etcdversion.Version) string {
 		what := name + last.what + last.version
 		switch n := steps(from, target); {
 		case n > 1:
-			return fmt.Sprintf("%s: a minor version must not be skipped on the way to %s; declare a %s first", what,
+			return fmt.Sprintf("%s: minor versions cannot be skipped on the way to %s. Declare a %s release first",
+				what,
 				target, from.MajorMinor().Next(1))
 		case n == 1 && departure(from, target) != "":
 			return fmt.Sprintf("%s; %s", what, departure(from, target))

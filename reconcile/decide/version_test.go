@@ -100,7 +100,7 @@ func unread(s *State) {
 
 // TestJudgeVersion checks which versions may be rolled out from the running ones.
 func TestJudgeVersion(t *testing.T) {
-	const skips, tooOld, prepared = "skipped", "declare that first", "prepared"
+	const skips, tooOld, prepared = "skipped", "Declare that release first", "prepared"
 	for what, c := range map[string]struct {
 		change func(*State)
 		want   string // a part of the refusal, or that it is prepared; "" for neither
@@ -108,7 +108,7 @@ func TestJudgeVersion(t *testing.T) {
 		"the same":                         {nil, prepared},
 		"a patch":                          {declares("3.6.99"), prepared},
 		"nothing has run":                  {func(s *State) { *s = State{Declared: Declared{Version: "3.9.0"}} }, prepared},
-		"no version":                       {declares("3.6"), "cannot be read"},
+		"no version":                       {declares("3.6"), "is not valid"},
 		"one up":                           {declares("3.7.3"), prepared},
 		"one up, the log is not clear":     {both(declares("3.7.3"), logs("")), ""},
 		"one up, a downgrade is under way": {both(declares("3.7.3"), stores("3.5", "3.6", "3.6", "3.6")), ""},
@@ -116,13 +116,13 @@ func TestJudgeVersion(t *testing.T) {
 		"two up":                           {declares("3.8.0"), skips},
 		"two up for one of them":           {both(declares("3.8.0"), runs("3.6.16", "3.7.3", "3.7.3")), skips},
 		"another major version":            {declares("4.6.0"), skips},
-		"one up, one cannot be read":       {both(declares("3.7.3"), runs("main", "3.6.16", "3.6.16")), "a-0 says that it runs etcd \"main\""},
+		"one up, one cannot be read":       {both(declares("3.7.3"), runs("main", "3.6.16", "3.6.16")), "a-0 reports etcd version \"main\""},
 		"back, one cannot be read and was made for the next": {both(declares("3.6.16"), runs("3.6.16", "3.6.16", "main"), func(s *State) { s.Replicas[2].PodVersion = "3.7.3" }), prepared},
-		"on, one cannot be read and was made for the next":   {both(declares("3.7.3"), runs("3.6.16", "3.6.16", "main"), func(s *State) { s.Replicas[2].PodVersion = "3.7.3" }), "declare a 3.6, or have that member"},
-		"two up, none can be read, nor its pod":              {both(declares("3.8.0"), unread), "no other minor version than 3.6"},
-		"one down, none can be read, nor its pod":            {both(declares("3.5.35"), unread), "no other minor version than 3.6"},
+		"on, one cannot be read and was made for the next":   {both(declares("3.7.3"), runs("3.6.16", "3.6.16", "main"), func(s *State) { s.Replicas[2].PodVersion = "3.7.3" }), "Declare a 3.6 release, or run an etcd release"},
+		"two up, none can be read, nor its pod":              {both(declares("3.8.0"), unread), "only minor version 3.6 can"},
+		"one down, none can be read, nor its pod":            {both(declares("3.5.35"), unread), "only minor version 3.6 can"},
 		"a patch, none can be read, nor its pod":             {both(declares("3.6.99"), unread), prepared},
-		"a patch, none can be read, nothing is known":        {both(declares("3.6.99"), unread, func(s *State) { s.Objects.RunsVersion = "" }), "have it run a release"},
+		"a patch, none can be read, nothing is known":        {both(declares("3.6.99"), unread, func(s *State) { s.Objects.RunsVersion = "" }), "Run an etcd release"},
 		"a patch, one cannot be read":                        {both(declares("3.6.99"), runs("main", "3.6.16", "3.6.16")), prepared},
 		"from 3.5.25":                                        {runs("3.5.25", "3.6.16", "3.6.16"), tooOld},
 		"from 3.5.26":                                        {runs("3.5.26", "3.6.16", "3.6.16"), prepared},
@@ -148,8 +148,8 @@ func TestJudgeVersion(t *testing.T) {
 		"from 3.5.25, which never joined":                                     {both(silence(2), createdWith(2, "3.5.25"), func(s *State) { s.Membership.Members[2].Started = false }), prepared},
 		"from 3.5.25, none responds, and the status is newer":                 {both(silence(0, 1, 2), createdWith(2, "3.5.25"), func(s *State) { s.ReportedVersion = "3.6.16"; s.Membership = Membership{} }), tooOld},
 		"from 3.5.25, which does not respond, beside one that cannot be read": {both(runs("main", "3.6.16", "3.6.16"), silence(2), createdWith(2, "3.5.25")), tooOld},
-		"two down":                               {declares("3.4.0"), "goes back one"},
-		"two down for one of them":               {both(declares("3.5.35"), runs("3.7.3", "3.6.16", "3.6.16")), "goes back one"},
+		"two down":                               {declares("3.4.0"), "by more than one minor version"},
+		"two down for one of them":               {both(declares("3.5.35"), runs("3.7.3", "3.6.16", "3.6.16")), "by more than one minor version"},
 		"back, while one still runs the old":     {runs("3.7.3", "3.6.16", "3.6.16"), prepared},
 		"one up of two, prepared the day before": {both(declares("3.7.3"), runs("3.6.16", "3.7.3", "3.7.3"), stores("", "3.6", "3.6", "3.6")), prepared},
 	} {

@@ -31,11 +31,11 @@ func (j VolumeJob) runs() bool { return j.Phase == JobRuns && !j.Terminating }
 func (j JobSight) hinders(what string) (Decision, bool) {
 	switch {
 	case j.Hidden != "":
-		return wait(recheck, "whether a Job is at work is not known: %s", j.Hidden)
+		return wait(recheck, "it is unknown whether a Job is running: %s", j.Hidden)
 	case j.Foreign != "":
 		return block("%s: %s", what, j.Foreign)
 	case len(j.Stopping) > 0:
-		return wait(recheck, "of an earlier Job, a pod is still there: %s", Enumerate(j.Stopping))
+		return wait(recheck, "pods of an earlier Job still exist: %s", Enumerate(j.Stopping))
 	}
 	return Decision{}, false
 }

@@ -38,7 +38,7 @@ func (s State) escalate(d Decision, why string) Decision {
 	if why != "" {
 		why = " (" + why + ")"
 	}
-	d.Message = fmt.Sprintf("%s%s; nothing has come of it since %s: %s", d.Message, why,
+	d.Message = fmt.Sprintf("%s%s; no progress since %s: %s", d.Message, why,
 		w.Since.UTC().Format(time.RFC3339), s.remedy(d))
 	d.Verdict, d.Action, d.Recheck, d.overdue = Block, nil, 0, true
 	return d

@@ -63,7 +63,7 @@ func TestActionWithoutProgressBlocks(t *testing.T) {
 		s.Now = s.Now.Add(5 * time.Minute)
 	}
 	d := decide.NoProgress(s, try, "etcd: not yet:\nno leader")
-	if d.Verdict != decide.Block || d.Rule != try.Rule || !strings.Contains(d.Message, "let it hand over (etcd: not yet: no leader); nothing has come of it since 2026-08-01T12:00:00Z: ") {
+	if d.Verdict != decide.Block || d.Rule != try.Rule || !strings.Contains(d.Message, "let it hand over (etcd: not yet: no leader); no progress since 2026-08-01T12:00:00Z: ") {
 		t.Errorf("after half an hour: %s", d)
 	}
 	if broken := invariants.Broken(s, d); len(broken) > 0 {

@@ -17,15 +17,16 @@ func (s State) CertificateWarnings() []string {
 	for _, c := range s.Certificates {
 		if c.CA && c.Weak != "" {
 			warnings = append(warnings,
-				fmt.Sprintf("the key of the CA, %s, is weak (%s); have a new CA issued: "+
-					"see Certificates in docs/operations.md", c, c.Weak))
+				fmt.Sprintf("the key of CA certificate %s is weak (%s). Issue a new CA: see Certificates in "+
+					"docs/operations.md",
+					c, c.Weak))
 		}
 	}
 	if s.ClientIsRoot {
 		warnings = append(warnings,
-			fmt.Sprintf("authentication is on in etcd, and applications are its superuser by Secret %s-client-tls; "+
-				"give the user %s-client the rights that they need, and delete the Secret: "+
-				"see Certificates in docs/operations.md", s.Name, s.Name))
+			fmt.Sprintf("authentication is enabled in etcd, and Secret %s-client-tls makes applications its "+
+				"superuser. Grant user %s-client the permissions that they need, and delete the Secret: see "+
+				"Certificates in docs/operations.md", s.Name, s.Name))
 	}
 	return warnings
 }
@@ -39,20 +40,20 @@ func (s State) BackupWarnings() []string {
 		warnings = append(warnings, "no backups are taken: "+b.Foreign)
 	}
 	if len(s.Declared.Problems) > 0 && !b.Since.IsZero() && !b.Suspended {
-		warnings = append(warnings, fmt.Sprintf("backups go on as they were last applied, to %s, until the "+
-			"declaration is acted on; if they are not to: kubectl delete cronjob %s-backup", b.To, s.Name))
+		warnings = append(warnings, fmt.Sprintf("backups continue as last applied, to %s, until the declaration takes "+
+			"effect. To stop them, run kubectl delete cronjob %s-backup", b.To, s.Name))
 	}
 	if len(s.Declared.Problems) > 0 && b.Drills {
-		warnings = append(warnings, fmt.Sprintf("drills go on as they were last applied, with that image of etcd and "+
-			"from that store, until the declaration is acted on; if they are not to: kubectl delete cronjob %s-drill",
+		warnings = append(warnings, fmt.Sprintf("drills continue as last applied, with that etcd image and from that "+
+			"store, until the declaration takes effect. To stop them, run kubectl delete cronjob %s-drill",
 			s.Name))
 	}
 	if s.restoreIsInert() && s.Record.RestoredFrom == "" {
-		warnings = append(warnings, "spec.restore has no effect: the cluster was there before it was declared")
+		warnings = append(warnings, "spec.restore has no effect: the cluster existed before it was declared")
 	}
 	if beside := s.instead(); beside != "" {
-		warnings = append(warnings, fmt.Sprintf("spec.restore has no effect: %s, so the cluster is taken "+
-			"to be there; if nobody needs that, delete the cluster with its volumes, and declare it again", beside))
+		warnings = append(warnings, fmt.Sprintf("spec.restore has no effect: %s, so the cluster is treated as "+
+			"existing. If that data is not needed, delete the cluster with its volumes and declare it again", beside))
 	}
 	warnings = append(warnings, s.recoveryWarnings()...)
 	warnings = append(warnings, b.drillWarnings()...)
@@ -60,11 +61,11 @@ func (s State) BackupWarnings() []string {
 	if failed == nil {
 		return warnings
 	}
-	why := cmp.Or(failed.Message, "it does not say why")
+	why := cmp.Or(failed.Message, "no reason reported")
 	if failed.Backup != nil {
-		return append(warnings, fmt.Sprintf("Job %s has stored a backup, and failed after that: %s", failed.Name, why))
+		return append(warnings, fmt.Sprintf("Job %s stored a backup but failed afterwards: %s", failed.Name, why))
 	}
-	return append(warnings, fmt.Sprintf("no backup was taken since Job %s failed: %s", failed.Name, why))
+	return append(warnings, fmt.Sprintf("no backup has been taken since Job %s failed: %s", failed.Name, why))
 }
 
 // restoreIsInert reports whether a restore is declared for a cluster that has already formed.
@@ -89,7 +90,7 @@ func (s State) instead() string {
 	var there []string
 	for _, r := range s.replicasInOrder() {
 		if hasVolume(r) {
-			there = append(there, "a volume of "+s.ReplicaName(r.Ordinal)+" is there")
+			there = append(there, "a volume of "+s.ReplicaName(r.Ordinal)+" exists")
 		}
 	}
 	return Enumerate(there)
@@ -102,9 +103,9 @@ func (s State) spaceWarnings() []string {
 	for _, m := range s.MembersInOrder() {
 		if quota := s.Declared.Quota; quota > 0 && m.DBSize >= quota {
 			warnings = append(warnings,
-				fmt.Sprintf("the database of %s takes %dMi, and the quota of etcd is to be %dMi: "+
-					"it refuses writes once it runs with that; declare a larger etcd.quota, "+
-					"or compact and defragment first", s.nameOf(m), m.DBSize>>20, quota>>20))
+				fmt.Sprintf("the database of %s uses %dMi, but the declared etcd quota is %dMi: etcd rejects writes "+
+					"once it runs with this quota. Declare a larger etcd.quota, or compact and defragment first",
+					s.nameOf(m), m.DBSize>>20, quota>>20))
 		}
 	}
 	return warnings

@@ -16,10 +16,10 @@ func TestCertificateWarnings(t *testing.T) {
 		want  []string
 	}{
 		"nothing":         {State{Certificates: []Certificate{lasts("k", true, 2000*day)}}, nil},
-		"weak":            {State{Certificates: []Certificate{weak}}, []string{"k in Secret s, is weak (P-224)"}},
+		"weak":            {State{Certificates: []Certificate{weak}}, []string{"k in Secret s is weak (P-224)"}},
 		"a leaf":          {State{Certificates: []Certificate{reissued}}, nil},
-		"root":            {State{Name: "a", ClientIsRoot: true}, []string{"give the user a-client the rights that they need, and delete the Secret"}},
-		"both":            {State{ClientIsRoot: true, Certificates: []Certificate{weak}}, []string{"is weak", "authentication is on"}},
+		"root":            {State{Name: "a", ClientIsRoot: true}, []string{"Grant user a-client the permissions that they need, and delete the Secret"}},
+		"both":            {State{ClientIsRoot: true, Certificates: []Certificate{weak}}, []string{"is weak", "authentication is enabled"}},
 		"whatever is due": {State{Now: noon.Add(time.Hour), Certificates: []Certificate{weak}}, []string{"is weak"}},
 	} {
 		if got := c.state.CertificateWarnings(); !slices.EqualFunc(got, c.want, strings.Contains) {
@@ -37,8 +37,8 @@ func TestQuotaBelowDatabaseSizeWarns(t *testing.T) {
 		want  []string
 	}{
 		"smaller":                 {512 * mebibyte, []int64{511 * mebibyte, 20 << 10}, nil},
-		"as large":                {512 * mebibyte, []int64{512 * mebibyte}, []string{"the database of a-0 takes 512Mi, and the quota of etcd is to be 512Mi: it refuses writes"}},
-		"one is larger":           {512 * mebibyte, []int64{20 << 10, 600 * mebibyte}, []string{"the database of a-1 takes 600Mi"}},
+		"as large":                {512 * mebibyte, []int64{512 * mebibyte}, []string{"the database of a-0 uses 512Mi, but the declared etcd quota is 512Mi: etcd rejects writes"}},
+		"one is larger":           {512 * mebibyte, []int64{20 << 10, 600 * mebibyte}, []string{"the database of a-1 uses 600Mi"}},
 		"the quota is not known":  {0, []int64{600 * mebibyte}, nil},
 		"no member tells its own": {512 * mebibyte, []int64{0, 0}, nil},
 	} {
@@ -67,16 +67,16 @@ func TestBackupWarnings(t *testing.T) {
 		{State{Backups: Backups{Foreign: "CronJob a-backup is there"}}, "no backups are taken: CronJob a-backup is there"},
 		{State{Backups: Backups{DrillForeign: "CronJob a-drill is there"}}, "drills do not run: CronJob a-drill is there"},
 		{State{Backups: Backups{DrillFailed: &DrillFailure{Job: "a-drill-1"}}}, "no drill has succeeded since Job a-drill-1 failed: no reason reported"},
-		{State{Backups: Backups{Jobs: []BackupJob{failed}}}, "no backup was taken since Job a-backup-gen2 failed: verify: no"},
-		{State{Backups: Backups{Jobs: []BackupJob{stored}, Last: stored.Backup}}, "Job a-backup-gen2 has stored a backup, and failed after that: verify: no"},
+		{State{Backups: Backups{Jobs: []BackupJob{failed}}}, "no backup has been taken since Job a-backup-gen2 failed: verify: no"},
+		{State{Backups: Backups{Jobs: []BackupJob{stored}, Last: stored.Backup}}, "Job a-backup-gen2 stored a backup but failed afterwards: verify: no"},
 		{State{Backups: Backups{Jobs: []BackupJob{failed}, Last: &Backup{StartedAt: dawn.Add(time.Second)}}}, ""},
 		{State{Name: "a", Declared: Declared{Problems: []string{"p"}}, Backups: Backups{Since: dawn, To: "s3://b"}},
-			"backups go on as they were last applied, to s3://b, until the declaration is acted on; if they are not to: kubectl delete cronjob a-backup"},
+			"backups continue as last applied, to s3://b, until the declaration takes effect. To stop them, run kubectl delete cronjob a-backup"},
 		{State{Name: "a", Declared: Declared{Problems: []string{"p"}}, Backups: Backups{Since: dawn, Suspended: true}}, ""},
 		{State{Name: "a", Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Replicas: []Replica{{Ordinal: 0, VolumeUID: "v", Pod: PodAbsent}}},
-			"spec.restore has no effect: a volume of a-0 is there, so the cluster is taken to be there; if nobody needs that, delete the cluster with its volumes, and declare it again"},
+			"spec.restore has no effect: a volume of a-0 exists, so the cluster is treated as existing. If that data is not needed, delete the cluster with its volumes and declare it again"},
 		{State{Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Record: Record{ClusterID: 0xc1}},
-			"spec.restore has no effect: the cluster was there before it was declared"},
+			"spec.restore has no effect: the cluster existed before it was declared"},
 		{State{Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Record: Record{ClusterID: 0xc1, RestoredFrom: "tuesday"}}, ""},
 		{State{Backups: Backups{DrillDue: dawn}}, "no drill has ever succeeded, although two were due, the first at 2026-11-01T06:00:00Z"},
 		{State{Backups: Backups{DrillDue: dawn, Drill: &Drill{FinishedAt: dawn.Add(-time.Hour)}}},

@@ -31,7 +31,7 @@ func TestMemberLostDuringDowngradeIsReplaced(t *testing.T) {
 			w := start.Clone()
 			w.LoseVolume(member)
 			d := endOf(w)
-			if d.Rule == "ScaleUp" && strings.Contains(d.Message, "no member older than 3.6 can join this cluster. Declare etcd 3.6.16") {
+			if d.Rule == "ScaleUp" && strings.Contains(d.Message, "members older than 3.6 cannot join this cluster. Declare etcd 3.6.16") {
 				w.Declared.Version = "3.6.16"
 				endOf(w)
 				w.Declared.Version = "3.5.35"

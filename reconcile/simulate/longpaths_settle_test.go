@@ -63,7 +63,7 @@ func isForAPerson(d decide.Decision) bool {
 // replacedTooOften reports whether a slot has reached its daily limit of new members; the cause requires manual
 // investigation.
 func replacedTooOften(d decide.Decision) bool {
-	return d.Rule == "ReplaceMember" && strings.Contains(d.Message, "a new member fares no better")
+	return d.Rule == "ReplaceMember" && strings.Contains(d.Message, "the new members did no better")
 }
 
 // takesWayOut carries out the manual action that a Block names, and reports whether the action must be done only once.
@@ -90,7 +90,7 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 		}
 	case d.Rule == "ApplyObjects" && versionToReturnWith.MatchString(d.Message):
 		j.path.Declared.Version = versionToReturnWith.FindStringSubmatch(d.Message)[1]
-	case d.Rule == "ApplyObjects" && says("nothing says which version of etcd last used the volumes"):
+	case d.Rule == "ApplyObjects" && says("the etcd version that last used the volumes"):
 		j.path.AnnotateVersions()
 	case volumeInTheWay.MatchString(d.Message):
 		j.path.DeleteVolume(inTheWay(d))
@@ -101,7 +101,7 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 }
 
 // versionToReturnWith matches the version that brings back a cluster whose StatefulSet is gone.
-var versionToReturnWith = regexp.MustCompile(`to bring it back, declare etcd (\S+), `)
+var versionToReturnWith = regexp.MustCompile(`to bring the cluster back, declare etcd (\S+), `)
 
 // volumeInTheWay matches the ordinal of a claim that may be deleted manually.
 var volumeInTheWay = regexp.MustCompile(`kubectl delete pvc data-a-(\d+)`)

@@ -98,7 +98,7 @@ func healsWhile(w *simulate.World, names string, others func(w, before *simulate
 			return ""
 		}
 	}
-	if named := names != "" && d.Verdict == decide.Block && strings.Contains(d.Message, names+" keeps being undone"); named {
+	if named := names != "" && d.Verdict == decide.Block && strings.Contains(d.Message, names+" keeps being reverted"); named {
 		return ""
 	}
 	return fmt.Sprintf("after an hour the member is lost, and it says %s", d)

@@ -31,7 +31,7 @@ func testCarriedOver(t *testing.T, w *world) {
 	w.asBefore()
 	r := w.converge().requireRule(t, "a", "Converged")
 	w.requireUser("a-client-tls", "root")
-	if warnings := strings.Join(r.cluster("a").Warnings, ""); !strings.Contains(warnings, "give the user a-client the rights that they need") {
+	if warnings := strings.Join(r.cluster("a").Warnings, ""); !strings.Contains(warnings, "Grant user a-client the permissions that they need") {
 		t.Errorf("warnings: %q", warnings)
 	}
 	if err := w.kube.CoreV1().Secrets(w.namespace).Delete(w.ctx(), "a-client-tls", metav1.DeleteOptions{}); err != nil {

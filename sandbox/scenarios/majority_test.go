@@ -56,7 +56,7 @@ func TestLostMajority(t *testing.T) {
 	blocked("--allow-recovery")
 	blocked("--backup-image", "--allow-recovery")
 	image := []string{"--allow-recovery", "--backup-image", deployedImage}
-	blocked("there are volumes of a-0 and a-2 as well", image...)
+	blocked("volumes of a-0 and a-2 also exist", image...)
 	w.declare(modern, three, order(lost, ", lost: [0, 2]"))
 	blocked("the volume of a-0 is kept, with what it has of cluster "+strings.TrimLeft(lost, "0"), image...)
 	w.requireCondition("a", "Stalled", "True", "ScaleUp")
@@ -100,7 +100,7 @@ func TestLostMajority(t *testing.T) {
 		}
 		return serving("a-1")
 	})
-	if w.toldOf("the volumes of a-0 and a-2 are left of cluster") == 0 {
+	if w.toldOf("the volumes of a-0 and a-2 belong to lost cluster") == 0 {
 		t.Error("members of the lost cluster were not stopped")
 	}
 	if got := w.member("a", 1).get("greeting"); got != "hello" {
@@ -155,7 +155,7 @@ func (w *world) recoverFromBackup() {
 	args = append(args, "--allow-recovery")
 	w.declare(modern, three, declared, order("1, 2"))
 	blocked := w.runFrom(outside, append([]string{"run", "--until-converged"}, args...)...).requireCode(w.t, exitBlocked)
-	if !blocked.says("there are volumes of a-0, which may hold what was written after the backup") {
+	if !blocked.says("volumes of a-0 exist and may hold writes from after the backup") {
 		w.t.Errorf("%s", blocked)
 	}
 	w.declare(modern, three, declared, order("0, 1, 2"))
