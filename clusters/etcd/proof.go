@@ -39,7 +39,7 @@ type Proof struct {
 // limits only when a request may be repeated: a hash in progress has its own timeout.
 func (c *Clients) Prove(ctx context.Context, cluster Cluster, wanted decide.Hash) Proof {
 	limit := cmp.Or(c.Patience, patience)
-	patient, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
+	patient, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no response within %s", limit))
 	defer cancel()
 	p := prover{wanted: wanted, said: map[decide.ID]opinion{}}
 	proof := Proof{Why: "no quorum says who the members are"}

@@ -77,7 +77,7 @@ func (c *Client) Pods(ctx context.Context, namespace, selector string) ([]corev1
 	var pods []corev1.Pod
 	list := listing("Pods", c.typed.CoreV1().Pods(namespace).List, gathers[*corev1.Pod](&pods))
 	if err := list(ctx, metav1.ListOptions{LabelSelector: selector}); err != nil {
-		return nil, fmt.Errorf("look at the namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("list namespace %s: %w", namespace, err)
 	}
 	return pods, nil
 }

@@ -55,7 +55,7 @@ func Find(ctx context.Context, program string) (Program, error) {
 
 // firstLine returns the first line that a program prints, whatever else it prints or does.
 func firstLine(ctx context.Context, path string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, versionPatience, fmt.Errorf("no answer within %s", versionPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, versionPatience, fmt.Errorf("no response within %s", versionPatience))
 	defer cancel()
 	command := exec.CommandContext(ctx, path, args...)
 	command.Env = []string{} // it could contain settings for etcd
