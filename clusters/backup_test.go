@@ -100,7 +100,7 @@ func TestDrillObjects(t *testing.T) {
 	}
 	s.do(s.observe(), decide.Declare{}, true)
 	c := s.backups("CronJob a-backup: missing")
-	if !strings.Contains(c.state.Backups.DrillForeign, "CronJob a-drill is there") || c.state.Backups.Foreign != "" || len(c.state.Objects.Foreign) > 0 {
+	if !strings.Contains(c.state.Backups.DrillForeign, "CronJob a-drill exists") || c.state.Backups.Foreign != "" || len(c.state.Objects.Foreign) > 0 {
 		t.Errorf("%+v, %q", c.state.Backups, c.state.Objects.Foreign)
 	}
 	s.do(c, decide.ApplyObjects{}, true)

@@ -47,7 +47,7 @@ func TestRewoundSourceIsTreatedAsUnread(t *testing.T) {
 		{name: "does not, and declares others", follows: follows(false, nil), declares: "ns/d", want: refused + "it does not descend from"},
 		{name: "does not, and declares none", follows: follows(false, nil), declares: " ", want: refused + "it does not descend from"},
 		{name: "cannot be told", follows: follows(false, errors.New("the history is cut off")),
-			want: "a b c (cannot tell whether main@sha1:2 of https://host/fleet.git descends from main@sha1:1, which was applied is not known: the history is cut off)"},
+			want: "a b c (cannot tell whether main@sha1:2 of https://host/fleet.git descends from main@sha1:1, which was applied last: the history is cut off)"},
 		{name: "cannot be told of what is signed", follows: follows(false, errors.New("429 Too Many Requests")), signed: true,
 			want: refused + "it must be signed, and it is not known whether it descends from main@sha1:1, which was applied last: 429 Too Many Requests. " +
 				"Provide the full history, or run once with --allow-non-fast-forward"},

@@ -197,7 +197,7 @@ func TestObserveEndsWithContext(t *testing.T) {
 
 func TestObserveWithoutPods(t *testing.T) {
 	answer := newClients(t).Observe(t.Context(), etcd.Cluster{Namespace: namespace, Name: name})
-	if m := answer.Membership; m.Known || m.Why != "there is no pod to ask" || m.Members != nil {
+	if m := answer.Membership; m.Known || m.Why != "no pod is running" || m.Members != nil {
 		t.Errorf("got %s", print(answer))
 	}
 }
@@ -222,7 +222,7 @@ func TestInvalidCertificatesAreReported(t *testing.T) {
 				"a-0: tls: failed to verify certificate: x509: certificate signed by unknown authority"},
 			{"a client that another CA vouches for", &etcd.TLS{CA: ca.client().CA, Cert: other.Cert, Key: other.Key},
 				"a-0: (remote error: tls: .*|" + hangUp + ")"},
-			{"no CA", &etcd.TLS{CA: []byte("nonsense"), Cert: ca.client().Cert, Key: ca.client().Key}, "the CA holds no certificate"},
+			{"no CA", &etcd.TLS{CA: []byte("nonsense"), Cert: ca.client().Cert, Key: ca.client().Key}, "the CA contains no PEM certificate"},
 			{"another key", &etcd.TLS{CA: ca.client().CA, Cert: ca.client().Cert, Key: other.Key}, "private key does not match"},
 			{"plain towards TLS", nil, "a-0: (" + hangUp + ")"},
 		} {

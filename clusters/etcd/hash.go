@@ -121,7 +121,7 @@ func hashWithin(ctx context.Context, r *reply, revision int64, timeout time.Dura
 	case !r.is(answer.Header):
 		return decide.Hash{}, errAnother
 	case answer.HashRevision != 0 && answer.HashRevision != revision || answer.CompactRevision > revision:
-		return decide.Hash{}, fmt.Errorf("it does not answer for revision %d", revision)
+		return decide.Hash{}, fmt.Errorf("its response is not for revision %d", revision)
 	}
 	return decide.Hash{Revision: revision, CompactRevision: answer.CompactRevision, Sum: answer.Hash}, nil
 }
