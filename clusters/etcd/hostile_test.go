@@ -125,7 +125,7 @@ func TestTotalAlarmsAreLimited(t *testing.T) {
 		})
 	}))
 	answer := newClients(t).Observe(t.Context(), s.cluster())
-	if m := answer.Membership; m.Known || !strings.Contains(m.Why, "tell of 3072 alarms, more than the 1024") {
+	if m := answer.Membership; m.Known || !strings.Contains(m.Why, "report 3072 alarms, more than the limit of 1024") {
 		t.Errorf("got %d alarms, %q", len(m.StaleAlarms), m.Why)
 	}
 }
