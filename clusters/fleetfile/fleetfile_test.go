@@ -63,13 +63,13 @@ more: 1
 		`9: clusters[3].name is required`,
 		`10: clusters[3].shard: "2/2": want i/n, such as 0/4: the shard from 0 up, and how many there are, 1000 at most`,
 		`11: clusters[4]: want kubeconfig, context, both, or secret`,
-		`13: clusters[5].kubeconfig: it is empty; leave it out`,
-		`14: clusters[5].context: want a text, in quotes if it looks like something else`,
+		`13: clusters[5].kubeconfig: it is empty; omit it`,
+		`14: clusters[5].context: must be a string, in quotes if it looks like another type`,
 		`15: clusters[6]: secret has a kubeconfig; leave kubeconfig and context out, or secret`,
 		`18: clusters[6].context is given twice`,
 		`19: clusters[7]: want fields: name, kubeconfig, context, secret, path, shard`,
-		`20: clusters[8].name: want a text, in quotes if it looks like something else`,
-		`21: clusters[8].context: want a text, in quotes if it looks like something else`,
+		`20: clusters[8].name: must be a string, in quotes if it looks like another type`,
+		`21: clusters[8].context: must be a string, in quotes if it looks like another type`,
 		`22: the file: there is no field "more"; there are clusters`,
 	}
 	var got []string
