@@ -57,7 +57,7 @@ more: 1
 `))
 	want := []string{
 		`4: clusters[1].name: "eu-1" is the name of the one in line 2`,
-		`6: clusters[1]: there is no field "contxt"; there are name, kubeconfig, context, secret, path, shard`,
+		`6: clusters[1]: unknown field "contxt"; there are name, kubeconfig, context, secret, path, shard`,
 		`7: clusters[2].name: "EU": want up to 63 lower-case letters, digits, - and .`,
 		`8: clusters[2].secret: "fleet": want NAMESPACE/NAME`,
 		`9: clusters[3].name is required`,
@@ -70,7 +70,7 @@ more: 1
 		`19: clusters[7]: want fields: name, kubeconfig, context, secret, path, shard`,
 		`20: clusters[8].name: must be a string, in quotes if it looks like another type`,
 		`21: clusters[8].context: must be a string, in quotes if it looks like another type`,
-		`22: the file: there is no field "more"; there are clusters`,
+		`22: the file: unknown field "more"; there are clusters`,
 	}
 	var got []string
 	for _, p := range problems {
