@@ -57,7 +57,7 @@ more: 1
 `))
 	want := []string{
 		`4: clusters[1].name: "eu-1" is the name of the one in line 2`,
-		`6: clusters[1]: unknown field "contxt"; there are name, kubeconfig, context, secret, path, shard`,
+		`6: clusters[1]: unknown field "contxt"; fields are name, kubeconfig, context, secret, path, shard`,
 		`7: clusters[2].name: "EU": want up to 63 lower-case letters, digits, - and .`,
 		`8: clusters[2].secret: "fleet": want NAMESPACE/NAME`,
 		`9: clusters[3].name is required`,
