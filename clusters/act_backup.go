@@ -28,9 +28,9 @@ func (c *cluster) startBackup(ctx context.Context, a decide.StartBackup) (report
 	case err != nil:
 		return report.Outcome{}, err
 	case there != nil && !c.startedFor(there, a):
-		return report.Outcome{}, fmt.Errorf("%s: %s is there and was not made by Quorate for this cluster", a, job)
+		return report.Outcome{}, fmt.Errorf("%s: %s exists but was not created by Quorate for this cluster", a, job)
 	case there != nil:
-		return report.Outcome{Detail: job.String() + " is there already"}, nil
+		return report.Outcome{Detail: job.String() + " already exists"}, nil
 	}
 	if _, err := c.applyOne(ctx, job); err != nil {
 		return report.Outcome{}, err
@@ -45,7 +45,7 @@ func (c *cluster) discardBackup(ctx context.Context, a decide.DiscardBackup) (re
 			return c.deleteJob(ctx, job)
 		}
 	}
-	return report.Outcome{}, fmt.Errorf("%s: it was not seen", a)
+	return report.Outcome{}, fmt.Errorf("%s: the Job was not observed", a)
 }
 
 // startedFor reports whether a pass started that Job for this cluster and generation.

@@ -14,7 +14,7 @@ import (
 func (c *cluster) renewCertificates(ctx context.Context) (report.Outcome, error) {
 	if c.own.Custom == nil {
 		return report.Outcome{}, fmt.Errorf("renew the certificates of %s: "+
-			"its custom resource, which owns them, is gone", c.target.Key())
+			"its custom resource, which owns them, has been deleted", c.target.Key())
 	}
 	worn := map[string]bool{}
 	for _, certificate := range c.state.WornCertificates() {

@@ -31,7 +31,7 @@ func (c *cluster) delete(ctx context.Context, id objects.Identity, uid string) (
 		}
 	}
 	if !deleted {
-		return report.Outcome{Detail: fmt.Sprintf("%s is gone already", id)}, nil
+		return report.Outcome{Detail: fmt.Sprintf("%s is already deleted", id)}, nil
 	}
 	return report.Outcome{Changed: true, Detail: fmt.Sprintf("deleted %s", id)}, nil
 }
@@ -55,23 +55,23 @@ func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (repo
 func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 	now := c.askAgain(ctx).Membership
 	if !now.Known {
-		return fmt.Errorf("etcd does not say who its members are: %s", now.Why)
+		return fmt.Errorf("etcd does not return its member list: %s", now.Why)
 	}
 	if now.ClusterID != c.state.Record.ClusterID {
-		return fmt.Errorf("etcd is cluster %s, and %s is on record", now.ClusterID, c.state.Record.ClusterID)
+		return fmt.Errorf("etcd reports cluster %s, but the record says %s", now.ClusterID, c.state.Record.ClusterID)
 	}
 	for _, m := range now.Members {
 		switch n, ours := c.state.OrdinalOf(m); {
 		case ours && n == ordinal:
 			return fmt.Errorf("etcd lists %s (%s)", c.state.ReplicaName(ordinal), m.ID)
 		case !ours && m.Name == "":
-			return fmt.Errorf("etcd lists a member (%s) that has not started, and that may be %s", m.ID,
+			return fmt.Errorf("etcd lists a member (%s) that has not started and may be %s", m.ID,
 				c.state.ReplicaName(ordinal))
 		}
 	}
 	kept, err := c.stillKept(ctx, ordinal, now)
 	if err == nil && kept {
-		err = fmt.Errorf("not all is well with the members, and %s may have the better data",
+		err = fmt.Errorf("not all members are healthy, and %s may have better data",
 			c.state.ReplicaName(ordinal))
 	}
 	return err
@@ -99,11 +99,11 @@ func (c *cluster) nothingRuns(ctx context.Context) error {
 		return err
 	}
 	if set, there := found.(*appsv1.StatefulSet); there && (set.Spec.Replicas == nil || *set.Spec.Replicas > 0) {
-		return fmt.Errorf("StatefulSet %s makes pods", set.Name)
+		return fmt.Errorf("StatefulSet %s is not scaled to 0", set.Name)
 	}
 	runs, err := c.kube().HasPods(ctx, namespace, objects.SelectorString(c.target.Cluster.Name))
 	if err == nil && runs {
-		err = fmt.Errorf("there are pods of %s", c.target.Key())
+		err = fmt.Errorf("pods of %s still exist", c.target.Key())
 	}
 	return err
 }
@@ -130,7 +130,7 @@ func (c *cluster) deleteObjects(ctx context.Context) (report.Outcome, error) {
 		}
 	}
 	if len(done) == 0 && err == nil {
-		return report.Outcome{Detail: "all objects are gone already"}, nil
+		return report.Outcome{Detail: "all objects are already deleted"}, nil
 	}
 	return report.Outcome{Changed: len(done) > 0, Detail: "deleted " + strings.Join(done, ", ")}, err
 }

@@ -22,7 +22,7 @@ func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.O
 	}
 	if claim != nil && claim.GetDeletionTimestamp() == nil && !c.madeAfterRemoval(a.Ordinal, string(claim.GetUID())) {
 		return report.Outcome{}, fmt.Errorf("%s: "+
-			"PersistentVolumeClaim %s stands in its slot and may hold data of an earlier member", a, name)
+			"PersistentVolumeClaim %s has the new member's name and may hold an earlier member's data", a, name)
 	}
 	pod, err := c.kube().Look(ctx, "Pod", c.target.Cluster.Namespace, c.state.ReplicaName(a.Ordinal))
 	if err != nil {
@@ -31,7 +31,8 @@ func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.O
 	volumeGoes := claim != nil && claim.GetDeletionTimestamp() != nil
 	podStays := pod != nil && pod.GetDeletionTimestamp() == nil
 	if volumeGoes && podStays {
-		return report.Outcome{Detail: "not yet: a pod keeps the volume in its slot that is being deleted"}, nil
+		return report.Outcome{Detail: "not yet: the volume with the new member's name is being deleted, but a pod " +
+			"still uses it"}, nil
 	}
 	added := addition(a)
 	added.unless = c.besideJoining
@@ -51,7 +52,8 @@ func (c *cluster) promoteLearner(ctx context.Context, a decide.PromoteLearner) (
 		if err != nil || again.MayPromote(a.ID) {
 			return "", err
 		}
-		return a.Name + ", or too many of the voters, no longer answer, its volume goes, or data or lists are in doubt",
+		return a.Name + " or too many voters no longer respond, its volume is being deleted, or members may hold " +
+				"different data or member lists",
 			nil
 	}
 	return c.changeEtcd(ctx, a, wanted)
@@ -88,7 +90,8 @@ func (c *cluster) disarmAlarm(ctx context.Context, a decide.DisarmAlarm) (report
 	if before := c.state; before.Refuted(decide.Alarm(a)) {
 		before.Membership = c.askAgain(ctx).Membership
 		if !before.Membership.Known || !before.Refuted(decide.Alarm(a)) {
-			return report.Outcome{Detail: "etcd: not yet: all members are no longer known to hold the same data"}, nil
+			return report.Outcome{Detail: "etcd: not yet: it is no longer known that all members hold the same " +
+				"data"}, nil
 		}
 	}
 	return c.changeEtcd(ctx, a, disarming(a))
@@ -117,7 +120,7 @@ func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted c
 	case !now.Known:
 		return report.Outcome{Detail: "etcd: not yet: " + now.Why}, nil
 	case now.ClusterID != c.state.Membership.ClusterID:
-		return report.Outcome{}, fmt.Errorf("%s: etcd is cluster %s by now, not %s", action, now.ClusterID,
+		return report.Outcome{}, fmt.Errorf("%s: etcd now reports cluster %s, not %s", action, now.ClusterID,
 			c.state.Membership.ClusterID)
 	case wanted.alreadySo(now):
 		return report.Outcome{Detail: "already done"}, nil

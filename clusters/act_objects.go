@@ -39,7 +39,8 @@ func (c *cluster) declare(ctx context.Context) (report.Outcome, error) {
 func (c *cluster) declareOwner(ctx context.Context) (report.Outcome, error) {
 	declared, err := c.declare(ctx)
 	if err == nil && c.target.Cluster.UID == "" {
-		err = fmt.Errorf("the custom resource of %s is gone and the source does not say what it was", c.target.Key())
+		err = fmt.Errorf("the custom resource of %s has been deleted, and the source does not declare the "+
+			"cluster", c.target.Key())
 	}
 	return declared, err
 }
@@ -67,7 +68,7 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Bootstrap) (decid
 	if found {
 		if record.ClusterID != 0 || slices.ContainsFunc(record.Members,
 			func(m decide.RecordedMember) bool { return m.Mode != a.Mode() }) {
-			return decide.Record{}, fmt.Errorf("the cluster has formed meanwhile (%s)", record.ClusterID)
+			return decide.Record{}, fmt.Errorf("the cluster has already formed (%s)", record.ClusterID)
 		}
 		return c.state.UnderCA(record), nil
 	}
@@ -76,7 +77,7 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Bootstrap) (decid
 		return decide.Record{}, err
 	}
 	if claims {
-		return decide.Record{}, fmt.Errorf("volumes of %s have appeared meanwhile", c.target.Key())
+		return decide.Record{}, fmt.Errorf("volumes of %s now exist", c.target.Key())
 	}
 	if a.Restores {
 		return c.state.UnderCA(decide.RestoringRecord(c.foundingToken())), nil

@@ -16,7 +16,7 @@ import (
 func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (report.Outcome, error) {
 	order := objects.RecoveryOf(c.buildable)
 	if order.Digest != a.Digest || order.Ordinal != a.Ordinal {
-		return report.Outcome{}, fmt.Errorf("%s: %s is declared", a, order.Digest)
+		return report.Outcome{}, fmt.Errorf("%s: the spec now requests %s", a, order.Digest)
 	}
 	if err := c.nothingRuns(ctx); err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
@@ -94,7 +94,7 @@ func (c *cluster) unmark(ctx context.Context) (done string, err error) {
 		if err := c.mark(ctx, r, 0); err != nil {
 			return done, err
 		}
-		done = "took marks off volume claims"
+		done = "removed annotations from PersistentVolumeClaims"
 	}
 	return done, nil
 }
@@ -125,7 +125,7 @@ func (c *cluster) volumesBack(ctx context.Context) (string, error) {
 			return "", err
 		}
 		if claim != nil && string(claim.GetUID()) != c.state.Replica(m.Ordinal).VolumeUID {
-			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is there by now", name), nil
+			return fmt.Sprintf("not yet: PersistentVolumeClaim %s now exists", name), nil
 		}
 	}
 	return "", nil

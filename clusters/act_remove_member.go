@@ -58,19 +58,19 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 		return a.Name + " answers", nil
 	}
 	if decide.VotersChanged(c.state.Membership, now, a.ID) {
-		return "the other voters are not as they were", nil
+		return "the other voters have changed", nil
 	}
 	again := c.state
 	again.Membership = now
 	if a.Evidence.Loss == decide.Corruption && !again.Outvoted(a.ID) {
-		return "its data are no longer known to be other than a majority's", nil
+		return "its data is no longer known to differ from the majority's", nil
 	}
 	var err error
 	if again.Replicas, err = c.volumesNow(ctx, c.ordinalsBeside(a.ID, now)); err != nil {
 		return "", err
 	}
 	if decide.FewerCopies(c.state, again, a.ID) {
-		return "fewer of the other voters are known to have the data on volumes that stay", nil
+		return "fewer other voters are known to have the data on volumes that are kept", nil
 	}
 	serves := func(m decide.Member) bool { return answers(m) && !m.Learner }
 	if a.Evidence.Loss == "" && lists(c.state.Membership, serves) { // it could stay until all others are healthy
@@ -83,7 +83,7 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 	}
 	ordinal, ours := c.state.Ordinal(a.Name)
 	if !ours {
-		return "", fmt.Errorf("%s: %q is the name of no replica", a, a.Name)
+		return "", fmt.Errorf("%s: %q is not the name of a replica", a, a.Name)
 	}
 	name := objects.VolumeClaimName(c.state.Name, ordinal)
 	found, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
@@ -114,9 +114,9 @@ func (c *cluster) volumeSpeaksAgainst(
 	case because.Loss == decide.VolumeStranded && same:
 		return c.withinReach(ctx, claim)
 	case because.Loss == decide.VolumeStranded:
-		return fmt.Sprintf("PersistentVolumeClaim %s is another one by now", name), nil
+		return fmt.Sprintf("PersistentVolumeClaim %s has been replaced", name), nil
 	case same && claim.DeletionTimestamp == nil:
-		return fmt.Sprintf("PersistentVolumeClaim %s is there", name), nil
+		return fmt.Sprintf("PersistentVolumeClaim %s exists", name), nil
 	}
 	return "", nil
 }
@@ -127,5 +127,5 @@ func (c *cluster) withinReach(ctx context.Context, claim *corev1.PersistentVolum
 	if err != nil || why != "" {
 		return "", err
 	}
-	return strings.TrimSpace(fmt.Sprintf("volume %s can be used again", claim.Spec.VolumeName)), nil
+	return strings.TrimSpace(fmt.Sprintf("volume %s is reachable again", claim.Spec.VolumeName)), nil
 }

@@ -41,26 +41,26 @@ func TestLossIsConfirmedBeforeRemoval(t *testing.T) {
 		{name: "gone", loss: decide.VolumeLost, uid: "v1"},
 		{name: "another", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: claimed("v2")}},
 		{name: "going by now", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: going}},
-		{name: "there after all", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 is there"},
+		{name: "there after all", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 exists"},
 		{name: "gone, and yet it answers", loss: decide.VolumeLost, uid: "v1", answers: true, want: "a-1 answers"},
 		{name: "silent", loss: decide.Silence},
 		{name: "no longer silent", loss: decide.Silence, answers: true, want: "a-1 answers"},
 		{name: "going", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: going}},
 		{name: "going, and it answers again", loss: decide.VolumeGoing, uid: "v1", silent: true, answers: true, server: storageServer{claim: going}, want: "a-1 answers"},
 		{name: "going, and silent still", loss: decide.VolumeGoing, uid: "v1", silent: true, server: storageServer{claim: going}},
-		{name: "it stays", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 is there"},
+		{name: "it stays", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 exists"},
 		{name: "stranded", loss: decide.VolumeStranded, uid: "v1", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2")}},
 		{
 			name: "the node is back", loss: decide.VolumeStranded, uid: "v1", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2", "n1")},
-			want: "volume pvc-1 can be used again",
+			want: "volume pvc-1 is reachable again",
 		},
 		{
 			name: "another is stranded", loss: decide.VolumeStranded, uid: "v0", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2")},
-			want: "PersistentVolumeClaim data-a-1 is another one by now",
+			want: "PersistentVolumeClaim data-a-1 has been replaced",
 		},
 		{name: "too many", loss: "", answers: true},
-		{name: "another voter has gone", loss: decide.Silence, others: 1, want: "the other voters are not as they were"},
-		{name: "corrupt", loss: decide.Corruption, answers: true, want: "its data are no longer known to be other than a majority's"},
+		{name: "another voter has gone", loss: decide.Silence, others: 1, want: "the other voters have changed"},
+		{name: "corrupt", loss: decide.Corruption, answers: true, want: "its data is no longer known to differ from the majority's"},
 	} {
 		now := decide.Membership{Known: true, Members: []decide.Member{{ID: 2, Name: "a-1", Answers: test.answers}}}
 		c := &cluster{live: &Live{kube: clientOf(t, &test.server)}, state: decide.State{Name: "a", Membership: now}}
@@ -95,7 +95,7 @@ func TestRemovalNeedsProof(t *testing.T) {
 	server := &storageServer{claim: claimed("volume-1"), claims: []*corev1.PersistentVolumeClaim{l.claims[0], l.claims[2]}}
 	c.live.kube = clientOf(t, server)
 	a := decide.RemoveMember{ID: 2, Name: "a-1", Evidence: decide.LossEvidence{Loss: decide.VolumeLost, VolumeUID: "volume-1"}}
-	if outcome, err := c.removeMember(t.Context(), a); err != nil || outcome.Changed || !strings.Contains(outcome.Detail, "data-a-1 is there") {
+	if outcome, err := c.removeMember(t.Context(), a); err != nil || outcome.Changed || !strings.Contains(outcome.Detail, "data-a-1 exists") {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 	if len(l.etcd.members) != 3 {

@@ -25,7 +25,7 @@ func (c *cluster) startRestore(ctx context.Context, a decide.StartRestore) (repo
 		return report.Outcome{}, err
 	}
 	if declared := objects.RestoreOf(c.buildable); declared.Digest != a.Digest {
-		return report.Outcome{}, fmt.Errorf("%s: %s is declared", a, declared.Digest)
+		return report.Outcome{}, fmt.Errorf("%s: the spec now requests %s", a, declared.Digest)
 	}
 	if works, err := c.stillWorks(ctx); works != "" || err != nil {
 		return report.Outcome{Detail: works}, err
@@ -54,7 +54,7 @@ func (c *cluster) stillWorks(ctx context.Context) (string, error) {
 	}
 	for i := range pods {
 		if c.mayWrite(&pods[i]) {
-			return fmt.Sprintf("not yet: of an earlier Job, pod %s is there", pods[i].Name), nil
+			return fmt.Sprintf("not yet: pod %s of an earlier Job still exists", pods[i].Name), nil
 		}
 	}
 	return "", nil
@@ -66,7 +66,7 @@ func (c *cluster) stillRestoring(ctx context.Context) error {
 		return err
 	}
 	if !c.state.Record.Restoring() {
-		return errors.New("the cluster is not being made from a backup")
+		return errors.New("the cluster is not being restored from a backup")
 	}
 	return nil
 }
@@ -98,13 +98,13 @@ func (c *cluster) seedClaim(
 		if claim, there := found.(*corev1.PersistentVolumeClaim); there {
 			token := objects.ReadMetadata(claim.Annotations).Token
 			if token != in.Record.Token || claim.DeletionTimestamp != nil {
-				return nil, fmt.Errorf("%s is there, and is not to be filled: it was made for another cluster, or is "+
+				return nil, fmt.Errorf("%s exists but must not be filled: it was created for another cluster or is "+
 					"being deleted", wanted)
 			}
 			return claim, nil
 		}
 		if made {
-			return nil, fmt.Errorf("%s was made, and is gone again", wanted)
+			return nil, fmt.Errorf("%s was created but has been deleted", wanted)
 		}
 		if _, err := c.applyOne(ctx, wanted); err != nil {
 			return nil, err
@@ -123,7 +123,7 @@ func (c *cluster) deleteVolumeJob(
 ) (report.Outcome, error) {
 	job := c.volumeJob(id)
 	if job == nil || string(job.UID) != uid {
-		return report.Outcome{}, fmt.Errorf("%s: another one was seen", a)
+		return report.Outcome{}, fmt.Errorf("%s: the Job has been replaced", a)
 	}
 	return c.deleteJob(ctx, job)
 }
@@ -145,7 +145,7 @@ func (c *cluster) finishRestore(ctx context.Context, a decide.FinishRestore) (re
 		return report.Outcome{}, err
 	}
 	if claim == nil || string(claim.GetUID()) != a.VolumeUID || claim.GetDeletionTimestamp() != nil {
-		return report.Outcome{Detail: "the volume is another one by now"}, nil
+		return report.Outcome{Detail: "the volume has been replaced"}, nil
 	}
 	in, err := c.input(decide.RestoredRecord(c.state, a))
 	if err != nil {

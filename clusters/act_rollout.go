@@ -19,7 +19,7 @@ import (
 func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (report.Outcome, error) {
 	wanted := objects.Template{Version: a.Version, SpecHash: a.SpecHash}
 	if declared := objects.DeclaredTemplate(&c.target.Cluster); declared != wanted {
-		return report.Outcome{}, fmt.Errorf("%s: git declares %s", a, declared)
+		return report.Outcome{}, fmt.Errorf("%s: the spec now declares %s", a, declared)
 	}
 	found, err := c.kube().Look(ctx, "StatefulSet", c.target.Cluster.Namespace, c.names.StatefulSet)
 	if err != nil {
@@ -27,14 +27,14 @@ func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (repo
 	}
 	set, there := found.(*appsv1.StatefulSet)
 	if !there {
-		return report.Outcome{}, fmt.Errorf("%s: StatefulSet %s is gone", a, c.names.StatefulSet)
+		return report.Outcome{}, fmt.Errorf("%s: StatefulSet %s has been deleted", a, c.names.StatefulSet)
 	}
 	switch runs := objects.ReadMetadata(set.Spec.Template.Annotations).Template(); runs {
 	case wanted:
 		return report.Outcome{Detail: "already done"}, nil
 	case c.runs():
 	default:
-		return report.Outcome{}, fmt.Errorf("%s: StatefulSet %s runs %s by now, not %s", a, c.names.StatefulSet,
+		return report.Outcome{}, fmt.Errorf("%s: StatefulSet %s now has template %s, not %s", a, c.names.StatefulSet,
 			runs, c.runs())
 	}
 	in, err := c.input(decide.RequiredRecord(c.state, newToken()))
@@ -80,7 +80,7 @@ func (c *cluster) goesWithPod(ctx context.Context, ordinal int) (string, error) 
 	if err != nil || claim != nil && string(claim.GetUID()) == seen.VolumeUID && claim.GetDeletionTimestamp() == nil {
 		return "", err
 	}
-	return fmt.Sprintf("not yet: PersistentVolumeClaim %s is not as it was, and its volume may go with the pod",
+	return fmt.Sprintf("not yet: PersistentVolumeClaim %s has changed, and its volume may be deleted with the pod",
 		name), nil
 }
 
@@ -90,14 +90,14 @@ func (c *cluster) goesWithPod(ctx context.Context, ordinal int) (string, error) 
 func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string, error) {
 	now := c.askAgain(ctx).Membership
 	if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {
-		return "etcd: not yet: another member no longer answers", nil
+		return "etcd: not yet: another member no longer responds", nil
 	}
 	victim := slices.IndexFunc(now.Members, func(m decide.Member) bool { return m.Name == name })
 	if victim < 0 || decide.VotersChanged(c.state.Membership, now, now.Members[victim].ID) {
-		return "etcd: not yet: the other voters are not as they were", nil
+		return "etcd: not yet: the other voters have changed", nil
 	}
 	if now.Downgrade != c.state.Membership.Downgrade {
-		return "etcd: not yet: somebody has enabled or cancelled a downgrade", nil
+		return "etcd: not yet: a downgrade has been enabled or canceled", nil
 	}
 	again := c.state
 	if again.Membership = now; again.InDoubt() {
@@ -122,7 +122,7 @@ func (c *cluster) othersUnready(ctx context.Context, name string) (string, error
 			return pod.Name == m.Name && phase == decide.PodReady
 		})
 		if m.Name != name && !ready {
-			return fmt.Sprintf("Kubernetes does not find pod %s ready by now", m.Name), nil
+			return fmt.Sprintf("pod %s is no longer ready", m.Name), nil
 		}
 	}
 	return "", nil
@@ -142,12 +142,12 @@ func (c *cluster) stillBroken(ctx context.Context, name, uid string) (string, er
 	ordinal, _ := c.state.Ordinal(name)
 	seen := c.state.Replica(ordinal)
 	if phase, _ := podstate.Phase(pod); phase != seen.Pod && (phase == decide.PodReady || phase == decide.PodStarting) {
-		return fmt.Sprintf("not any more: pod %s has come up by itself", name), nil
+		return fmt.Sprintf("no longer needed: pod %s has come up", name), nil
 	}
 	answer := c.askPatiently(ctx)
 	answers := lists(answer.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
 	if answers || seen.ClusterID == 0 && answer.ClusterIDs[name] != 0 {
-		return fmt.Sprintf("not any more: etcd in pod %s answers by now", name), nil
+		return fmt.Sprintf("no longer needed: etcd in pod %s responds", name), nil
 	}
 	return "", nil
 }

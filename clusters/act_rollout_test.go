@@ -97,7 +97,7 @@ func TestRestartWaitsForOtherVoters(t *testing.T) {
 		server := &podServer{pods: l.pods, restarts: 1, claim: l.claims[1]}
 		c.live.kube = clientOf(t, server)
 		outcome, err := c.restartReplica(t.Context(), decide.RestartReplica{Ordinal: 1, PodUID: string(l.pods[1].UID)})
-		if waits := strings.Contains(outcome.Detail, "the other voters are not as they were"); err != nil || server.deleted == removed || waits != removed {
+		if waits := strings.Contains(outcome.Detail, "the other voters have changed"); err != nil || server.deleted == removed || waits != removed {
 			t.Errorf("removed %t: %+v, %v, deleted %t", removed, outcome, err, server.deleted)
 		}
 	}

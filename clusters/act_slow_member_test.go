@@ -53,7 +53,7 @@ func TestRestartWaitsForSlowMember(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(pod)
 	}))
 	outcome, err := c.restartReplica(t.Context(), decide.RestartReplica{Ordinal: 1, PodUID: string(l.pods[1].UID)})
-	if err != nil || outcome.Changed || !strings.Contains(outcome.Detail, "a-1 answers by now") || deleted {
+	if err != nil || outcome.Changed || !strings.Contains(outcome.Detail, "a-1 responds") || deleted {
 		t.Errorf("%+v, %v, deleted %t", outcome, err, deleted)
 	}
 }

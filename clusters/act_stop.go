@@ -46,7 +46,7 @@ func (c *cluster) servesAfterAll(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	if now := c.askPatiently(ctx).Membership; now.Known || now.HasQuorum() {
-		return "not yet: etcd has a quorum by now", nil
+		return "not yet: etcd has quorum again", nil
 	}
 	pods, err := c.kube().Pods(ctx, c.target.Cluster.Namespace, objects.SelectorString(c.target.Cluster.Name))
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *cluster) servesAfterAll(ctx context.Context) (string, error) {
 	}
 	for i := range pods {
 		if phase, _ := podstate.Phase(&pods[i]); phase == decide.PodReady {
-			return fmt.Sprintf("not yet: Kubernetes finds pod %s ready by now", pods[i].Name), nil
+			return fmt.Sprintf("not yet: pod %s is now ready", pods[i].Name), nil
 		}
 	}
 	return "", nil
@@ -84,10 +84,12 @@ func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 		case claim != nil && claim.GetDeletionTimestamp() != nil:
 			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is being deleted", name), nil
 		case claim == nil && recorded.VolumeUID != "" && r.Pod != decide.PodPending:
-			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is gone, and its volume goes with the pod", name), nil
+			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is missing, and its volume would be deleted "+
+				"with the pod", name), nil
 		case claim != nil && string(claim.GetUID()) != r.VolumeUID && recorded.VolumeUID != "" && !podGoes &&
 			r.Pod != decide.PodPending:
-			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is another one than the pod uses, whose volume goes "+
+			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is not the one the pod uses, whose volume would "+
+				"be deleted "+
 				"with the pod", name), nil
 		}
 	}

@@ -233,7 +233,7 @@ func (s *stage) rollOut() {
 	s.spec = "version: 3.7.3, etcd: {quota: 1Gi}"
 	asked := s.observe()
 	s.settled(asked, "EtcdCluster a")
-	s.refuse(asked, decide.StartRollout{Version: "3.7.1", SpecHash: "x"}, "git declares 3.7.3-")
+	s.refuse(asked, decide.StartRollout{Version: "3.7.1", SpecHash: "x"}, "the spec now declares 3.7.3-")
 	s.do(asked, decide.Declare{}, true)
 	late := s.observe()
 	s.settled(late)
@@ -292,8 +292,8 @@ func (s *stage) say(name string, status corev1.PodStatus) {
 // remove: nothing is removed or added while etcd's membership is not known.
 func (s *stage) remove() {
 	c := s.observe()
-	s.refuse(c, decide.DeleteVolume{Ordinal: 2, VolumeUID: c.state.Replica(2).VolumeUID}, "etcd does not say who its members are")
-	s.refuse(c, decide.AddLearner{Ordinal: 2, PeerURL: "https://x"}, "data-a-2 stands in its slot")
+	s.refuse(c, decide.DeleteVolume{Ordinal: 2, VolumeUID: c.state.Replica(2).VolumeUID}, "etcd does not return its member list")
+	s.refuse(c, decide.AddLearner{Ordinal: 2, PeerURL: "https://x"}, "data-a-2 has the new member's name")
 	s.do(c, decide.AddLearner{Ordinal: 3, PeerURL: "https://x"}, false)
 	for learner, may := range map[*decide.Member]bool{
 		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 2), Name: "a-2", Started: true}: true, // it is sealed
@@ -309,7 +309,7 @@ func (s *stage) remove() {
 		}
 	}
 	s.do(c, decide.RemoveMember{ID: 1, Name: "a-0"}, false)
-	s.refuse(c, decide.DeleteObjects{}, "StatefulSet a makes pods")
+	s.refuse(c, decide.DeleteObjects{}, "StatefulSet a is not scaled to 0")
 }
 
 // loseClaim deletes a claim whose volume is kept as long as a pod has it. Objects of a running cluster are still
@@ -368,8 +368,8 @@ func (s *stage) end() {
 	s.do(s.observe(), decide.Declare{}, true)
 	c := s.observe()
 	volume := decide.DeleteVolume{Ordinal: 2, VolumeUID: c.state.Replica(2).VolumeUID}
-	s.refuse(c, decide.DeleteObjects{}, "there are pods of default/a")
-	s.refuse(c, volume, "there are pods of default/a")
+	s.refuse(c, decide.DeleteObjects{}, "pods of default/a still exist")
+	s.refuse(c, volume, "pods of default/a still exist")
 	s.endPods()
 	s.do(s.observe(), decide.DeleteObjects{}, true)
 	s.do(c, decide.DeleteObjects{}, false)

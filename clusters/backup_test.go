@@ -52,7 +52,7 @@ func TestBackupObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.do(s.observe(), decide.Declare{}, true)
-	if c := s.backups(""); !strings.Contains(c.state.Backups.Foreign, "CronJob a-backup is there") || len(c.state.Objects.Foreign) > 0 {
+	if c := s.backups(""); !strings.Contains(c.state.Backups.Foreign, "CronJob a-backup exists") || len(c.state.Objects.Foreign) > 0 {
 		t.Errorf("%+v, %q", c.state.Backups, c.state.Objects.Foreign)
 	}
 	if err := cronJobs.Delete(t.Context(), "a-backup", metav1.DeleteOptions{}); err != nil {
@@ -100,7 +100,7 @@ func TestDrillObjects(t *testing.T) {
 	}
 	s.do(s.observe(), decide.Declare{}, true)
 	c := s.backups("CronJob a-backup: missing")
-	if !strings.Contains(c.state.Backups.DrillForeign, "CronJob a-drill is there") || c.state.Backups.Foreign != "" || len(c.state.Objects.Foreign) > 0 {
+	if !strings.Contains(c.state.Backups.DrillForeign, "CronJob a-drill exists") || c.state.Backups.Foreign != "" || len(c.state.Objects.Foreign) > 0 {
 		t.Errorf("%+v, %q", c.state.Backups, c.state.Objects.Foreign)
 	}
 	s.do(c, decide.ApplyObjects{}, true)
@@ -153,7 +153,7 @@ func TestStartBackup(t *testing.T) {
 	if _, err := s.server.Client.BatchV1().Jobs("default").Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.refuse(other, decide.StartBackup{Generation: 99}, "was not made by Quorate")
+	s.refuse(other, decide.StartBackup{Generation: 99}, "was not created by Quorate")
 
 	jobs := s.server.Client.BatchV1().Jobs("default")
 	forged, err := jobs.Get(t.Context(), objects.BackupJobName("a", start.Generation), metav1.GetOptions{})
@@ -193,7 +193,7 @@ func TestLastBackup(t *testing.T) {
 		t.Fatalf("seen are %+v, %+v", jobs, c.state.Objects)
 	}
 	first := c.state.Backups.Jobs[0].UID
-	s.refuse(c, decide.DiscardBackup{JobUID: "another"}, "it was not seen")
+	s.refuse(c, decide.DiscardBackup{JobUID: "another"}, "the Job was not observed")
 	s.do(c, decide.DiscardBackup{JobUID: first}, true)
 	s.do(s.observe(), decide.StartBackup{Generation: was + 1}, true)
 	if jobs := s.observe().state.Backups.Jobs; len(jobs) != 1 || jobs[0].UID == first || jobs[0].UID == "" {

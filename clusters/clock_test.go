@@ -83,7 +83,7 @@ func TestPassFailsWithoutServerTime(t *testing.T) {
 		t.Fatalf("%+v, %v", observed, err)
 	}
 	c := observed.Clusters[0].(*cluster)
-	if _, err := c.State(t.Context()); err == nil || !strings.Contains(err.Error(), "do not say what time it is") {
+	if _, err := c.State(t.Context()); err == nil || !strings.Contains(err.Error(), "do not contain the time") {
 		t.Errorf("%v", err)
 	}
 	if _, err := c.Report(t.Context(), report.Cluster{}, reconcile.SourceStatus{}); err == nil {

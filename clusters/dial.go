@@ -35,7 +35,7 @@ func (c *cluster) dialer() func(ctx context.Context, name string) (net.Conn, err
 	return func(ctx context.Context, name string) (net.Conn, error) {
 		pod := pods.Pod(name)
 		if pod == nil {
-			return nil, fmt.Errorf("pod %s is gone", name)
+			return nil, fmt.Errorf("pod %s no longer exists", name)
 		}
 		if c.live.options.PortForward {
 			conn, err := c.kube().PortForward(ctx, pod.Namespace, pod.Name, objects.ClientPort)

@@ -28,7 +28,7 @@ func FuzzReadBack(f *testing.F) {
 	for _, custom := range []string{
 		`{}`, `[]`, `{"spec": 7}`, `{"metadata": {"labels": {"app.kubernetes.io/managed-by": "quorate"}}, "spec": {"version": "3.6.16", "replicas": -1}}`,
 		`{"metadata": {"labels": {"app.kubernetes.io/managed-by": "quorate"}}, "spec": {"version": "3.6.16"}, "status": {"declaredSource": "good", "sourceRevision": "main@sha1:0",
-			"conditions": [{"type": "Orphaned", "status": "True", "message": "main@sha1:1 no longer declares it; good/a may be it"}], "members": [{"name": "x-0", "id": "zz"}], "replicas": 2147483647}}`,
+			"conditions": [{"type": "Orphaned", "status": "True", "message": "main@sha1:1 no longer declares it; it may now be good/a"}], "members": [{"name": "x-0", "id": "zz"}], "replicas": 2147483647}}`,
 		`{"metadata": {"annotations": {"etcd.quorate.dev/confirm-new-cluster": ",,"}}, "spec": {"storage": {"size": "1e1.5"}, "lifecycle": "Deleted"}}`,
 	} {
 		for _, text := range []string{"", "members:\n- ordinal: 99999999999\n", "clusterID: zz\nmembers: [{ordinal: 0, mode: Founding}]\n"} {

@@ -32,7 +32,8 @@ func (l *Live) lockHolder(lease *coordinationv1.Lease, now time.Time) string {
 	if lease.Spec.AcquireTime != nil {
 		since = lease.Spec.AcquireTime
 	}
-	return fmt.Sprintf("%s holds the lease since %s", parseHolder(identity).Words(), since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s has held the lease since "+
+		"%s", parseHolder(identity).Words(), since.UTC().Format(time.RFC3339))
 }
 
 // runsOut returns when a lease expires unless it is renewed.
@@ -155,7 +156,7 @@ func (c *cluster) stillOurs(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if c.tenure == nil {
-		return errors.New("nothing is written without the lease")
+		return errors.New("cannot write without holding the lease")
 	}
 	err := c.tenure.renew(ctx)
 	if err != nil && ctx.Err() != nil {

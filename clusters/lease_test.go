@@ -24,7 +24,7 @@ func TestStaleWritesAreRejected(t *testing.T) {
 	early := s.observe() // nothing exists yet
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
 	s.form()
-	s.late(early, decide.Bootstrap{Replicas: 3}, "the cluster has formed meanwhile")
+	s.late(early, decide.Bootstrap{Replicas: 3}, "the cluster has already formed")
 	s.makePods()
 	s.lateObjects(early)
 
@@ -106,7 +106,7 @@ func (s *stage) foreignLease() {
 		s.Fatal(err)
 	}
 	d := decide.Decide(s.observe().state)
-	if d.Rule != "ForeignObjects" || !strings.Contains(d.Message, "Lease a is there and was not made by Quorate") {
+	if d.Rule != "ForeignObjects" || !strings.Contains(d.Message, "Lease a exists but was not created by Quorate") {
 		s.Errorf("%s", d)
 	}
 	if err := leases.Delete(s.Context(), "a", metav1.DeleteOptions{}); err != nil {

@@ -174,18 +174,18 @@ func (l listing) marked(desired reconcile.Desired) reconcile.Desired {
 func (l listing) unseen(t targets.Target, desired reconcile.Desired) error {
 	namespace := t.Cluster.Namespace
 	if err := l.unknown[t.Key()]; err != nil {
-		return fmt.Errorf("look at its objects: %w", brief(err))
+		return fmt.Errorf("list its objects: %w", brief(err))
 	}
 	if err := l.unlisted[namespace]; err != nil {
-		return fmt.Errorf("look at the namespace %s: %w", namespace, brief(err))
+		return fmt.Errorf("list namespace %s: %w", namespace, brief(err))
 	}
 	if err := l.hiddenIn(namespace).Policies; err != nil && t.Cluster.Spec.NetworkPolicy != nil {
-		return fmt.Errorf("look at its NetworkPolicy: %w", err)
+		return fmt.Errorf("read its NetworkPolicy: %w", err)
 	}
 	kin := func(p reconcile.SourceState) bool { return p.Unlisted && reconcile.SameLocation(p.Name, t.Source) }
 	if t.Empty && slices.ContainsFunc(desired.Sources, kin) {
-		return errors.New("another namespace of its source could not be looked at, so whether it is a cluster from " +
-			"there under a new name is not known: nothing is founded")
+		return errors.New("another namespace of its source could not be listed. This may be a cluster from " +
+			"that namespace under a new name, so it is not bootstrapped")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func TestUnlistedPathBlocksBootstrap(t *testing.T) {
 		},
 	})
 	list, _ := targets.Of(desired, l.inventory)
-	if err := l.unseen(list[0], desired); err == nil || !strings.Contains(err.Error(), "nothing is founded") {
+	if err := l.unseen(list[0], desired); err == nil || !strings.Contains(err.Error(), "it is not bootstrapped") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -64,7 +64,7 @@ func TestMissingListRights(t *testing.T) {
 	if err := listed.unseen(plain, reconcile.Desired{}); err != nil {
 		t.Errorf("a cluster without a policy: %v", err)
 	}
-	if err := listed.unseen(guarded, reconcile.Desired{}); err == nil || !strings.Contains(err.Error(), "look at its NetworkPolicy: list NetworkPolicies: ") {
+	if err := listed.unseen(guarded, reconcile.Desired{}); err == nil || !strings.Contains(err.Error(), "read its NetworkPolicy: list NetworkPolicies: ") {
 		t.Errorf("a cluster with a policy: %v", err)
 	}
 	if err := listed.unseen(backedUp, reconcile.Desired{}); err != nil {

@@ -151,7 +151,7 @@ func TestListWantedFails(t *testing.T) {
 	l.observed(live)
 	l.fails = "pods"
 	names, _ := l.observed(live, "ns/a")
-	if len(names) != 2 || !strings.HasPrefix(names[0], "a: look at its objects: list Pods: ") || names[1] != "b" {
+	if len(names) != 2 || !strings.HasPrefix(names[0], "a: list its objects: list Pods: ") || names[1] != "b" {
 		t.Errorf("%q", names)
 	}
 	if names, _ := l.observed(live, "ns/b"); len(names) != 2 || names[0] == "a" || !strings.HasPrefix(names[1], "b: ") {
@@ -315,7 +315,7 @@ func TestDialAfterLeaveReturnsError(t *testing.T) {
 	c := seen.Clusters[0].(*cluster)
 	dial := c.dialer()
 	c.Leave(true)
-	if _, err := dial(t.Context(), "a-0"); err == nil || err.Error() != "pod a-0 is gone" {
+	if _, err := dial(t.Context(), "a-0"); err == nil || err.Error() != "pod a-0 no longer exists" {
 		t.Error(err)
 	}
 }

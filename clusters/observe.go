@@ -96,7 +96,7 @@ func (c *cluster) Custom() *v1alpha1.EtcdCluster { return c.own.Custom }
 
 // Leave implements reconcile.Cluster.
 func (c *cluster) Leave(soon bool) {
-	c.state, c.err, c.own = decide.State{}, errors.New("it was looked at before"), nil
+	c.state, c.err, c.own = decide.State{}, errors.New("the cluster has already been processed"), nil
 	c.listed = nil
 	c.buildable, c.certificates, c.drifted = nil, objects.Certificates{}, nil
 	if !soon {
@@ -132,11 +132,11 @@ func (c *cluster) declared() decide.Declared {
 	switch {
 	case d.Recovery.ClusterID == 0:
 	case !options.AllowRecovery:
-		d.Recovery.Refused = "this run is without " + targets.FlagAllowRecovery + "; give it to one once you are " +
-			"sure that what only others had is lost"
+		d.Recovery.Refused = "this run does not set " + targets.FlagAllowRecovery + ". Set it once you are " +
+			"sure that data held only by other members is lost"
 	case options.BackupImage == "":
-		d.Recovery.Refused = "this run has no " + targets.FlagBackupImage + ", the image of Quorate that the pod " +
-			"runs which recovers"
+		d.Recovery.Refused = "this run does not set " + targets.FlagBackupImage + ", the Quorate image for the " +
+			"recovery pod"
 	}
 	return d
 }
@@ -223,7 +223,7 @@ func (c *cluster) readRecord() {
 	record, err := c.own.Record(c.names)
 	if err != nil {
 		c.state.Objects.Foreign = append(c.state.Objects.Foreign,
-			fmt.Sprintf("ConfigMap %s: its %s cannot be read: %v; delete the key to have it recreated "+
+			fmt.Sprintf("ConfigMap %s: cannot read %s: %v. Delete the key to have it recreated "+
 				"from etcd and the volumes", c.names.ConfigMap, objects.RecordKey, err))
 		return
 	}

@@ -28,7 +28,7 @@ func (c *cluster) findBackups() {
 	if c.hiddenBackups != nil && c.target.Cluster.Spec.Backup != nil {
 		c.state.Backups.Hidden = c.hiddenBackups.Error()
 		c.state.Unseen = append(c.state.Unseen,
-			fmt.Sprintf("its backups were not looked at (%v), so it is not known whether there are any",
+			fmt.Sprintf("its backups could not be listed (%v), so it is not known whether any exist",
 				c.hiddenBackups))
 		return
 	}

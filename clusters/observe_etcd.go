@@ -23,7 +23,7 @@ const foundingPatience = 500 * time.Millisecond
 func (c *cluster) askEtcd(ctx context.Context) {
 	pods := c.reachable()
 	if len(pods) == 0 {
-		c.state.Membership = decide.Membership{Why: "no member's pod runs"}
+		c.state.Membership = decide.Membership{Why: "no member pod is running"}
 		return
 	}
 	tls := c.clientTLS()
@@ -34,7 +34,7 @@ func (c *cluster) askEtcd(ctx context.Context) {
 	if !c.state.Formed() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, foundingPatience,
-			fmt.Errorf("no answer within %s", foundingPatience))
+			fmt.Errorf("no response within %s", foundingPatience))
 		defer cancel()
 	}
 	answer := c.ask(ctx, pods, tls)

@@ -144,7 +144,7 @@ func (c *cluster) findLease(ctx context.Context) error {
 
 // foreign records that an object is unmanaged. Members do not need the backup objects: without them, only backups stop.
 func (c *cluster) foreign(id objects.Identity) {
-	message := fmt.Sprintf("%s is there and was not made by Quorate for this cluster", id)
+	message := fmt.Sprintf("%s exists but was not created by Quorate for this cluster", id)
 	switch id {
 	case c.names.Backups():
 		c.state.Backups.Foreign = message

@@ -19,7 +19,7 @@ func TestFindSlots(t *testing.T) {
 	relabelled := claimed("v1")
 	relabelled.Labels = map[string]string{objects.LabelManagedBy: "policy", "etcd.quorate.dev/cluster": "a"}
 	const lost = "PersistentVolumeClaim data-a-1 has lost app.kubernetes.io/managed-by=quorate"
-	const foreign = "PersistentVolumeClaim data-a-1 is there and was not made by Quorate for this cluster"
+	const foreign = "PersistentVolumeClaim data-a-1 exists but was not created by Quorate for this cluster"
 	for _, test := range []struct {
 		name                string
 		claim               *corev1.PersistentVolumeClaim

@@ -32,7 +32,7 @@ func (c *cluster) findRefused(ctx context.Context) {
 	events, err := c.kube().FailedCreates(ctx, set)
 	for _, ordinal := range missing {
 		if err != nil {
-			c.slot(ordinal).PodMessage = podstate.OneLine(fmt.Sprintf("why it is not made is not known: %v", err))
+			c.slot(ordinal).PodMessage = podstate.OneLine(fmt.Sprintf("cannot tell why it was not created: %v", err))
 			continue
 		}
 		if why := refusal(events, c.state.ReplicaName(ordinal), c.state.Now); why != "" {

@@ -111,7 +111,7 @@ func TestFindRefused(t *testing.T) {
 					t.Errorf("a-%d: %q, want %q", n, got, test.want[n])
 				}
 			}
-			if told := strings.Contains(c.state.Replica(1).PodMessage, "is not known: list Events"); told != test.server.refuse {
+			if told := strings.Contains(c.state.Replica(1).PodMessage, "not created: list Events"); told != test.server.refuse {
 				t.Errorf("a-1: %q", c.state.Replica(1).PodMessage)
 			}
 			for _, path := range test.server.asked {

@@ -76,7 +76,7 @@ func (c *cluster) findVolumeJob(
 	}
 	job, _ = object.(*batchv1.Job)
 	if job != nil && !c.madeForThis(job) {
-		seen.Foreign = fmt.Sprintf("%s is there and was not made by Quorate for this cluster", id)
+		seen.Foreign = fmt.Sprintf("%s exists but was not created by Quorate for this cluster", id)
 		return nil, nil, nil
 	}
 	for _, pod := range c.own.VolumePods {

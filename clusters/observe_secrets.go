@@ -38,20 +38,20 @@ func (c *cluster) findOwnSecret(ctx context.Context) error {
 
 // unseenSecrets describes which Secrets were not read, and what is therefore not known.
 func (c *cluster) unseenSecrets() string {
-	const unknown = "so it is not known whether they are there and certificates are valid"
+	const unknown = "so it is not known whether they exist and whether certificates are valid"
 	if c.ownHidden != nil {
-		return fmt.Sprintf("its Secrets were not looked at (%v), %s, and etcd was not asked", c.ownHidden, unknown)
+		return fmt.Sprintf("its Secrets could not be read (%v), %s. etcd was not contacted", c.ownHidden, unknown)
 	}
-	return fmt.Sprintf("of its Secrets only %s was looked at (%v), %s", c.names.OwnSecret, c.hidden, unknown)
+	return fmt.Sprintf("only Secret %s could be read (%v), %s", c.names.OwnSecret, c.hidden, unknown)
 }
 
 // whyNoClient returns why etcd cannot be asked: Quorate's own Secret may not be read or is missing.
 func (c *cluster) whyNoClient() string {
 	if c.ownHidden != nil {
-		return fmt.Sprintf("etcd was not asked, since Secret %s may not be read here", c.names.OwnSecret)
+		return fmt.Sprintf("etcd was not contacted, because this run may not read Secret %s", c.names.OwnSecret)
 	}
-	return fmt.Sprintf("Secret %s is missing, so etcd cannot be asked", c.names.OwnSecret)
+	return fmt.Sprintf("Secret %s is missing, so etcd cannot be contacted", c.names.OwnSecret)
 }
 
 // errReading is returned for an action in a read-only run.
-var errReading = errors.New("nothing is written by what only reads")
+var errReading = errors.New("a read-only run cannot write")

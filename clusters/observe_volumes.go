@@ -32,7 +32,7 @@ func (c *cluster) findStranded(ctx context.Context) {
 		var err error
 		if r.Stranded, err = c.strands(ctx, claim, c.nodes); err != nil {
 			r.PodMessage = strings.TrimPrefix(fmt.Sprintf(
-				"%s; whether its volume can still be reached is not known: %v", r.PodMessage, err), "; ")
+				"%s; cannot tell whether its volume is still reachable: %v", r.PodMessage, err), "; ")
 		}
 		if r.Stranded != "" {
 			r.StrandedSince = status.StrandedBefore(c.own.Custom, c.state, r.Ordinal)
@@ -77,7 +77,7 @@ func (c *cluster) volumeGone(ctx context.Context, claim *corev1.PersistentVolume
 	if err != nil || claimGoes {
 		return "", err
 	}
-	return fmt.Sprintf("its volume %s is gone", claim.Spec.VolumeName), nil
+	return fmt.Sprintf("its volume %s has been deleted", claim.Spec.VolumeName), nil
 }
 
 // outOfReach returns which node a volume belongs to, if that node does not exist. It returns "" for a volume that any
@@ -100,9 +100,10 @@ func outOfReach(volume *corev1.PersistentVolume, nodes []corev1.Node) (string, e
 		return "", nil
 	}
 	if len(homes) == 1 {
-		return fmt.Sprintf("its volume %s belongs to node %s, which is gone", volume.Name, homes[0]), nil
+		return fmt.Sprintf("its volume %s belongs to node %s, which no longer exists", volume.Name, homes[0]), nil
 	}
-	return fmt.Sprintf("its volume %s belongs to nodes %s, which are gone", volume.Name, strings.Join(homes, ", ")), nil
+	return fmt.Sprintf("its volume %s belongs to nodes %s, which no longer "+
+		"exist", volume.Name, strings.Join(homes, ", ")), nil
 }
 
 // nodeKeys are the names, after the slash, of labels that distinguish nodes, such as kubernetes.io/hostname,

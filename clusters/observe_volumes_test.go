@@ -56,18 +56,18 @@ func TestOutOfReach(t *testing.T) {
 		{name: "there and not ready", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1")}, nodes: []corev1.Node{notReady}},
 		{
 			name: "gone", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1")}, nodes: []corev1.Node{nodeNamed("n2")},
-			want: "its volume pvc-1 belongs to node n1, which is gone",
+			want: "its volume pvc-1 belongs to node n1, which no longer exists",
 		},
-		{name: "gone, by its name", terms: []corev1.NodeSelectorTerm{field}, nodes: []corev1.Node{nodeNamed("n2")}, want: "its volume pvc-1 belongs to node n1, which is gone"},
+		{name: "gone, by its name", terms: []corev1.NodeSelectorTerm{field}, nodes: []corev1.Node{nodeNamed("n2")}, want: "its volume pvc-1 belongs to node n1, which no longer exists"},
 		{name: "there, by its name", terms: []corev1.NodeSelectorTerm{field}, nodes: []corev1.Node{nodeNamed("n1")}},
 		{
 			name: "gone, by a driver's label", terms: []corev1.NodeSelectorTerm{in("topology.topolvm.io/node", "n1")}, nodes: []corev1.Node{nodeNamed("n2")},
-			want: "its volume pvc-1 belongs to node n1, which is gone",
+			want: "its volume pvc-1 belongs to node n1, which no longer exists",
 		},
-		{name: "gone, of a zone that is there", terms: []corev1.NodeSelectorTerm{both}, nodes: []corev1.Node{nodeNamed("n2")}, want: "its volume pvc-1 belongs to node n1, which is gone"},
+		{name: "gone, of a zone that is there", terms: []corev1.NodeSelectorTerm{both}, nodes: []corev1.Node{nodeNamed("n2")}, want: "its volume pvc-1 belongs to node n1, which no longer exists"},
 		{
 			name: "several, all gone", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1"), in(corev1.LabelHostname, "n2")}, nodes: []corev1.Node{nodeNamed("n3")},
-			want: "its volume pvc-1 belongs to nodes n1, n2, which are gone",
+			want: "its volume pvc-1 belongs to nodes n1, n2, which no longer exist",
 		},
 		{name: "several, one there", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1"), in(corev1.LabelHostname, "n2")}, nodes: []corev1.Node{nodeNamed("n2")}},
 		{name: "a zone that has no node at the moment", terms: []corev1.NodeSelectorTerm{in(corev1.LabelTopologyZone, "z2")}, nodes: []corev1.Node{nodeNamed("n1")}},
@@ -155,7 +155,7 @@ func TestFindStranded(t *testing.T) {
 	pending := func() *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a-1"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	}
-	const gone = "its volume pvc-1 belongs to node n1, which is gone"
+	const gone = "its volume pvc-1 belongs to node n1, which no longer exists"
 	tests := []struct {
 		name     string
 		server   storageServer
@@ -168,20 +168,20 @@ func TestFindStranded(t *testing.T) {
 	}{
 		{name: "waits for a node that is gone", server: storageServer{volume: local}, pod: pending(), want: gone, asked: 1},
 		{name: "no pod, and the node is gone", server: storageServer{volume: local}, want: gone, asked: 1},
-		{name: "its volume is gone", server: storageServer{claim: claimed("v1")}, pod: pending(), want: "its volume pvc-1 is gone", asked: 2},
+		{name: "its volume is gone", server: storageServer{claim: claimed("v1")}, pod: pending(), want: "its volume pvc-1 has been deleted", asked: 2},
 		{name: "its claim has gone as well since it was listed", pod: pending(), asked: 2},
 		{name: "there is another claim by now", server: storageServer{claim: claimed("v2")}, pod: pending(), asked: 2},
 		{name: "its claim is being deleted", pod: pending(), change: func(_ *cluster, claim *corev1.PersistentVolumeClaim) {
 			claim.DeletionTimestamp = &metav1.Time{}
 		}},
-		{name: "its claim lost the volume", server: storageServer{volume: local, claim: claimed("v1")}, pod: pending(), asked: 2, want: "its volume pvc-1 is gone", change: func(_ *cluster, claim *corev1.PersistentVolumeClaim) {
+		{name: "its claim lost the volume", server: storageServer{volume: local, claim: claimed("v1")}, pod: pending(), asked: 2, want: "its volume pvc-1 has been deleted", change: func(_ *cluster, claim *corev1.PersistentVolumeClaim) {
 			claim.Status.Phase = corev1.ClaimLost
 		}},
 		{name: "a volume for any node", server: storageServer{volume: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}}, pod: pending(), asked: 1},
 		{name: "refused", server: storageServer{refuse: true}, pod: pending(), asked: 1,
-			message: "whether its volume can still be reached is not known: read PersistentVolume pvc-1: persistentvolumes is forbidden"},
+			message: "cannot tell whether its volume is still reachable: read PersistentVolume pvc-1: persistentvolumes is forbidden"},
 		{name: "nodes refused", server: storageServer{volume: local}, pod: pending(), nodesErr: errors.New("list Nodes: forbidden"), asked: 1,
-			message: "whether its volume can still be reached is not known: list Nodes: forbidden"},
+			message: "cannot tell whether its volume is still reachable: list Nodes: forbidden"},
 		{name: "has a node", server: storageServer{volume: local}, pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a-1"}, Spec: corev1.PodSpec{NodeName: "n1"}}},
 		{name: "not bound yet", pod: pending(), change: func(_ *cluster, claim *corev1.PersistentVolumeClaim) { claim.Spec.VolumeName = "" }},
 		{name: "not on record", pod: pending(), change: func(c *cluster, _ *corev1.PersistentVolumeClaim) { c.state.Record.Members = nil }},

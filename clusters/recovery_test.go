@@ -40,10 +40,10 @@ func TestRecovery(t *testing.T) {
 	s.spec = strings.Replace(s.spec, "member: 1", "member: 1, lost: [0, 2]", 1)
 	c := s.decided("Recover", "stop all pods first")
 	start := decide.StartRecovery{Ordinal: 1, Digest: c.state.Declared.Recovery.Digest}
-	s.refuse(c, start, "StatefulSet a makes pods")
+	s.refuse(c, start, "StatefulSet a is not scaled to 0")
 	s.do(c, decide.StopPods{}, true)
 	c = s.decided("Recover", "once all pods are gone")
-	s.refuse(c, start, "there are pods of default/a")
+	s.refuse(c, start, "pods of default/a still exist")
 	s.endPods()
 
 	c = s.decided("Recover", "create a new cluster from the data of a-1")
@@ -66,7 +66,7 @@ func TestRecovery(t *testing.T) {
 	// The Job fails and is retried.
 	s.endJob("a-recovery", objects.RecoverContainer, batchv1.JobFailed, "quorate: recover: it is a learner", 1)
 	c = s.decided("Recover", "Job a-recovery failed: recover: it is a learner")
-	s.refuse(c, decide.StopRecovery{JobUID: "another"}, "another one was seen")
+	s.refuse(c, decide.StopRecovery{JobUID: "another"}, "the Job has been replaced")
 	s.do(c, decide.StopRecovery{JobUID: c.state.Recovery.Job.UID}, true)
 	s.decided("Recover", "pods of an earlier Job still exist: a-recovery-x") // not garbage-collected here
 	c = s.withoutPod("a-recovery-x")
@@ -100,7 +100,7 @@ func TestRecovery(t *testing.T) {
 	if set, files := s.set(), s.observe().own.Objects["ConfigMap/a-members"]; *set.Spec.Replicas != 2 || files == nil {
 		t.Errorf("%d replicas", *set.Spec.Replicas)
 	}
-	s.refuse(c, start, "StatefulSet a makes pods") // a late pass
+	s.refuse(c, start, "StatefulSet a is not scaled to 0") // a late pass
 
 	// The record is lost too, and etcd does not respond: members do not start on what is left of the lost cluster.
 	s.loseRecord()

@@ -31,7 +31,7 @@ func TestRestore(t *testing.T) {
 
 	before := s.decided("Restore", "into the volume of a-0")
 	start := decide.StartRestore{Digest: before.state.Declared.Restore.Digest}
-	s.refuse(before, decide.StartRestore{Digest: "of another declaration"}, "is declared")
+	s.refuse(before, decide.StartRestore{Digest: "of another declaration"}, "the spec now requests")
 	s.do(before, start, true)
 	s.do(before, start, false) // a late pass
 	c := s.decided("Restore", "restoring 20261121t180000z of b/a")
@@ -47,7 +47,7 @@ func TestRestore(t *testing.T) {
 	s.spec = strings.Replace(s.spec, "20261121t180000z", "20261120t180000z", 1)
 	s.do(s.observe(), decide.Declare{}, true)
 	changed := s.decided("Restore", "start again")
-	s.refuse(changed, decide.StopRestore{JobUID: "another"}, "another one was seen")
+	s.refuse(changed, decide.StopRestore{JobUID: "another"}, "the Job has been replaced")
 	s.do(changed, decide.StopRestore{JobUID: job.UID}, true)
 	s.decided("Restore", "pods of an earlier Job still exist: a-restore-x")                                      // not garbage-collected here
 	s.do(s.withoutPod("a-restore-x"), decide.StartRestore{Digest: changed.state.Declared.Restore.Digest}, false) // the pod exists after all
@@ -73,7 +73,7 @@ func TestRestore(t *testing.T) {
 	if set, service := s.set(), s.clients(); *set.Spec.Replicas != 1 || len(service.Spec.Selector) != 0 {
 		t.Errorf("%d replicas, clients are led by %v", *set.Spec.Replicas, service.Spec.Selector)
 	}
-	s.refuse(c, start, "not being made from a backup")
+	s.refuse(c, start, "not being restored from a backup")
 	s.do(changed, start, false) // a late pass
 	if c = s.observe(); c.state.Restore.Job != nil || len(c.state.Objects.Drift) > 0 {
 		t.Errorf("%+v, %q", c.state.Restore, c.state.Objects.Drift)
@@ -107,7 +107,7 @@ func TestUnmanagedObjectsBlockRestore(t *testing.T) {
 	if _, err := s.server.Client.BatchV1().Jobs("default").Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.decided("Restore", "Job a-restore is there and was not made by Quorate")
+	s.decided("Restore", "Job a-restore exists but was not created by Quorate")
 	labels := objects.Labels("a")
 	labels["app.kubernetes.io/component"] = "restore"
 	innocent := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "innocent", Namespace: "default", Labels: labels}, Spec: simplePod().Spec}
@@ -131,7 +131,7 @@ func TestUnmanagedObjectsBlockRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.decided("ForeignObjects", "of-another")
-	s.refuse(early, start, "is not to be filled")
+	s.refuse(early, start, "must not be filled")
 }
 
 // TestFormedClusterIsNotRestored: policies do not check the restore source of a cluster that has formed according to

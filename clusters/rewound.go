@@ -38,20 +38,21 @@ func followsAll(ctx context.Context, source reconcile.SourceState, before []stri
 		case errors.Is(err, reconcile.ErrReading):
 			return nil, err
 		case errors.Is(err, reconcile.ErrGone):
-			return nil, fmt.Errorf("%s of %s is refused: the source no longer has it, so whether it descends from %s, "+
-				"which was applied last, is not known; what has taken its place since it was read is for the next pass",
+			return nil, fmt.Errorf("%s of %s is rejected: the source no longer has it, so it is not known whether "+
+				"it descends from %s, which was applied last. The next pass reads the revision that replaced it",
 				source.Revision, source.Name, revision)
 		case err != nil && source.Signed:
-			return nil, fmt.Errorf("%s of %s is refused: whether it descends from %s, which was applied last, "+
-				"is not known, and only what is signed counts: %w: give it the whole history, "+
+			return nil, fmt.Errorf("%s of %s is rejected: it must be signed, and it is not known whether it "+
+				"descends from %s, which was applied last: %w. Provide the full history, "+
 				"or run once with --allow-non-fast-forward", source.Revision, source.Name, revision, err)
 		case err != nil:
-			doubts = append(doubts, fmt.Sprintf("whether %s of %s descends from %s, which was applied last, "+
-				"is not known: %v", source.Revision, source.Name, revision, err))
+			doubts = append(doubts, fmt.Sprintf("cannot tell whether %s of %s descends from %s, which was applied "+
+				"last: %v", source.Revision, source.Name, revision, err))
 		case !follows:
-			return nil, fmt.Errorf("%s of %s is refused: it does not descend from %s, which was applied last; "+
-				"git was rewound, its history rewritten, or another branch or repository read: push a commit "+
-				"on top of that one, or run once with --allow-non-fast-forward", source.Revision, source.Name, revision)
+			return nil, fmt.Errorf("%s of %s is rejected: it does not descend from %s, which was applied last. "+
+				"Git was rewound, its history was rewritten, or a different branch or repository was read. Push a "+
+				"commit on top of the applied one, or run once with "+
+				"--allow-non-fast-forward", source.Revision, source.Name, revision)
 		}
 	}
 	return doubts, nil

@@ -28,7 +28,7 @@ func TestRewoundSourceIsTreatedAsUnread(t *testing.T) {
 		}
 	}
 	const fleet, shop = "https://host/fleet.git", "https://host/shop.git"
-	const refused = "b c unread: main@sha1:2 of https://host/fleet.git is refused: "
+	const refused = "b c unread: main@sha1:2 of https://host/fleet.git is rejected: "
 	for _, test := range []struct {
 		name    string
 		follows func(context.Context, string) (bool, error)
@@ -42,17 +42,17 @@ func TestRewoundSourceIsTreatedAsUnread(t *testing.T) {
 		want     string
 	}{
 		{name: "follows", follows: follows(true, nil), want: "a b c"},
-		{name: "does not", follows: follows(false, nil), want: refused + "it does not descend from main@sha1:1, which was applied last; git was rewound, its history rewritten, or another branch or repository read: " +
-			"push a commit on top of that one, or run once with --allow-non-fast-forward"},
+		{name: "does not", follows: follows(false, nil), want: refused + "it does not descend from main@sha1:1, which was applied last. Git was rewound, its history was rewritten, or a different branch or repository was read. " +
+			"Push a commit on top of the applied one, or run once with --allow-non-fast-forward"},
 		{name: "does not, and declares others", follows: follows(false, nil), declares: "ns/d", want: refused + "it does not descend from"},
 		{name: "does not, and declares none", follows: follows(false, nil), declares: " ", want: refused + "it does not descend from"},
 		{name: "cannot be told", follows: follows(false, errors.New("the history is incomplete")),
-			want: "a b c (whether main@sha1:2 of https://host/fleet.git descends from main@sha1:1, which was applied last, is not known: the history is incomplete)"},
+			want: "a b c (cannot tell whether main@sha1:2 of https://host/fleet.git descends from main@sha1:1, which was applied last: the history is incomplete)"},
 		{name: "cannot be told of what is signed", follows: follows(false, errors.New("429 Too Many Requests")), signed: true,
-			want: refused + "whether it descends from main@sha1:1, which was applied last, is not known, and only what is signed counts: 429 Too Many Requests: " +
-				"give it the whole history, or run once with --allow-non-fast-forward"},
+			want: refused + "it must be signed, and it is not known whether it descends from main@sha1:1, which was applied last: 429 Too Many Requests. " +
+				"Provide the full history, or run once with --allow-non-fast-forward"},
 		{name: "is gone", follows: follows(false, fmt.Errorf("%w: it does not exist", reconcile.ErrGone)),
-			want: refused + "the source no longer has it, so whether it descends from main@sha1:1, which was applied last, is not known; what has taken its place since it was read is for the next pass"},
+			want: refused + "the source no longer has it, so it is not known whether it descends from main@sha1:1, which was applied last. The next pass reads the revision that replaced it"},
 		{name: "does not matter", want: "a b c"},
 		{name: "nothing is known of a cluster that it declares", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = "" },
 			want: refused + "it does not descend from"},

@@ -46,18 +46,18 @@ func (l *Live) advised(namespace string, err error) error {
 }
 
 func (l *Live) advice(namespace string, lack kube.Lack) string {
-	where := "in all namespaces, or name those that it may look at with --allow-namespace or --namespace"
+	where := "in all namespaces, or name the namespaces it may read with --allow-namespace or --namespace"
 	if namespace != "" {
 		where = "in the namespace " + namespace
 	}
 	switch {
 	case lack == kube.RightToImpersonate && l.options.Tenants[namespace] != nil:
-		return fmt.Sprintf("the run itself may not act as the user that as= names: use as=quorate:tenant:%s, and add that "+
+		return fmt.Sprintf("the run may not impersonate the user in as=: use as=quorate:tenant:%s, and add that "+
 			"name to the ClusterRole quorate-tenants of deploy/tenants (docs/how-to/tenants.md)", namespace)
 	case lack == kube.RightToImpersonate:
-		return "give the user of the kubeconfig the right to impersonate the one that --as names, or leave --as out"
+		return "allow the kubeconfig user to impersonate the user in --as, or omit --as"
 	case l.options.Tenants[namespace] != nil:
-		return fmt.Sprintf("the user that as= names has no such right: kubectl create rolebinding quorate-tenant "+
+		return fmt.Sprintf("the user in as= is not allowed to do this: kubectl create rolebinding quorate-tenant "+
 			"--namespace=%s --clusterrole=quorate --user=%s (docs/how-to/tenants.md)", namespace,
 			l.options.Tenants[namespace].User())
 	case l.options.Reading:
@@ -76,7 +76,7 @@ func lookedAt(namespace string, sources []reconcile.SourceState, err error) erro
 		}
 	}
 	if len(of) == 0 {
-		return fmt.Errorf("look at the namespace %s: %w", namespace, err)
+		return fmt.Errorf("list namespace %s: %w", namespace, err)
 	}
-	return fmt.Errorf("look at the namespace %s, for %s: %w", namespace, strings.Join(of, " and "), err)
+	return fmt.Errorf("list namespace %s, for %s: %w", namespace, strings.Join(of, " and "), err)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNoCluster is returned for a cluster without a custom resource.
-var ErrNoCluster = errors.New("there is no such EtcdCluster")
+var ErrNoCluster = errors.New("EtcdCluster not found")
 
 // Source finds a cluster and returns how to reach its members. It does not write anything.
 func (l *Live) Source(ctx context.Context, namespace, name string) (etcd.Source, error) {
@@ -41,7 +41,7 @@ func (c *cluster) source(ctx context.Context) (etcd.Source, error) {
 	pods, tls := c.reachable(), c.clientTLS()
 	switch {
 	case len(pods) == 0:
-		return etcd.Source{}, fmt.Errorf("%s: no member's pod runs", c.target.Key())
+		return etcd.Source{}, fmt.Errorf("%s: no member pod is running", c.target.Key())
 	case tls == nil && c.target.Cluster.Spec.TLS.Mode == v1alpha1.TLSManaged:
 		return etcd.Source{}, fmt.Errorf("%s: %s", c.target.Key(), c.whyNoClient())
 	}

@@ -41,7 +41,7 @@ func (e Encoding) encryption() string {
 }
 
 // ErrRecipients is returned if there are so many recipients that age could write the backup, but not read it.
-var ErrRecipients = errors.New("nobody could read what is encrypted to so many recipients")
+var ErrRecipients = errors.New("too many recipients")
 
 // Check rejects recipients for which age could not decrypt what it encrypts: age limits the headers that it reads, but
 // not those that it writes.
@@ -92,7 +92,7 @@ func (e Encoding) encode(w io.Writer, plain io.Reader) error {
 }
 
 // ErrEncrypted is returned if none of the given identities can decrypt the backup.
-var ErrEncrypted = errors.New("it is encrypted, and no identity that was given can read it (--identity)")
+var ErrEncrypted = errors.New("it is encrypted, and none of the given identities can decrypt it (--identity)")
 
 // decoder returns a reader for the data as the member sent it. free releases its resources.
 func decoder(m store.Manifest, stored io.Reader, identities []age.Identity) (plain io.Reader, free func(), err error) {

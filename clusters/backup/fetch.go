@@ -62,7 +62,7 @@ func Fetch(
 func fetch(ctx context.Context, from store.Bucket, m store.Manifest, to io.Writer, r Reading) error {
 	object, err := from.Open(ctx, m.DataPath())
 	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("%w: its data are gone", ErrDamaged)
+		return fmt.Errorf("%w: its data is missing", ErrDamaged)
 	}
 	if err != nil {
 		return err
@@ -86,9 +86,9 @@ func fetch(ctx context.Context, from store.Bucket, m store.Manifest, to io.Write
 	}
 	switch {
 	case stored.size != m.Bytes || stored.String() != m.SHA256:
-		return fmt.Errorf("%w: what is stored is not what the manifest says", ErrDamaged)
+		return fmt.Errorf("%w: the stored data does not match the manifest", ErrDamaged)
 	case sent.Size() != m.Snapshot.Bytes || sent.Sum() != m.Snapshot.SHA256:
-		return fmt.Errorf("%w: it does not hold what the manifest says", ErrDamaged)
+		return fmt.Errorf("%w: its content does not match the manifest", ErrDamaged)
 	}
 	if err := sent.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -141,10 +141,10 @@ func (r Reading) check(ctx context.Context, file string, m store.Manifest) (snap
 	r.Progress.Step("check every page")
 	facts, err := r.Inspect(ctx, file)
 	if err != nil {
-		return snapshot.Facts{}, fmt.Errorf("its bytes are those that were stored, but %w", err)
+		return snapshot.Facts{}, fmt.Errorf("the stored bytes are intact, but %w", err)
 	}
 	if !facts.Equal(m.Snapshot.Facts) {
-		return snapshot.Facts{}, fmt.Errorf("%w: it does not hold what the manifest says", store.ErrManifest)
+		return snapshot.Facts{}, fmt.Errorf("%w: its content does not match the manifest", store.ErrManifest)
 	}
 	return facts, nil
 }

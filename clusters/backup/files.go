@@ -14,7 +14,7 @@ import (
 const unfinished = ".unfinished-*.db"
 
 // ErrTooLarge is returned for a snapshot above the size limit.
-var ErrTooLarge = errors.New("it is larger than it may be")
+var ErrTooLarge = errors.New("it is too large")
 
 // copyUpTo copies at most the given number of bytes; 0 means no limit.
 func copyUpTo(most int64, to io.Writer, from io.Reader) error {

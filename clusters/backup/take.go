@@ -54,7 +54,7 @@ type Order struct {
 var ErrOld = errors.New("the snapshot is older than what etcd has acknowledged")
 
 // ErrDiffers is returned for a snapshot that differs from the data of other members.
-var ErrDiffers = errors.New("members hold other data than the snapshot")
+var ErrDiffers = errors.New("members hold different data than the snapshot")
 
 // Taken is a snapshot that was received, checked, and proven as far as possible.
 type Taken struct {
@@ -102,7 +102,7 @@ func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 		return Taken{}, err
 	}
 	if m.Snapshot.Revision < s.Revision {
-		return Taken{}, fmt.Errorf("%w: it is of revision %d, and %s had acknowledged %d", ErrOld, m.Snapshot.Revision,
+		return Taken{}, fmt.Errorf("%w: it is at revision %d, but %s had acknowledged %d", ErrOld, m.Snapshot.Revision,
 			s.Member, s.Revision)
 	}
 	o.Progress.Step("compare with the members")
@@ -131,7 +131,7 @@ func prove(ctx context.Context, from Source, s *store.Snapshot) error {
 	proof := from.Prove(ctx, decide.Hash{Revision: s.Revision, CompactRevision: s.CompactRevision, Sum: *s.Hash})
 	s.ProvenBy, s.Differs, s.Unproven = proof.By, proof.Differs, proof.Why
 	if proof.Why != "" && len(proof.Differs) > 0 {
-		return fmt.Errorf("%w: %q; see which of them is right before anything relies on a backup", ErrDiffers,
+		return fmt.Errorf("%w: %q; find out which of them is right before relying on a backup", ErrDiffers,
 			proof.Differs)
 	}
 	return nil
@@ -157,7 +157,7 @@ func (t Taken) Store(ctx context.Context, to store.Bucket, o Order) (store.Manif
 	}
 	m.Bytes, m.SHA256 = stored.size, stored.String()
 	if err := m.ConfirmData(ctx, to); err != nil {
-		return store.Manifest{}, fmt.Errorf("look at what was stored: %w", err)
+		return store.Manifest{}, fmt.Errorf("inspect the stored backup: %w", err)
 	}
 	m.Read = howToRead(m)
 	m.FinishedAt = time.Now().UTC()
@@ -170,12 +170,13 @@ func (t Taken) Store(ctx context.Context, to store.Bucket, o Order) (store.Manif
 			return store.Manifest{}, err
 		}
 		if o.Fresh {
-			return store.Manifest{}, fmt.Errorf("store %s: another backup of that second was stored meanwhile; "+
-				"take this one again", committed.Backup().ID())
+			return store.Manifest{}, fmt.Errorf("store %s: another backup with the same second was stored in the "+
+				"meantime. "+
+				"Take this backup again", committed.Backup().ID())
 		}
 	}
 	if err := committed.ConfirmData(ctx, to); err != nil {
-		return store.Manifest{}, fmt.Errorf("look at what was stored: %w", err)
+		return store.Manifest{}, fmt.Errorf("inspect the stored backup: %w", err)
 	}
 	return committed, nil
 }

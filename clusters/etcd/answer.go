@@ -32,7 +32,7 @@ const (
 	longestList   = 1024 // all differences in one member's view
 )
 
-const advice = "see whether it is etcd that runs in the pod"
+const advice = "check that the pod runs etcd"
 
 // noAnswer is the error of a response that cannot be etcd's.
 type noAnswer struct{ error }
@@ -41,10 +41,10 @@ func (e noAnswer) Unwrap() error { return e.error }
 
 var (
 	// errHeadless: etcd always identifies itself. A response without that is not etcd's.
-	errHeadless = errors.New("its answer does not say whose it is")
+	errHeadless = errors.New("its response does not identify its member")
 	// errAnother: a request goes to one pod, and its member does not change between two requests.
-	errAnother = errors.New("it does not answer as itself")
-	errLong    = fmt.Errorf("its answer is longer than %d KiB; %s", maxAnswer>>10, advice)
+	errAnother = errors.New("its response identifies a different member")
+	errLong    = fmt.Errorf("its response is longer than %d KiB; %s", maxAnswer>>10, advice)
 )
 
 // checked sends a request as gRPC does, and returns a noAnswer if the response cannot be etcd's.
@@ -99,7 +99,7 @@ func checkStatus(s *etcdserverpb.StatusResponse) error {
 		return errHeadless
 	}
 	if len(s.Errors) > maxAlarms {
-		return fmt.Errorf("it tells of %d alarms, more than the %d that are read; disarm them with etcdctl, or %s",
+		return fmt.Errorf("it reports %d alarms, more than the limit of %d; disarm them with etcdctl, or %s",
 			len(s.Errors), maxAlarms, advice)
 	}
 	s.Header.Revision, s.DbSize, s.DbSizeInUse = max(0, s.Header.Revision), max(0, s.DbSize), max(0, s.DbSizeInUse)
@@ -117,7 +117,7 @@ func checkList(list *etcdserverpb.MemberListResponse) error {
 	case len(list.Members) == 0:
 		return fmt.Errorf("it lists no members; %s", advice)
 	case len(list.Members) > maxMembers:
-		return fmt.Errorf("it lists %d members, more than the %d that are read; remove some with etcdctl, or %s",
+		return fmt.Errorf("it lists %d members, more than the limit of %d; remove some with etcdctl, or %s",
 			len(list.Members), maxMembers, advice)
 	}
 	seen := map[uint64]bool{}

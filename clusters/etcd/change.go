@@ -179,14 +179,14 @@ func (c *Clients) voters(ctx context.Context, cluster Cluster) (leader reply, fo
 		}
 	}
 	if len(clusters) > 1 {
-		return reply{}, nil, errors.New("the pods answer for more than one cluster")
+		return reply{}, nil, errors.New("the pods belong to more than one cluster")
 	}
 	i := slices.IndexFunc(replies, reply.knowsLeader)
 	if err := context.Cause(ctx); err != nil {
 		return reply{}, nil, err
 	}
 	if i < 0 || !replies[i].leads() {
-		return reply{}, nil, NotYet{fmt.Errorf("no leader answers: %s", why(replies))}
+		return reply{}, nil, NotYet{fmt.Errorf("no leader responds: %s", why(replies))}
 	}
 	leader = replies[i]
 	for _, r := range replies {
@@ -216,7 +216,7 @@ func (c *Clients) requestOnce(ctx context.Context, ask func(ctx context.Context)
 	}
 	refused := refusal(shortError{cause(ctx, err)})
 	if _, isNotYet := errors.AsType[NotYet](refused); !isNotYet && lost(ctx, err) {
-		return fmt.Errorf("%w; whether etcd has done it is not known", refused)
+		return fmt.Errorf("%w; it is not known whether etcd has applied the change", refused)
 	}
 	return refused
 }

@@ -159,7 +159,7 @@ func (s *servers) checkLost(t *testing.T, size int, method, what string, change 
 		err := change(hasty, losing)
 		if _, is := errors.AsType[etcd.NotYet](err); !is || time.Now().After(end) {
 			// At the deadline, either side may end the call first.
-			if text := fmt.Sprint(err); !strings.HasPrefix(text, what+": ") || !strings.HasSuffix(text, "; whether etcd has done it is not known") {
+			if text := fmt.Sprint(err); !strings.HasPrefix(text, what+": ") || !strings.HasSuffix(text, "; it is not known whether etcd has applied the change") {
 				t.Errorf("got %s", text)
 			}
 			return
@@ -181,13 +181,13 @@ func TestMemberChangeFailsWithoutLeader(t *testing.T) {
 	rest.Pods = slices.DeleteFunc(rest.Pods, func(p etcd.Pod) bool { return p.Name == leader.Name })
 	follower := rest.Pods[0].Name
 	err := clients.RemoveMember(ctx, rest, leader.ID)
-	checkNotYet(t, err, "remove member "+leader.ID.String()+": no leader answers: "+rest.Pods[0].Name+", "+rest.Pods[1].Name+": led by "+leader.ID.String())
+	checkNotYet(t, err, "remove member "+leader.ID.String()+": no leader responds: "+rest.Pods[0].Name+", "+rest.Pods[1].Name+": led by "+leader.ID.String())
 
 	s.kill(leader.Name)
 	s.kill(follower)
 	answer = eventually(t, clients, s.cluster(3), "without a leader", func(m decide.Membership) bool { return strings.Contains(m.Why, "no leader") })
 	err = clients.CancelDowngrade(ctx, s.cluster(3))
-	checkNotYet(t, err, "cancel the downgrade: no leader answers: "+answer.Membership.Why)
+	checkNotYet(t, err, "cancel the downgrade: no leader responds: "+answer.Membership.Why)
 
 	stopped, stop := context.WithCancel(ctx)
 	stop()
@@ -208,5 +208,5 @@ func TestChangeIsRefusedIfPodsDisagreeOnCluster(t *testing.T) {
 	alone.Pods = alone.Pods[1:]
 	eventually(t, clients, alone, "told by the other", allAnswer(1))
 	_, err := clients.AddLearner(t.Context(), s.cluster(2), s.peerURL(2))
-	checkRefused(t, err, "add a learner at "+s.peerURL(2)+": the pods answer for more than one cluster")
+	checkRefused(t, err, "add a learner at "+s.peerURL(2)+": the pods belong to more than one cluster")
 }

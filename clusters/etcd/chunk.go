@@ -25,7 +25,7 @@ func newChunks() *chunks { return &chunks{CodecV2: encoding.GetCodecV2(proto.Nam
 func (c *chunks) Unmarshal(data mem.BufferSlice, into any) error {
 	response, is := into.(*etcdserverpb.SnapshotResponse)
 	if !is {
-		return fmt.Errorf("%T is no message of a snapshot", into)
+		return fmt.Errorf("%T is not a snapshot message", into)
 	}
 	c.buffer = slices.Grow(c.buffer[:0], data.Len())[:data.Len()]
 	data.CopyTo(c.buffer)
@@ -38,7 +38,7 @@ const (
 	fieldBlob      protowire.Number = 3
 )
 
-var errChunk = errors.New("it sent what is no message of a snapshot")
+var errChunk = errors.New("it sent an invalid snapshot message")
 
 // readChunk reads the fields of a message that a body needs. The result shares the message's bytes.
 func readChunk(message []byte, into *etcdserverpb.SnapshotResponse) error {

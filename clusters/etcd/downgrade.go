@@ -39,7 +39,7 @@ func (r reply) explain(err error, version string) error {
 		return fmt.Errorf("%w, to %s", err, r.downgrade())
 	case errors.Is(err, rpctypes.ErrInvalidDowngradeTargetVersion) && r.downgrade() == "" &&
 		minor(r.status.StorageVersion) == version:
-		return NotYet{fmt.Errorf("the last one is still being taken back: %w", err)}
+		return NotYet{fmt.Errorf("the previous downgrade is still being canceled: %w", err)}
 	default:
 		return err
 	}

@@ -61,7 +61,7 @@ func TestObserveAfterMemberLoss(t *testing.T) {
 
 // late is the reason for a member that has not responded within a quarter of its own timeout after most other
 // members have.
-const late = "no answer within 1s of the others"
+const late = "no response within 1s of the others"
 
 // TestUnresponsiveMemberDoesNotDelayOthers: a member that accepts connections without responding does not use its full
 // timeout once most others have responded.
@@ -119,7 +119,7 @@ func (s *servers) checkUnready(t *testing.T, clients *etcd.Clients, follower str
 	for i := range cluster.Pods {
 		cluster.Pods[i].Unready = cluster.Pods[i].Name == follower
 	}
-	const soon = "no answer soon after the others"
+	const soon = "no response soon after the others"
 	brief := 0
 	for whole := 0; whole < 3; {
 		start := time.Now()
@@ -127,7 +127,7 @@ func (s *servers) checkUnready(t *testing.T, clients *etcd.Clients, follower str
 		took := time.Since(start)
 		m := byName(t, answer.Membership, follower)
 		switch {
-		case !answer.Membership.Known || m.Answers || m.Why != soon && !strings.HasPrefix(m.Why, "no answer within 1s"):
+		case !answer.Membership.Known || m.Answers || m.Why != soon && !strings.HasPrefix(m.Why, "no response within 1s"):
 			t.Fatalf("known: %v, %+v", answer.Membership.Known, m)
 		case m.Why != soon && took < clients.Timeout/4:
 			t.Errorf("%s took %s", m.Why, took)
@@ -153,7 +153,7 @@ func TestInitialMemberReportsNothingWithoutQuorum(t *testing.T) {
 		answer := eventually(t, clients, s.cluster(1), "that of a member that listens", func(m decide.Membership) bool {
 			return m.Why != "a-0: connection refused"
 		})
-		if m := answer.Membership; m.Known || m.Why != "a-0: no answer within 1s" || m.Members != nil || len(answer.ClusterIDs) > 0 {
+		if m := answer.Membership; m.Known || m.Why != "a-0: no response within 1s" || m.Members != nil || len(answer.ClusterIDs) > 0 {
 			t.Errorf("got %s", print(answer))
 		}
 	})
@@ -175,7 +175,7 @@ func TestUnresponsivePodsTimeOut(t *testing.T) {
 		if took := time.Since(start); took < clients.Timeout || took > clients.Timeout+time.Second {
 			t.Errorf("took %s", took)
 		}
-		if m := answer.Membership; m.Known || m.Why != "a-0, a-1, a-2: no answer within 100ms" {
+		if m := answer.Membership; m.Known || m.Why != "a-0, a-1, a-2: no response within 100ms" {
 			t.Errorf("got %s", print(answer))
 		}
 	}
@@ -197,7 +197,7 @@ func TestObserveEndsWithContext(t *testing.T) {
 
 func TestObserveWithoutPods(t *testing.T) {
 	answer := newClients(t).Observe(t.Context(), etcd.Cluster{Namespace: namespace, Name: name})
-	if m := answer.Membership; m.Known || m.Why != "there is no pod to ask" || m.Members != nil {
+	if m := answer.Membership; m.Known || m.Why != "no pod is running" || m.Members != nil {
 		t.Errorf("got %s", print(answer))
 	}
 }
@@ -222,7 +222,7 @@ func TestInvalidCertificatesAreReported(t *testing.T) {
 				"a-0: tls: failed to verify certificate: x509: certificate signed by unknown authority"},
 			{"a client that another CA vouches for", &etcd.TLS{CA: ca.client().CA, Cert: other.Cert, Key: other.Key},
 				"a-0: (remote error: tls: .*|" + hangUp + ")"},
-			{"no CA", &etcd.TLS{CA: []byte("nonsense"), Cert: ca.client().Cert, Key: ca.client().Key}, "the CA holds no certificate"},
+			{"no CA", &etcd.TLS{CA: []byte("nonsense"), Cert: ca.client().Cert, Key: ca.client().Key}, "the CA contains no PEM certificate"},
 			{"another key", &etcd.TLS{CA: ca.client().CA, Cert: ca.client().Cert, Key: other.Key}, "private key does not match"},
 			{"plain towards TLS", nil, "a-0: (" + hangUp + ")"},
 		} {

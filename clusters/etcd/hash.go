@@ -35,7 +35,7 @@ const (
 // at, or a newer one if others have compacted it. Hashes not received within hashTimeoutMax remain unknown,
 // with a reason.
 func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []reply) {
-	ctx, cancel := context.WithTimeoutCause(ctx, hashTimeoutMax, fmt.Errorf("no answer within %s", hashTimeoutMax))
+	ctx, cancel := context.WithTimeoutCause(ctx, hashTimeoutMax, fmt.Errorf("no response within %s", hashTimeoutMax))
 	defer cancel()
 	var asked []*decide.Member
 	var revisions []int64
@@ -111,7 +111,7 @@ func hashFrom(ctx context.Context, r *reply, revision int64) (decide.Hash, error
 }
 
 func hashWithin(ctx context.Context, r *reply, revision int64, timeout time.Duration) (decide.Hash, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no response within %s", timeout))
 	defer cancel()
 	var answer *clientv3.HashKVResponse
 	answer, err := r.client.HashKV(ctx, "", revision)
@@ -121,7 +121,7 @@ func hashWithin(ctx context.Context, r *reply, revision int64, timeout time.Dura
 	case !r.is(answer.Header):
 		return decide.Hash{}, errAnother
 	case answer.HashRevision != 0 && answer.HashRevision != revision || answer.CompactRevision > revision:
-		return decide.Hash{}, fmt.Errorf("it does not answer for revision %d", revision)
+		return decide.Hash{}, fmt.Errorf("its response is not for revision %d", revision)
 	}
 	return decide.Hash{Revision: revision, CompactRevision: answer.CompactRevision, Sum: answer.Hash}, nil
 }

@@ -138,12 +138,12 @@ func TestHashOfWrongMemberIsRejected(t *testing.T) {
 		return &etcdserverpb.ResponseHeader{ClusterId: 7, MemberId: member, Revision: 9}
 	}
 	for want, answer := range map[string]*etcdserverpb.HashKVResponse{
-		"":                                        {Header: header(1), Hash: 5, CompactRevision: 4, HashRevision: 9},
-		"it does not answer as itself":            {Hash: 5},
-		"it does not answer as itself ":           {Header: header(2), Hash: 5},
-		"it does not answer for revision 9":       {Header: header(1), Hash: 5, HashRevision: 8},
-		"it does not answer for revision 9 ":      {Header: header(1), Hash: 5, CompactRevision: 10},
-		"mvcc: required revision is a future one": nil,
+		"": {Header: header(1), Hash: 5, CompactRevision: 4, HashRevision: 9},
+		"its response identifies a different member":  {Hash: 5},
+		"its response identifies a different member ": {Header: header(2), Hash: 5},
+		"its response is not for revision 9":          {Header: header(1), Hash: 5, HashRevision: 8},
+		"its response is not for revision 9 ":         {Header: header(1), Hash: 5, CompactRevision: 10},
+		"mvcc: required revision is a future one":     nil,
 	} {
 		hash, why := etcd.HashOf(t.Context(), 7, 1, 9, answer)
 		if why != strings.TrimSpace(want) || hash.Known() != (want == "") {

@@ -67,7 +67,7 @@ func TestHonestServersAreAccepted(t *testing.T) {
 // TestMalformedAnswersAreRejected makes every pod send one false value, after which nothing of its response is
 // accepted.
 func TestMalformedAnswersAreRejected(t *testing.T) {
-	const headless = "its answer does not say whose it is"
+	const headless = "its response does not identify its member"
 	for _, test := range []struct {
 		what, why string
 		say       func(question) proto.Message
@@ -77,16 +77,16 @@ func TestMalformedAnswersAreRejected(t *testing.T) {
 		{"a status of no cluster", headless, statuses(func(s *etcdserverpb.StatusResponse) { s.Header.ClusterId = 0 })},
 		{"a status of no member", headless, statuses(func(s *etcdserverpb.StatusResponse) { s.Header.MemberId = 0 })},
 		{"a list of no cluster", headless, lists(func(l *etcdserverpb.MemberListResponse) { l.Header.ClusterId = 0 })},
-		{"a list of another cluster", "it does not answer as itself", lists(func(l *etcdserverpb.MemberListResponse) { l.Header.ClusterId++ })},
-		{"a list of another member", "it does not answer as itself", lists(func(l *etcdserverpb.MemberListResponse) { l.Header.MemberId += 7 })},
+		{"a list of another cluster", "its response identifies a different member", lists(func(l *etcdserverpb.MemberListResponse) { l.Header.ClusterId++ })},
+		{"a list of another member", "its response identifies a different member", lists(func(l *etcdserverpb.MemberListResponse) { l.Header.MemberId += 7 })},
 		{"a list of nobody", "it lists no members", lists(func(l *etcdserverpb.MemberListResponse) { l.Members = nil })},
 		{"a member without an ID", "it lists a member without an ID", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[1].ID = 0 })},
 		{"an empty member", "it lists a member without an ID", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[2] = &etcdserverpb.Member{} })},
 		{"a member twice", "it lists member 1 twice", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[1].ID = 1 })},
 		{"too many members", "it lists 65 members, more than the 64", lists(func(l *etcdserverpb.MemberListResponse) { l.Members = listed(65) })},
 		{"too many alarms", "it tells of 1025 alarms, more than the 1024", statuses(func(s *etcdserverpb.StatusResponse) { s.Errors = make([]string, 1025) })},
-		{"a long list", "its answer is longer than 256 KiB", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[0].Name = strings.Repeat("a", 256<<10) })},
-		{"a long status", "its answer is longer than 256 KiB", statuses(func(s *etcdserverpb.StatusResponse) { s.Version = strings.Repeat("3", 256<<10) })},
+		{"a long list", "its response is longer than 256 KiB", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[0].Name = strings.Repeat("a", 256<<10) })},
+		{"a long status", "its response is longer than 256 KiB", statuses(func(s *etcdserverpb.StatusResponse) { s.Version = strings.Repeat("3", 256<<10) })},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			s := newStrangers(t, 3)
@@ -125,7 +125,7 @@ func TestTotalAlarmsAreLimited(t *testing.T) {
 		})
 	}))
 	answer := newClients(t).Observe(t.Context(), s.cluster())
-	if m := answer.Membership; m.Known || !strings.Contains(m.Why, "tell of 3072 alarms, more than the 1024") {
+	if m := answer.Membership; m.Known || !strings.Contains(m.Why, "report 3072 alarms, more than the limit of 1024") {
 		t.Errorf("got %d alarms, %q", len(m.StaleAlarms), m.Why)
 	}
 }
@@ -239,7 +239,7 @@ func TestEmptyChangeResponseIsRejected(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.HasSuffix(err.Error(), "its answer does not say whose it is; whether etcd has done it is not known") {
+		if err == nil || !strings.HasSuffix(err.Error(), "its response does not identify its member; it is not known whether etcd has applied the change") {
 			t.Errorf("%s: got %v", what, err)
 		}
 	}
@@ -292,7 +292,7 @@ func TestInvalidSecondStatusIsNotUsed(t *testing.T) {
 			s.DowngradeInfo = &etcdserverpb.DowngradeInfo{Enabled: true, TargetVersion: "3.5.0"}
 		})
 	}))
-	if err := newClients(t).CancelDowngrade(t.Context(), s.cluster()); err == nil || !strings.Contains(err.Error(), "its answer does not say whose it is") {
+	if err := newClients(t).CancelDowngrade(t.Context(), s.cluster()); err == nil || !strings.Contains(err.Error(), "its response does not identify its member") {
 		t.Errorf("got %v", err)
 	}
 }

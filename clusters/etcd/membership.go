@@ -49,8 +49,8 @@ func tooManyAlarms(m *decide.Membership) bool {
 	}
 	if n > maxAlarms {
 		*m = decide.Membership{Why: fmt.Sprintf(
-			"the members tell of %d alarms, more than the %d that are read; disarm them with etcdctl, or see whether "+
-				"it is etcd that runs in the pods", n, maxAlarms)}
+			"the members report %d alarms, more than the limit of %d; disarm them with etcdctl, or check that "+
+				"the pods run etcd", n, maxAlarms)}
 	}
 	return n > maxAlarms
 }
@@ -115,12 +115,12 @@ func absence(pod string, clusterID uint64, replies []reply) string {
 		case !r.answered():
 			return r.why()
 		case r.status.Header.ClusterId != clusterID:
-			return fmt.Sprintf("its pod answers for another cluster, %s", decide.ID(r.status.Header.ClusterId))
+			return fmt.Sprintf("its pod belongs to a different cluster, %s", decide.ID(r.status.Header.ClusterId))
 		default:
-			return fmt.Sprintf("its pod answers as member %s", decide.ID(r.status.Header.MemberId))
+			return fmt.Sprintf("its pod runs member %s", decide.ID(r.status.Header.MemberId))
 		}
 	}
-	return "it has no pod to ask"
+	return "it has no running pod"
 }
 
 // markLeader marks the leader according to the best-informed member. replies must be sorted. A leader that is not

@@ -123,7 +123,7 @@ func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []rep
 	defer cancelBrief(nil)
 	replies, impatience, start := make([]reply, len(pods)), c.impatience(), time.Now()
 	mostHaveAnswered := func() {
-		time.AfterFunc(impatience, func() { cancel(fmt.Errorf("no answer within %s of the others", impatience)) })
+		time.AfterFunc(impatience, func() { cancel(fmt.Errorf("no response within %s of the others", impatience)) })
 		time.AfterFunc(min(impatience, max(soon, 4*time.Since(start))), func() { cancelBrief(errNotSoon) })
 	}
 	var answers atomic.Int32
@@ -174,7 +174,7 @@ func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod, timeout
 	if kept {
 		timeout = min(timeout, c.impatience()) // the connection is up, so a healthy member responds immediately
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no response within %s", timeout))
 	defer cancel()
 	// The endpoint is unused: the connection is to this member only.
 	status, err := r.client.Status(ctx, "")
@@ -189,7 +189,7 @@ func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod, timeout
 
 // list returns the member list confirmed by a majority of the voters, or nil.
 func (c *Clients) list(ctx context.Context, replies []reply) (list *clientv3.MemberListResponse) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.timeout(), fmt.Errorf("no answer within %s", 2*c.timeout()))
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.timeout(), fmt.Errorf("no response within %s", 2*c.timeout()))
 	defer cancel()
 	for i := range replies {
 		r := &replies[i]
@@ -250,7 +250,7 @@ func (c *Clients) statusOf(ctx context.Context, r *reply) (*clientv3.StatusRespo
 
 // deadline limits a request to one member.
 func (c *Clients) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, c.timeout(), fmt.Errorf("no answer within %s", c.timeout()))
+	return context.WithTimeoutCause(ctx, c.timeout(), fmt.Errorf("no response within %s", c.timeout()))
 }
 
 func (r reply) id() decide.ID { return decide.ID(r.status.Header.MemberId) }

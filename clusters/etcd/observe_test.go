@@ -164,7 +164,7 @@ func TestObserveLearner(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer := clients.Observe(t.Context(), s.cluster(1))
-		want := decide.Member{ID: decide.ID(added.Member.ID), PeerURL: s.peerURL(1), Learner: true, Why: "it has no pod to ask"}
+		want := decide.Member{ID: decide.ID(added.Member.ID), PeerURL: s.peerURL(1), Learner: true, Why: "it has no running pod"}
 		if m := byName(t, answer.Membership, ""); fmt.Sprint(m) != fmt.Sprint(want) {
 			t.Errorf("got  %+v\nwant %+v", m, want)
 		}

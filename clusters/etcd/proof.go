@@ -39,10 +39,10 @@ type Proof struct {
 // limits only when a request may be repeated: a hash in progress has its own timeout.
 func (c *Clients) Prove(ctx context.Context, cluster Cluster, wanted decide.Hash) Proof {
 	limit := cmp.Or(c.Patience, patience)
-	patient, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
+	patient, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no response within %s", limit))
 	defer cancel()
 	p := prover{wanted: wanted, said: map[decide.ID]opinion{}}
-	proof := Proof{Why: "no quorum says who the members are"}
+	proof := Proof{Why: "no quorum confirms the member list"}
 	for pause := proofPause; ; pause *= 2 {
 		if replies, list := c.askForList(patient, cluster); list != nil {
 			m := membership(list, replies)
@@ -122,11 +122,11 @@ func (p *prover) opinionOf(ctx context.Context, r *reply) opinion {
 func compactedElsewhere(hash, wanted decide.Hash) (verdict, string) {
 	switch {
 	case wanted.CompactRevision == wanted.Revision:
-		return incomparable, "nothing was written since it was compacted"
+		return incomparable, "nothing has been written since its compaction"
 	case hash.CompactRevision < wanted.CompactRevision:
-		return unknown, "it is not compacted as far yet"
+		return unknown, "its compaction is not as far yet"
 	default:
-		return incomparable, "it was compacted meanwhile"
+		return incomparable, "it has been compacted"
 	}
 }
 

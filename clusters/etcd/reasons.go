@@ -19,7 +19,7 @@ import (
 // leader".
 func why(replies []reply) string {
 	if len(replies) == 0 {
-		return "there is no pod to ask"
+		return "no pod is running"
 	}
 	byPod := slices.SortedFunc(slices.Values(replies), func(a, b reply) int { return strings.Compare(a.pod, b.pod) })
 	pods := map[string][]string{}
@@ -90,7 +90,7 @@ func reason(err error) string {
 	case io.EOF.Error():
 		return "it closed the connection"
 	case "":
-		return "it refuses without a reason"
+		return "it rejected the request without a reason"
 	}
 	return readable(text, longestReason)
 }

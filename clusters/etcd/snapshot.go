@@ -42,7 +42,7 @@ type Snapshot struct {
 func (c *Clients) Snapshot(ctx context.Context, cluster Cluster) (*Snapshot, error) {
 	replies, m, err := c.members(ctx, cluster)
 	if err != nil {
-		return nil, fmt.Errorf("ask for a snapshot: %w", err)
+		return nil, fmt.Errorf("request a snapshot: %w", err)
 	}
 	var failures []string
 	for _, r := range sources(replies, m) {
@@ -54,9 +54,9 @@ func (c *Clients) Snapshot(ctx context.Context, cluster Cluster) (*Snapshot, err
 		failures = append(failures, r.pod+": "+reason(err))
 	}
 	if len(failures) == 0 {
-		return nil, errors.New("ask for a snapshot: no voter answers that is known to hold the right data")
+		return nil, errors.New("request a snapshot: no voter responds that is known to hold the right data")
 	}
-	return nil, fmt.Errorf("ask for a snapshot: %s", strings.Join(failures, "; "))
+	return nil, fmt.Errorf("request a snapshot: %s", strings.Join(failures, "; "))
 }
 
 // ClusterID returns the cluster ID that a quorum reports.
@@ -72,7 +72,7 @@ func (c *Clients) ClusterID(ctx context.Context, cluster Cluster) (decide.ID, er
 func (c *Clients) members(ctx context.Context, cluster Cluster) ([]reply, decide.Membership, error) {
 	replies, list := c.askForList(ctx, cluster)
 	if list == nil {
-		return nil, decide.Membership{}, fmt.Errorf("no quorum says who the members are: %s", why(replies))
+		return nil, decide.Membership{}, fmt.Errorf("no quorum confirms the member list: %s", why(replies))
 	}
 	return replies, membership(list, replies), nil
 }

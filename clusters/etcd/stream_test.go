@@ -102,7 +102,7 @@ func TestSourceWithoutLeaderIsSkipped(t *testing.T) {
 	received.Body.Close()
 	led = -1
 	asked.Store(0)
-	const nobody = "ask for a snapshot: a-1: no leader; a-2: no leader; a-0: no leader"
+	const nobody = "request a snapshot: a-1: no leader; a-2: no leader; a-0: no leader"
 	if received, err := clients.Snapshot(t.Context(), s.cluster()); err == nil || err.Error() != nobody {
 		t.Errorf("%+v, %v", received, err)
 	}

@@ -15,7 +15,7 @@ const soon = 100 * time.Millisecond
 // and far away.
 const lull = 2 * time.Second
 
-var errNotSoon = errors.New("no answer soon after the others")
+var errNotSoon = errors.New("no response soon after the others")
 
 // pods maps the UIDs of pods to when they were noted.
 type pods struct {

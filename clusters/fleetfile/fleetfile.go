@@ -148,7 +148,7 @@ func (p *parser) mapping(node *yaml.Node, at string, fields ...string) map[strin
 		key, value := node.Content[i], node.Content[i+1]
 		switch {
 		case key.Kind != yaml.ScalarNode || !slices.Contains(fields, key.Value):
-			p.problem(key, "%s: there is no field %q; there are %s", at, key.Value, strings.Join(fields, ", "))
+			p.problem(key, "%s: unknown field %q; fields are %s", at, key.Value, strings.Join(fields, ", "))
 		case found[key.Value] != nil:
 			p.problem(key, "%s.%s is given twice", at, key.Value)
 		default:
@@ -164,9 +164,9 @@ func (p *parser) text(node *yaml.Node, at string) string {
 	case node == nil:
 		return ""
 	case node.Kind != yaml.ScalarNode || node.Tag != "!!str":
-		p.problem(node, "%s: want a text, in quotes if it looks like something else", at)
+		p.problem(node, "%s: must be a string, in quotes if it looks like another type", at)
 	case strings.TrimSpace(node.Value) == "":
-		p.problem(node, "%s: it is empty; leave it out", at)
+		p.problem(node, "%s: it is empty; omit it", at)
 	default:
 		return node.Value
 	}

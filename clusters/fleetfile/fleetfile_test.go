@@ -57,20 +57,20 @@ more: 1
 `))
 	want := []string{
 		`4: clusters[1].name: "eu-1" is the name of the one in line 2`,
-		`6: clusters[1]: there is no field "contxt"; there are name, kubeconfig, context, secret, path, shard`,
+		`6: clusters[1]: unknown field "contxt"; fields are name, kubeconfig, context, secret, path, shard`,
 		`7: clusters[2].name: "EU": want up to 63 lower-case letters, digits, - and .`,
 		`8: clusters[2].secret: "fleet": want NAMESPACE/NAME`,
 		`9: clusters[3].name is required`,
 		`10: clusters[3].shard: "2/2": want i/n, such as 0/4: the shard from 0 up, and how many there are, 1000 at most`,
 		`11: clusters[4]: want kubeconfig, context, both, or secret`,
-		`13: clusters[5].kubeconfig: it is empty; leave it out`,
-		`14: clusters[5].context: want a text, in quotes if it looks like something else`,
+		`13: clusters[5].kubeconfig: it is empty; omit it`,
+		`14: clusters[5].context: must be a string, in quotes if it looks like another type`,
 		`15: clusters[6]: secret has a kubeconfig; leave kubeconfig and context out, or secret`,
 		`18: clusters[6].context is given twice`,
 		`19: clusters[7]: want fields: name, kubeconfig, context, secret, path, shard`,
-		`20: clusters[8].name: want a text, in quotes if it looks like something else`,
-		`21: clusters[8].context: want a text, in quotes if it looks like something else`,
-		`22: the file: there is no field "more"; there are clusters`,
+		`20: clusters[8].name: must be a string, in quotes if it looks like another type`,
+		`21: clusters[8].context: must be a string, in quotes if it looks like another type`,
+		`22: the file: unknown field "more"; there are clusters`,
 	}
 	var got []string
 	for _, p := range problems {

@@ -14,7 +14,7 @@ import (
 const mostOfAnswer = 8 << 20
 
 // errLong is returned if a response exceeds that size.
-var errLong = fmt.Errorf("its answer is longer than %d MiB", mostOfAnswer>>20)
+var errLong = fmt.Errorf("its response is longer than %d MiB", mostOfAnswer>>20)
 
 // bounded rejects responses that are too long before they use up all memory. It is for requests with an
 // immediate response, not for watches.

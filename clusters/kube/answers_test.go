@@ -39,7 +39,7 @@ func TestEndlessResponsesAreCutOff(t *testing.T) {
 	_, look := client.Look(t.Context(), "ConfigMap", "ns", "a")
 	_, names := client.ClusterID(t.Context())
 	for _, err := range []error{list, pods, look, names} {
-		if err == nil || !strings.Contains(err.Error(), "its answer is longer than 8 MiB") {
+		if err == nil || !strings.Contains(err.Error(), "its response is longer than 8 MiB") {
 			t.Error(err)
 		}
 	}

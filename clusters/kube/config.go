@@ -78,7 +78,7 @@ func checkAddress(config *rest.Config) error {
 	address, _, err := rest.DefaultServerUrlFor(config)
 	switch {
 	case err != nil: // err quotes the address
-		return errors.New("its server in the kubeconfig is no URL")
+		return errors.New("its server in the kubeconfig is not a URL")
 	case address.User != nil:
 		return errors.New("the URL of its server in the kubeconfig holds credentials, and is shown in reports: give " +
 			"them as the username and the password of the user, or as a token")
@@ -140,7 +140,7 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 	}
 	loaded, err := clientcmd.Load(kubeconfig)
 	if err != nil {
-		return nil, errors.New("it is no kubeconfig")
+		return nil, errors.New("it is not a kubeconfig")
 	}
 	for _, user := range loaded.AuthInfos {
 		switch {
@@ -172,7 +172,7 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 	return config, nil
 }
 
-var errFiles = errors.New("it names files, and one that is in a Secret may name none: give what is in them " +
+var errFiles = errors.New("it refers to files, which a kubeconfig in a Secret may not do. Embed their content " +
 	"(kubectl config view --flatten)")
 
 var errLongKeys = fmt.Errorf("it has a key longer than %d KiB or a CA longer than %d KiB, and one that is in a Secret "+
@@ -195,7 +195,7 @@ func explainConfig(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	case rules.ExplicitPath != "":
 		return fmt.Errorf("the kubeconfig %s names no cluster", rules.ExplicitPath)
 	case named != "" && !there:
-		return fmt.Errorf("no file that KUBECONFIG names is there: %s", named)
+		return fmt.Errorf("no file in KUBECONFIG exists: %s", named)
 	case there:
 		return fmt.Errorf("no kubeconfig names a cluster: %s", strings.Join(rules.Precedence, ", "))
 	}
@@ -203,7 +203,7 @@ func explainConfig(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 }
 
 // ErrNoKubeconfig is returned if nothing specifies the API server.
-var ErrNoKubeconfig = errors.New("there is no kubeconfig, and this is no pod: say --kubeconfig or set KUBECONFIG")
+var ErrNoKubeconfig = errors.New("no kubeconfig found, and not running in a pod. Use --kubeconfig or set KUBECONFIG")
 
 // Impersonation specifies a user to impersonate, if the process has the right to do so. All requests to the API
 // server are made as that user, including watches and port-forwards.

@@ -113,7 +113,7 @@ func (c *Client) Find(ctx context.Context, like *unstructured.Unstructured) (*un
 		return nil, nil //nolint:nilnil // not found is not an error
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for %s %s: %w", like.GetKind(), like.GetName(), err)
+		return nil, fmt.Errorf("get %s %s: %w", like.GetKind(), like.GetName(), err)
 	}
 	return there, nil
 }

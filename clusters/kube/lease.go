@@ -12,7 +12,7 @@ import (
 )
 
 // ErrLeaseTaken is returned if another pass has taken the lease since it was read.
-var ErrLeaseTaken = errors.New("another pass took the lease meanwhile")
+var ErrLeaseTaken = errors.New("another pass has taken the lease")
 
 // TakeLease takes or renews a lease for holder. seen is the lease as the pass read it before everything else,
 // or nil if it did not exist. If the lease has changed since, another pass may have acted, and TakeLease
@@ -63,7 +63,7 @@ func (c *Client) Lease(ctx context.Context, namespace, name string) (*coordinati
 	list, err := c.typed.CoordinationV1().Leases(namespace).
 		List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
-		return nil, fmt.Errorf("look for Lease %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("get Lease %s/%s: %w", namespace, name, err)
 	}
 	if len(list.Items) == 0 {
 		return nil, nil

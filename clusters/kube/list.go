@@ -216,7 +216,7 @@ func (c *Client) listClusters(ctx context.Context, namespace, selector string, t
 		func(item runtime.Object) error {
 			object, is := item.(*unstructured.Unstructured)
 			if !is {
-				return fmt.Errorf("a %T is no EtcdCluster", item)
+				return fmt.Errorf("a %T is not an EtcdCluster", item)
 			}
 			taker.TakeCustom(readCluster(object))
 			return nil

@@ -26,7 +26,7 @@ func (c *Client) Look(ctx context.Context, kind, namespace, name string) (metav1
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for %s %s/%s: %w", kind, namespace, name, err)
+		return nil, fmt.Errorf("get %s %s/%s: %w", kind, namespace, name, err)
 	}
 	return object, nil
 }
@@ -38,7 +38,7 @@ func (c *Client) LookCluster(ctx context.Context, namespace, name string) (metav
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("look for EtcdCluster %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("get EtcdCluster %s/%s: %w", namespace, name, err)
 	case len(list.Items) == 0:
 		return nil, nil
 	}
@@ -67,7 +67,7 @@ func (c *Client) HasClaims(ctx context.Context, namespace, selector string) (boo
 	claims, err := c.typed.CoreV1().PersistentVolumeClaims(namespace).
 		List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
 	if err != nil {
-		return false, fmt.Errorf("look for volume claims in %s: %w", namespace, err)
+		return false, fmt.Errorf("list PersistentVolumeClaims in %s: %w", namespace, err)
 	}
 	return len(claims.Items) > 0, nil
 }
@@ -77,7 +77,7 @@ func (c *Client) Pods(ctx context.Context, namespace, selector string) ([]corev1
 	var pods []corev1.Pod
 	list := listing("Pods", c.typed.CoreV1().Pods(namespace).List, gathers[*corev1.Pod](&pods))
 	if err := list(ctx, metav1.ListOptions{LabelSelector: selector}); err != nil {
-		return nil, fmt.Errorf("look at the namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("list namespace %s: %w", namespace, err)
 	}
 	return pods, nil
 }
@@ -86,7 +86,7 @@ func (c *Client) Pods(ctx context.Context, namespace, selector string) ([]corev1
 func (c *Client) HasPods(ctx context.Context, namespace, selector string) (bool, error) {
 	pods, err := c.typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
 	if err != nil {
-		return false, fmt.Errorf("look for pods in %s: %w", namespace, err)
+		return false, fmt.Errorf("list pods in %s: %w", namespace, err)
 	}
 	return len(pods.Items) > 0, nil
 }

@@ -40,7 +40,7 @@ func checkRestore(r *v1alpha1.RestoreSpec) []string {
 		return nil
 	}
 	if _, err := time.Parse(decide.SlotLayout, r.Backup); err != nil {
-		return []string{fmt.Sprintf("spec.restore.backup: %q is no time; quorate backups list shows which there are",
+		return []string{fmt.Sprintf("spec.restore.backup: %q is not a time. List backups with quorate backups list",
 			r.Backup)}
 	}
 	return nil
@@ -71,11 +71,11 @@ func checkRecipients(declared []v1alpha1.BackupRecipient) []string {
 // parseRecipient parses a recipient like the flag --recipient.
 func parseRecipient(text string) (age.Recipient, error) {
 	if strings.ContainsAny(text, "\r\n") {
-		return nil, errors.New("it has more than one line; want one public key of age, such as age1…")
+		return nil, errors.New("it has more than one line; use one age public key, such as age1…")
 	}
 	recipients, err := age.ParseRecipients(strings.NewReader(text))
 	if err != nil || len(recipients) != 1 {
-		return nil, errors.New("it is no public key of age, as age-keygen -y prints it; is it complete?")
+		return nil, errors.New("it is not an age public key as printed by age-keygen -y; is it complete?")
 	}
 	return recipients[0], nil
 }

@@ -108,7 +108,7 @@ func TestCheckOptions(t *testing.T) {
 	}
 	want := []string{
 		`spec.etcd.heartbeatInterval: time: invalid duration "soon"`,
-		`spec.etcd.options.data-dir is not taken; those taken are `,
+		`spec.etcd.options.data-dir is not supported; supported options are `,
 		`spec.etcd.options.enable-distributed-tracing: "yes" is neither true nor false`,
 		`spec.etcd.options.log-level: "loud" is none of debug, info, warn, error, panic, fatal`,
 		`spec.etcd.options.max-wals: "-1" is not a whole number from 0 to 4294967295`,

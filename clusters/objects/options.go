@@ -132,7 +132,7 @@ func (f configFile) setNamed(o v1alpha1.EtcdOptions) []string {
 func (f configFile) setOption(name, value string) string {
 	o, known := options[name]
 	if !known {
-		return fmt.Sprintf("spec.etcd.options.%s is not taken; those taken are %s", name,
+		return fmt.Sprintf("spec.etcd.options.%s is not supported; supported options are %s", name,
 			strings.Join(slices.Sorted(maps.Keys(options)), ", "))
 	}
 	if !f.version.AtLeast(o.since) {
@@ -165,7 +165,7 @@ func (o option) parse(value string) (any, error) {
 		return value == "true", nil
 	case word:
 		if !slices.Contains(o.words, value) {
-			return nil, fmt.Errorf("%q is none of %s", value, strings.Join(o.words, ", "))
+			return nil, fmt.Errorf("%q is not one of %s", value, strings.Join(o.words, ", "))
 		}
 		return value, nil
 	default:

@@ -33,7 +33,7 @@ func TestMayBeRewritten(t *testing.T) {
 		{"Service", "metadata.annotations.a", true},
 		{"Service", "spec.ports[client].port", false},
 		{"Secret", "data.tls.crt", false},
-		{"EtcdCluster", "spec.replicas is not as declared", true},
+		{"EtcdCluster", "spec.replicas differs from the declaration", true},
 	}
 	for _, test := range tests {
 		if got := MayBeRewritten(test.kind, test.path); got != test.want {

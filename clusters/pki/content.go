@@ -45,11 +45,11 @@ func checkExcess(certificate *x509.Certificate, l Leaf) error {
 	case certificate.IsCA:
 		return fmt.Errorf("it is that of a CA")
 	case certificate.KeyUsage != leafKeyUsage:
-		return fmt.Errorf("its key is good for other than signing handshakes")
+		return fmt.Errorf("its key may be used for more than signing handshakes")
 	case weak != "":
 		return fmt.Errorf("its key is weak: %s", weak)
 	case certificate.NotAfter.Sub(certificate.NotBefore) > leafLifetime+2*clockSkew:
-		return fmt.Errorf("it is good for longer than a year")
+		return fmt.Errorf("it is valid for more than a year")
 	}
 	if extra := excess(certificate, l); len(extra) > 0 {
 		return fmt.Errorf("it has %s, which it must not have", strings.Join(extra, ", "))
@@ -102,7 +102,7 @@ func checkLimits(c *x509.Certificate) error {
 		return fmt.Errorf("it has the critical extension %s, which is not understood", c.UnhandledCriticalExtensions[0])
 	}
 	if len(c.PermittedDNSDomains)+len(c.ExcludedDNSDomains)+len(c.PermittedIPRanges)+len(c.ExcludedIPRanges) > 0 {
-		return fmt.Errorf("it may certify certain names only")
+		return fmt.Errorf("it may only certify certain names")
 	}
 	return nil
 }

@@ -42,14 +42,14 @@ func (p Pair) parse() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 		return nil, nil, err
 	}
 	if len(certificates) != 1 {
-		return nil, nil, fmt.Errorf("there are %d certificates where one belongs", len(certificates))
+		return nil, nil, fmt.Errorf("there are %d certificates instead of one", len(certificates))
 	}
 	key, err := parseKey(p.Key)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !key.PublicKey.Equal(certificates[0].PublicKey) {
-		return nil, nil, fmt.Errorf("the key is not that of the certificate")
+		return nil, nil, fmt.Errorf("the key does not match the certificate")
 	}
 	return certificates[0], key, nil
 }

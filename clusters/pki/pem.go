@@ -28,7 +28,7 @@ const maxKey = 2 << 10
 // CheckLength returns an error if a text is too long to be parsed.
 func CheckLength(text []byte) error {
 	if len(text) > MaxPEM {
-		return fmt.Errorf("it is longer than %d KiB, which no certificate or key is that Quorate makes", MaxPEM>>10)
+		return fmt.Errorf("it is longer than %d KiB, more than any certificate or key that Quorate creates", MaxPEM>>10)
 	}
 	return nil
 }
@@ -53,14 +53,14 @@ func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 
 func parseKey(text PrivateKey) (*ecdsa.PrivateKey, error) {
 	if len(text) > maxKey {
-		return nil, fmt.Errorf("the key is longer than %d KiB, which none is that Quorate makes", maxKey>>10)
+		return nil, fmt.Errorf("the key is longer than %d KiB, more than any key that Quorate creates", maxKey>>10)
 	}
 	blocks, err := parseBlocks(text, blockKey)
 	if err != nil {
 		return nil, err
 	}
 	if len(blocks) != 1 {
-		return nil, fmt.Errorf("there are %d keys where one belongs", len(blocks))
+		return nil, fmt.Errorf("there are %d keys instead of one", len(blocks))
 	}
 	key, err := x509.ParsePKCS8PrivateKey(blocks[0])
 	if err != nil {

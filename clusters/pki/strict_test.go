@@ -48,9 +48,9 @@ func TestCheckRejectsExcessContent(t *testing.T) {
 		{"a usage", func(c *x509.Certificate) { c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageCodeSigning) }, "it has the usage codeSigning"},
 		{"any usage", func(c *x509.Certificate) { c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageAny) }, "it has the usage anyExtendedKeyUsage"},
 		{"an unknown usage", func(c *x509.Certificate) { c.UnknownExtKeyUsage = []asn1.ObjectIdentifier{{1, 2, 3}} }, "it has the usage 1.2.3"},
-		{"another key usage", func(c *x509.Certificate) { c.KeyUsage |= x509.KeyUsageKeyAgreement }, "its key is good for other than signing handshakes"},
-		{"no key usage", func(c *x509.Certificate) { c.KeyUsage = 0 }, "its key is good for other than signing handshakes"},
-		{"ten years", func(c *x509.Certificate) { c.NotAfter = now.Add(9 * leafLifetime) }, "it is good for longer than a year"},
+		{"another key usage", func(c *x509.Certificate) { c.KeyUsage |= x509.KeyUsageKeyAgreement }, "its key may be used for more than signing handshakes"},
+		{"no key usage", func(c *x509.Certificate) { c.KeyUsage = 0 }, "its key may be used for more than signing handshakes"},
+		{"ten years", func(c *x509.Certificate) { c.NotAfter = now.Add(9 * leafLifetime) }, "it is valid for more than a year"},
 	} {
 		err := a.Check(forge(t, a, first, elliptic.P256(), test.change), first, now)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
@@ -92,10 +92,10 @@ func TestRestrictedCAIsRejected(t *testing.T) {
 		{"may not sign", func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }, "its key may not sign certificates"},
 		{"servers only", func(c *x509.Certificate) { c.ExtKeyUsage = both[:1] }, "it may not certify for clientAuth"},
 		{"both", func(c *x509.Certificate) { c.ExtKeyUsage = both }, ""},
-		{"some names", func(c *x509.Certificate) { c.PermittedDNSDomains = []string{"example.com"} }, "it may certify certain names only"},
+		{"some names", func(c *x509.Certificate) { c.PermittedDNSDomains = []string{"example.com"} }, "it may only certify certain names"},
 		{"not some addresses", func(c *x509.Certificate) {
 			c.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}}
-		}, "it may certify certain names only"},
+		}, "it may only certify certain names"},
 	} {
 		_, err := ReadCA(caWith(t, elliptic.P256(), test.change), now)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {

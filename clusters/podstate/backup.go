@@ -21,7 +21,7 @@ import (
 const clockSkew = 5 * time.Minute
 
 // suspect is the message for a suspect backup.
-const suspect = "etcd has found that members hold different data, so what was stored is suspect and does not count"
+const suspect = "etcd has found that members hold different data, so the backup is suspect and does not count"
 
 // BackupJob returns the result of a backup Job, from the status of its own pods.
 func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.BackupJob {

@@ -40,7 +40,7 @@ func podless(job *batchv1.Job, pods []*corev1.Pod, now time.Time) string {
 	if len(pods) > 0 || now.Sub(job.CreationTimestamp.Time) < podSoon {
 		return ""
 	}
-	return fmt.Sprintf("it has no pod; kubectl describe job %s says why", job.Name)
+	return fmt.Sprintf("it has no pod. See kubectl describe job %s", job.Name)
 }
 
 // byAge returns the pods, oldest first.
@@ -89,7 +89,7 @@ func jobTrouble(pod *corev1.Pod) string {
 		switch w := c.State.Waiting; {
 		case w == nil || w.Reason == "PodInitializing":
 		case w.Reason == "ContainerCreating": // only events tell what it waits for
-			return fmt.Sprintf("pod %s is starting; if it stays so, kubectl describe pod %[1]s says why", pod.Name)
+			return fmt.Sprintf("pod %s is starting. If it does not start, see kubectl describe pod %[1]s", pod.Name)
 		default:
 			return printable.Line(strings.TrimSuffix(w.Reason+": "+w.Message, ": "))
 		}

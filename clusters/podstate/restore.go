@@ -47,7 +47,7 @@ func restoredBy(pods []*corev1.Pod) restored {
 		if r.Suspect {
 			what = "the suspect backup" // the spec names it anyway
 		}
-		backup := fmt.Sprintf("%s of %s of cluster %s at revision %d", what, r.Slot.Format(time.RFC3339),
+		backup := fmt.Sprintf("%s %s of cluster %s at revision %d", what, r.Slot.Format(time.RFC3339),
 			r.SourceClusterID, r.Revision)
 		return restored{backup, r.Suspect, data}
 	}

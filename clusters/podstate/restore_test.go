@@ -35,12 +35,12 @@ func TestRestoreJob(t *testing.T) {
 		after    time.Duration
 	}{
 		{name: "no pod yet", job: job(), phase: decide.JobRuns, after: 29 * time.Second},
-		{name: "no pod for long", job: job(), phase: decide.JobRuns, message: "it has no pod; kubectl describe job a-restore says why", after: 30 * time.Second},
+		{name: "no pod for long", job: job(), phase: decide.JobRuns, message: "it has no pod. See kubectl describe job a-restore", after: 30 * time.Second},
 		{name: "restored, although suspect", job: job(ended(batchv1.JobComplete, "")),
 			pods: []*corev1.Pod{podOf("", ran("restore", 0, strings.Replace(restored, `"suspect":false`, `"suspect":true`, 1)))}, phase: decide.JobSucceeded,
 			restored: strings.Replace(well, "the backup", "the suspect backup", 1)},
 		{"starting", job(), []*corev1.Pod{podOf("", waits("restore", "ContainerCreating", ""))}, decide.JobRuns,
-			"pod p is starting; if it stays so, kubectl describe pod p says why", "", 0},
+			"pod p is starting. If it does not start, see kubectl describe pod p", "", 0},
 		{"without a Secret", job(), []*corev1.Pod{podOf("", waits("restore", "CreateContainerConfigError", `secret "s3" not found`))}, decide.JobRuns,
 			`CreateContainerConfigError: secret "s3" not found`, "", 0},
 		{"failing", job(), []*corev1.Pod{podOf("", ran("restore", 1, "quorate: restore: 503\n"))}, decide.JobRuns, "restore: 503", "", 0},

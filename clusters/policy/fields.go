@@ -132,7 +132,7 @@ func (r *refusals) refuseFields(paths []string, spec v1alpha1.EtcdClusterSpec) {
 	}
 	for _, path := range paths {
 		if err != nil || isSet(fields, strings.Split(path, ".")) {
-			r.add("spec."+path, "a source that is bound to namespaces may not set this field")
+			r.add("spec."+path, "a source that is restricted to namespaces may not set this field")
 		}
 	}
 }

@@ -89,7 +89,7 @@ func entryOf(pattern string) entry {
 func (e entry) check() error {
 	switch {
 	case !keyPattern.MatchString(e.key):
-		return fmt.Errorf("%q is no key: "+
+		return fmt.Errorf("%q is not a key: "+
 			"want NAME or DOMAIN/NAME, in whose NAME * stands for any characters, such as prometheus.io/*", e.key)
 	case strings.Contains(e.key, Everything):
 		return fmt.Errorf("%q: %s allows everything by itself alone; * stands for any characters of a name",

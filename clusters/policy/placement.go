@@ -167,12 +167,12 @@ func (r *refusals) podTerm(path string, namespaces []string, term v1alpha1.PodAf
 	for i, namespace := range term.Namespaces {
 		if !slices.Contains(namespaces, namespace) {
 			r.add(fmt.Sprintf("%s.namespaces[%d]", path, i),
-				"pods in the namespace %s are those of others; the source may name those in %s alone",
+				"namespace %s belongs to another source; this source may only name namespaces %s",
 				quoted(namespace), own)
 		}
 	}
 	if term.NamespaceSelector != nil {
 		r.add(path+".namespaceSelector",
-			"a selector chooses namespaces of others too; the source may name those in %s alone, in namespaces", own)
+			"a selector also selects other sources' namespaces; this source may only name %s, in namespaces", own)
 	}
 }

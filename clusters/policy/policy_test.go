@@ -237,7 +237,7 @@ func TestMatchablePatternsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestWithin: for a source that is bound to namespaces, requests that are not allowed are refused, and allowed
+// TestWithin: for a source that is restricted to namespaces, requests that are not allowed are refused, and allowed
 // ones remain allowed.
 func TestWithin(t *testing.T) {
 	asking := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: "a/b"}, Pod: v1alpha1.PodSpec{

@@ -101,7 +101,7 @@ func checkForm(expression string) error {
 	case len(expression) > longest:
 		return fmt.Errorf("it has %d characters; %d are the most", len(expression), longest)
 	case strings.Contains(expression, "TZ"):
-		return errors.New("a time zone goes in timeZone, and not into the schedule")
+		return errors.New("set the time zone in timeZone, not in the schedule")
 	case strings.HasPrefix(expression, "@every"):
 		return errors.New("@every counts from an unknown moment; use the five fields of cron, or @hourly, @daily, " +
 			"@weekly, @monthly or @yearly")
@@ -127,7 +127,7 @@ func parseTimes(expression string) (*cron.SpecSchedule, error) {
 	}
 	times.Location = time.UTC
 	if times.Next(time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return nil, fmt.Errorf("%q never happens: no year has such a day", expression)
+		return nil, fmt.Errorf("%q never happens: no year has that day", expression)
 	}
 	return times, nil
 }

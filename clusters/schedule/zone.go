@@ -26,7 +26,7 @@ func parseZone(name string) (*time.Location, error) {
 	parts := strings.Split(name, "/")
 	unknown := func(part string) bool { return !zonePart.MatchString(part) }
 	if slices.ContainsFunc(parts, unknown) || slices.Contains(ofMachine, strings.ToLower(parts[0])) {
-		return nil, fmt.Errorf("%q is no name of the IANA database, such as Europe/Berlin", name)
+		return nil, fmt.Errorf("%q is not an IANA time zone, such as Europe/Berlin", name)
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {

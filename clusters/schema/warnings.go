@@ -27,7 +27,8 @@ func Warnings(spec v1alpha1.EtcdClusterSpec) []string {
 				"defragmentation and snapshots need room for a second copy", quota.String(), size.String()))
 	}
 	if spec.TLS.Mode == v1alpha1.TLSDisabled {
-		warnings = append(warnings, "spec.tls.mode is Disabled: whoever reaches the pods reads and writes everything")
+		warnings = append(warnings, "spec.tls.mode is Disabled: anyone with access to the pods can read and write "+
+			"everything")
 		if _, set := spec.Etcd.Options["tls-min-version"]; set {
 			warnings = append(warnings,
 				"spec.etcd.options: tls-min-version does nothing while spec.tls.mode is Disabled")

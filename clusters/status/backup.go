@@ -98,10 +98,10 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.
 	case last == nil || !s.Declared.VerifiesBackups || last.ClusterID != s.Record.ClusterID:
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupUnverified)
 	case unverified:
-		set(v1alpha1.ConditionBackupUnverified, "NotVerified", "the backup of "+stamp(last.Slot)+" was not read back"+
+		set(v1alpha1.ConditionBackupUnverified, "NotVerified", "backup "+stamp(last.Slot)+" was not read back"+
 			failureOf(status.Backup), true)
 	case known:
-		set(v1alpha1.ConditionBackupUnverified, "Verified", "the backup of "+stamp(last.Slot)+" was read back", false)
+		set(v1alpha1.ConditionBackupUnverified, "Verified", "backup "+stamp(last.Slot)+" was read back", false)
 	} // else it will be verified soon
 }
 
@@ -110,14 +110,14 @@ func staleCondition(status *v1alpha1.BackupStatus, seen decide.Backups) (reason,
 	due, last := stamp(seen.Due), seen.Last
 	switch {
 	case seen.Overdue && last == nil:
-		return "NoBackup", "there is no backup yet" + failureOf(status), true
+		return "NoBackup", "no backup yet" + failureOf(status), true
 	case seen.Overdue:
-		return "Overdue", fmt.Sprintf("the newest backup is of %s, and one was due at %s%s", stamp(last.Slot), due,
+		return "Overdue", fmt.Sprintf("the newest backup is from %s; one was due at %s%s", stamp(last.Slot), due,
 			failureOf(status)), true
 	case last == nil:
-		return "Pending", "the first backup is due since " + due, false
+		return "Pending", "the first backup has been due since " + due, false
 	}
-	return "Recent", "the newest backup is of " + stamp(last.Slot), false
+	return "Recent", "the newest backup is from " + stamp(last.Slot), false
 }
 
 // Overdue reports whether a backup should have succeeded by now and has not, and when it was due: the newest scheduled
@@ -151,7 +151,7 @@ func failureOf(b *v1alpha1.BackupStatus) string {
 	if b == nil || b.Failed == nil {
 		return ""
 	}
-	return fmt.Sprintf("; Job %s failed: %s", b.Failed.Job, cmp.Or(b.Failed.Message, "it does not say why"))
+	return fmt.Sprintf("; Job %s failed: %s", b.Failed.Job, cmp.Or(b.Failed.Message, "no reason given"))
 }
 
 // backupEvents returns a warning whenever another backup fails, or backups become stale.
@@ -163,7 +163,7 @@ func backupEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatu
 		if before == nil || before.Failed == nil || before.Failed.Job != b.Failed.Job {
 			failed := event
 			failed.Reason, failed.Note = "BackupFailed",
-				fmt.Sprintf("Job %s: %s", b.Failed.Job, cmp.Or(b.Failed.Message, "it does not say why"))
+				fmt.Sprintf("Job %s: %s", b.Failed.Job, cmp.Or(b.Failed.Message, "no reason given"))
 			events = append(events, failed)
 		}
 	}

@@ -82,6 +82,6 @@ func drillEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus
 		return nil
 	}
 	event.Reason = "DrillFailed"
-	event.Note = fmt.Sprintf("Job %s: %s", failed.Job, cmp.Or(failed.Message, "it does not say why"))
+	event.Note = fmt.Sprintf("Job %s: %s", failed.Job, cmp.Or(failed.Message, "no reason given"))
 	return []kube.Event{event}
 }

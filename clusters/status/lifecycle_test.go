@@ -121,7 +121,7 @@ func TestOrphanStatus(t *testing.T) {
 	if told := events(newStatus(live, live, entry, later)); len(told) != 0 {
 		t.Errorf("told again as %+v", told)
 	}
-	entry.State.Membership = decide.Membership{Why: "no member's pod runs"}
+	entry.State.Membership = decide.Membership{Why: "no member pod is running"}
 	if ready := conditionOf(t, newStatus(live, live, entry, later), v1alpha1.ConditionReady); ready.Status != metav1.ConditionUnknown {
 		t.Errorf("with unknown members: got %+v", ready)
 	}
@@ -137,7 +137,7 @@ func TestHeldRemovalIsReportedOnce(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")
 	live.Status.DeclaredSource = "https://host/fleet.git"
-	const warning = said + ": it stays as last applied"
+	const warning = said + ": it is kept as last applied"
 	heldBack := targets.Target{Held: said, Warnings: []string{warning}}
 	later := reconcile.SourceStatus{Revision: "main@sha1:def"}
 	tell := func(t targets.Target) (v1alpha1.EtcdClusterStatus, []string) {
@@ -187,7 +187,7 @@ func TestStoppedClusterIsNotReady(t *testing.T) {
 	stopping.State.Declared.Lifecycle = "Stopped"
 	stopping.Decision = decide.Decision{Rule: "Stop", Verdict: decide.Act, Action: decide.ApplyObjects{}, Message: "stop the pods"}
 	stopped := stopping
-	stopped.State.Membership, stopped.State.Replicas = decide.Membership{Why: "no member's pod runs"}, nil
+	stopped.State.Membership, stopped.State.Replicas = decide.Membership{Why: "no member pod is running"}, nil
 	stopped.Decision = decide.Decision{Rule: "Stop", Verdict: decide.Done, Message: "stopped"}
 	for _, entry := range []report.Cluster{stopping, stopped} {
 		pass(live, entry, "1")
@@ -205,7 +205,7 @@ func TestClusterIDIsKeptUntilEverythingIsDeleted(t *testing.T) {
 	deleted := func() report.Cluster {
 		entry := healthyEntry()
 		entry.State.Declared.Lifecycle, entry.State.Record, entry.State.Replicas = "Deleted", decide.Record{}, nil
-		entry.State.Membership = decide.Membership{Why: "no member's pod runs"}
+		entry.State.Membership = decide.Membership{Why: "no member pod is running"}
 		return entry
 	}
 	withVolume, withObject, withPod := deleted(), deleted(), deleted()

@@ -32,7 +32,7 @@ func News(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event
 	about := report.News{Warning: failed, Reason: is.Reason, Message: "the source can be read again, at " + is.Message,
 		About: report.AboutSource}
 	if failed {
-		about.Message = "the source cannot be read; going on with what was last applied: " + is.Message
+		about.Message = "the source cannot be read; the last applied state is still in effect: " + is.Message
 	}
 	about.Message = printable.Line(about.Message)
 	return append(news, about)

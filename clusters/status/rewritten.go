@@ -48,7 +48,7 @@ func setFieldsRewritten(status *v1alpha1.EtcdClusterStatus, now metav1.Time) {
 	}
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionFieldsRewritten, Status: metav1.ConditionTrue, Reason: "Admission",
-		Message: "an admission policy or webhook sets fields to other values than Quorate applies: " +
+		Message: "an admission policy or webhook changes fields that Quorate applies: " +
 			strings.Join(names, ", "),
 		ObservedGeneration: status.ObservedGeneration, LastTransitionTime: now,
 	})

@@ -96,7 +96,7 @@ func (t Target) Drift(live *v1alpha1.EtcdCluster) string {
 	if path == "" {
 		return ""
 	}
-	return path + " is not as declared"
+	return path + " differs from the declaration"
 }
 
 // typed converts an object through the API type, so that values such as quantities compare semantically.

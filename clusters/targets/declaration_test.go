@@ -49,12 +49,12 @@ func TestDeclarationDrift(t *testing.T) {
 			live := liveOf(t, stated(3, "1Gi"))
 			live.Spec.Replicas = &replicas
 			return live
-		}, "spec.replicas is not as declared"},
+		}, "spec.replicas differs from the declaration"},
 		{"a label taken off", stated(3, "1Gi"), func() *v1alpha1.EtcdCluster {
 			live := liveOf(t, stated(3, "1Gi"))
 			delete(live.Labels, "team")
 			return live
-		}, "metadata.labels.team is not as declared"},
+		}, "metadata.labels.team differs from the declaration"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

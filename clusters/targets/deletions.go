@@ -245,9 +245,9 @@ func (t Target) waitForDeletion(custom *v1alpha1.EtcdCluster, live bool, all, mo
 	if live {
 		owner = "namespace"
 	}
-	problem := fmt.Sprintf("lifecycle Deleted with retention Delete: %d clusters of its %s "+
-		"are newly to be deleted with their data, and this one is not among the %d that a run begins with; if all of "+
-		"them are meant to go, raise %s to %d; else declare it as it was", all, owner, most, FlagMaxDeletions, all)
+	problem := fmt.Sprintf("lifecycle Deleted with retention Delete: %d clusters in its %s "+
+		"are newly declared for deletion with their data, and this one is not among the %d that a run may start. "+
+		"To delete them all, raise %s to %d; otherwise revert its declaration", all, owner, most, FlagMaxDeletions, all)
 	if why := cmp.Or(blockedNow(custom), blockedBefore(custom)); why != "" {
 		problem += couldNotBegin + why
 	}

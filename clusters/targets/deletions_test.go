@@ -85,7 +85,7 @@ func TestDeletionsAreLimited(t *testing.T) {
 				continue
 			}
 			waiting = append(waiting, d.Cluster.Name)
-			if d.Problems[0] == "" || !strings.Contains(d.Problems[0], fmt.Sprintf("%d clusters of its %s are newly", all, map[bool]string{false: "source", true: "namespace"}[live])) || !strings.Contains(d.Problems[0], fmt.Sprintf("raise --max-deletions to %d", all)) {
+			if d.Problems[0] == "" || !strings.Contains(d.Problems[0], fmt.Sprintf("%d clusters in its %s are newly", all, map[bool]string{false: "source", true: "namespace"}[live])) || !strings.Contains(d.Problems[0], fmt.Sprintf("raise --max-deletions to %d", all)) {
 				t.Errorf("%s: %q", d.Key(), d.Problems)
 			}
 			if !live && (d.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning || d.Applied != nil || len(d.Warnings) != 1) {
@@ -292,7 +292,7 @@ func TestDeletionLimitAppliesPerSource(t *testing.T) {
 		targets = append(targets, d)
 	}
 	for i, t2 := range (&Deletions{Most: &one}).Limit(targets, owned, false) {
-		if problems := strings.Join(t2.Problems, ""); (problems != "") != (i == 1) || i == 1 && !strings.Contains(problems, "2 clusters of its source") {
+		if problems := strings.Join(t2.Problems, ""); (problems != "") != (i == 1) || i == 1 && !strings.Contains(problems, "2 clusters in its source") {
 			t.Errorf("%s: %q", t2.Key(), problems)
 		}
 	}

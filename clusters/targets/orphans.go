@@ -118,7 +118,7 @@ func (o *orphan) describe() string {
 	return words
 }
 
-func mayBe(heir inventory.Key) string { return fmt.Sprintf("; %s may be it", heir) }
+func mayBe(heir inventory.Key) string { return fmt.Sprintf("; it may now be %s", heir) }
 
 // inherit marks a cluster that seems to be one of the orphans under a new name (see the rule RenamedInGit).
 func (t *Target) inherit(list []*orphan) {

@@ -61,13 +61,13 @@ func RefuseBackups(targets []Target, image string, owned inventory.ByCluster, de
 			continue
 		}
 		if t.Cluster.Spec.Backup != nil {
-			t.Problems = append(t.Problems, "spec.backup: this run has no "+FlagBackupImage+
-				", the image of Quorate that the pods run which back up")
+			t.Problems = append(t.Problems, "spec.backup: this run does not set "+FlagBackupImage+
+				", the Quorate image for backup pods")
 		}
 		if custom := owned.Of(t.Key()).Custom; t.Cluster.Spec.Restore != nil &&
 			(custom == nil || inventory.ReportedClusterID(custom) == 0) {
-			t.Problems = append(t.Problems, "spec.restore: this run has no "+FlagBackupImage+
-				", the image of Quorate that the pod runs which restores")
+			t.Problems = append(t.Problems, "spec.restore: this run does not set "+FlagBackupImage+
+				", the Quorate image for restore pods")
 		}
 	}
 }
@@ -85,8 +85,8 @@ func RefuseOwnAccounts(
 			continue
 		}
 		for _, path := range policy.AccountFields(effective(t.Cluster, owned.Of(t.Key()).Custom).Spec, name) {
-			t.Problems = append(t.Problems, fmt.Sprintf("%s: %q is the account that Quorate acts as in this namespace; "+
-				"create another one for backups", path, name))
+			t.Problems = append(t.Problems, fmt.Sprintf("%s: Quorate itself uses ServiceAccount %q in this namespace. "+
+				"Create a separate one for backups", path, name))
 		}
 	}
 }
@@ -103,8 +103,8 @@ func refusalsOf(c v1alpha1.EtcdCluster, source string, desired reconcile.Desired
 	}
 	for _, state := range desired.Sources {
 		if state.Namespaces.Allow(c.Namespace) && len(state.Refuses.Refusals(c.Spec)) > 0 {
-			return []string{"it is not known which source has declared what was applied last, and not every source " +
-				"that may declare clusters in the namespace allows what it asks for; declare the cluster"}
+			return []string{"it is not known which source declared the state applied last, and not every source " +
+				"that may declare clusters in the namespace allows what it requests. Declare the cluster"}
 		}
 	}
 	return nil

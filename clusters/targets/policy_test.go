@@ -28,8 +28,8 @@ func refusing(version string) reconcile.Policy {
 func TestPolicyAppliesToEverySpec(t *testing.T) {
 	const shop, fleet = "https://host/shop.git", "https://host/fleet.git"
 	const refused = "3.5.30 is not allowed"
-	const unknown = "it is not known which source has declared what was applied last, and not every source that may declare clusters in the namespace allows " +
-		"what it asks for; declare the cluster"
+	const unknown = "it is not known which source declared the state applied last, and not every source that may declare clusters in the namespace allows " +
+		"what it requests. Declare the cluster"
 	unread := errors.New("no answer")
 	tests := []struct {
 		name string
@@ -157,7 +157,7 @@ func TestRestoresNeedAnImage(t *testing.T) {
 		}
 		list, _ := Of(desired, owned)
 		RefuseBackups(list, test.image, owned, desired)
-		if got := strings.Contains(strings.Join(list[0].Problems, "; "), "spec.restore: this run has no --backup-image"); got != test.want {
+		if got := strings.Contains(strings.Join(list[0].Problems, "; "), "spec.restore: this run does not set --backup-image"); got != test.want {
 			t.Errorf("%s: %q", test.name, list[0].Problems)
 		}
 	}
@@ -169,7 +169,7 @@ func TestBackupsNeedAnImage(t *testing.T) {
 		d.Cluster.Spec.Backup = &v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC"}
 		return d
 	}
-	const none = "spec.backup: this run has no --backup-image"
+	const none = "spec.backup: this run does not set --backup-image"
 	for _, test := range []struct {
 		name, image, said string
 		desired           reconcile.Desired
@@ -238,7 +238,7 @@ func TestQuorateServiceAccountIsRefused(t *testing.T) {
 			}
 			return user
 		}, inventory.ByCluster{}, desired)
-		if got := strings.Count(strings.Join(list[0].Problems, "; "), `serviceAccountName: "quorate" is the account that Quorate acts as`); got != want {
+		if got := strings.Count(strings.Join(list[0].Problems, "; "), `serviceAccountName: Quorate itself uses ServiceAccount "quorate"`); got != want {
 			t.Errorf("%q: %q", user, list[0].Problems)
 		}
 	}

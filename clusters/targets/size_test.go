@@ -19,7 +19,7 @@ func TestVolumeSizeCannotBeReverted(t *testing.T) {
 		return c
 	}
 	for _, test := range []struct{ applied, declared, want string }{
-		{"16Gi", "8Gi", "a volume cannot shrink; the custom resource says 16Gi, which cannot be taken back, whether the volumes have grown or not: declare 16Gi again"},
+		{"16Gi", "8Gi", "a volume cannot shrink; the custom resource already has 16Gi, which cannot be reduced even if the volumes have not grown. Declare 16Gi again"},
 		{"8Gi", "16Gi", ""},
 		{"8Gi", "8192Mi", ""},
 	} {

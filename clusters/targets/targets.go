@@ -114,7 +114,7 @@ func (t Target) unbuildable() []string {
 
 // contested is the problem of a cluster that several sources declare. It does not name them, because each has
 // its own tenants.
-const contested = "more than one source declares the cluster: it stays as last applied until all but one let it go"
+const contested = "more than one source declares the cluster; it is kept as last applied until only one declares it"
 
 // problemsOf groups the problems of the sources by cluster. Problems that name no cluster are grouped by
 // source, because they may be about any of its clusters.
@@ -210,6 +210,6 @@ func irreversibleChanges(problem string, next, live *v1alpha1.EtcdCluster) strin
 	if !strings.HasPrefix(problem, "spec.storage.size: ") || next.Spec.Storage.Size.Cmp(applied) >= 0 {
 		return ""
 	}
-	return fmt.Sprintf("; the custom resource says %[1]s, which cannot be taken back, whether the volumes have grown "+
-		"or not: declare %[1]s again", &applied)
+	return fmt.Sprintf("; the custom resource already has %[1]s, which cannot be reduced even if the volumes have not "+
+		"grown. Declare %[1]s again", &applied)
 }

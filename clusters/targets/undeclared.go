@@ -121,7 +121,7 @@ func (t Target) hold(o *orphan) Target {
 	if revision := cmp.Or(o.since, o.revision); revision != "" {
 		how = report.Confirm(revision)
 	}
-	t.Warnings = []string{fmt.Sprintf("%s: it stays as last applied, unless %s says that this is meant", o.said, how)}
+	t.Warnings = []string{fmt.Sprintf("%s: it is kept as last applied unless %s confirms the removal", o.said, how)}
 	return t
 }
 
@@ -129,7 +129,7 @@ func (t Target) hold(o *orphan) Target {
 func (t Target) leaveTo(source, revision string) Target {
 	t.Elsewhere = true
 	t.Warnings = []string{fmt.Sprintf(
-		"it was declared by %s, which this run does not read, and stays as last applied; "+
-			"if no other run reads it, and it is meant to go: %s", source, report.Confirm(revision))}
+		"it was declared by %s, which this run does not read, and is kept as last applied. "+
+			"If no other run reads that source and the removal is intended: %s", source, report.Confirm(revision))}
 	return t
 }

@@ -15,7 +15,7 @@ func TestHold(t *testing.T) {
 		{orphan{said: said}, "--confirm-removals, with the revision in the report of the run,"},
 	} {
 		held := Target{}.hold(&test.orphan)
-		want := said + ": it stays as last applied, unless " + test.want + " says that this is meant"
+		want := said + ": it is kept as last applied unless " + test.want + " confirms the removal"
 		if held.Held != said || len(held.Warnings) != 1 || held.Warnings[0] != want {
 			t.Errorf("got %q: %q", held.Held, held.Warnings)
 		}

@@ -4,10 +4,10 @@ import "strings"
 
 // BackupSpec specifies when and where a cluster is backed up, and how long backups are kept.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.retention) || !has(self.verify) || self.verify != 'Never'",message="backup.retention needs backup.verify: Every: a backup that nobody has read back is no reason to delete another",fieldPath=".retention"
-// +kubebuilder:validation:XValidation:rule="!has(self.retention) || !has(self.recipients) || self.recipients.size() == 0 || has(self.identitySecretName)",message="backup.retention of encrypted backups needs backup.identitySecretName, with which they are read back; without one, leave deleting to the store or to quorate backups prune",fieldPath=".retention"
-// +kubebuilder:validation:XValidation:rule="!has(self.drill) || !has(self.recipients) || self.recipients.size() == 0 || has(self.identitySecretName)",message="backup.drill of encrypted backups needs backup.identitySecretName, with which they are read back",fieldPath=".drill"
-// +kubebuilder:validation:XValidation:rule="!has(self.identitySecretName) || has(self.recipients) && self.recipients.size() > 0",message="backup.identitySecretName is for encrypted backups: name backup.recipients as well",fieldPath=".identitySecretName"
+// +kubebuilder:validation:XValidation:rule="!has(self.retention) || !has(self.verify) || self.verify != 'Never'",message="backup.retention needs backup.verify: Every, because a backup that has not been read back must not cause another to be deleted",fieldPath=".retention"
+// +kubebuilder:validation:XValidation:rule="!has(self.retention) || !has(self.recipients) || self.recipients.size() == 0 || has(self.identitySecretName)",message="backup.retention of encrypted backups needs backup.identitySecretName to decrypt them; otherwise delete backups with the store or quorate backups prune",fieldPath=".retention"
+// +kubebuilder:validation:XValidation:rule="!has(self.drill) || !has(self.recipients) || self.recipients.size() == 0 || has(self.identitySecretName)",message="backup.drill of encrypted backups needs backup.identitySecretName to decrypt them",fieldPath=".drill"
+// +kubebuilder:validation:XValidation:rule="!has(self.identitySecretName) || has(self.recipients) && self.recipients.size() > 0",message="backup.identitySecretName is for encrypted backups; set backup.recipients as well",fieldPath=".identitySecretName"
 type BackupSpec struct {
 	// schedule is the cron schedule: minute, hour, day of the month, month and day of the week, such as "0 * * * *". It
 	// can also be @hourly, @daily, @weekly, @monthly or @yearly. H as the minute or the hour stands for a number
@@ -21,7 +21,7 @@ type BackupSpec struct {
 	// +optional
 	// +kubebuilder:default="Etc/UTC"
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && self != 'Local'",message="timeZone is a name of the IANA database, such as Europe/Berlin"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && self != 'Local'",message="timeZone must be an IANA time zone, such as Europe/Berlin"
 	TimeZone string `json:"timeZone,omitempty"`
 	// suspend stops scheduled backups and drills from starting.
 	// +optional
@@ -106,13 +106,13 @@ const (
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=2048
-// +kubebuilder:validation:XValidation:rule="self.matches('^age1[0-9a-z]+$')",message="a recipient is a public key of age (age1…)"
+// +kubebuilder:validation:XValidation:rule="self.matches('^age1[0-9a-z]+$')",message="a recipient must be an age public key (age1…)"
 type BackupRecipient string
 
 // BackupRetention specifies which backups are kept. A backup is kept if at least one setting keeps it. The newest
 // backup and the newest verified backup are always kept. Nothing is deleted unless the newest backup was verified.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.last) || has(self.hourly) || has(self.daily) || has(self.weekly)",message="backup.retention must keep something: give last, hourly, daily or weekly"
+// +kubebuilder:validation:XValidation:rule="has(self.last) || has(self.hourly) || has(self.daily) || has(self.weekly)",message="backup.retention must keep something; set last, hourly, daily or weekly"
 type BackupRetention struct {
 	// last is the number of newest backups to keep.
 	// +optional
@@ -140,14 +140,14 @@ type BackupRetention struct {
 	// minAge is the minimum age at which a backup may be deleted. Defaults to 24h.
 	// +optional
 	// +kubebuilder:default="24h"
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) <= duration('87600h')",message="minAge must be a duration of 87600h at most, such as 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) <= duration('87600h')",message="minAge must be a duration of at most 87600h, such as 24h"
 	MinAge Duration `json:"minAge,omitempty"`
 }
 
 // BackupDestination is a backup store and the credentials for it.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.s3), has(self.gcs), has(self.azure), has(self.volume)].filter(given, given).size() == 1",message="name one store: s3, gcs, azure or volume"
-// +kubebuilder:validation:XValidation:rule="!has(self.volume) || !has(self.secretName) && !has(self.serviceAccountName)",message="a volume takes no credentials: leave out secretName and serviceAccountName"
+// +kubebuilder:validation:XValidation:rule="[has(self.s3), has(self.gcs), has(self.azure), has(self.volume)].filter(given, given).size() == 1",message="set exactly one store: s3, gcs, azure or volume"
+// +kubebuilder:validation:XValidation:rule="!has(self.volume) || !has(self.secretName) && !has(self.serviceAccountName)",message="a volume does not use credentials; omit secretName and serviceAccountName"
 type BackupDestination struct {
 	// s3 is a bucket of AWS S3 or of another S3-compatible store.
 	// +optional
@@ -182,20 +182,20 @@ type BackupDestination struct {
 // BackupPrefix is the prefix of backup names in a bucket, such as etcd or team/etcd.
 //
 // +kubebuilder:validation:MaxLength=256
-// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$')",message="a prefix is made of names of letters, digits, '.', '_' and '-', with '/' between them, such as team/etcd"
+// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$')",message="a prefix must consist of names of letters, digits, '.', '_' and '-', separated by '/', such as team/etcd"
 type BackupPrefix string
 
 // EndpointURL is the URL of a store.
 //
 // +kubebuilder:validation:MaxLength=253
-// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[-A-Za-z0-9._/]*)?$')",message="an endpoint is a URL such as https://s3.example.com, without credentials or a query"
+// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[-A-Za-z0-9._/]*)?$')",message="an endpoint must be a URL such as https://s3.example.com, without credentials or a query"
 type EndpointURL string
 
 // S3Destination is a bucket that is accessed with the S3 API.
 type S3Destination struct {
 	// bucket is the name of the bucket.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$')",message="a bucket has 3 to 63 lower-case letters, digits, '.' and '-'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$')",message="a bucket name must have 3 to 63 lowercase letters, digits, '.' and '-'"
 	// +kubebuilder:validation:MaxLength=63
 	Bucket string `json:"bucket"`
 	// prefix is the prefix of all names in the bucket.
@@ -204,7 +204,7 @@ type S3Destination struct {
 	// region is the region of the bucket. Defaults to the region in the pod's environment.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a region is a name such as eu-central-1"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a region must be a name such as eu-central-1"
 	Region string `json:"region,omitempty"`
 	// endpoint is the URL of a store other than AWS.
 	// +optional
@@ -224,7 +224,7 @@ type S3Destination struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9:/_-]+$')",message="kmsKey is the ID, the ARN or the alias of a key, such as alias/backups"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9:/_-]+$')",message="kmsKey must be the ID, ARN or alias of a key, such as alias/backups"
 	KMSKey string `json:"kmsKey,omitempty"`
 	// lockFor is how long S3 object lock (mode COMPLIANCE) prevents the deletion of a backup, regardless of rights.
 	// Object lock must be enabled on the bucket. Retention keeps backups while they are locked. lockFor has no effect
@@ -239,7 +239,7 @@ type GCSDestination struct {
 	// bucket is the name of the bucket.
 	// +required
 	// +kubebuilder:validation:MaxLength=222
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9][a-z0-9._-]+[a-z0-9]$')",message="a bucket has 3 or more lower-case letters, digits, '.', '_' and '-'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9][a-z0-9._-]+[a-z0-9]$')",message="a bucket name must have at least 3 lowercase letters, digits, '.', '_' and '-'"
 	Bucket string `json:"bucket"`
 	// prefix is the prefix of all names in the bucket.
 	// +optional
@@ -254,7 +254,7 @@ type AzureDestination struct {
 	// container is the name of the container.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]{1,61}[a-z0-9])$')",message="a container has 3 to 63 lower-case letters, digits and '-'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]{1,61}[a-z0-9])$')",message="a container name must have 3 to 63 lowercase letters, digits and '-'"
 	Container string `json:"container"`
 	// prefix is the prefix of all names in the container.
 	// +optional
@@ -262,7 +262,7 @@ type AzureDestination struct {
 	// account is the name of the storage account.
 	// +required
 	// +kubebuilder:validation:MaxLength=24
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]{3,24}$')",message="a storage account has 3 to 24 lower-case letters and digits"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]{3,24}$')",message="a storage account name must have 3 to 24 lowercase letters and digits"
 	Account string `json:"account"`
 	// endpoint is the URL of the account, such as in a sovereign cloud. Defaults to
 	// https://ACCOUNT.blob.core.windows.net.
@@ -278,7 +278,7 @@ type VolumeDestination struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="claimName must be the name of a PersistentVolumeClaim"
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('data-')",message="claims whose names begin with data- are those of members"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('data-')",message="claims whose names begin with data- are reserved for members"
 	ClaimName string `json:"claimName"`
 }
 

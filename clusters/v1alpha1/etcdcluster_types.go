@@ -22,8 +22,8 @@ import (
 // +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.declaredRevision`,description="the git revision acted on"
 // +kubebuilder:printcolumn:name="Cluster-ID",type=string,priority=1,JSONPath=`.status.clusterID`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 48",message="metadata.name may have 48 characters at most, so that every name derived from it fits into 63"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.backup) || self.metadata.name.size() <= 45",message="metadata.name may have 45 characters at most where spec.backup is given, so that the CronJob named after it is one that Kubernetes takes"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 48",message="metadata.name may have at most 48 characters, so that every name derived from it fits into 63"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.backup) || self.metadata.name.size() <= 45",message="metadata.name may have at most 45 characters if spec.backup is set, because Kubernetes limits the length of CronJob names"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label that starts with a letter: Services are named after it"
 type EtcdCluster struct {
 	metav1.TypeMeta `json:",inline"`
@@ -49,9 +49,9 @@ type EtcdClusterList struct {
 
 // EtcdClusterSpec is the desired state of an etcd cluster.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.etcd.quota) || string(self.etcd.quota).size() > 36 || string(self.etcd.quota).matches('[eE].{4}') || string(self.storage.size).size() > 36 || string(self.storage.size).matches('[eE].{4}') || !isQuantity(string(self.etcd.quota)) || !isQuantity(string(self.storage.size)) || quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota must fit into storage.size (8Gi where unset); leave room for the write-ahead log and for defragmentation: where etcd.quota is unset it is half of the volume, 2Gi at most",fieldPath=".etcd.quota"
+// +kubebuilder:validation:XValidation:rule="!has(self.etcd.quota) || string(self.etcd.quota).size() > 36 || string(self.etcd.quota).matches('[eE].{4}') || string(self.storage.size).size() > 36 || string(self.storage.size).matches('[eE].{4}') || !isQuantity(string(self.etcd.quota)) || !isQuantity(string(self.storage.size)) || quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota must fit into storage.size (default 8Gi); leave room for the write-ahead log and defragmentation. The default of etcd.quota is half of the volume, up to 2Gi",fieldPath=".etcd.quota"
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.image.digests) || self.image.digests.size() == 0 || self.version in self.image.digests",message="image.digests must have one for spec.version if it has any: a digest is good for one version",fieldPath=".image.digests"
+// +kubebuilder:validation:XValidation:rule="!has(self.image.digests) || self.image.digests.size() == 0 || self.version in self.image.digests",message="image.digests must contain a digest for spec.version if it is set; a digest is valid for one version only",fieldPath=".image.digests"
 type EtcdClusterSpec struct {
 	// replicas is the number of voting members, 1 to 9. Defaults to 3. Odd numbers are best: an even number tolerates
 	// no more failures than the odd number below it. If git does not set replicas, the scale subresource may.
@@ -64,8 +64,8 @@ type EtcdClusterSpec struct {
 	// version is the etcd version as MAJOR.MINOR.PATCH, 3.5.3 or newer.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)$')",message="a version of etcd is MAJOR.MINOR.PATCH, such as 3.6.5, without a leading v"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)$') || self.matches('^3[.]([5-9]|[1-9][0-9]+)[.]')",message="only the versions of etcd 3 from 3.5.3 on are supported"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)$')",message="an etcd version must be MAJOR.MINOR.PATCH, such as 3.6.5, without a leading v"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)$') || self.matches('^3[.]([5-9]|[1-9][0-9]+)[.]')",message="only etcd 3 versions from 3.5.3 are supported"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['3.5.0', '3.5.1', '3.5.2'])",message="3.5.0 to 3.5.2 can lose committed data in a crash (etcd issue 13766); use 3.5.3 or newer"
 	Version string `json:"version"`
 
@@ -152,14 +152,14 @@ type ImageSpec struct {
 	// +optional
 	// +kubebuilder:default="gcr.io/etcd-development/etcd"
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$')",message="an image repository has neither tag nor digest, such as gcr.io/etcd-development/etcd"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$')",message="an image repository must not have a tag or digest, such as gcr.io/etcd-development/etcd"
 	Repository string `json:"repository,omitempty"`
 	// digests maps etcd versions to image digests. If set, it must contain spec.version, and pods run exactly that
 	// image. Add the digest of the next version before spec.version changes, or in the same commit. Keep the digest of
 	// the previous version so that you can go back.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^3[.](0|[1-9][0-9]{0,4})[.](0|[1-9][0-9]{0,4})$'))",message="a digest is named by a version of etcd, such as 3.6.5"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^3[.](0|[1-9][0-9]{0,4})[.](0|[1-9][0-9]{0,4})$'))",message="a digest key must be an etcd version, such as 3.6.5"
 	Digests map[string]ImageDigest `json:"digests,omitempty"`
 	// pullSecrets lists the image pull Secrets, in the cluster's namespace.
 	// +optional
@@ -197,13 +197,13 @@ const (
 
 // StorageSpec specifies the volume of each member.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storageClassName cannot change: the class of an existing volume is fixed",fieldPath=".storageClassName"
+// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storageClassName is immutable, because the class of an existing volume is fixed",fieldPath=".storageClassName"
 type StorageSpec struct {
 	// size is the size of each member's volume. Defaults to 8Gi. It may grow, but never shrink.
 	// +optional
 	// +kubebuilder:default="8Gi"
-	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have 36 characters, and an exponent of two digits"
-	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('256Mi')) >= 0",message="a member's volume needs 256Mi at least; is a unit missing, as in 8Gi?"
+	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have at most 36 characters and an exponent of at most two digits"
+	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('256Mi')) >= 0",message="a member's volume needs at least 256Mi; is a unit missing, as in 8Gi?"
 	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || string(oldSelf).size() > 36 || string(oldSelf).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="a volume cannot shrink"
 	Size resource.Quantity `json:"size,omitzero"`
 	// storageClassName is the StorageClass of the volumes. Defaults to the default StorageClass of the Kubernetes
@@ -232,7 +232,7 @@ const (
 
 // TLSSpec specifies TLS between members, and between clients and members.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.mode) || !has(oldSelf.mode) || self.mode == oldSelf.mode",message="tls.mode cannot change: members that speak TLS and members that do not are no cluster",fieldPath=".mode"
+// +kubebuilder:validation:XValidation:rule="!has(self.mode) || !has(oldSelf.mode) || self.mode == oldSelf.mode",message="tls.mode is immutable, because members with TLS and members without it cannot form a cluster",fieldPath=".mode"
 type TLSSpec struct {
 	// mode specifies who provides certificates. Managed: the cluster has its own CA, and members and clients
 	// authenticate each other. Disabled: connections are not encrypted. Defaults to Managed.

@@ -4,14 +4,14 @@ import "k8s.io/apimachinery/pkg/api/resource"
 
 // EtcdOptions configures etcd. Options that do not have a field here go into options.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.electionTimeout) || !has(self.heartbeatInterval) || !self.electionTimeout.matches('^([0-9]{1,5}(ms|s|m|h))+$') || !self.heartbeatInterval.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self.electionTimeout) >= duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval)",message="electionTimeout must be at least five times heartbeatInterval: etcd refuses to start otherwise",fieldPath=".electionTimeout"
+// +kubebuilder:validation:XValidation:rule="!has(self.electionTimeout) || !has(self.heartbeatInterval) || !self.electionTimeout.matches('^([0-9]{1,5}(ms|s|m|h))+$') || !self.heartbeatInterval.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self.electionTimeout) >= duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval)",message="electionTimeout must be at least five times heartbeatInterval; otherwise etcd does not start",fieldPath=".electionTimeout"
 type EtcdOptions struct {
 	// quota is the maximum size of the backend database (quota-backend-bytes). A write beyond it raises the NOSPACE
 	// alarm and makes the cluster read-only. Defaults to half of the size with which the members' volumes were created,
 	// in whole mebibytes, up to 2Gi. If an earlier definition has set 2Gi in the custom resource, that value is kept.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have 36 characters, and an exponent of two digits"
-	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Mi')) >= 0",message="a quota under 100Mi stops the cluster at once; is a unit missing, as in 2Gi?"
+	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have at most 36 characters and an exponent of at most two digits"
+	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Mi')) >= 0",message="a quota under 100Mi would fill up immediately; is a unit missing, as in 2Gi?"
 	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Gi')) <= 0",message="a quota over 100Gi is more than etcd can handle"
 	Quota resource.Quantity `json:"quota,omitzero"`
 
@@ -37,13 +37,13 @@ type EtcdOptions struct {
 	// (election-timeout). It must be at least five times heartbeatInterval. Defaults to 1000ms.
 	// +optional
 	// +kubebuilder:default="1000ms"
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('50ms') && duration(self) <= duration('50s')",message="electionTimeout must be a duration between 50ms and 50s, such as 1s: etcd refuses to start otherwise"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('50ms') && duration(self) <= duration('50s')",message="electionTimeout must be a duration between 50ms and 50s, such as 1s; otherwise etcd does not start"
 	ElectionTimeout Duration `json:"electionTimeout,omitempty"`
 
 	// maxRequestBytes is the maximum size of a request (max-request-bytes). Defaults to 1536Ki.
 	// +optional
 	// +kubebuilder:default="1536Ki"
-	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have 36 characters, and an exponent of two digits"
+	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have at most 36 characters and an exponent of at most two digits"
 	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || (quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('10Mi')) <= 0)",message="maxRequestBytes must be between 1Ki and 10Mi"
 	MaxRequestBytes resource.Quantity `json:"maxRequestBytes,omitzero"`
 
@@ -51,10 +51,10 @@ type EtcdOptions struct {
 	// a cluster run by Quorate are accepted.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=24
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['backend-batch-interval', 'backend-batch-limit', 'compaction-batch-limit', 'compaction-sleep-interval', 'corrupt-check-time', 'enable-distributed-tracing', 'grpc-keepalive-interval', 'grpc-keepalive-min-time', 'grpc-keepalive-timeout', 'log-level', 'max-concurrent-streams', 'max-snapshots', 'max-txn-ops', 'max-wals', 'metrics', 'snapshot-catchup-entries', 'tls-min-version', 'warning-apply-duration', 'warning-unary-request-duration', 'watch-progress-notify-interval'])",message="unknown option, or one that is not safe to set here; named fields of spec.etcd come first, and see docs/reference/api.md for the options taken"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['backend-batch-interval', 'backend-batch-limit', 'compaction-batch-limit', 'compaction-sleep-interval', 'corrupt-check-time', 'enable-distributed-tracing', 'grpc-keepalive-interval', 'grpc-keepalive-min-time', 'grpc-keepalive-timeout', 'log-level', 'max-concurrent-streams', 'max-snapshots', 'max-txn-ops', 'max-wals', 'metrics', 'snapshot-catchup-entries', 'tls-min-version', 'warning-apply-duration', 'warning-unary-request-duration', 'watch-progress-notify-interval'])",message="unknown or unsafe option; use the named fields of spec.etcd if one exists. See docs/reference/api.md for supported options"
 	// +kubebuilder:validation:XValidation:rule="['backend-batch-limit', 'compaction-batch-limit', 'max-concurrent-streams', 'max-txn-ops', 'snapshot-catchup-entries'].all(k, !(k in self) || self[k].matches('^[1-9][0-9]{0,8}$'))",message="backend-batch-limit, compaction-batch-limit, max-concurrent-streams, max-txn-ops and snapshot-catchup-entries are whole numbers from 1"
 	// +kubebuilder:validation:XValidation:rule="['max-snapshots', 'max-wals'].all(k, !(k in self) || self[k].matches('^[0-9]{1,9}$'))",message="max-snapshots and max-wals are whole numbers, 0 for no limit"
-	// +kubebuilder:validation:XValidation:rule="['backend-batch-interval', 'compaction-sleep-interval', 'corrupt-check-time', 'grpc-keepalive-interval', 'grpc-keepalive-min-time', 'grpc-keepalive-timeout', 'warning-apply-duration', 'warning-unary-request-duration', 'watch-progress-notify-interval'].all(k, !(k in self) || self[k].matches('^([0-9]{1,5}(ms|s|m|h))+$'))",message="intervals, times, timeouts and durations are written as 100ms, 90s, 5m or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="['backend-batch-interval', 'compaction-sleep-interval', 'corrupt-check-time', 'grpc-keepalive-interval', 'grpc-keepalive-min-time', 'grpc-keepalive-timeout', 'warning-apply-duration', 'warning-unary-request-duration', 'watch-progress-notify-interval'].all(k, !(k in self) || self[k].matches('^([0-9]{1,5}(ms|s|m|h))+$'))",message="intervals, times, timeouts and durations must be written as 100ms, 90s, 5m or 1h30m"
 	// +kubebuilder:validation:XValidation:rule="!('enable-distributed-tracing' in self) || self['enable-distributed-tracing'] in ['true', 'false']",message="enable-distributed-tracing is 'true' or 'false'"
 	// +kubebuilder:validation:XValidation:rule="!('log-level' in self) || self['log-level'] in ['debug', 'info', 'warn', 'error', 'panic', 'fatal']",message="log-level is debug, info, warn, error, panic or fatal"
 	// +kubebuilder:validation:XValidation:rule="!('metrics' in self) || self['metrics'] in ['basic', 'extensive']",message="metrics is basic or extensive"

@@ -29,7 +29,7 @@ type PodSpec struct {
 	// nodeSelector is the node selector of the pods.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].size() <= 63)",message="a value of nodeSelector is the value of a label, with 63 characters at most"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].size() <= 63)",message="a nodeSelector value must be a label value of at most 63 characters"
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	// priorityClassName is the PriorityClass of the pods.
 	// +optional
@@ -38,15 +38,15 @@ type PodSpec struct {
 	// labels are added to the pods, in addition to Quorate's own.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('app.kubernetes.io/') && !k.startsWith('etcd.quorate.dev/'))",message="labels under app.kubernetes.io/ and etcd.quorate.dev/ are Quorate's own"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('statefulset.kubernetes.io/') && !k.startsWith('apps.kubernetes.io/') && k != 'controller-revision-hash')",message="labels under statefulset.kubernetes.io/ and apps.kubernetes.io/ and controller-revision-hash are Kubernetes' own"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="a label is named as name or as domain/name, the name with 63 characters at most"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('app.kubernetes.io/') && !k.startsWith('etcd.quorate.dev/'))",message="labels under app.kubernetes.io/ and etcd.quorate.dev/ are reserved for Quorate"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('statefulset.kubernetes.io/') && !k.startsWith('apps.kubernetes.io/') && k != 'controller-revision-hash')",message="labels under statefulset.kubernetes.io/ and apps.kubernetes.io/ and controller-revision-hash are reserved for Kubernetes"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="a label key must be NAME or DOMAIN/NAME, with a NAME of at most 63 characters"
 	Labels map[string]PodLabelValue `json:"labels,omitempty"`
 	// annotations are added to the pods, in addition to Quorate's own.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('etcd.quorate.dev/'))",message="annotations under etcd.quorate.dev/ are Quorate's own"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="an annotation is named as name or as domain/name, the name with 63 characters at most"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('etcd.quorate.dev/'))",message="annotations under etcd.quorate.dev/ are reserved for Quorate"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="an annotation key must be NAME or DOMAIN/NAME, with a NAME of at most 63 characters"
 	Annotations map[string]PodAnnotationValue `json:"annotations,omitempty"`
 }
 
@@ -70,16 +70,16 @@ type ResourceRequirements struct {
 	// limits are the resource limits, by resource name.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=6
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-') || k.contains('/'))",message="a resource is cpu, memory, ephemeral-storage, hugepages-SIZE or domain/name"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, string(self[k]).size() <= 36 && !string(self[k]).matches('[eE].{4}'))",message="a quantity may have 36 characters, and an exponent of two digits"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-') || k.contains('/'))",message="a resource must be cpu, memory, ephemeral-storage, hugepages-SIZE or DOMAIN/NAME"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, string(self[k]).size() <= 36 && !string(self[k]).matches('[eE].{4}'))",message="a quantity may have at most 36 characters and an exponent of at most two digits"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !string(self[k]).matches('^-[0.]*[1-9]'))",message="a limit cannot be negative"
 	// +kubebuilder:validation:XValidation:rule="!('memory' in self) || string(self['memory']).size() > 36 || string(self['memory']).matches('[eE].{4}') || !isQuantity(string(self['memory'])) || quantity(string(self['memory'])).compareTo(quantity('32Mi')) >= 0",message="etcd cannot run in less than 32Mi of memory; is a unit missing, as in 512Mi?"
 	Limits map[string]resource.Quantity `json:"limits,omitempty"`
 	// requests are the resource requests, by resource name.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=6
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-') || k.contains('/'))",message="a resource is cpu, memory, ephemeral-storage, hugepages-SIZE or domain/name"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, string(self[k]).size() <= 36 && !string(self[k]).matches('[eE].{4}'))",message="a quantity may have 36 characters, and an exponent of two digits"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-') || k.contains('/'))",message="a resource must be cpu, memory, ephemeral-storage, hugepages-SIZE or DOMAIN/NAME"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, string(self[k]).size() <= 36 && !string(self[k]).matches('[eE].{4}'))",message="a quantity may have at most 36 characters and an exponent of at most two digits"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !string(self[k]).matches('^-[0.]*[1-9]'))",message="a request cannot be negative"
 	Requests map[string]resource.Quantity `json:"requests,omitempty"`
 }

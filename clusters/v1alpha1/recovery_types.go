@@ -5,13 +5,13 @@ package v1alpha1
 // after the backup, is lost. RecoverySpec has no effect on a cluster that has quorum, or whose ID is not clusterID, so
 // it cannot take effect twice. It requires a run with --allow-recovery.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.backup) || !has(self.lost) || !(self.member in self.lost)",message="the member that is left is not lost: take it out of lost",fieldPath=".lost"
-// +kubebuilder:validation:XValidation:rule="!has(self.backup) || has(self.lost) && self.member in self.lost",message="what the member has is not used where there is a backup: name it in lost as well",fieldPath=".lost"
+// +kubebuilder:validation:XValidation:rule="has(self.backup) || !has(self.lost) || !(self.member in self.lost)",message="the surviving member is not lost; remove it from lost",fieldPath=".lost"
+// +kubebuilder:validation:XValidation:rule="!has(self.backup) || has(self.lost) && self.member in self.lost",message="the member's data is not used if a backup is set; list the member in lost as well",fieldPath=".lost"
 type RecoverySpec struct {
 	// clusterID is the ID of the lost cluster, in hexadecimal, as in status.clusterID.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:XValidation:rule="self.matches('^0*[1-9a-f][0-9a-f]*$')",message="clusterID is the status.clusterID of the cluster that is lost, in hexadecimal digits"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^0*[1-9a-f][0-9a-f]*$')",message="clusterID must be the status.clusterID of the lost cluster, in hexadecimal digits"
 	ClusterID string `json:"clusterID"`
 	// member is the ordinal of the remaining member: 1 for a-1. With backup, the backup is restored to this member's
 	// volume. Existing data on the volume is kept there, and a missing volume is created.

@@ -8,7 +8,7 @@ type RestoreSpec struct {
 	// cluster is the cluster that was backed up, as NAMESPACE/NAME. Defaults to the namespace and name of this cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=127
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z]([-a-z0-9]*[a-z0-9])?$')",message="cluster is NAMESPACE/NAME, such as prod/a"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z]([-a-z0-9]*[a-z0-9])?$')",message="cluster must be NAMESPACE/NAME, such as prod/a"
 	Cluster string `json:"cluster,omitempty"`
 	// backup is the time of the backup, as shown by quorate backups list, such as 20261121t180000z. Defaults to the
 	// newest backup that is usable when the cluster is created. It is required if the store has backups of several

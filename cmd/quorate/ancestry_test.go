@@ -96,7 +96,7 @@ func TestUnknownAncestryIsRefusedIfSignaturesRequired(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	got := w.run(signed...)
-	why := "main@sha1:" + next + " of " + w.repository("a") + " is refused: whether it descends from main@sha1:" + before + ", which was applied last, is not known, and only what is signed counts: "
+	why := "main@sha1:" + next + " of " + w.repository("a") + " is rejected: it must be signed, and it is not known whether it descends from main@sha1:" + before + ", which was applied last: "
 	if got.code != exitError || !strings.Contains(got.out, why) || w.cluster("a/one").Status.SourceRevision != "main@sha1:"+before {
 		t.Errorf("%d\n%s", got.code, got.out)
 	}
@@ -161,7 +161,7 @@ func TestForcePushedRevisionThatVanishedIsRefused(t *testing.T) {
 	if served.Load() < 2 || w.git("a", "rev-parse", "HEAD") != last {
 		t.Fatalf("it was not rewritten again: %d", served.Load())
 	}
-	want := "main@sha1:" + rewritten + " of " + source[1] + " is refused: the source no longer has it"
+	want := "main@sha1:" + rewritten + " of " + source[1] + " is rejected: the source no longer has it"
 	if got.code != exitError || !strings.Contains(got.out, want) || strings.Contains(got.out, "a/zero") {
 		t.Errorf("%d\n%s", got.code, got.out)
 	}

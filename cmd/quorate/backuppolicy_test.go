@@ -17,7 +17,7 @@ func TestBackupDestinationAndImageMustBeAllowed(t *testing.T) {
 	w.made("a/one", "a/two")
 	const (
 		refused = `spec.backup.to: "volume://backups" is not allowed; --allow-backup-destination allows none`
-		noImage = "spec.backup: this run has no --backup-image"
+		noImage = "spec.backup: this run does not set --backup-image"
 		allowed = "--allow-backup-destination=volume://backups"
 		image   = "--backup-image=registry.example.com/quorate:v1"
 	)

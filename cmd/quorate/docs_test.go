@@ -264,7 +264,7 @@ func TestReportPage(t *testing.T) {
 		},
 		Problems: []report.Problem{{
 			File: "clusters/b.yaml", Line: 7, Cluster: "default/b",
-			Message: `spec.version: Invalid value: "3.6": a version of etcd is MAJOR.MINOR.PATCH, such as 3.6.5, without a leading v`,
+			Message: `spec.version: Invalid value: "3.6": an etcd version must be MAJOR.MINOR.PATCH, such as 3.6.5, without a leading v`,
 		}},
 		Warnings: []string{"https://git.example.com/shop.git,path=etcd declares no cluster"},
 		Removals: []report.Removal{{

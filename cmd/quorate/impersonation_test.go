@@ -135,13 +135,13 @@ func TestRunImpersonatesTenantUsers(t *testing.T) {
 		want, advice string
 	}{
 		"as itself":               {[]string{"--source", w.repository("shop"), "--allow-namespace", "shop"}, `User "system:serviceaccount:quorate-system:quorate" cannot list`, "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user in the namespace shop"},
-		"as itself, everywhere":   {[]string{"--source", w.repository("shop")}, `User "system:serviceaccount:quorate-system:quorate" cannot list`, "in all namespaces, or name those that it may look at"},
+		"as itself, everywhere":   {[]string{"--source", w.repository("shop")}, `User "system:serviceaccount:quorate-system:quorate" cannot list`, "in all namespaces, or name the namespaces it may read"},
 		"as the other tenant":     {[]string{"--source", w.as("shop", userOf("bank"))}, `User "quorate:tenant:bank" cannot list`, "create rolebinding quorate-tenant --namespace=shop --clusterrole=quorate --user=quorate:tenant:bank"},
 		"as somebody else there":  {[]string{"--source", w.as("shop", "ann")}, `cannot impersonate resource "users"`, "use as=" + userOf("shop")},
 		"as an administrator":     {[]string{"--source", w.as("shop", "admin") + ",as-group=system:masters"}, "cannot impersonate resource", "use as=" + userOf("shop")},
 		"as a tenant of no right": {[]string{"--source", w.as("other", userOf("other"))}, `cannot impersonate resource "users"`, "add that name to the ClusterRole quorate-tenants"},
 		"as nobody's placeholder": {[]string{"--source", w.as("shop", userOf("none"))}, `cannot impersonate resource "users"`, "use as=" + userOf("shop")},
-		"as somebody, all of it":  {[]string{"--source", w.repository("shop"), "--allow-namespace", "shop", "--as", "ann"}, `cannot impersonate resource "users"`, "or leave --as out"},
+		"as somebody, all of it":  {[]string{"--source", w.repository("shop"), "--allow-namespace", "shop", "--as", "ann"}, `cannot impersonate resource "users"`, "or omit --as"},
 	} {
 		w.push("other", "other/one")
 		if got := w.run(c.args...); got.code != exitError || !strings.Contains(got.out, c.want) || !strings.Contains(got.out, c.advice) {
@@ -160,8 +160,8 @@ func TestRunImpersonatesTenantUsers(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for _, want := range []string{
-		"error look at the namespace bank, for " + w.repository("bank") + ": list Leases: ",
-		`in the namespace "bank"; the user that as= names has no such right: kubectl create rolebinding quorate-tenant --namespace=bank --clusterrole=quorate --user=quorate:tenant:bank`,
+		"error list namespace bank, for " + w.repository("bank") + ": list Leases: ",
+		`in the namespace "bank"; the user in as= is not allowed to do this: kubectl create rolebinding quorate-tenant --namespace=bank --clusterrole=quorate --user=quorate:tenant:bank`,
 		"(docs/how-to/tenants.md)",
 	} {
 		if strings.Count(got.out, want) != 1 {

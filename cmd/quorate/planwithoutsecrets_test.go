@@ -80,7 +80,7 @@ func TestPlanAndStatusWorkWithoutSecrets(t *testing.T) {
 	seen := w.asReader()
 	plan := []string{"plan", "--source", w.repository("own"), "--etcd-access", "direct"}
 	status := []string{"status", "-o", "wide", "--etcd-access", "direct"}
-	const unseen = `warning its Secrets were not looked at (look for Secret own/one-quorate-tls: secrets "one-quorate-tls" is forbidden: User "system:serviceaccount:quorate-system:quorate-plan" cannot get`
+	const unseen = `warning its Secrets could not be read (look for Secret own/one-quorate-tls: secrets "one-quorate-tls" is forbidden: User "system:serviceaccount:quorate-system:quorate-plan" cannot get`
 	for _, command := range [][]string{plan, status} {
 		got := w.command(command...)
 		if got.code != exitOK || !strings.Contains(got.out, unseen) || !strings.Contains(got.out, "WaitForFormation") {
@@ -110,8 +110,8 @@ func TestPlanAndStatusWorkWithoutSecrets(t *testing.T) {
 	if _, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "one-quorate-tls"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.command(plan...); got.code != exitBlocked || !strings.Contains(got.out, "Secret one-quorate-tls is there and was not made by Quorate") ||
-		!strings.Contains(got.out, "of its Secrets only one-quorate-tls was looked at (list Secrets: ") {
+	if got := w.command(plan...); got.code != exitBlocked || !strings.Contains(got.out, "Secret one-quorate-tls exists but was not created by Quorate") ||
+		!strings.Contains(got.out, "only Secret one-quorate-tls could be read (list Secrets: ") {
 		t.Errorf("%+v", got)
 	}
 	seen.onlyReads(t, "one-quorate-tls")

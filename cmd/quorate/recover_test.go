@@ -41,7 +41,7 @@ func newRecoveries(t *testing.T, requests ...string) recoveries {
 			t.Fatalf("%s: %d %s", request, status, said)
 		}
 	}
-	if got := r.recover(r.left, "--dry-run", "--cluster-id="); got.code != exitBlocked || !strings.Contains(got.err, "an etcd is running on the data directory") {
+	if got := r.recover(r.left, "--dry-run", "--cluster-id="); got.code != exitBlocked || !strings.Contains(got.err, "etcd is running on the data directory") {
 		t.Errorf("%+v", got)
 	}
 	_ = etcd.Process.Kill()
@@ -145,11 +145,11 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r.unchanged(exitOK, fmt.Sprintf("of cluster %s: a voter, one of 1\nits log ends at term 2, index ", hexID(r.id.ClusterID)), func() ran { return r.recover(r.dir(), "--dry-run") })
 	r.unchanged(exitInvalid, "--cluster-id is missing", func() ran { return r.recover(r.dir(), "--cluster-id=") })
 	r.unchanged(exitInvalid, "want hexadecimal digits", func() ran { return r.recover(r.dir(), "--cluster-id=a-0") })
-	r.unchanged(exitBlocked, "no cluster is to be made of this member: it holds a member of cluster "+hexID(r.id.ClusterID)+
+	r.unchanged(exitBlocked, "this member cannot be used to create a cluster: it holds a member of cluster "+hexID(r.id.ClusterID)+
 		", and not of 00000000000000ab (--cluster-id)", func() ran { return r.recover(r.dir(), "--cluster-id=ab") })
 	programs := etcdPrograms(t)
-	r.unchanged(exitBlocked, "this etcd is not to be started with the data", func() ran { return r.recover(r.dir(), "--etcd="+programs[0]) })
-	r.unchanged(exitBlocked, "the data directory holds no member", func() ran { return r.recover(r.volume) })
+	r.unchanged(exitBlocked, "this etcd version must not run on the data", func() ran { return r.recover(r.dir(), "--etcd="+programs[0]) })
+	r.unchanged(exitBlocked, "the data directory does not contain a member", func() ran { return r.recover(r.volume) })
 
 	got := r.recover(r.dir())
 	if got.code != exitOK || got.err != "" || !strings.Contains(got.out, "recovered cluster "+hexID(r.id.ClusterID)+" from member a-0 into "+r.dir()) ||
@@ -207,7 +207,7 @@ func TestRecoverToStoresBackup(t *testing.T) {
 		was := contents(t, r.dir())
 		got := r.recover(r.dir(), "ns/a", "--to="+to)
 		if got.code != exitOK || got.err != "" || !strings.Contains(strings.Join(strings.Fields(got.out), " "), said) ||
-			!strings.Contains(got.out, "from a-0") || !strings.Contains(got.out, "not compared with a quorum: it is what is left of a cluster") {
+			!strings.Contains(got.out, "from a-0") || !strings.Contains(got.out, "not compared with a quorum: it remains from a cluster") {
 			t.Errorf("%+v", got)
 		}
 		if is := contents(t, r.dir()); is != was {
@@ -411,7 +411,7 @@ func TestRecoverRefusesBusyOrUnsafeDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := r.recover(r.dir())
-	if found, err := snapshot.IdentityOf(r.dir()); got.code != exitBlocked || !strings.Contains(got.err, "an etcd is running on the data directory") || err != nil || found != r.id {
+	if found, err := snapshot.IdentityOf(r.dir()); got.code != exitBlocked || !strings.Contains(got.err, "etcd is running on the data directory") || err != nil || found != r.id {
 		t.Errorf("%+v, %+v, %v", got, found, err)
 	}
 	if made, err := snapshot.IdentityIn(filepath.Join(r.dir(), "member.lost-"+hexID(r.id.ClusterID))); err != nil || made == r.id {
@@ -432,7 +432,7 @@ func TestRecoverRefusesBusyOrUnsafeDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, flags := range [][]string{{"--dry-run"}, {}} {
-		if got := r.recover(r.dir(), flags...); got.code != exitBlocked || !strings.Contains(got.err, snap+" is no directory") {
+		if got := r.recover(r.dir(), flags...); got.code != exitBlocked || !strings.Contains(got.err, snap+" is not a directory") {
 			t.Errorf("%+v", got)
 		}
 	}

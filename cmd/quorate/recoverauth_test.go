@@ -19,7 +19,7 @@ func TestRecoverRejectsAuthEnabledInLog(t *testing.T) {
 		`/v3/auth/user/grant {"user":"root","role":"root"}`)
 	r.appends(&etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: 12345}, AuthEnable: &etcdserverpb.AuthEnableRequest{}})
 	for _, more := range [][]string{{}, {"ns/a", "--to=" + filepath.Join(t.TempDir(), "x.db")}} {
-		if got := r.recover(r.dir(), append(more, "--timeout=20s")...); got.code != exitBlocked || !strings.Contains(got.err, "the end of its log turns authentication on") {
+		if got := r.recover(r.dir(), append(more, "--timeout=20s")...); got.code != exitBlocked || !strings.Contains(got.err, "the end of its log enables authentication") {
 			t.Errorf("%+v", got)
 		}
 	}

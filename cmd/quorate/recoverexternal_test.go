@@ -110,14 +110,14 @@ func TestRecoverPrepareRemovesOnlyCopies(t *testing.T) {
 			return r.recover(r.dir(), "--prepare", "--dir="+work, "--etcd-version="+versionOf(t, r.etcd), "--initial-cluster-token=t")
 		}
 	}
-	r.unchanged(exitBlocked, "nothing says that it is a copy", prepare(r.volume))
+	r.unchanged(exitBlocked, "is not known to be a copy", prepare(r.volume))
 	overwriteFile(t, filepath.Join(r.volume, "survivor.json"), "")
-	r.unchanged(exitBlocked, "nothing says that it is a copy", prepare(r.volume))
+	r.unchanged(exitBlocked, "is not known to be a copy", prepare(r.volume))
 	work := t.TempDir()
 	if err := os.Mkdir(filepath.Join(work, "data"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r.unchanged(exitBlocked, "nothing says that it is a copy", prepare(work))
+	r.unchanged(exitBlocked, "is not known to be a copy", prepare(work))
 	if _, err := os.Stat(filepath.Join(work, "data")); err != nil {
 		t.Error(err)
 	}

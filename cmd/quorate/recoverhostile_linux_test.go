@@ -27,10 +27,10 @@ func TestRecoverRejectsHostileData(t *testing.T) {
 		"a log elsewhere":                {linked(firstLog), exitBlocked, firstLog + " is a symbolic link, which is not followed"},
 		"snapshots elsewhere":            {linked("snap/1.snap"), exitBlocked, "snap/1.snap is a symbolic link, which is not followed"},
 		"a device":                       {linkedTo("snap/db", "/dev/zero"), exitBlocked, "snap/db is a symbolic link, which is not followed"},
-		"a pipe for a database":          {made("snap/db", pipe), exitBlocked, "snap/db is no regular file"},
-		"a pipe for a log":               {made("wal/ffffffffffffffff-0000000000000000.wal", pipe), exitBlocked, "wal/ffffffffffffffff-0000000000000000.wal is no regular file"},
-		"a socket for a log":             {made("wal/ffffffffffffffff-0000000000000000.wal", socket), exitBlocked, "wal/ffffffffffffffff-0000000000000000.wal is no regular file"},
-		"a directory for a log":          {made("wal/ffffffffffffffff-0000000000000000.wal", emptyDir), exitBlocked, "wal/ffffffffffffffff-0000000000000000.wal is no regular file"},
+		"a pipe for a database":          {made("snap/db", pipe), exitBlocked, "snap/db is not a regular file"},
+		"a pipe for a log":               {made("wal/ffffffffffffffff-0000000000000000.wal", pipe), exitBlocked, "wal/ffffffffffffffff-0000000000000000.wal is not a regular file"},
+		"a socket for a log":             {made("wal/ffffffffffffffff-0000000000000000.wal", socket), exitBlocked, "wal/ffffffffffffffff-0000000000000000.wal is not a regular file"},
+		"a directory for a log":          {made("wal/ffffffffffffffff-0000000000000000.wal", emptyDir), exitBlocked, "wal/ffffffffffffffff-0000000000000000.wal is not a regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := r

@@ -141,7 +141,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 	f.pass("run", exitBlocked, all, "--path", "none")
 	another := strings.Repeat("0", 40)
 	for _, command := range []string{"plan", "run"} {
-		const want = "--confirm-removals names ANOTHER, and what is held was dropped at directory: nothing of it is confirmed"
+		const want = "--confirm-removals names ANOTHER, but the held clusters were removed at directory: none of them is confirmed"
 		if said := f.pass(command, exitBlocked, all, "--confirm-removals", another); strings.Count(said, strings.Replace(want, "ANOTHER", another, 1)) != 1 {
 			t.Errorf("%s: it is not said that another revision is confirmed:\n%s", command, said)
 		}

@@ -62,7 +62,7 @@ func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := r.restore(r.lost()); got.code != exitBlocked || !strings.Contains(got.err, "an etcd is running on the data directory") {
+	if got := r.restore(r.lost()); got.code != exitBlocked || !strings.Contains(got.err, "etcd is running on the data directory") {
 		t.Errorf("%+v", got)
 	}
 	if found, err := snapshot.IdentityOf(r.dir()); err != nil || found != r.id {
@@ -107,7 +107,7 @@ func TestRestoreInPlaceRefusesRunningEtcd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := r.restore(r.lost()); got.code != exitBlocked || !strings.Contains(got.err, "an etcd is running on the data directory") {
+		if got := r.restore(r.lost()); got.code != exitBlocked || !strings.Contains(got.err, "etcd is running on the data directory") {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if after, err := os.Stat(member); err != nil || !os.SameFile(before, after) {
@@ -133,7 +133,7 @@ func TestBlockedRestoreAndRecoverDoNotBlockEachOther(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := order[0](); got.code != exitBlocked || !strings.Contains(got.err, "an etcd is running on the data directory") {
+		if got := order[0](); got.code != exitBlocked || !strings.Contains(got.err, "etcd is running on the data directory") {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if _, err := os.Stat(r.kept()); err != nil {

@@ -165,7 +165,7 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for content, want := range map[string]string{"": "it is no mark of a restore", string(text[:40]): "it is no mark of a restore",
+	for content, want := range map[string]string{"": "not a restore marker", string(text[:40]): "not a restore marker",
 		strings.Replace(string(text), first.MemberID, "00000000000000bb", 1): "and what was restored was 00000000000000bb of"} {
 		if err := os.WriteFile(mark, []byte(content), 0o600); err != nil {
 			t.Fatal(err)

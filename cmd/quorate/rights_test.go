@@ -228,17 +228,17 @@ func TestUnlistableNamespaceAffectsOnlyItsClusters(t *testing.T) {
 	for w.authorized("system:serviceaccount:default:account", "also") { // the API server's authorizer updates asynchronously
 	}
 	got := w.command(sources...)
-	if got.code != exitError || !strings.Contains(got.out, "error look at the namespace also, for "+w.repository("own")+": list ") || !strings.Contains(got.out, `also/one`) {
+	if got.code != exitError || !strings.Contains(got.out, "error list namespace also, for "+w.repository("own")+": list ") || !strings.Contains(got.out, `also/one`) {
 		t.Errorf("%+v", got)
 	}
 	if c := w.cluster("other/one"); c.Status.SourceRevision != "main@sha1:"+next || !strings.Contains(got.out, "other/new  Done") {
 		t.Errorf("another tenant is held up:\n%s", got.out)
 	}
-	if !strings.Contains(got.out, "error observe own/new: another namespace of its source could not be looked at") {
+	if !strings.Contains(got.out, "error observe own/new: another namespace of its source could not be listed") {
 		t.Errorf("it may be a cluster of the other namespace under a new name:\n%s", got.out)
 	}
 	status := w.command("status", "-n", "own;also", "--output", "json")
-	if status.code != exitError || !strings.Contains(status.out, `"three"`) || !strings.Contains(status.err, "look at the namespace also: list ") {
+	if status.code != exitError || !strings.Contains(status.out, `"three"`) || !strings.Contains(status.err, "list namespace also: list ") {
 		t.Errorf("what is there is not told, or what is not known: %+v", status)
 	}
 	for _, condition := range []string{"Orphaned", "RemovalHeld"} {

@@ -48,7 +48,7 @@ var troubles = []struct {
 	{"renamed", func(w *tenants, b, _ string) string {
 		w.push(b, b+"/two", b+"/three")
 		return w.repository(b)
-	}, v1alpha1.ConditionOrphaned, "/three may be it"},
+	}, v1alpha1.ConditionOrphaned, "/three"},
 	{"removed", func(w *tenants, b, _ string) string {
 		w.push(b)
 		return w.repository(b)

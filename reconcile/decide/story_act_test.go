@@ -14,7 +14,7 @@ func (w *world) act() error {
 		w.apply()
 	case decide.StopPods:
 		w.Objects.RunsReplicas = 0
-		w.Membership = decide.Membership{Why: "no member's pod runs"}
+		w.Membership = decide.Membership{Why: "no member pod is running"}
 		for _, r := range slices.Clone(w.Replicas) {
 			_ = w.setSlot(r.Ordinal, "pod", string(decide.PodAbsent))
 		}
@@ -88,7 +88,7 @@ func (w *world) apply() {
 		}
 	}
 	if o.RunsReplicas == 0 {
-		w.Membership = decide.Membership{Why: "no member's pod runs"}
+		w.Membership = decide.Membership{Why: "no member pod is running"}
 	}
 	w.forgetEmpty()
 }

@@ -12,7 +12,7 @@ import (
 // TestUnknownStateIsARisk: nothing unknown passes as safe.
 func TestUnknownStateIsARisk(t *testing.T) {
 	unasked := func(s *decide.State) {
-		s.Membership = decide.Membership{Why: "its Secrets were not looked at"}
+		s.Membership = decide.Membership{Why: "its Secrets could not be read"}
 		for i := range s.Replicas {
 			s.Replicas[i].ClusterID = 0
 		}

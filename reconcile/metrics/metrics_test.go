@@ -228,7 +228,7 @@ func TestMetricsOfRemovedClusterDisappear(t *testing.T) {
 	bank.Namespace = "bank"
 	m.Observe(pass(full("b"), bank), time.Second)
 	rep = pass(bank) // for example because the right to list the namespace was revoked
-	rep.Error, rep.UnlistedIn = "look at the namespace shop: forbidden", []string{"shop"}
+	rep.Error, rep.UnlistedIn = "list namespace shop: forbidden", []string{"shop"}
 	m.Observe(rep, time.Second)
 	requireSame(t, here(), "cluster_observed b shop 0\ncluster_observed z bank 1\ncluster_ready z bank 1")
 	m.Observe(pass(bank), time.Second)

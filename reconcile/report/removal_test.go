@@ -16,7 +16,7 @@ func held() report.Report {
 		Revision: both,
 		Warnings: []string{"https://git.example.com/shop.git declares no cluster"},
 		Clusters: []report.Cluster{
-			{Namespace: "shop", Name: "cart", Decision: done, Warnings: []string{"main@sha1:aff7… no longer declares it: it stays as last applied"}},
+			{Namespace: "shop", Name: "cart", Decision: done, Warnings: []string{"main@sha1:aff7… no longer declares it: it is kept as last applied"}},
 			{Namespace: "shop", Name: "stock", Decision: done},
 		},
 		Removals: []report.Removal{
@@ -32,7 +32,7 @@ func ExampleText_removals() {
 	// revision main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90 v2@sha1:607ee6319d77cd807258bb1457d152441639f0a4
 	// shop/cart  Done   Converged
 	//     as declared
-	//     warning main@sha1:aff7… no longer declares it: it stays as last applied
+	//     warning main@sha1:aff7… no longer declares it: it is kept as last applied
 	// shop/stock  Done   Converged
 	//     as declared
 	// warning https://git.example.com/shop.git declares no cluster
@@ -57,7 +57,7 @@ func ExampleJSON_removals() {
 	//         "message": "as declared"
 	//       },
 	//       "warnings": [
-	//         "main@sha1:aff7… no longer declares it: it stays as last applied"
+	//         "main@sha1:aff7… no longer declares it: it is kept as last applied"
 	//       ]
 	//     },
 	//     {

@@ -39,7 +39,7 @@ func ExampleText_problems() {
 // On a terminal, long lines are wrapped between words and indented.
 func ExampleText_terminal() {
 	rep := refused()
-	rep.Clusters[0].Warnings = []string{"spec.tls.mode is Disabled: whoever reaches the pods reads and writes everything"}
+	rep.Clusters[0].Warnings = []string{"spec.tls.mode is Disabled: anyone with access to the pods can read and write everything"}
 	_ = report.Text(os.Stdout, rep, report.Style{Width: 60})
 	// Output:
 	// revision main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90

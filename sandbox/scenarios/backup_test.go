@@ -88,7 +88,7 @@ func TestBackup(t *testing.T) {
 	w.kubectl("--namespace", w.namespace, "scale", "statefulset", "a", "--replicas=1")
 	w.waitForPods("a", 1)
 	r := s3.quorate(w, "backup", "a", "--to", filepath.Join(t.TempDir(), "b.db")).requireCode(t, exitError)
-	if !r.says("no quorum says who the members are") {
+	if !r.says("no quorum confirms the member list") {
 		t.Errorf("%s", r)
 	}
 }

@@ -23,7 +23,7 @@ func (w *world) readInside() {
 	before := w.snapshot()
 	for _, command := range []string{"plan", "status"} {
 		said := w.runJobAs("without-secrets-"+command, command)
-		if !strings.Contains(said, "its Secrets were not looked at (") || !strings.Contains(said, "etcd was not asked, since Secret a-quorate-tls may not be read here") {
+		if !strings.Contains(said, "its Secrets could not be read (") || !strings.Contains(said, "etcd was not contacted, because this run may not read Secret a-quorate-tls") {
 			w.t.Errorf("%s does not say what it has not looked at:\n%s", command, said)
 		}
 	}
@@ -32,7 +32,7 @@ func (w *world) readInside() {
 	}}, "system:serviceaccount:"+systemNamespace+":"+reader)
 	for command, want := range map[string]string{"plan": "a  Done   Converged", "status": "Healthy"} {
 		said := w.runJobAs("with-one-secret-"+command, command)
-		if !strings.Contains(said, "of its Secrets only a-quorate-tls was looked at (") || !strings.Contains(said, want) {
+		if !strings.Contains(said, "only Secret a-quorate-tls could be read (") || !strings.Contains(said, want) {
 			w.t.Errorf("%s does not ask etcd with the Secret that it may read:\n%s", command, said)
 		}
 	}

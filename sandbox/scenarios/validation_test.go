@@ -33,7 +33,7 @@ var specs = []struct {
 	{name: "no version", version: `""`, refusal: "version"},
 	{name: "latest", version: "latest", refusal: "version"},
 	{name: "with v", version: "v3.6.16", refusal: "version"},
-	{name: "too old", version: "3.4.30", refusal: "only the versions of etcd 3 from 3.5.3 on"},
+	{name: "too old", version: "3.4.30", refusal: "only etcd 3 versions from 3.5.3 on"},
 	{name: "loses data", version: "3.5.1", refusal: "13766"},
 	{name: "least that does not", version: "3.5.3"},
 	{name: "next", version: "3.10.0"},

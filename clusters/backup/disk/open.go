@@ -31,7 +31,7 @@ func openRegular(path string, flag int, mode os.FileMode) (*os.File, error) {
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("open %s: it is no regular file", path)
+		err = fmt.Errorf("open %s: not a regular file", path)
 	}
 	if err != nil {
 		_ = file.Close()

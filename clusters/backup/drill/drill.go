@@ -20,7 +20,7 @@ import (
 )
 
 // ErrDiffers is returned if etcd holds different data than was backed up.
-var ErrDiffers = errors.New("etcd does not hold the data that were backed up")
+var ErrDiffers = errors.New("etcd does not have the data that was backed up")
 
 // Try restores a backup in a directory, and leaves the directory empty. It keeps the revision, so that the HashKV of
 // the started etcd can be compared with that of the original members. If it returns no error, the backup is good.
@@ -137,7 +137,7 @@ func compare(
 	ctx context.Context, s *etcdprocess.Server, clients *etcd.Clients, facts snapshot.Facts,
 ) (unknown string, err error) {
 	if facts.Hash == nil {
-		return cmp.Or(facts.HashWhy, "the hash of the backup is not known"), nil
+		return cmp.Or(facts.HashWhy, "the hash of the backup is unknown"), nil
 	}
 	proof := clients.Prove(ctx, s.Cluster(),
 		decide.Hash{Revision: facts.Revision, CompactRevision: facts.CompactRevision, Sum: *facts.Hash})
@@ -147,7 +147,7 @@ func compare(
 	case len(proof.Differs) > 0:
 		return "", fmt.Errorf("%w, at revision %d", ErrDiffers, facts.Revision)
 	case proof.Why != "":
-		return "", fmt.Errorf("compare with the backup: %s; etcd said last: %q", proof.Why, s.LastWord())
+		return "", fmt.Errorf("compare with the backup: %s; last output of etcd: %q", proof.Why, s.LastWord())
 	}
 	return "", nil
 }

@@ -290,7 +290,7 @@ func TestUnresponsiveEtcdEndsDrill(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	dir := t.TempDir()
 	_, err := Try(t.Context(), fake(t, "echo 'panic: \033[2J no such page' >&2; exit 2"), bucket, m, dir, backup.Reading{Inspect: inspect})
-	if err == nil || !strings.Contains(err.Error(), "etcd ended before it answered: panic:") || strings.Contains(err.Error(), "\033") {
+	if err == nil || !strings.Contains(err.Error(), "etcd exited before it responded: panic:") || strings.Contains(err.Error(), "\033") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -301,7 +301,7 @@ func TestUnresponsiveEtcdEndsDrill(t *testing.T) {
 		}
 	}
 	_, err = Try(ctx, fake(t, "exec sleep 600"), bucket, m, dir, backup.Reading{Inspect: inspect, Progress: tell})
-	if err == nil || !strings.Contains(err.Error(), "wait for etcd to answer: enough") {
+	if err == nil || !strings.Contains(err.Error(), "wait for etcd to respond: enough") {
 		t.Errorf("%v", err)
 	}
 	empty(t, dir, sockets)

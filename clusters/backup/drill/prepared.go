@@ -61,7 +61,7 @@ func (a Apart) clear(made ...string) error {
 	if _, err := os.Lstat(mark); errors.Is(err, os.ErrNotExist) {
 		for _, other := range append(made, filepath.Join(a.Dir, ConfigFile)) {
 			if _, err := os.Lstat(other); !errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("%w: %s is there, and nothing says that it is of a drill: name an empty directory "+
+				return fmt.Errorf("%w: %s exists, but was not created by a drill. Specify an empty directory "+
 					"to restore in", snapshot.ErrExists, other)
 			}
 		}

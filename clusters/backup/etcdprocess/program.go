@@ -27,7 +27,7 @@ type Program struct {
 const versionPatience = 10 * time.Second
 
 // ErrVersion is returned for data that the etcd must not be started with.
-var ErrVersion = errors.New("this etcd is not to be started with the data")
+var ErrVersion = errors.New("this etcd version must not run on the data")
 
 // Find finds a program by its path, or by its name in PATH, and determines its version.
 func Find(ctx context.Context, program string) (Program, error) {
@@ -40,22 +40,22 @@ func Find(ctx context.Context, program string) (Program, error) {
 	}
 	line, err := firstLine(ctx, path, "--version")
 	if err != nil {
-		return Program{}, fmt.Errorf("ask %s for its version: %w", path, err)
+		return Program{}, fmt.Errorf("get the version of %s: %w", path, err)
 	}
 	text, is := strings.CutPrefix(strings.TrimSpace(line), "etcd Version: ")
 	if !is {
-		return Program{}, fmt.Errorf("ask %s for its version: it said %.60q; is it etcd?", path, line)
+		return Program{}, fmt.Errorf("get the version of %s: unexpected output %.60q; is it etcd?", path, line)
 	}
 	version, err := etcdversion.ParseRunning(text)
 	if err != nil {
-		return Program{}, fmt.Errorf("ask %s for its version: %w", path, err)
+		return Program{}, fmt.Errorf("get the version of %s: %w", path, err)
 	}
 	return Program{path, version}, nil
 }
 
 // firstLine returns the first line that a program prints, whatever else it prints or does.
 func firstLine(ctx context.Context, path string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, versionPatience, fmt.Errorf("no answer within %s", versionPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, versionPatience, fmt.Errorf("no response within %s", versionPatience))
 	defer cancel()
 	command := exec.CommandContext(ctx, path, args...)
 	command.Env = []string{} // it could contain settings for etcd
@@ -78,7 +78,7 @@ func (p Program) Suits(facts snapshot.Facts) error {
 		return err
 	}
 	if !suits {
-		return fmt.Errorf("%w: it is %s, and the cluster ran as %s; use %s or %s", ErrVersion, p.Version, was, was,
+		return fmt.Errorf("%w: it is %s, but the cluster ran %s; use %s or %s", ErrVersion, p.Version, was, was,
 			was.Next(1))
 	}
 	return nil

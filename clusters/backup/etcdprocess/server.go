@@ -153,9 +153,9 @@ func (s *Server) Ready(ctx context.Context, clients *etcd.Clients) (revision int
 		}
 		select {
 		case <-ctx.Done():
-			return 0, fmt.Errorf("wait for etcd to answer: %w", context.Cause(ctx))
+			return 0, fmt.Errorf("wait for etcd to respond: %w", context.Cause(ctx))
 		case <-s.ended:
-			return 0, fmt.Errorf("etcd ended before it answered: %s", s.LastWord())
+			return 0, fmt.Errorf("etcd exited before it responded: %s", s.LastWord())
 		case <-ticks.C:
 		}
 	}

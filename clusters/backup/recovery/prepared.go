@@ -73,7 +73,7 @@ func (o Order) clear() error {
 	}
 	for _, other := range others {
 		if _, err := os.Lstat(other); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("%w: %s is there, and nothing says that it is a copy of the member: name an empty "+
+			return fmt.Errorf("%w: %s exists, but is not known to be a copy of the member. Specify an empty "+
 				"directory to work in", snapshot.ErrExists, other)
 		}
 	}
@@ -125,10 +125,10 @@ func RecoverPrepared(ctx context.Context, o Order, place func(Recovered) error) 
 func (o Order) isUnchanged(survivor snapshot.Survivor) error {
 	before, err := disk.Read(filepath.Join(o.Dir, survivorFile), maxSurvivor)
 	if err != nil {
-		return fmt.Errorf("read of whom the copy in %s is: %w", o.Dir, err)
+		return fmt.Errorf("read which member the copy in %s is from: %w", o.Dir, err)
 	}
 	if len(before) == 0 {
-		return fmt.Errorf("the copy in %s is not whole: prepare it again, before etcd is started on it", o.Dir)
+		return fmt.Errorf("the copy in %s is incomplete. Prepare it again before starting etcd on it", o.Dir)
 	}
 	now, err := json.Marshal(survivor)
 	if err != nil {

@@ -58,7 +58,7 @@ func (r Recovered) Suspect() bool { return r.Survivor.Facts.Corrupt() || r.Facts
 func (r Recovered) Place(aside string) error { return r.Made.Exchange(aside, r.held) }
 
 // ErrUnfit is returned for a member that must not become a new cluster.
-var ErrUnfit = errors.New("no cluster is to be made of this member")
+var ErrUnfit = errors.New("this member cannot be used to create a cluster")
 
 // firstSound are the first versions of etcd in which --force-new-cluster works correctly: without learners, and with
 // learners in the cluster (etcd issues 20009, 20055, 20071).
@@ -86,7 +86,7 @@ func leastSound(v etcdversion.Version, s snapshot.Survivor) etcdversion.Version 
 // etcdprocess.ErrVersion.
 func Check(s snapshot.Survivor, with etcdprocess.Program) error {
 	if s.Learner {
-		return fmt.Errorf("%w: it is a learner, which may lack much of what was acknowledged; take a voter, "+
+		return fmt.Errorf("%w: it is a learner, which may lack many acknowledged writes; use a voter "+
 			"or a backup", ErrUnfit)
 	}
 	if err := with.Suits(s.Facts); err != nil {
@@ -115,7 +115,7 @@ func (o Order) make(
 	if err := o.complete(s); err != nil {
 		return err
 	}
-	o.Progress.Step("make the member")
+	o.Progress.Step("create the member")
 	made, err := snapshot.Make(taken.File, o.Into)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func Rescue(ctx context.Context, o Order, ordered backup.Order, put func(backup.
 	return o.rescue(ctx, ordered, func(_ *disk.Shared, s snapshot.Survivor, taken backup.Taken) error {
 		taken.Manifest.Member = s.Name
 		taken.Manifest.Snapshot.ProvenBy = nil
-		taken.Manifest.Snapshot.Unproven = "it is what is left of a cluster that has lost its majority"
+		taken.Manifest.Snapshot.Unproven = "it remains from a cluster that has lost its majority"
 		return put(taken)
 	})
 }
@@ -168,7 +168,7 @@ func (o Order) hold(ctx context.Context) (s snapshot.Survivor, held *disk.Shared
 	}
 	s, err = o.Files.Survivor(ctx, o.Into.DataDir)
 	if err == nil && s.ClusterID != o.ClusterID {
-		err = fmt.Errorf("%w: it is of cluster %016x, and not of %016x", ErrUnfit, s.ClusterID, o.ClusterID)
+		err = fmt.Errorf("%w: it belongs to cluster %016x, not %016x", ErrUnfit, s.ClusterID, o.ClusterID)
 	}
 	if err != nil {
 		held.Close()
@@ -185,7 +185,7 @@ func (o *Order) complete(s snapshot.Survivor) error {
 	into.Token = cmp.Or(into.Token, rand.Text())
 	into.Beside = true
 	if into.Name == "" || into.PeerURL == "" {
-		return fmt.Errorf("%w: it does not know its name and peer URL; say them", ErrUnfit)
+		return fmt.Errorf("%w: it does not contain its name and peer URL; specify them", ErrUnfit)
 	}
 	var urls []string
 	for url := range strings.SplitSeq(into.PeerURL, ",") {
@@ -229,8 +229,8 @@ func (o Order) copyMember(ctx context.Context, survivor snapshot.Survivor, dataD
 	case err != nil:
 		return fmt.Errorf("keep all of the member's log: %w", err)
 	case !survivor.Facts.Auth && turnsAuthOn:
-		return fmt.Errorf("%w: the end of its log turns authentication on, and its database does not say so yet; "+
-			"take another member, or a backup", ErrUnfit)
+		return fmt.Errorf("%w: the end of its log enables authentication, but its database does not include that yet; "+
+			"use a different member or a backup", ErrUnfit)
 	case !survivor.Facts.Auth:
 		return nil
 	}
@@ -278,7 +278,7 @@ func isOf(m decide.Membership, s snapshot.Survivor) error {
 			s.ClusterID)
 	}
 	if applied := m.Members[0].Applied; applied < s.End.Index {
-		return fmt.Errorf("etcd has applied the log up to %d, and it ends at %d: what is beyond would be lost", applied,
+		return fmt.Errorf("etcd has applied the log up to %d, but it ends at %d; the rest would be lost", applied,
 			s.End.Index)
 	}
 	return nil

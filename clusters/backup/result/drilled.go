@@ -37,7 +37,7 @@ type Drilled struct {
 }
 
 // ErrDrilled is returned for a text that is not a drill result.
-var ErrDrilled = errors.New("it is no result of a drill")
+var ErrDrilled = errors.New("not a drill result")
 
 // Seconds returns the total duration.
 func (r Drilled) Seconds() float64 { return r.FetchSeconds + r.RestoreSeconds + r.StartSeconds }
@@ -93,15 +93,15 @@ func (r Drilled) problem() string {
 		return problem
 	}
 	if !etcdVersion.MatchString(r.EtcdVersion) {
-		return "its version of etcd is none"
+		return "its etcd version is invalid"
 	}
 	for _, seconds := range []float64{r.FetchSeconds, r.RestoreSeconds, r.StartSeconds} {
 		if !(seconds >= 0 && seconds < longest) {
-			return "how long it took is no number of seconds"
+			return "its duration is not a valid number of seconds"
 		}
 	}
 	if len(r.Uncompared) > maxUnproven || r.Uncompared != printable.Line(r.Uncompared) {
-		return "why it was not compared is too long, or no visible line"
+		return "the reason why it was not compared is too long or not a printable line"
 	}
 	return ""
 }

@@ -35,7 +35,7 @@ type Asked struct {
 }
 
 // ErrMark is returned for a text that is not a mark of a restore.
-var ErrMark = errors.New("it is no mark of a restore")
+var ErrMark = errors.New("not a restore marker")
 
 // Encode writes the mark as one line.
 func (m Mark) Encode() ([]byte, error) {
@@ -71,7 +71,7 @@ func (m Mark) problem() string {
 	case m.Format != MarkFormat:
 		return "its format is not " + MarkFormat
 	case a.From == "" || a.Cluster == "" || a.Name == "" || a.PeerURL == "" || a.InitialCluster == "" || a.Token == "":
-		return "it does not say what was asked for"
+		return "it does not contain the request"
 	}
 	return m.Restored.problem()
 }

@@ -32,7 +32,7 @@ type Recovered struct {
 }
 
 // ErrRecovered is returned for a text that is not a recovery result.
-var ErrRecovered = errors.New("it is no result of a recovery")
+var ErrRecovered = errors.New("not a recovery result")
 
 // Encode writes the result as one line.
 func (r Recovered) Encode() ([]byte, error) {
@@ -70,15 +70,15 @@ func (r Recovered) problem() string {
 	case r.Format != RecoveredFormat:
 		return "its format is not " + RecoveredFormat
 	case !isID(r.LostClusterID) || !isID(r.LostMemberID) || !isID(r.ClusterID) || !isID(r.MemberID):
-		return "its IDs are none"
+		return "its IDs are invalid"
 	case r.LostClusterID == r.ClusterID:
 		return "its new cluster is the one that was lost"
 	case r.Term == 0 || r.Index == 0:
 		return "it does not say where the log ended"
 	case r.Revision < 1 || r.NewRevision < r.Revision:
-		return "its revisions are none"
+		return "its revisions are invalid"
 	case !isMoment(r.StartedAt) || !isMoment(r.FinishedAt) || r.FinishedAt.Before(r.StartedAt):
-		return "its times are none"
+		return "its times are invalid"
 	}
 	return ""
 }

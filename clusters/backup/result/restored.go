@@ -39,7 +39,7 @@ type Restored struct {
 }
 
 // ErrRestored is returned for a text that is not a restore result.
-var ErrRestored = errors.New("it is no result of a restore")
+var ErrRestored = errors.New("not a restore result")
 
 // Encode writes the result as one line.
 func (r Restored) Encode() ([]byte, error) {
@@ -89,9 +89,9 @@ func (r Restored) problem() string {
 	case r.NewRevision < r.Revision:
 		return "its new revision is below that of the snapshot"
 	case !isVersion(r.ClusterVersion) || !isVersion(r.StorageVersion):
-		return "its versions are none"
+		return "its versions are invalid"
 	case !isID(r.ClusterID) || !isID(r.MemberID):
-		return "its new IDs are none"
+		return "its new IDs are invalid"
 	}
 	return ""
 }

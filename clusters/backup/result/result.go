@@ -46,7 +46,7 @@ type Result struct {
 }
 
 // ErrResult is returned for a text that is not a backup result.
-var ErrResult = errors.New("it is no result of a backup")
+var ErrResult = errors.New("not a backup result")
 
 // Encode writes the result as one line. It truncates Unproven if necessary.
 func (r Result) Encode() ([]byte, error) {
@@ -101,7 +101,7 @@ func decode(text string, most int, into any) (problem string) {
 		return printable.Line(err.Error())
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return "there is more after it"
+		return "it is followed by more data"
 	}
 	return ""
 }
@@ -124,19 +124,19 @@ func (r Result) problem() string {
 	case r.Format != Format:
 		return "its format is not " + Format
 	case !isMoment(r.Slot) || !isMoment(r.StartedAt) || !isMoment(r.FinishedAt):
-		return "a time is missing, or of another age"
+		return "a time is missing or implausible"
 	case r.Slot.Nanosecond() != 0:
-		return "its slot is no whole second"
+		return "its slot is not a whole second"
 	case name == nil || name[1] != r.Slot.Format(decide.SlotLayout):
-		return "its data have no name of data of that slot"
+		return "the name of its data does not match its slot"
 	case !clusterID.MatchString(r.ClusterID):
-		return "its cluster ID is none"
+		return "its cluster ID is invalid"
 	case r.Revision < 0:
 		return "its revision is below 0"
 	case r.Bytes <= 0 || r.Bytes > maxSnapshot || !sha256.MatchString(r.SHA256):
-		return "its size or its checksum is none"
+		return "its size or checksum is invalid"
 	case len(r.Unproven) > maxUnproven || r.Unproven != printable.Line(r.Unproven):
-		return "why it is unproven is too long, or no visible line"
+		return "the reason why it is unproven is too long or not a printable line"
 	}
 	return ""
 }

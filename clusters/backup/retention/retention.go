@@ -68,9 +68,9 @@ func Prune(l store.Listing, p Policy, now time.Time) Plan {
 		return Plan{Why: "there is no good backup"}
 	case !newest.Verified:
 		return Plan{Why: fmt.Sprintf(
-			"the newest backup, %s, has not been read back since it was stored: verify it first", newest.ID())}
+			"the newest backup, %s, has not been read back since it was stored. Verify it first", newest.ID())}
 	case newest.Slot.After(now):
-		return Plan{Why: fmt.Sprintf("the newest backup, %s, is of the future: one of the clocks is wrong",
+		return Plan{Why: fmt.Sprintf("the newest backup, %s, is dated in the future; a clock is wrong",
 			newest.ID())}
 	}
 	byID := map[string][]store.Backup{}

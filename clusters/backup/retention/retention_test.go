@@ -44,8 +44,8 @@ func TestPrune(t *testing.T) {
 	}{
 		"nothing there":     {nil, keepTwo, nil, "there is no good backup"},
 		"all damaged":       {[]store.Backup{backup(hours, "d"), backup(9*days, "s")}, keepTwo, nil, "there is no good backup"},
-		"newest unverified": {[]store.Backup{backup(hours, ""), backup(2*days, "v"), backup(9*days, "v")}, keepTwo, nil, "the newest backup, 20261122t170000z, has not been read back since it was stored: verify it first"},
-		"of the future":     {[]store.Backup{backup(-hours, "v"), backup(9*days, "v"), backup(10*days, "v")}, keepTwo, nil, "the newest backup, 20261122t190000z, is of the future: one of the clocks is wrong"},
+		"newest unverified": {[]store.Backup{backup(hours, ""), backup(2*days, "v"), backup(9*days, "v")}, keepTwo, nil, "the newest backup, 20261122t170000z, has not been read back since it was stored. Verify it first"},
+		"of the future":     {[]store.Backup{backup(-hours, "v"), backup(9*days, "v"), backup(10*days, "v")}, keepTwo, nil, "the newest backup, 20261122t190000z, is dated in the future; a clock is wrong"},
 		"last":              {[]store.Backup{backup(hours, "v"), backup(2*days, ""), backup(3*days, ""), backup(4*days, "v")}, keepTwo, []time.Duration{4 * days, 3 * days}, ""},
 		"young":             {[]store.Backup{backup(hours, "v"), backup(2*hours, ""), backup(3*hours, ""), backup(4*hours, "")}, keepTwo, nil, ""},
 		"nothing kept":      {[]store.Backup{backup(2*days, "v"), backup(3*days, "v")}, Policy{}, []time.Duration{3 * days}, ""},
@@ -210,9 +210,9 @@ func TestUnverifiedBackupsDoNotBlockPrune(t *testing.T) {
 		why             string
 	}{
 		"another Job's":      {[]store.Backup{backup(hours, ""), backup(2*hours, "v"), backup(9*days, "v"), backup(10*days, "")}, []time.Duration{10 * days}, []time.Duration{hours}, ""},
-		"nobody's":           {[]store.Backup{backup(hours, ""), backup(2*hours, ""), backup(10*days, "")}, nil, nil, "the newest backup, 20261122t170000z, has not been read back since it was stored: verify it first"},
+		"nobody's":           {[]store.Backup{backup(hours, ""), backup(2*hours, ""), backup(10*days, "")}, nil, nil, "the newest backup, 20261122t170000z, has not been read back since it was stored. Verify it first"},
 		"of the future":      {[]store.Backup{backup(-365*days, ""), backup(2*hours, "v"), backup(9*days, ""), backup(10*days, "")}, []time.Duration{10 * days}, []time.Duration{-365 * days}, ""},
-		"verified of it":     {[]store.Backup{backup(-hours, "v"), backup(2*hours, "v"), backup(9*days, ""), backup(10*days, "")}, nil, nil, "the newest backup, 20261122t190000z, is of the future: one of the clocks is wrong"},
+		"verified of it":     {[]store.Backup{backup(-hours, "v"), backup(2*hours, "v"), backup(9*days, ""), backup(10*days, "")}, nil, nil, "the newest backup, 20261122t190000z, is dated in the future; a clock is wrong"},
 		"of another cluster": {[]store.Backup{backup(hours, "e"), backup(2*hours, "v"), backup(3*hours, "v"), backup(40*days, ""), backup(50*days, "e")}, []time.Duration{40 * days}, []time.Duration{hours}, ""},
 		"at the same time":   {[]store.Backup{backup(2*hours, "e"), backup(2*hours, "v"), backup(9*days, "v"), backup(10*days, "")}, []time.Duration{10 * days}, []time.Duration{2 * hours}, ""},
 	} {

@@ -21,7 +21,7 @@ import (
 type Identity struct{ ClusterID, MemberID uint64 }
 
 // ErrNoMember is returned for a data directory without a member.
-var ErrNoMember = errors.New("the data directory holds no member")
+var ErrNoMember = errors.New("the data directory does not contain a member")
 
 // IdentityOf reads the identity of the member in a data directory from the beginning of its log files. The member may
 // be running.

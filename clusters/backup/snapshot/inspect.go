@@ -222,7 +222,7 @@ func inspect(tx *bolt.Tx) (Facts, error) {
 // outline returns the facts that can be read without reading the whole database.
 func outline(tx *bolt.Tx) (f Facts, err error) {
 	if tx.Bucket(keyBucket) == nil || tx.Bucket(metaBucket) == nil {
-		return Facts{}, fmt.Errorf("%w: it has no bucket of keys; is it a snapshot of etcd?", ErrDamaged)
+		return Facts{}, fmt.Errorf("%w: it has no key bucket; is it an etcd snapshot?", ErrDamaged)
 	}
 	f.StorageVersion = string(value(tx, metaBucket, storageVersion))
 	f.ClusterVersion = string(value(tx, clusterBucket, clusterVersion))
@@ -267,7 +267,7 @@ func lastRevision(tx *bolt.Tx) (revision, changes int64, err error) {
 	revision = max(1, mainOf(value(tx, metaBucket, scheduled)), mainOf(value(tx, metaBucket, finished)))
 	err = tx.Bucket(keyBucket).ForEach(func(k, _ []byte) error {
 		if !isRevision(k) {
-			return fmt.Errorf("%w: %x is no revision", ErrDamaged, k)
+			return fmt.Errorf("%w: %x is not a revision", ErrDamaged, k)
 		}
 		revision = max(revision, mainOf(k))
 		changes++

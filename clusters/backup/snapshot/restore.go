@@ -210,7 +210,7 @@ func (m *Made) Exchange(aside string, held *disk.Shared) error {
 	case errors.Is(err, disk.ErrLocked):
 		return ErrRunning
 	case err != nil:
-		return fmt.Errorf("see whether an etcd waits for %s: %w", m.dataDir, err)
+		return fmt.Errorf("check whether etcd is waiting for %s: %w", m.dataDir, err)
 	}
 	if err := Exchange(m.dataDir, aside); err != nil || held.Leased() {
 		return err
@@ -244,7 +244,7 @@ func vacant(dir string) error {
 	}
 	for _, entry := range entries {
 		if name := entry.Name(); name != "lost+found" && !strings.HasPrefix(name, working) {
-			return fmt.Errorf("%s: %w: it holds %s; name a new one", dir, ErrExists, name)
+			return fmt.Errorf("%s: %w: it contains %s. Specify a new one", dir, ErrExists, name)
 		}
 	}
 	return err

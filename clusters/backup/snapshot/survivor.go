@@ -54,7 +54,7 @@ func (p Position) Compare(o Position) int {
 }
 
 // ErrRunning is returned for a data directory that an etcd is using.
-var ErrRunning = errors.New("an etcd is running on the data directory: stop it, and see to it that nothing " +
+var ErrRunning = errors.New("etcd is running on the data directory. Stop it, and make sure that nothing " +
 	"starts it again")
 
 var (
@@ -109,7 +109,7 @@ func hasDirectories(dataDir string) error {
 		case err != nil:
 			return err
 		case !info.IsDir():
-			return fmt.Errorf("%w: %s is no directory", ErrDamaged, dir)
+			return fmt.Errorf("%w: %s is not a directory", ErrDamaged, dir)
 		}
 	}
 	return nil
@@ -166,10 +166,10 @@ func isSmall(path string, entry os.DirEntry) error {
 func isPlain(path string, kind os.FileMode) error {
 	switch {
 	case kind&os.ModeSymlink != 0:
-		return fmt.Errorf("%w: %s is a symbolic link, which is not followed: put there what it leads to",
+		return fmt.Errorf("%w: %s is a symbolic link, which is not followed. Replace it with its target",
 			ErrDamaged, path)
 	case !kind.IsRegular():
-		return fmt.Errorf("%w: %s is no regular file", ErrDamaged, path)
+		return fmt.Errorf("%w: %s is not a regular file", ErrDamaged, path)
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ func (s *Survivor) readDatabase(tx *bolt.Tx) (err error) {
 	}
 	b := tx.Bucket(membersBucket)
 	if b == nil {
-		return fmt.Errorf("%w: it has no list of members", ErrDamaged)
+		return fmt.Errorf("%w: it has no member list", ErrDamaged)
 	}
 	itself := false
 	err = b.ForEach(func(_, text []byte) error {
@@ -217,7 +217,7 @@ func (s *Survivor) readDatabase(tx *bolt.Tx) (err error) {
 			IsLearner bool     `json:"isLearner"`
 		}
 		if err := json.Unmarshal(text, &m); err != nil {
-			return fmt.Errorf("%w: a member in it is none", ErrDamaged)
+			return fmt.Errorf("%w: a member in it is invalid", ErrDamaged)
 		}
 		if m.IsLearner {
 			s.Learners++
@@ -274,7 +274,7 @@ func (s *Survivor) readRecords(dir string) error {
 		err := decoder.Decode(&record)
 		switch torn := errors.Is(err, io.ErrUnexpectedEOF); {
 		case torn && at < len(names)-1:
-			return fmt.Errorf("%w: its log is cut off in the middle, in %s: what comes after that cannot be read",
+			return fmt.Errorf("%w: its log is truncated in the middle, in %s; later entries cannot be read",
 				ErrDamaged, names[at])
 		case torn || errors.Is(err, io.EOF): // its end may be torn
 			return s.takeAll(found)

@@ -148,7 +148,7 @@ func TestLogTruncatedInMiddleIsDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if end, err := l.says(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "cut off in the middle, in "+middle) || end != (Position{}) {
+	if end, err := l.says(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "truncated in the middle, in "+middle) || end != (Position{}) {
 		t.Errorf("%+v, %v", end, err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 const pageSize = 512
 
 // ErrTruncated is returned for a snapshot that ends before its checksum does.
-var ErrTruncated = errors.New("the snapshot is cut off")
+var ErrTruncated = errors.New("the snapshot is truncated")
 
 // ErrChecksum is returned for a snapshot that differs from the one that the member sent.
 var ErrChecksum = errors.New("the snapshot does not match the checksum at its end")

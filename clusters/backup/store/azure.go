@@ -87,7 +87,7 @@ func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	}
 	for _, name := range []string{"AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGEBLOB_CONNECTIONSTRING"} {
 		if os.Getenv(name) != "" {
-			return "", errors.New(name + " names an endpoint as well; leave out one of the two")
+			return "", errors.New(name + " also sets an endpoint; remove one of the two")
 		}
 	}
 	endpoint := strings.TrimRight(o.AzureEndpoint, "/")

@@ -39,9 +39,9 @@ func LockedUntil(b Bucket, from time.Time) time.Time {
 
 // Errors of a bucket.
 var (
-	ErrExists   = errors.New("there is one of that name already")
-	ErrNotFound = errors.New("there is none of that name")
+	ErrExists   = errors.New("an object with that name already exists")
+	ErrNotFound = errors.New("no object with that name exists")
 	ErrHeld     = errors.New("the store does not allow it")
 	// errGone does not match ErrNotFound: it says nothing about the content of the bucket.
-	errGone = errors.New("the bucket itself is not there")
+	errGone = errors.New("the bucket does not exist")
 )

@@ -110,7 +110,7 @@ func (d directory) Open(_ context.Context, name string) (io.ReadCloser, error) {
 	}
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no file") // such as a pipe, which could block the reader
+		err = errors.New("not a file") // such as a pipe, which could block the reader
 	}
 	var file *os.File
 	if err == nil {
@@ -130,7 +130,7 @@ func (d directory) Size(_ context.Context, name string) (int64, error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return 0, fmt.Errorf("look at %s: %w", name, d.plain(err))
+		return 0, fmt.Errorf("inspect %s: %w", name, d.plain(err))
 	}
 	return info.Size(), nil
 }
@@ -150,7 +150,7 @@ func (d directory) List(ctx context.Context, prefix string) ([]string, error) {
 		case err != nil:
 			return err
 		case entry.Type()&fs.ModeSymlink != 0:
-			return fmt.Errorf("%s is a symbolic link, behind which nothing is looked for", path)
+			return fmt.Errorf("%s is a symbolic link, which is not followed", path)
 		case entry.IsDir():
 			if name != "." && !strings.HasPrefix(name+"/", prefix) && !strings.HasPrefix(prefix, name+"/") {
 				return fs.SkipDir
@@ -194,7 +194,7 @@ func (d directory) Close() error { return nil }
 // path returns the file for a name, which is inside the directory.
 func (d directory) path(name string) (string, error) {
 	if !fs.ValidPath(name) || name == "." {
-		return "", fmt.Errorf("%q is no name in a store", name)
+		return "", fmt.Errorf("%q is not a valid name in a store", name)
 	}
 	return filepath.Join(d.root, filepath.FromSlash(name)), nil
 }

@@ -60,7 +60,8 @@ func SlotID(slot time.Time) string { return slot.UTC().Format(decide.SlotLayout)
 func ParseSlot(id string) (time.Time, error) {
 	slot, err := time.Parse(decide.SlotLayout, id)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is no backup: want the time of one, such as %s", id, "20261122t180000z")
+		return time.Time{}, fmt.Errorf("%q is not a backup: use the time of a backup, such as "+
+			"%s", id, "20261122t180000z")
 	}
 	return slot, nil
 }

@@ -61,11 +61,11 @@ func ParseLocation(text string) (Location, error) {
 	const want = "want " + Locations
 	switch {
 	case err != nil: // both the URL and the error may contain credentials
-		return Location{}, errors.New("that is no URL of a store: " + want)
+		return Location{}, errors.New("not a store URL: " + want)
 	case u.User != nil:
-		return Location{}, errors.New("a URL of a store holds no credentials; give them in the environment")
+		return Location{}, errors.New("a store URL must not contain credentials; set them in the environment")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return Location{}, errors.New("a URL of a store ends with its path; there are flags for the rest")
+		return Location{}, errors.New("a store URL must end with its path; use flags for the rest")
 	case u.Scheme == "file" && u.Host == "" && filepath.IsAbs(u.Path):
 		return Location{Directory: filepath.Clean(u.Path)}, nil
 	case services[u.Scheme].open != nil && bucketName.MatchString(u.Host):
@@ -75,7 +75,7 @@ func ParseLocation(text string) (Location, error) {
 		}
 		return Location{Scheme: u.Scheme, Bucket: u.Host, Prefix: prefix}, nil
 	}
-	return Location{}, errors.New("that is no URL of a store: " + want)
+	return Location{}, errors.New("not a store URL: " + want)
 }
 
 // checkEndpoint rejects anything but a plain URL, without printing it.
@@ -85,10 +85,10 @@ func checkEndpoint(endpoint string) error {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return errors.New("its endpoint is no URL: want https://HOST[:PORT]")
+		return errors.New("its endpoint is not a URL: use https://HOST[:PORT]")
 	}
 	if u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		return errors.New("its endpoint holds more than a URL's host and path; credentials belong into the environment")
+		return errors.New("its endpoint may contain only a host and path; set credentials in the environment")
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func checkEndpoint(endpoint string) error {
 func (l Location) Open(ctx context.Context, o Options) (Bucket, error) {
 	if l.Directory != "" {
 		if _, err := os.ReadDir(l.Directory); err != nil { // if it is missing, its disk may not be mounted
-			return nil, fmt.Errorf("open the store: %w; it has to exist", err)
+			return nil, fmt.Errorf("open the store: %w; it must exist", err)
 		}
 		root, err := filepath.EvalSymlinks(l.Directory) // a walk does not follow a link at its root
 		if err != nil {

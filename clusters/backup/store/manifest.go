@@ -87,8 +87,8 @@ func (m Manifest) DataPath() string { return m.Backup().dir() + m.Data }
 // ErrManifest is returned for an untrusted manifest. ErrFormat is returned for a format that may be that of a newer
 // version; nothing more is known about it.
 var (
-	ErrManifest = errors.New("the manifest is not to be trusted")
-	ErrFormat   = errors.New("it is of another format")
+	ErrManifest = errors.New("the manifest is not trustworthy")
+	ErrFormat   = errors.New("its format is unknown")
 )
 
 // Commit stores the manifest, which makes the backup exist. If there already is one, it is returned: that of another
@@ -131,12 +131,12 @@ func (m Manifest) problem(of Backup) error {
 	about.Verified, about.Damaged, about.Drilled = of.Verified, of.Damaged, of.Drilled
 	switch {
 	case about.manifestName() != of.manifestName() || !m.Slot.Equal(of.Slot):
-		return errors.New("it is about another backup")
+		return errors.New("it describes a different backup")
 	case m.Compression != "" && m.Compression != Zstd, m.Encryption != "" && m.Encryption != Age: // the rest is unknown
-		return fmt.Errorf("%w: %.20q and %.20q are no encodings that this version reads; a newer one may",
+		return fmt.Errorf("%w: this version cannot read the encodings %.20q and %.20q; a newer version may",
 			ErrFormat, m.Compression, m.Encryption)
 	case !isDataName(m.Data, SlotID(m.Slot)):
-		return fmt.Errorf("%.100q is no name of data", m.Data)
+		return fmt.Errorf("%.100q is not a valid data name", m.Data)
 	case m.Bytes <= 0 || m.Snapshot.Bytes <= 0 || !isSHA256(m.SHA256) || !isSHA256(m.Snapshot.SHA256):
 		return errors.New("sizes or checksums are missing")
 	}
@@ -171,7 +171,7 @@ func readAll(ctx context.Context, b Bucket, name string) ([]byte, error) {
 }
 
 // ErrData is returned for a manifest whose data is missing or has a different size.
-var ErrData = errors.New("the data are not those of the manifest")
+var ErrData = errors.New("the data does not match the manifest")
 
 // ConfirmData returns ErrData unless the data exists with the expected size.
 func (m Manifest) ConfirmData(ctx context.Context, b Bucket) error {
@@ -180,7 +180,7 @@ func (m Manifest) ConfirmData(ctx context.Context, b Bucket) error {
 	case errors.Is(err, ErrNotFound):
 		return fmt.Errorf("%w: %w", ErrData, err)
 	case err == nil && size != m.Bytes:
-		return fmt.Errorf("%w: %s has %d bytes, and its manifest says %d", ErrData, m.DataPath(), size, m.Bytes)
+		return fmt.Errorf("%w: %s has %d bytes, but its manifest says %d", ErrData, m.DataPath(), size, m.Bytes)
 	}
 	return err
 }
@@ -189,7 +189,7 @@ func (m Manifest) ConfirmData(ctx context.Context, b Bucket) error {
 func IsNamed(ctx context.Context, b Bucket, data string) (bool, error) {
 	parts := inStore.FindStringSubmatch(data)
 	if parts == nil {
-		return false, fmt.Errorf("%q is no name of data", data)
+		return false, fmt.Errorf("%q is not a valid data name", data)
 	}
 	slot, err := ParseSlot(parts[4])
 	if err != nil {
@@ -205,7 +205,7 @@ func IsNamed(ctx context.Context, b Bucket, data string) (bool, error) {
 }
 
 // ErrUseless is returned for a backup that has a manifest but does not count.
-var ErrUseless = errors.New("the backup counts for nothing")
+var ErrUseless = errors.New("the backup is not usable")
 
 // ReadUseful reads the manifest of a backup that counts, as far as can be determined without reading its data. It
 // returns ErrNotFound if there is no manifest. It returns ErrUseless if the manifest is untrusted, the backup was found
@@ -220,7 +220,7 @@ func ReadUseful(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	}
 	switch _, err := b.Size(ctx, of.damagedName()); {
 	case err == nil:
-		return Manifest{}, fmt.Errorf("%w: %s is there", ErrUseless, of.damagedName())
+		return Manifest{}, fmt.Errorf("%w: %s exists", ErrUseless, of.damagedName())
 	case !errors.Is(err, ErrNotFound):
 		return Manifest{}, err
 	}

@@ -99,10 +99,10 @@ func (o objects) confirm(ctx context.Context, name string, until time.Time) erro
 	}
 	attributes, err := o.bucket.Attributes(ctx, o.prefix+name)
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", name, o.plain(ctx, err))
+		return fmt.Errorf("inspect %s: %w", name, o.plain(ctx, err))
 	}
 	if err := o.s3.confirm(attributes, until); err != nil {
-		return fmt.Errorf("%s is stored, and not as it was to be: %w", name, err)
+		return fmt.Errorf("%s is stored, but not as requested: %w", name, err)
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func (c *canceler) Read(p []byte) (int, error) {
 }
 
 // errNoStore is returned for a response that lacks parts that the responses of a store always contain.
-var errNoStore = errors.New("what answers there is no such store: is its endpoint right?")
+var errNoStore = errors.New("the endpoint is not such a store; is it correct?")
 
 // catch converts a panic of the library to an error. The library panics if a response lacks something that it expects.
 func catch(what string, err *error) {
@@ -151,17 +151,17 @@ func (o objects) Open(ctx context.Context, name string) (content io.ReadCloser, 
 
 // Size implements Bucket.
 func (o objects) Size(ctx context.Context, name string) (size int64, err error) {
-	defer catch("look at "+name, &err)
+	defer catch("inspect "+name, &err)
 	attributes, err := o.bucket.Attributes(ctx, o.prefix+name)
 	if err != nil {
-		return 0, fmt.Errorf("look at %s: %w", name, o.plain(ctx, err))
+		return 0, fmt.Errorf("inspect %s: %w", name, o.plain(ctx, err))
 	}
 	return attributes.Size, nil
 }
 
 // List implements Bucket.
 func (o objects) List(ctx context.Context, prefix string) (names []string, err error) {
-	defer catch(fmt.Sprintf("list what begins with %q", o.prefix+prefix), &err)
+	defer catch(fmt.Sprintf("list objects with prefix %q", o.prefix+prefix), &err)
 	watched := watchProgress(ctx)
 	defer watched.stop()
 	found := map[string]bool{}
@@ -173,7 +173,7 @@ func (o objects) List(ctx context.Context, prefix string) (names []string, err e
 		}
 		if err != nil {
 			err = watched.explain(err)
-			return nil, fmt.Errorf("list what begins with %q: %w", o.prefix+prefix, o.plain(ctx, err))
+			return nil, fmt.Errorf("list objects with prefix %q: %w", o.prefix+prefix, o.plain(ctx, err))
 		}
 		if name, under := strings.CutPrefix(object.Key, o.prefix); under && !object.IsDir {
 			watched.listed(!found[name])
@@ -245,9 +245,9 @@ func (d discreet) Error() string {
 	text := d.error.Error()
 	switch { // their own texts are very long
 	case errors.As(d.error, &azure):
-		text = fmt.Sprintf("Azure answered %d %s", azure.StatusCode, azure.ErrorCode)
+		text = fmt.Sprintf("Azure returned %d %s", azure.StatusCode, azure.ErrorCode)
 	case errors.As(d.error, &google):
-		text = fmt.Sprintf("Google answered %d %s", google.Code, google.Message)
+		text = fmt.Sprintf("Google returned %d %s", google.Code, google.Message)
 	}
 	return strings.Join(strings.Fields(query.ReplaceAllString(text, "$1")), " ")
 }

@@ -67,7 +67,7 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 			roots = x509.NewCertPool()
 		}
 		if !roots.AppendCertsFromPEM(o.CA) {
-			return nil, errors.New("the CA of the store holds no certificate in PEM")
+			return nil, errors.New("the store's CA contains no PEM certificate")
 		}
 		options = append(options, config.WithHTTPClient(awshttp.NewBuildableClient().
 			WithTransportOptions(func(t *http.Transport) {
@@ -99,7 +99,7 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 }
 
 // errCutOff is returned for a truncated list.
-var errCutOff = errors.New("the store cuts the list off, and does not say how to ask for the rest")
+var errCutOff = errors.New("the store truncates the list and returns no continuation token")
 
 // checkLists checks every page of a list. The libraries treat any web page as an empty list, and a page from a store
 // that only supports the older list API as a complete list.
@@ -180,23 +180,23 @@ func lock(until time.Time) func(as func(any) bool) error {
 func (o S3) confirm(a *blob.Attributes, until time.Time) error {
 	var head s3.HeadObjectOutput
 	if !a.As(&head) {
-		return errors.New("nothing is known of its lock and its key")
+		return errors.New("its lock and key are unknown")
 	}
 	if !until.IsZero() {
 		locked := head.ObjectLockRetainUntilDate
 		if head.ObjectLockMode != types.ObjectLockModeCompliance || locked == nil || locked.Before(until) {
-			return fmt.Errorf("the store does not say that it is locked until %s: the bucket has to have object "+
-				"lock, and the credentials s3:GetObjectRetention", until.Format(time.RFC3339))
+			return fmt.Errorf("the store does not report that it is locked until %s: the bucket needs object "+
+				"lock, and the credentials need s3:GetObjectRetention", until.Format(time.RFC3339))
 		}
 	}
 	if o.KMSKey == "" {
 		return nil
 	}
 	if head.ServerSideEncryption != types.ServerSideEncryptionAwsKms {
-		return errors.New("the store does not say that it is encrypted with a key of KMS")
+		return errors.New("the store does not report that it is encrypted with a KMS key")
 	}
 	if key := aws.ToString(head.SSEKMSKeyId); !o.isKey(key) {
-		return fmt.Errorf("it is encrypted with another key of KMS, %.100q", key)
+		return fmt.Errorf("it is encrypted with a different KMS key, %.100q", key)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (p PendingVerification) Resume() Verification {
 }
 
 // ErrOvertaken is returned for a backup that another process has found damaged since.
-var ErrOvertaken = errors.New("it was found damaged meanwhile, and stays so until it is verified again")
+var ErrOvertaken = errors.New("it was found damaged and counts as damaged until it is verified again")
 
 // BeginVerification records the known damage of a backup that is about to be read.
 func BeginVerification(ctx context.Context, b Bucket, m Manifest) (Verification, error) {
@@ -124,11 +124,11 @@ func (m Manifest) record(ctx context.Context, b Bucket, name string, found any) 
 	if now, err := ReadManifest(ctx, b, of); err != nil {
 		return err
 	} else if now.Data != m.Data {
-		return fmt.Errorf("%s: %w: it was replaced meanwhile", of.manifestName(), ErrManifest)
+		return fmt.Errorf("%s: %w: it has been replaced", of.manifestName(), ErrManifest)
 	}
 	text, err := json.MarshalIndent(found, "", "  ")
 	if err != nil {
-		return fmt.Errorf("write what was found: %w", err)
+		return fmt.Errorf("write the verification result: %w", err)
 	}
 	return b.Replace(ctx, name, bytes.NewReader(append(text, '\n')))
 }
@@ -181,7 +181,7 @@ func Confirm(ctx context.Context, b Bucket, of Backup) error {
 		return fmt.Errorf("%s: %w", of.verifiedName(), err)
 	}
 	if found.SHA256 != m.SHA256 || found.Damage != "" {
-		return fmt.Errorf("%s: what was found is about other data; verify it again", of.verifiedName())
+		return fmt.Errorf("%s: the verification result is for different data. Verify it again", of.verifiedName())
 	}
 	return nil
 }

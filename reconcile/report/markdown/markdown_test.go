@@ -54,7 +54,7 @@ func told() map[string]report.Report {
 		planned("cart", 3, grows), planned("orders", 3, stays), planned("stock", 3, shrinks),
 		{Namespace: "shop", Name: "taxes", Error: "list pods: the server is overloaded"},
 		{Namespace: "shop", Name: "users", Decision: decide.Decision{Rule: "InvalidSpec", Verdict: decide.Block, Message: "a volume cannot shrink"},
-			Warnings: []string{"spec.tls.mode is Disabled: whoever reaches the pods reads and writes everything"}},
+			Warnings: []string{"spec.tls.mode is Disabled: anyone with access to the pods can read and write everything"}},
 	}}
 	several.Problems = []report.Problem{{File: "clusters/b.yaml", Line: 7, Message: `spec.version: Invalid value: "3.6": a version of etcd is MAJOR.MINOR.PATCH`}}
 	several.Removals = []report.Removal{{Revision: revision, Clusters: []string{"shop/a", "shop/b"}, Of: 3}}
