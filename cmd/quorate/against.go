@@ -145,8 +145,8 @@ func (a *offlineLive) read(ctx context.Context) (older reconcile.Desired, note [
 	err = older.Failure()
 	var missing gitsource.MissingPathError
 	if errors.As(err, &missing) && missing.Revision.Commit != "" {
-		note = []string{printable.Line(fmt.Sprintf("%s has no path %q: every cluster is compared as new, including clusters "+
-			"another path declares there", missing.Revision, missing.Path))}
+		note = []string{printable.Line(fmt.Sprintf("%s has no path %q: every cluster is compared as new, "+
+			"including clusters that another path declares there", missing.Revision, missing.Path))}
 		return reconcile.Desired{Revision: printable.Line(missing.Revision.String())}, note, nil
 	}
 	if err != nil {

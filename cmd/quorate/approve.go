@@ -30,8 +30,8 @@ const (
 )
 
 func (f *approveFlag) add(flags *pflag.FlagSet) {
-	flags.Var(f, "approve", "what the run may do: auto (everything declared), never-restart (only changes that do not restart "+
-		"or remove members), or plan=DIGEST (only what that plan shows; with --until-converged)")
+	flags.Var(f, "approve", "what the run may do: auto (everything declared), never-restart (only changes that do not "+
+		"restart or remove members), or plan=DIGEST (only what that plan shows; with --until-converged)")
 }
 
 var planDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)

@@ -181,7 +181,7 @@ func TestAmbiguousImpersonationIsRejected(t *testing.T) {
 		{"nobody", `as="": want the name of a user`, []string{"./a,allow-namespace=a,as="}},
 		{"blank", `as=" ": want the name of a user`, []string{"./a,allow-namespace=a,as= "}},
 		{"group alone", `as="": want the name of a user`, []string{"./a,allow-namespace=a,as-group=team"}},
-		{"group without a name", "as-group: want the name of a group", []string{"./a,allow-namespace=a,as=ann,as-group="}},
+		{"group without a name", "as-group: expected a group name", []string{"./a,allow-namespace=a,as=ann,as-group="}},
 		{"all namespaces", "as=ann: allow-namespace is required", []string{"./a,as=ann"}},
 		{"beside one of all namespaces", "./b: allow-namespace is required", []string{"./a,allow-namespace=a,as=ann", "./b"}},
 		{"one namespace of two", "may both declare clusters in the namespace b", []string{"./a,allow-namespace=a;b,as=ann", "./b,allow-namespace=b,as=bob"}},

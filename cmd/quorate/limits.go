@@ -31,7 +31,8 @@ func (l *limits) add(f *pflag.FlagSet) {
 		"maximum uncompressed bytes of all objects that a server sends for one revision")
 	addBytes(f, &l.transfer.Pack.ObjectBytes, "max-object-bytes", "maximum bytes of one object held in memory")
 	addBytes(f, &l.files.FileBytes, "max-file-bytes", "maximum bytes of one file")
-	addBytes(f, &l.files.TotalBytes, "max-total-bytes", "maximum bytes of all files; a file counts each time it is read")
+	addBytes(f, &l.files.TotalBytes, "max-total-bytes",
+		"maximum bytes of all files; a file counts each time it is read")
 	addCount(f, &l.files.Files, "max-files", "maximum files; a file counts each time it is read")
 	addCount(f, &l.files.Depth, "max-depth", "maximum depth of directories below the path")
 	addCount(f, &l.files.Kustomizations, "max-kustomizations",

@@ -159,7 +159,7 @@ func TestNotifyFlags(t *testing.T) {
 	}{
 		{"--source cluster --report-status github --report-status-token-file " + token, "there is no commit"},
 		{"--source " + dir + " --report-status github --report-status-token-file " + token, "--report-status-repository"},
-		{"--source " + git + " --report-status github", "want --report-status-token-file"},
+		{"--source " + git + " --report-status github", "requires --report-status-token-file"},
 		{"--source . --report-status svn --report-status-token-file " + token, "want one of github, gitlab, gitea, bitbucket"},
 		{"--source " + git + " --report-status gitea=http://api.example.com/api/v1 --report-status-token-file " + token, "to api.example.com in the clear"},
 		{"--source " + git + " --source https://other.example.com/a/b.git --report-status gitea --report-status-token-file " + token, "several hosts"},

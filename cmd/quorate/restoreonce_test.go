@@ -175,7 +175,7 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 	if err := os.Remove(mark); err != nil {
 		t.Fatal(err)
 	}
-	r.unchanged(exitBlocked, "nothing says that it was restored", func() ran { return r.restore() })
+	r.unchanged(exitBlocked, "it is not recorded as restored", func() ran { return r.restore() })
 }
 
 // again restores a named backup.
