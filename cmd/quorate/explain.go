@@ -62,5 +62,5 @@ func explainCluster(
 	if unseen != nil {
 		return unseen
 	}
-	return fmt.Errorf("explain %s: Quorate has not applied a cluster with that name; list all with quorate status", of)
+	return fmt.Errorf("explain %s: Quorate has not applied a cluster with that name; quorate status lists all", of)
 }

@@ -27,16 +27,16 @@ import (
 func TestLoopFlags(t *testing.T) {
 	for line, want := range map[string]string{
 		"--loop --until-converged":   "--until-converged and --loop: a loop continues after everything is up to date",
-		"--loop --timeout 1m":        "--timeout and --loop: a loop ends when it is told to stop",
+		"--loop --timeout 1m":        "--timeout and --loop: a loop runs until stopped",
 		"--loop -o json":             "--output and --loop",
 		"--loop --detailed-exitcode": "--detailed-exitcode and --loop",
 		"--git-interval 1m":          "--git-interval: requires --loop",
 		"--listen :0":                "--listen: requires --loop",
-		"--loop --resync 0":          "--resync 0s: want a second or more",
-		"--loop --timeout 1m --resync 0 --output json": "--timeout and --loop: a loop ends when it is told to stop; " +
-			"--cluster-timeout bounds what one cluster takes; remove one of them; " +
+		"--loop --resync 0":          "--resync 0s: must be at least one second",
+		"--loop --timeout 1m --resync 0 --output json": "--timeout and --loop: a loop runs until stopped; " +
+			"--cluster-timeout limits the time per cluster; remove one of them; " +
 			"--output and --loop: a loop does not print a final report; results are in the status of each cluster; remove one of them; " +
-			"--resync 0s: want a second or more",
+			"--resync 0s: must be at least one second",
 		"--loop --listen localhost:none": "--listen localhost:none: listen tcp",
 	} {
 		var stderr bytes.Buffer

@@ -54,8 +54,8 @@ func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 	}
 	complete := f.caFile != "" && f.cert != "" && f.keyFile != ""
 	if schemes["https"] != complete || schemes["http"] && f.anyFile() {
-		return etcd.Cluster{}, usageError{errors.New("--member requires --cacert, --cert and --key with https, and with http " +
-			"none of them")}
+		return etcd.Cluster{}, usageError{errors.New("--member requires --cacert, --cert and --key with https, " +
+			"and none of them with http")}
 	}
 	if !schemes["https"] {
 		return c, nil

@@ -66,10 +66,10 @@ func TestMemberFlags(t *testing.T) {
 		"--member a-0=https://h/x":                          `--member "a-0=https://h/x": want NAME=https://HOST:2379`,
 		"--member A=https://h":                              `--member "A=https://h": want NAME=https://HOST:2379`,
 		"--member a-0=http://h --member a-0=http://i":       "names a-0 twice",
-		"--member a-0=http://h --member a-1=https://i":      "some URLs are of https, and some of http",
-		"--member a-0=https://h --cacert x":                 "with https takes --cacert, --cert and --key",
+		"--member a-0=http://h --member a-1=https://i":      "some URLs use https, others http",
+		"--member a-0=https://h --cacert x":                 "requires --cacert, --cert and --key with https",
 		"--member a-0=http://h --cacert x --cert y --key z": "with http none of them",
-		"--cacert x": "go with --member",
+		"--cacert x": "require --member",
 	} {
 		var out bytes.Buffer
 		full := append([]string{"backup", "ns/a", "--to", filepath.Join(t.TempDir(), "a.db")}, strings.Fields(args)...)

@@ -214,8 +214,8 @@ func (p pruner) stands(ctx context.Context) error {
 		return nil
 	}
 	if err := store.Confirm(ctx, p.bucket, p.restsOn); err != nil {
-		return fmt.Errorf("nothing more is deleted, because %s no longer matches the verified backup: %w", p.restsOn.ID(),
-			err)
+		return fmt.Errorf("nothing more is deleted, because %s no longer matches the verified backup: %w",
+			p.restsOn.ID(), err)
 	}
 	return nil
 }

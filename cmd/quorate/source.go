@@ -151,7 +151,7 @@ func (s source) with(value string) (source, error) {
 				"expected SETTING=VALUE, such as path=apps%s", s.location, part, asOneOfMany(flags, parts[i], part))}
 		}
 		if flags.Lookup(name) == nil {
-			return s, usageError{fmt.Errorf("--source %s: unknown source setting %q; to list the settings, use --help%s",
+			return s, usageError{fmt.Errorf("--source %s: unknown source setting %q; --help lists the settings%s",
 				s.location, name, asOneOfMany(flags, parts[i], part))}
 		}
 		own[name] = append(own[name], setting)

@@ -198,7 +198,7 @@ func (f *sourceFlags) checkTogether() error {
 			ofCluster)}
 	case f.live() && len(f.confirmed) > 0:
 		return usageError{fmt.Errorf(
-			"--source %s: clusters cannot be removed from the source while the custom resources themselves are the declaration; "+
+			"--source %s: no cluster counts as removed while the custom resources themselves are the declaration; "+
 				"remove %s", ofCluster, report.FlagConfirm)}
 	case f.live() && len(f.given()) > 0:
 		return usageError{fmt.Errorf(

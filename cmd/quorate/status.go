@@ -135,7 +135,7 @@ func status(ctx context.Context, std streams, f statusFlags, argument string) er
 func (f *statusFlags) named(argument string) (store.Cluster, error) {
 	if f.selector != "" || len(f.verdicts) > 0 {
 		return store.Cluster{}, usageError{fmt.Errorf(
-			"%s is one cluster, but --selector and --verdict select from all: remove the name or these flags", argument)}
+			"%s is one cluster, but --selector and --verdict select from all: remove one of them", argument)}
 	}
 	return clusterNamed(argument, f.live.namespaces)
 }
@@ -193,7 +193,7 @@ const widestTable = 400
 // one writes a report about one cluster. It returns an error if the cluster could not be observed.
 func (f *statusFlags) one(w io.Writer, rep report.Report, of store.Cluster, unseen error) error {
 	if len(rep.Clusters) == 0 {
-		return fmt.Errorf("status of %s: Quorate has not applied a cluster with that name; list all with quorate status", of)
+		return fmt.Errorf("status of %s: Quorate has not applied a cluster with that name; quorate status lists all", of)
 	}
 	var err error
 	switch c := rep.Clusters[0]; {

@@ -58,7 +58,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("of one as YAML: %+v", got)
 	}
 	for _, wrong := range [][]string{{"none/one"}, {"one"}} {
-		if got := w.command(append([]string{"status"}, wrong...)...); got.code != exitError || !strings.Contains(got.err, "Quorate has applied no cluster of that name") {
+		if got := w.command(append([]string{"status"}, wrong...)...); got.code != exitError || !strings.Contains(got.err, "Quorate has not applied a cluster with that name") {
 			t.Errorf("status %q: %+v", wrong, got)
 		}
 	}
@@ -105,8 +105,8 @@ func TestStatusFlags(t *testing.T) {
 		"a/b --namespace a":       "a/b names its namespace",
 		"a/b/c":                   "is no name of a cluster",
 		"a/b a/c":                 "accepts at most 1 arg",
-		"a -n b --namespace c":    "since --namespace names several",
-		"-w -o wide":              "--watch shows the table; leave out --output wide",
+		"a -n b --namespace c":    "because --namespace names several",
+		"-w -o wide":              "--watch shows the table; remove --output wide",
 		"-w --interval 1s":        "--interval 1s: want 2s or more",
 		"--verdict= --sort-by=no": "want one of",
 	} {

@@ -249,7 +249,7 @@ func clusterNamed(argument string, namespaces []string) (store.Cluster, error) {
 	}
 	for _, part := range []string{namespace, name} {
 		if !store.IsName(part) {
-			return store.Cluster{}, usageError{fmt.Errorf("%q is not a cluster name: expected NAMESPACE/NAME", argument)}
+			return store.Cluster{}, usageError{fmt.Errorf("%q is not a cluster name: use NAMESPACE/NAME", argument)}
 		}
 	}
 	return store.Cluster{Namespace: namespace, Name: name}, nil
