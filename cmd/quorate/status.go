@@ -193,7 +193,8 @@ const widestTable = 400
 // one writes a report about one cluster. It returns an error if the cluster could not be observed.
 func (f *statusFlags) one(w io.Writer, rep report.Report, of store.Cluster, unseen error) error {
 	if len(rep.Clusters) == 0 {
-		return fmt.Errorf("status of %s: Quorate has not applied a cluster with that name; quorate status lists all", of)
+		return fmt.Errorf("status of %s: Quorate has not applied a cluster with that name; quorate status "+
+			"lists all", of)
 	}
 	var err error
 	switch c := rep.Clusters[0]; {

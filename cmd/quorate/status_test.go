@@ -96,9 +96,9 @@ func TestStatusShowsRevisionAge(t *testing.T) {
 func TestStatusFlags(t *testing.T) {
 	w := &tenants{T: t, kubeconfig: "/nowhere"}
 	for args, want := range map[string]string{
-		"-o xml":                  `--output "xml": want one of`,
-		"--sort-by luck":          `--sort-by "luck": want one of`,
-		"--verdict Maybe":         `--verdict "Maybe": want one of`,
+		"-o xml":                  `--output "xml": expected one of`,
+		"--sort-by luck":          `--sort-by "luck": expected one of`,
+		"--verdict Maybe":         `--verdict "Maybe": expected one of`,
 		"-l =":                    `--selector "="`,
 		"a/b --verdict Done":      "a/b is one cluster",
 		"a/b -l x=y":              "a/b is one cluster",
@@ -108,7 +108,7 @@ func TestStatusFlags(t *testing.T) {
 		"a -n b --namespace c":    "because --namespace names several",
 		"-w -o wide":              "--watch shows the table; remove --output wide",
 		"-w --interval 1s":        "--interval 1s: want 2s or more",
-		"--verdict= --sort-by=no": "want one of",
+		"--verdict= --sort-by=no": "expected one of",
 	} {
 		if got := w.command(append([]string{"status"}, strings.Fields(args)...)...); got.code != exitInvalid || !strings.Contains(got.err, want) {
 			t.Errorf("status %s: %+v", args, got)
