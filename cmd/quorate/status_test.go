@@ -103,7 +103,7 @@ func TestStatusFlags(t *testing.T) {
 		"a/b --verdict Done":      "a/b is one cluster",
 		"a/b -l x=y":              "a/b is one cluster",
 		"a/b --namespace a":       "a/b names its namespace",
-		"a/b/c":                   "is no name of a cluster",
+		"a/b/c":                   "is not a cluster name",
 		"a/b a/c":                 "accepts at most 1 arg",
 		"a -n b --namespace c":    "because --namespace names several",
 		"-w -o wide":              "--watch shows the table; remove --output wide",
