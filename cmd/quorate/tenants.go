@@ -58,7 +58,7 @@ func checkAccounts(sources []source) (problems []error) {
 			problems = append(problems, usageError{fmt.Errorf(
 				"--source %s: as=%s: anyone who can create pods in the namespace %s can run as this account; use "+
 					"a user that no pod has, such as quorate:tenant:%s (docs/how-to/tenants.md)",
-					s.location, s.as.User, namespace, namespace)})
+				s.location, s.as.User, namespace, namespace)})
 		}
 	}
 	return problems
