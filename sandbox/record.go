@@ -55,10 +55,10 @@ func (s *Sandbox) remember(r record) error {
 // with returns the record for the requested number of nodes. 0 keeps the current number, but at least one.
 func (r record) with(nodes int) (record, error) {
 	if nodes < 0 || nodes > layout.MaxNodes {
-		return record{}, fmt.Errorf("ask for 1 to %d nodes, not %d", layout.MaxNodes, nodes)
+		return record{}, fmt.Errorf("the number of nodes must be 1 to %d, not %d", layout.MaxNodes, nodes)
 	}
 	if nodes != 0 && nodes < r.Nodes {
-		return record{}, fmt.Errorf("the sandbox has %d nodes: to have fewer, take it down first", r.Nodes)
+		return record{}, fmt.Errorf("the sandbox has %d nodes: to reduce the number, take it down first", r.Nodes)
 	}
 	r.Nodes = max(1, nodes, r.Nodes)
 	return r, nil

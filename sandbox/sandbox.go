@@ -24,7 +24,7 @@ const DefaultName = "quorate"
 const Root = "/var/lib/quorate-sandbox"
 
 // ErrAbsent is returned if the sandbox does not exist.
-var ErrAbsent = errors.New("there is no such sandbox")
+var ErrAbsent = errors.New("the sandbox does not exist")
 
 // Sandbox is a named sandbox, running or not.
 type Sandbox struct {
@@ -37,10 +37,10 @@ var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$`)
 // Named returns the sandbox with this name.
 func Named(name string) (*Sandbox, error) {
 	if !validName.MatchString(name) {
-		return nil, fmt.Errorf("name a sandbox with at most 24 small letters, digits and inner hyphens: %q", name)
+		return nil, fmt.Errorf("sandbox names have at most 24 lower case letters, digits and inner hyphens: %q", name)
 	}
 	if os.Geteuid() != 0 {
-		return nil, errors.New("run a sandbox as root: it makes namespaces, cgroups and mounts")
+		return nil, errors.New("run the sandbox as root: it creates namespaces, cgroups and mounts")
 	}
 	return &Sandbox{Name: name}, nil
 }

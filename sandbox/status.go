@@ -43,7 +43,7 @@ type MachineStatus struct {
 // Status observes the sandbox without changing it.
 func (s *Sandbox) Status(ctx context.Context) (Status, error) {
 	if _, err := os.Stat(s.Dir()); errors.Is(err, os.ErrNotExist) {
-		return Status{}, fmt.Errorf("look at sandbox %s: %w", s.Name, ErrAbsent)
+		return Status{}, fmt.Errorf("inspect sandbox %s: %w", s.Name, ErrAbsent)
 	}
 	r, err := s.recorded()
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Sandbox) nodeStatus(ctx context.Context) (map[string]cluster.NodeStatus
 		return nil, err
 	}
 	if err := c.Ready(ctx); err != nil {
-		return nil, fmt.Errorf("ask the API server whether it serves: %w", err)
+		return nil, fmt.Errorf("check the API server: %w", err)
 	}
 	return c.Nodes(ctx)
 }
@@ -105,9 +105,9 @@ func (s *Sandbox) machineStatus(name string) (MachineStatus, error) {
 func (m *MachineStatus) judge(known map[string]cluster.NodeStatus) {
 	switch node, registered := known[m.Name]; {
 	case !m.Running:
-		m.Reason = "it does not run"
+		m.Reason = "it is not running"
 	case known == nil:
-		m.Reason = "the API server does not answer"
+		m.Reason = "the API server is not responding"
 	case m.Name == layout.ControlPlaneMachine:
 		m.Ready = true
 	case !registered:

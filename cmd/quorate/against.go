@@ -53,7 +53,7 @@ var kubernetesFlags = []string{"kubeconfig", "context", "fleet", "allow-exec", "
 func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 	if f.against == "" {
 		if flags.Changed("against") {
-			return usageError{fmt.Errorf("%s: want a branch such as origin/main, a tag or a commit", flagAgainst)}
+			return usageError{fmt.Errorf("%s: expected a branch such as origin/main, a tag or a commit", flagAgainst)}
 		}
 		return nil
 	}
@@ -62,22 +62,22 @@ func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 	case wrong != nil:
 		return usageError{fmt.Errorf("%s: %w", flagAgainst, wrong)}
 	case f.source.live():
-		return usageError{fmt.Errorf("--source %s: the custom resources have no revisions that %s could compare; "+
-			"name a repository", ofCluster, flagAgainst)}
+		return usageError{fmt.Errorf("--source %s: custom resources have no revisions for %s to compare; "+
+			"specify a repository", ofCluster, flagAgainst)}
 	case len(f.source.values) > 1:
 		return usageError{fmt.Errorf("%s compares two revisions of one repository; plan one --source at a time",
 			flagAgainst)}
 	}
 	for _, name := range kubernetesFlags {
 		if flags.Changed(name) {
-			return usageError{fmt.Errorf("%s asks no Kubernetes, so --%s would mean nothing; leave one of them out",
+			return usageError{fmt.Errorf("%s does not contact Kubernetes, so --%s has no effect; remove one of them",
 				flagAgainst, name)}
 		}
 	}
 	for _, o := range f.output.all() {
 		if o.format == "state" {
 			return usageError{fmt.Errorf("%s observes nothing, so there is no state for --output state; "+
-				"json has all that is known", flagAgainst)}
+				"use --output json", flagAgainst)}
 		}
 	}
 	// The backup settings and destinations are flags of the runs, and are not known here.
@@ -112,7 +112,7 @@ func (a *offlineLive) Observe(
 	unknown := map[string]bool{}
 	for _, p := range older.Problems { // the running cluster is unknown
 		unknown[p.Cluster] = true
-		desired.Warnings = append(desired.Warnings, fmt.Sprintf("not compared, since %s is not valid: %s",
+		desired.Warnings = append(desired.Warnings, fmt.Sprintf("not compared, because %s is invalid: %s",
 			older.Revision, p))
 	}
 	chosen, removals := targets.Of(confirming(desired), owned)
@@ -145,15 +145,15 @@ func (a *offlineLive) read(ctx context.Context) (older reconcile.Desired, note [
 	err = older.Failure()
 	var missing gitsource.MissingPathError
 	if errors.As(err, &missing) && missing.Revision.Commit != "" {
-		note = []string{printable.Line(fmt.Sprintf("%s has no path %q: every cluster is compared as new, also one that "+
-			"another path declares there", missing.Revision, missing.Path))}
+		note = []string{printable.Line(fmt.Sprintf("%s has no path %q: every cluster is compared as new, "+
+			"including clusters that another path declares there", missing.Revision, missing.Path))}
 		return reconcile.Desired{Revision: printable.Line(missing.Revision.String())}, note, nil
 	}
 	if err != nil {
 		return older, nil, fmt.Errorf("%s %s: %w%s", flagAgainst, a.revision, err, a.advice(err))
 	}
 	if older.Revision == directory {
-		return older, nil, fmt.Errorf("%s %s: %s is no repository, so there is nothing to compare it with", flagAgainst,
+		return older, nil, fmt.Errorf("%s %s: %s is not a repository, so it cannot be compared", flagAgainst,
 			a.revision, a.older.values[0])
 	}
 	return older.ResolveOwners(func(string) reconcile.Previous { return reconcile.Previous{} }), nil, nil
@@ -172,7 +172,7 @@ func (a *offlineLive) advice(why error) string {
 	if !ok || server == "refs" {
 		server, branch = "origin", a.revision
 	}
-	return fmt.Sprintf("; if this clone does not have it, as a shallow one may not: git fetch %s %s, or "+
+	return fmt.Sprintf("; if this clone is shallow and lacks it: git fetch %s %s, or "+
 		"fetch-depth: 0 for actions/checkout", printable.Line(server), printable.Line(branch))
 }
 
@@ -252,7 +252,7 @@ func compare(t targets.Target, before *reconcile.Declaration) offlineCluster {
 	c.declared = c.target.Declared()
 	if c.declared.Recovery.ClusterID != 0 {
 		c.declared.Recovery = decide.RecoveryOrder{}
-		c.warnings = append(c.warnings, "spec.recovery is left aside: nothing is taken to be lost here; "+
+		c.warnings = append(c.warnings, "spec.recovery is ignored: no data is assumed lost here; "+
 			"a plan without "+flagAgainst+" knows")
 	}
 	return c
@@ -334,7 +334,7 @@ func (c offlineCluster) Changes(decide.Action) ([]report.Change, error) { return
 
 // Do implements reconcile.Cluster.
 func (c offlineCluster) Do(context.Context, decide.Action) (report.Outcome, error) {
-	return report.Outcome{}, errors.New("nothing is there to act on")
+	return report.Outcome{}, errors.New("there are no objects to act on")
 }
 
 // Report implements reconcile.Cluster.

@@ -94,12 +94,12 @@ func (d *ancestry) descendsFrom(ctx context.Context, revision string) (bool, err
 		select {
 		case <-q.done:
 		default:
-			return false, fmt.Errorf("look in the history of %s whether it descends from %s: %w", d.source.location,
+			return false, fmt.Errorf("check in the history of %s whether it descends from %s: %w", d.source.location,
 				revision, reconcile.ErrReading)
 		}
 	}
 	if d.loops && !q.follows && !d.isConfirmedSince(q.asked) {
-		return false, fmt.Errorf("read %s again, which another process may have found at %s since: %w",
+		return false, fmt.Errorf("reread %s, which another process may have read at %s: %w",
 			d.source.location, revision, reconcile.ErrReading)
 	}
 	return q.follows, q.err
@@ -147,7 +147,7 @@ func (d *ancestry) ask(ctx context.Context, before string) (q *question, patienc
 	if q = d.asked[before]; q == nil {
 		q = &question{asked: time.Now(), done: make(chan struct{})}
 		if d.forgetAnswered(); len(d.asked) >= mostAsked {
-			q.err = fmt.Errorf("the history of %s is being looked through for %d other revisions: %w",
+			q.err = fmt.Errorf("the history of %s is being searched for %d other revisions: %w",
 				d.source.location, len(d.asked), reconcile.ErrReading)
 			close(q.done)
 			return q, patience
@@ -183,7 +183,7 @@ func (d *ancestry) answer(ctx context.Context, before string, q *question) {
 		since = time.Now() // the revision may have been the newest for hours
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, since.Add(d.source.timeout),
-		fmt.Errorf("looking through the history took longer than %s; --fetch-timeout allows more", d.source.timeout))
+		fmt.Errorf("searching the history took longer than %s; increase --fetch-timeout", d.source.timeout))
 	defer cancel()
 	d.asking.Lock()
 	defer d.asking.Unlock()

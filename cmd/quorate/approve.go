@@ -30,8 +30,8 @@ const (
 )
 
 func (f *approveFlag) add(flags *pflag.FlagSet) {
-	flags.Var(f, "approve", "what may be done: auto, all that is declared; never-restart, only what restarts and "+
-		"removes no member; plan=DIGEST, with --until-converged, only what the plan of that digest shows")
+	flags.Var(f, "approve", "what the run may do: auto (everything declared), never-restart (only changes that do not "+
+		"restart or remove members), or plan=DIGEST (only what that plan shows; with --until-converged)")
 }
 
 var planDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
@@ -47,9 +47,9 @@ func (f *approveFlag) Set(text string) error {
 	case isPlan && planDigest.MatchString(digest):
 		*f = approveFlag{plan: digest}
 	case isPlan:
-		return errors.New("want plan=sha256:HEX, with the digest that quorate plan has printed")
+		return errors.New("expected plan=sha256:HEX, with the digest printed by quorate plan")
 	default:
-		return fmt.Errorf("%q is none of auto, never-restart, plan=DIGEST", text)
+		return fmt.Errorf("%q is not one of auto, never-restart, plan=DIGEST", text)
 	}
 	return nil
 }
@@ -74,11 +74,11 @@ func (f *approveFlag) check(untilConverged, loop bool) error {
 	case f.plan == "":
 		return nil
 	case loop:
-		return usageError{errors.New("--approve plan=DIGEST is for one run: give it without --loop, with " +
+		return usageError{errors.New("--approve plan=DIGEST applies to one run: use it without --loop, with " +
 			"--until-converged")}
 	case !untilConverged:
-		return usageError{errors.New("--approve plan=DIGEST needs --until-converged: what comes after the first step " +
-			"is another plan")}
+		return usageError{errors.New("--approve plan=DIGEST requires --until-converged: after the first step, " +
+			"the plan is a different one")}
 	}
 	return nil
 }
@@ -105,8 +105,8 @@ func (f *approveFlag) keepTo(ctx context.Context, targets []*target) error {
 	}
 	// An empty plan has no digest, and the run does nothing.
 	if digest := plan.Digest(); digest != "" && digest != f.plan {
-		return blockedError{fmt.Errorf("the plan of %s is %s now, and %s was approved: make a plan again, see what "+
-			"has changed, and have that approved", plan.Revision, digest, f.plan)}
+		return blockedError{fmt.Errorf("the plan of %s is now %s, but %s was approved: run quorate plan again, review "+
+			"what has changed, and approve the new digest", plan.Revision, digest, f.plan)}
 	}
 	for i, s := range targets {
 		if s.r != nil {

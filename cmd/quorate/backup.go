@@ -40,18 +40,18 @@ func newBackup(std streams) *cobra.Command {
 	f := backupFlags{live: liveFlags{reading: true}}
 	c := &cobra.Command{
 		Use:   "backup [NAMESPACE/]CLUSTER --to FILE|URL",
-		Short: "Back up a cluster to a file or a store, and check the backup",
-		Long: `Backup takes a snapshot of the best member to ask, and counts it as a backup only once it is
-checked: the checksum at its end, every page, its revision against what etcd had committed
-before, and the hash of its data against a quorum of members.
+		Short: "Back up a cluster to a file or a store, and verify the backup",
+		Long: `Backup takes a snapshot from the most suitable member, and counts it as a backup only after
+checking it: the checksum at its end, every page, its revision against what etcd had
+committed before, and the hash of its data against a quorum of members.
 
 A URL is a store, in which each backup has a manifest that is written last: a backup without
 one is ignored. A file has no manifest; it is compressed unless its name ends in .db, and
 encrypted with --recipient; it must not exist yet. Nothing in Kubernetes is written. The exit
 code is 4 if etcd has a CORRUPT alarm: that backup may hold wrong data.
 
-A Job that a CronJob makes gives its name as --job. If its pod is started again after the backup
-was stored, it finds that backup, and takes no other.`,
+A Job created by a CronJob passes its name as --job. If its pod is restarted after the backup
+was stored, it finds that backup and does not take another.`,
 		Example: `  quorate backup prod/a --to a.db
   quorate backup prod/a --to s3://backups/etcd --recipient age1…
   quorate backup prod/a --to file:///srv/backups -o json`,
@@ -60,13 +60,13 @@ was stored, it finds that backup, and takes no other.`,
 	}
 	f.live.add(c)
 	f.members.add(c)
-	c.Flags().StringVar(&f.to, "to", "", "file that is written, or URL of a store: "+store.Locations)
+	c.Flags().StringVar(&f.to, "to", "", "file to write, or URL of a store: "+store.Locations)
 	require(c, "to")
 	f.encoding.add(c)
 	f.store.add(c)
 	f.store.addLock(c)
 	c.Flags().StringVar(&f.spool, "spool", "",
-		"directory for the snapshot while it is checked (default: that for temporary files)")
+		"directory for the snapshot while it is checked (default: the system's temporary directory)")
 	addMaxBytes(c, &f.maxBytes)
 	f.timeout.add(c)
 	f.job.add(c)
@@ -110,7 +110,7 @@ func takeBackup(ctx context.Context, std streams, f backupFlags, argument string
 		return fmt.Errorf("back up %s: %w", cluster, err)
 	}
 	if earlier {
-		fmt.Fprintf(std.err, "quorate: %s: %s is there already, and was not taken again\n", cluster,
+		fmt.Fprintf(std.err, "quorate: %s: %s already exists and was not taken again\n", cluster,
 			manifest.Backup().ID())
 	}
 	f.job.end(std.err, manifest)
@@ -134,7 +134,7 @@ func (f *backupFlags) checkPlaces() error {
 // existingDir checks that a directory exists.
 func existingDir(flag, name string) error {
 	if info, err := os.Stat(name); err != nil || !info.IsDir() {
-		return usageError{fmt.Errorf("--%s: there is no directory %s", flag, name)}
+		return usageError{fmt.Errorf("--%s: directory %s does not exist", flag, name)}
 	}
 	return nil
 }
@@ -142,13 +142,13 @@ func existingDir(flag, name string) error {
 // newFile checks that a file of that name can be created.
 func newFile(flag, name string) error {
 	if name == "" || name == "-" {
-		return usageError{fmt.Errorf("--%s %q: want the name of a file", flag, name)}
+		return usageError{fmt.Errorf("--%s %q: expected a file name", flag, name)}
 	}
 	if _, err := os.Lstat(name); err == nil {
 		return usageError{fmt.Errorf("--%s %s: the file already exists", flag, name)}
 	}
 	if info, err := os.Stat(filepath.Dir(name)); err != nil || !info.IsDir() {
-		return usageError{fmt.Errorf("--%s %s: there is no directory %s", flag, name, filepath.Dir(name))}
+		return usageError{fmt.Errorf("--%s %s: directory %s does not exist", flag, name, filepath.Dir(name))}
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (f *backupFlags) source(ctx context.Context, of store.Cluster) (clusterSour
 	}
 	live, err := f.live.live(scope{namespaces: []string{of.Namespace}})
 	if err != nil {
-		return clusterSource{}, without(err, "say where the members are by --member, which asks no Kubernetes")
+		return clusterSource{}, without(err, "list the members with --member, which does not contact Kubernetes")
 	}
 	end := func() { live.Close(ctx) } // it holds no lease
 	found, err := live.Source(ctx, of.Namespace, of.Name)
@@ -277,12 +277,12 @@ func (f *backupFlags) print(w io.Writer, m store.Manifest) error {
 func warnOf(w io.Writer, m store.Manifest) error {
 	cluster := m.Backup().Cluster
 	if len(m.Snapshot.Differs) > 0 {
-		fmt.Fprintf(w, "quorate: %s: %s holds other data than the others and this backup do\n", cluster,
+		fmt.Fprintf(w, "quorate: %s: %s holds different data from the other members and this backup\n", cluster,
 			printable.Line(decide.Enumerate(m.Snapshot.Differs)))
 	}
 	if m.Snapshot.Corrupt() {
-		fmt.Fprintf(w, "quorate: %s: etcd has found that members hold different data: "+
-			"this backup may hold the wrong ones\n", cluster)
+		fmt.Fprintf(w, "quorate: %s: etcd reports that members hold different data: "+
+			"this backup may hold the wrong data\n", cluster)
 		return exit(exitBlocked)
 	}
 	return nil

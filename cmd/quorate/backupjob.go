@@ -36,7 +36,7 @@ func (n *jobName) Type() string   { return "string" }
 
 func (n *jobName) Set(name string) error {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return errors.New("want the name of a Job")
+		return errors.New("expected the name of a Job")
 	}
 	*n = jobName(name)
 	return nil
@@ -46,7 +46,7 @@ func (n *jobName) Set(name string) error {
 // server's, which is unrelated to the Job's name.
 func (f *jobFlags) check(to string, named bool) error {
 	if f.name != "" && !(store.IsLocation(to) && named) {
-		return usageError{errors.New("--job goes with --member, and with the URL of a store as --to")}
+		return usageError{errors.New("--job requires --member, and the URL of a store as --to")}
 	}
 	return f.results.check("to", to)
 }
@@ -65,7 +65,7 @@ func (f *jobFlags) begin() { f.results.begin() }
 // end writes the result. If that fails, the backup is still stored and valid.
 func (f *jobFlags) end(stderr io.Writer, m store.Manifest) {
 	if err := f.results.write(resultOf(m).Encode); err != nil {
-		fmt.Fprintf(stderr, "quorate: %s: the backup is stored, and --result is not written: %s\n", m.Backup().Cluster,
+		fmt.Fprintf(stderr, "quorate: %s: the backup is stored, but --result was not written: %s\n", m.Backup().Cluster,
 			printable.Line(err.Error()))
 	}
 }

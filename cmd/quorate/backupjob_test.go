@@ -156,7 +156,7 @@ func thisMinute() (name string, slot time.Time) {
 	return fmt.Sprintf("a-backup-%d", minutes), time.Unix(minutes*60, 0).UTC()
 }
 
-const takenEarlier = " is there already, and was not taken again"
+const takenEarlier = " already exists and was not taken again"
 
 // TestRestartedBackupJobTakesOneBackupPerSlot: however often a Job's pod is started, and wherever it was killed, its
 // slot has one valid backup, and the result describes it.
@@ -264,7 +264,7 @@ func TestBackupJobResultIsWrittenInPlace(t *testing.T) {
 		t.Skip("there is no /dev/full")
 	}
 	j.result = "/dev/full"
-	if got := j.backUp("by-hand"); got.code != exitOK || !strings.Contains(got.err, "the backup is stored, and --result is not written: ") || len(j.backups()) != taken+1 {
+	if got := j.backUp("by-hand"); got.code != exitOK || !strings.Contains(got.err, "the backup is stored, but --result was not written: ") || len(j.backups()) != taken+1 {
 		t.Errorf("%+v: %v", got, j.backups())
 	}
 }

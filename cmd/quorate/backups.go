@@ -23,7 +23,7 @@ import (
 func newBackups(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backups",
-		Short: "List, verify, try out, fetch and prune the backups in a store",
+		Short: "List, verify, drill, fetch and prune the backups in a store",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usageError{fmt.Errorf("backups has no command %q; it has list, verify, drill, fetch and "+
@@ -131,7 +131,7 @@ func stateOf(b store.Backup) string {
 	return "stored"
 }
 
-const helpWhich = `BACKUP is one that "quorate backups list" shows; without it, the newest usable one is taken.`
+const helpWhich = `BACKUP is a name shown by "quorate backups list" (default: the newest usable backup).`
 
 func newBackupsVerify(std streams) *cobra.Command {
 	var f readingFlags
@@ -139,12 +139,12 @@ func newBackupsVerify(std streams) *cobra.Command {
 	var dryRun bool
 	c := &cobra.Command{
 		Use:   "verify [NAMESPACE/]CLUSTER [BACKUP] --from URL",
-		Short: "Read a backup back, check it, and record in the store what was found",
+		Short: "Read a backup back, check it, and record the result in the store",
 		Long: `Verify reads a backup back from the store, and checks what is stored, what etcd had sent,
-and every page of it. What was found is recorded beside the manifest: only a backup that was
-verified lets older ones be pruned, and a damaged one no longer counts as a backup.
+and every page of it. The result is recorded next to the manifest: older backups are pruned only
+after a newer one was verified, and a damaged backup no longer counts as a backup.
 ` + helpWhich + `
-A damaged backup is exit code 4.`,
+The exit code is 4 if the backup is damaged.`,
 		Example: `  quorate backups verify prod/a --from s3://backups/etcd --identity key.txt`,
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -155,10 +155,10 @@ A damaged backup is exit code 4.`,
 	f.addIdentity(c)
 	f.timeout.add(c)
 	c.Flags().StringVar(&spool, "spool", "",
-		"directory for the snapshot while it is checked (default: that for temporary files)")
+		"directory for the snapshot while it is checked (default: the system's temporary directory)")
 	c.Flags().StringVar(&f.result, "result", "",
-		"file that \"quorate backup --result\" has written: the backup that it tells of is taken")
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "record nothing")
+		"file written by \"quorate backup --result\": use the backup that it names")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "do not record the result")
 	return c
 }
 
@@ -172,7 +172,7 @@ func verifyBackup(ctx context.Context, std streams, f readingFlags, spool string
 			return err
 		}
 		if err := found.Record(ctx, from); err != nil {
-			return fmt.Errorf("record what was found: %w", err)
+			return fmt.Errorf("record the result: %w", err)
 		}
 		return nil
 	})
@@ -248,7 +248,7 @@ func (f *readingFlags) choose(
 		return manifestOf(ctx, std, bucket, listing, which)
 	}
 	if len(which) > 0 {
-		return store.Manifest{}, usageError{errors.New("--result tells which backup is taken: do not name another")}
+		return store.Manifest{}, usageError{errors.New("--result names the backup: do not name another")}
 	}
 	text, err := os.ReadFile(f.result)
 	if err != nil {
@@ -281,29 +281,29 @@ func manifestOf(
 	}
 	switch found := listing.At(slot); len(found) {
 	case 0:
-		return store.Manifest{}, fmt.Errorf("there is no backup %s; quorate backups list shows those there are",
+		return store.Manifest{}, fmt.Errorf("backup %s does not exist; to list backups, run quorate backups list",
 			which[0])
 	case 1:
 		return store.ReadManifest(ctx, bucket, found[0])
 	default:
-		return store.Manifest{}, fmt.Errorf("clusters of %d IDs have a backup %s: "+
+		return store.Manifest{}, fmt.Errorf("clusters with %d different IDs have a backup %s: "+
 			"fetch one from a copy of the store that lacks the others", len(found), which[0])
 	}
 }
 
 // errNoneUsable is returned if every backup in the store is damaged, suspect, or from the future.
-var errNoneUsable = errors.New("none of them is usable")
+var errNoneUsable = errors.New("none is usable")
 
 // newestOf returns the newest usable backup. It warns about newer backups and about backups with other cluster IDs:
 // after an accident, the newest backup may be of an empty cluster.
 func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing store.Listing) (store.Manifest, error) {
 	if len(listing.Backups) == 0 {
-		return store.Manifest{}, errors.New("the store has none of it; quorate backups list shows what it has")
+		return store.Manifest{}, errors.New("the store has no backup of it; to list backups, run quorate backups list")
 	}
 	until := time.Now().Add(clockSkew)
 	newest, some := listing.Until(until).Newest()
 	if !some {
-		return store.Manifest{}, fmt.Errorf("the store has %d, and %w: quorate backups list shows why",
+		return store.Manifest{}, fmt.Errorf("the store has %d, and %w: to see why, run quorate backups list",
 			len(listing.Backups), errNoneUsable)
 	}
 	others := map[string]bool{}
@@ -313,18 +313,18 @@ func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing sto
 			if b.Slot.After(until) {
 				why = "of the future"
 			}
-			fmt.Fprintf(std.err, "quorate: %s is newer than %s and passed over (%s)\n", b.ID(), newest.ID(), why)
+			fmt.Fprintf(std.err, "quorate: %s is newer than %s but was skipped (%s)\n", b.ID(), newest.ID(), why)
 		}
 		if b.ClusterID != newest.ClusterID && !others[b.ClusterID] {
 			others[b.ClusterID] = true
-			fmt.Fprintf(std.err, "quorate: %s is of cluster %s; there are backups of cluster %s as well: "+
+			fmt.Fprintf(std.err, "quorate: %s is of cluster %s; there are also backups of cluster %s: "+
 				"see quorate backups list\n", newest.ID(), newest.ClusterID, b.ClusterID)
 		}
 	}
 	warnOfLater(std.err, listing, newest)
 	m, err := store.ReadManifest(ctx, bucket, newest)
 	if errors.Is(err, store.ErrManifest) {
-		err = fmt.Errorf("%w; name another backup, which quorate backups list shows", err)
+		err = fmt.Errorf("%w; name another backup from quorate backups list", err)
 	}
 	return m, err
 }
@@ -341,8 +341,8 @@ func warnOfLater(w io.Writer, listing store.Listing, newest store.Backup) {
 		}
 	}
 	if latest != newest && revisions[newest] > 0 {
-		fmt.Fprintf(w, "quorate: %s is of a later revision than %s: %d and %d; a clock was wrong, or a copy of the "+
-			"cluster is backed up there, too: name the one that you mean\n",
+		fmt.Fprintf(w, "quorate: %s has a later revision than %s: %d and %d; a clock was wrong, or a copy of the "+
+			"cluster is also backed up there: name the backup that you want\n",
 			latest.ID(), newest.ID(), revisions[latest], revisions[newest])
 	}
 }
@@ -352,7 +352,7 @@ func newBackupsFetch(std streams) *cobra.Command {
 	var to string
 	c := &cobra.Command{
 		Use:   "fetch [NAMESPACE/]CLUSTER [BACKUP] --from URL --to FILE",
-		Short: "Read a backup into a file, as a snapshot that etcd's own tools take",
+		Short: "Write a backup to a file, as a snapshot that etcd's own tools accept",
 		Long: `Fetch reads a backup from the store, checks it, and writes it to a file that must not exist:
 decrypted and decompressed, as the member sent it.
 ` + helpWhich,
@@ -363,7 +363,7 @@ decrypted and decompressed, as the member sent it.
 	f.add(c, helpFrom)
 	f.addIdentity(c)
 	f.timeout.add(c)
-	c.Flags().StringVar(&to, "to", "", "file that is written")
+	c.Flags().StringVar(&to, "to", "", "file to write")
 	require(c, "to")
 	return c
 }

@@ -87,7 +87,7 @@ func TestSuspectBackupExitsBlocked(t *testing.T) {
 			var out, stderr bytes.Buffer
 			f := backupFlags{output: output, to: "file:///srv"}
 			err := f.report(streams{out: &out, err: &stderr}, m)
-			if blocked := errors.Is(err, exit(exitBlocked)); blocked != (alarms != nil) || blocked != strings.Contains(stderr.String(), "may hold the wrong ones") {
+			if blocked := errors.Is(err, exit(exitBlocked)); blocked != (alarms != nil) || blocked != strings.Contains(stderr.String(), "may hold the wrong data") {
 				t.Errorf("%s, %v: %v\n%s", output, alarms, err, stderr.String())
 			}
 			if !strings.Contains(stderr.String(), "a-2 holds other data") || !strings.Contains(out.String(), "ns") {

@@ -34,15 +34,15 @@ func newBackupsDrill(std streams) *cobra.Command {
 	var f drillFlags
 	c := &cobra.Command{
 		Use:   "drill [NAMESPACE/]CLUSTER [BACKUP] --from URL",
-		Short: "Restore a backup for practice: start an etcd with it, and ask that what it holds",
-		Long: `Drill reads a backup back and checks it, as verify does, makes a data directory of it, starts
-an etcd on this machine that nobody else can reach, and compares the hash of what it holds
-with the backup. Then all of it is thrown away. How long that took, and what was found, is
-recorded beside the manifest: the backup is verified then, and drilled.
+		Short: "Test a backup: restore it, start etcd with it, and compare the data",
+		Long: `Drill reads a backup back and checks it, as verify does, creates a data directory from it, starts
+an etcd on this machine that no other process can reach, and compares the hash of its data with
+the backup. It then deletes everything. The duration and the result are recorded next to the
+manifest: the backup then counts as verified and drilled.
 ` + helpWhich + `
-Where etcd is another container's, as in a pod, --prepare restores the backup for it, and --prepared
-goes on once it runs.
-If the backup is damaged, or etcd does not hold what was backed up, the exit code is 4.`,
+If etcd runs in another container, as in a pod, --prepare restores the backup for it, and --prepared
+continues once it runs.
+If the backup is damaged, or etcd does not hold the data that was backed up, the exit code is 4.`,
 		Example: `  quorate backups drill prod/a --from s3://backups/etcd --identity key.txt
   quorate backups drill prod/a --from file:///srv/backups --etcd /opt/etcd-3.6.16/etcd -o json`,
 		Args: cobra.RangeArgs(1, 2),
@@ -53,8 +53,8 @@ If the backup is damaged, or etcd does not hold what was backed up, the exit cod
 	c.Flags().StringVar(&f.etcd, "etcd", "etcd",
 		"etcd to start, as a path or a name in PATH: of the minor version that the cluster ran, or the next one")
 	c.Flags().StringVar(&f.dir, "dir", "",
-		"directory to restore in, with room for the data three times (default: that for temporary files)")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "record nothing")
+		"directory to restore in, with space for three times the data (default: the system's temporary directory)")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "do not record the result")
 	f.apart.add(c, "restore the backup in", drill.ConfigFile)
 	c.Flags().StringVar(&f.state, "state-dir", "",
 		"directory for what --prepare tells --prepared, which that etcd need not be able to write to (default: --dir)")
@@ -110,11 +110,11 @@ func (f *drillFlags) check(args []string) error {
 	}
 	switch {
 	case f.state != "" && !f.apart.is():
-		return usageError{errors.New("--state-dir goes with --prepare and --prepared")}
+		return usageError{errors.New("--state-dir requires --prepare or --prepared")}
 	case f.apart.prepared && len(args) > 1:
-		return usageError{errors.New("--prepared goes on with the backup that --prepare has restored: do not name one")}
+		return usageError{errors.New("--prepared continues with the backup that --prepare restored: do not name one")}
 	case f.apart.prepare && len(f.results) > 0:
-		return usageError{errors.New("--result goes with --prepared: before that there is none")}
+		return usageError{errors.New("--result requires --prepared: there is no result before")}
 	}
 	return errors.Join(f.apart.check(f.dir), f.results.check("from", f.reading.from))
 }
@@ -170,7 +170,7 @@ func (f *drillFlags) record(ctx context.Context, to store.Bucket, found store.Dr
 		return err
 	}
 	if failed := record(ctx, to, found, err); failed != nil {
-		return fmt.Errorf("record what was found: %w", errors.Join(failed, err))
+		return fmt.Errorf("record the result: %w", errors.Join(failed, err))
 	}
 	return err
 }
@@ -205,16 +205,16 @@ func (f *drillFlags) report(std streams, m store.Manifest, d store.Drill) error 
 	if f.output == "json" {
 		return report.Encode(std.out, d)
 	}
-	same := "holds the data that were backed up"
+	same := "holds the data that was backed up"
 	if d.Uncompared != "" {
-		same = "answers, and its data could not be compared: " + printable.Line(d.Uncompared)
+		same = "responds, but its data could not be compared: " + printable.Line(d.Uncompared)
 	}
 	size := fmt.Sprintf("%.1f MiB", float64(m.Snapshot.Bytes)/(1<<20))
 	if m.Snapshot.Bytes < 1<<20 {
 		size = fmt.Sprintf("%.1f KiB", float64(m.Snapshot.Bytes)/(1<<10))
 	}
 	_, err := fmt.Fprintf(std.out, "%s  %s restored: etcd %s %s, at revision %d\n"+
-		"  %s in %.1fs: %.1fs to fetch and check, %.1fs to restore, %.1fs until etcd answered\n",
+		"  %s in %.1fs: %.1fs to fetch and check, %.1fs to restore, %.1fs until etcd responded\n",
 		m.Backup().Cluster, m.Backup().ID(), d.EtcdVersion, same, d.Revision,
 		size, d.Seconds(), d.FetchSeconds, d.RestoreSeconds, d.StartSeconds)
 	return err

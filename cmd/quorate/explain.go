@@ -16,10 +16,10 @@ func newExplain(std streams) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "explain [NAMESPACE/]CLUSTER",
-		Short: "Say why a cluster is where it is: what every rule says of it, and which one decides",
-		Long: `Explain looks at one cluster that Quorate has applied, asks etcd itself, and asks every rule, in
-their order. The first that speaks decides; what the others would say is shown as well, and what
-those are about that do not speak. It reads no git repository and writes nothing.`,
+		Short: "Explain the state of a cluster: the result of every rule, and which rule decides",
+		Long: `Explain observes one cluster that Quorate has applied, queries etcd itself, and evaluates every rule
+in order. The first rule that applies decides. The results of the other rules that apply are shown as
+well, and the descriptions of those that do not. It does not read git or write anything.`,
 		Example: `  quorate explain prod/a
   quorate explain a --namespace prod -o json`,
 		Args: cobra.ExactArgs(1),
@@ -62,5 +62,5 @@ func explainCluster(
 	if unseen != nil {
 		return unseen
 	}
-	return fmt.Errorf("explain %s: Quorate has applied no cluster of that name; quorate status lists all", of)
+	return fmt.Errorf("explain %s: Quorate has not applied a cluster with that name; quorate status lists all", of)
 }

@@ -22,7 +22,7 @@ func (f *externalEtcdFlags) add(c *cobra.Command, verb, config string) {
 	c.Flags().BoolVar(&f.prepare, "prepare", false,
 		"only "+verb+" --dir, for an etcd that somebody else starts there, in that directory, with "+
 			"--config-file="+config)
-	c.Flags().BoolVar(&f.prepared, "prepared", false, "go on with what --prepare has made, and that etcd")
+	c.Flags().BoolVar(&f.prepared, "prepared", false, "continue with what --prepare has created, and that etcd")
 	c.Flags().StringVar(&f.version, "etcd-version", "", "version of that etcd")
 }
 
@@ -32,13 +32,13 @@ func (f *externalEtcdFlags) is() bool { return f.prepare || f.prepared }
 func (f *externalEtcdFlags) check(dir string) (err error) {
 	switch {
 	case !f.is() && f.version != "":
-		return usageError{errors.New("--etcd-version goes with --prepare and --prepared")}
+		return usageError{errors.New("--etcd-version requires --prepare or --prepared")}
 	case !f.is():
 		return nil
 	case f.prepare && f.prepared:
 		return usageError{errors.New("--prepare comes first, and --prepared after it")}
 	case dir == "" || f.version == "":
-		return usageError{errors.New("--prepare and --prepared go with --dir and --etcd-version")}
+		return usageError{errors.New("--prepare and --prepared require --dir and --etcd-version")}
 	}
 	if f.etcd, err = etcdversion.Parse(f.version); err != nil {
 		return usageError{fmt.Errorf("--etcd-version: %w", err)}

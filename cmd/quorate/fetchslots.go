@@ -39,7 +39,7 @@ func toRead(ctx context.Context, sources int) (context.Context, context.CancelFu
 	}
 	half := time.Until(end) / 2
 	return context.WithTimeoutCause(ctx, half,
-		fmt.Errorf("reading the sources has taken %s, half of the time that was left of --timeout; "+
+		fmt.Errorf("reading the sources has taken %s, half of the remaining --timeout; "+
 			"the rest is for the clusters", half.Round(time.Millisecond)))
 }
 
@@ -62,7 +62,7 @@ func (t *fetchSlots) read(ctx context.Context, location string, read func(contex
 	}
 }
 
-var errTurnOver = errors.New("its turn is over, and others wait for theirs")
+var errTurnOver = errors.New("its time is over, and other sources are waiting")
 
 // timeSlice runs one turn of a source, which ends after length if others wait. over reports that it was cut short.
 func (t *fetchSlots) timeSlice(
@@ -98,7 +98,7 @@ func (t *fetchSlots) take(ctx context.Context, location string) (end func(), err
 	case t.places <- struct{}{}:
 		return func() { <-t.places }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: wait for the turn to read %s: %w; --sources-at-once allows more at once",
+		return nil, fmt.Errorf("%w: wait for a free slot to read %s: %w; increase --sources-at-once",
 			gitsource.ErrSource, location, context.Cause(ctx))
 	}
 }

@@ -53,7 +53,7 @@ func TestReadingLeavesTimeForClusters(t *testing.T) {
 		defer cancel()
 		before := time.Now()
 		all, _ := f.fetch(ctx, func([]sourceResult) {})
-		want := "reading the sources has taken 2m30s, half of the time that was left of --timeout; the rest is for the clusters"
+		want := "reading the sources has taken 2m30s, half of the remaining --timeout; the rest is for the clusters"
 		if took := time.Since(before); took != 150*time.Second || !errors.Is(all[0].err, gitsource.ErrSource) || !strings.Contains(all[0].err.Error(), want) {
 			t.Errorf("after %s: error %v", took, all[0].err)
 		}
@@ -68,7 +68,7 @@ func TestCanceledRunStopsWaitingForTurn(t *testing.T) {
 	over := errors.New("it is over")
 	cancel(over)
 	_, err := full.take(ctx, "x")
-	if !errors.Is(err, gitsource.ErrSource) || !errors.Is(err, over) || !strings.Contains(err.Error(), "wait for the turn to read x: it is over; --sources-at-once allows more at once") {
+	if !errors.Is(err, gitsource.ErrSource) || !errors.Is(err, over) || !strings.Contains(err.Error(), "wait for a free slot to read x: it is over; increase --sources-at-once") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -54,7 +54,7 @@ func TestSlowHistoryDoesNotDelayOtherSources(t *testing.T) {
 	if w.cluster("good/one").Status.DeclaredRevision == "" {
 		t.Errorf("good/one was not looked at: %+v", got)
 	}
-	if n := asked.Load(); n != 1 || w.cluster("evil/one").Status.DeclaredRevision == "" || !strings.Contains(got.out, "looking through the history took longer than 15s") {
+	if n := asked.Load(); n != 1 || w.cluster("evil/one").Status.DeclaredRevision == "" || !strings.Contains(got.out, "searching the history took longer than 15s") {
 		t.Errorf("asked %d times: %+v", n, got)
 	}
 	good, evil := strings.Index(got.err, "cluster=good/one"), strings.Index(got.err, "cluster=evil/one")

@@ -178,17 +178,17 @@ func TestAmbiguousImpersonationIsRejected(t *testing.T) {
 		name, want string
 		sources    []string
 	}{
-		{"nobody", `as="": want the name of a user`, []string{"./a,allow-namespace=a,as="}},
-		{"blank", `as=" ": want the name of a user`, []string{"./a,allow-namespace=a,as= "}},
-		{"group alone", `as="": want the name of a user`, []string{"./a,allow-namespace=a,as-group=team"}},
-		{"group without a name", "as-group: want the name of a group", []string{"./a,allow-namespace=a,as=ann,as-group="}},
+		{"nobody", `as="": expected a user name`, []string{"./a,allow-namespace=a,as="}},
+		{"blank", `as=" ": expected a user name`, []string{"./a,allow-namespace=a,as= "}},
+		{"group alone", `as="": expected a user name`, []string{"./a,allow-namespace=a,as-group=team"}},
+		{"group without a name", "as-group: expected a group name", []string{"./a,allow-namespace=a,as=ann,as-group="}},
 		{"all namespaces", "as=ann: allow-namespace is required", []string{"./a,as=ann"}},
 		{"beside one of all namespaces", "./b: allow-namespace is required", []string{"./a,allow-namespace=a,as=ann", "./b"}},
 		{"one namespace of two", "may both declare clusters in the namespace b", []string{"./a,allow-namespace=a;b,as=ann", "./b,allow-namespace=b,as=bob"}},
 		{"one namespace, in other groups", "may both declare clusters in the namespace a", []string{"./a,allow-namespace=a,as=ann", "./b,allow-namespace=a,as=ann,as-group=team"}},
 		{"one namespace, one of them as the run", "may both declare clusters in the namespace a", []string{"./a,allow-namespace=a,as=ann", "./b,allow-namespace=a"}},
-		{"an account of its namespace", "whoever can create pods in the namespace a can run as this account", []string{"./a,allow-namespace=a;b,as=system:serviceaccount:a:quorate"}},
-		{"an account of another tenant's", "whoever can create pods in the namespace b can run as this account", []string{"./a,allow-namespace=a,as=system:serviceaccount:b:x", "./b,allow-namespace=b,as=ann"}},
+		{"an account of its namespace", "anyone who can create pods in the namespace a can run as this account", []string{"./a,allow-namespace=a;b,as=system:serviceaccount:a:quorate"}},
+		{"an account of another tenant's", "anyone who can create pods in the namespace b can run as this account", []string{"./a,allow-namespace=a,as=system:serviceaccount:b:x", "./b,allow-namespace=b,as=ann"}},
 		{"the custom resources", "the custom resources take no settings", []string{"cluster,allow-namespace=a,as=ann"}},
 	} {
 		for _, command := range []string{"run", "plan", "validate"} {

@@ -30,11 +30,11 @@ func newInstall(std streams) *cobra.Command {
 	f := &installFlags{}
 	c := &cobra.Command{
 		Use:   "install [flags] [-- FLAGS OF run]",
-		Short: "Install the CustomResourceDefinition of EtcdCluster and, with --mode, what runs Quorate",
+		Short: "Install the EtcdCluster CustomResourceDefinition and, with --mode, Quorate itself",
 		Long: `Install applies the CustomResourceDefinition of EtcdCluster. With --mode, it applies what the
 directory deploy/ has beside it: the namespace ` + deploy.Namespace + `, a service account with the rights that runs
-use, and a CronJob, a CronJob of Indexed Jobs, or a Deployment. What another mode has installed is
-deleted; no etcd cluster is touched. Flags of run for the runs that it starts follow after --.`,
+use, and a CronJob, a CronJob of Indexed Jobs, or a Deployment. Objects installed by another mode are
+deleted; etcd clusters are not changed. Flags of run for the runs that it starts follow after --.`,
 		Example: `  # The CustomResourceDefinition alone: runs are made by a pipeline, or by hand.
   quorate install
 
@@ -59,17 +59,17 @@ deleted; no etcd cluster is touched. Flags of run for the runs that it starts fo
 	}
 	f.add(c)
 	flags := c.Flags()
-	flags.StringVar(&f.mode, "mode", "", "what runs Quorate: cronjob, indexed-job or loop (default: nothing does)")
-	flags.StringVar(&f.options.Image, "image", "", "image of Quorate that the nodes can pull, or have")
+	flags.StringVar(&f.mode, "mode", "", "how Quorate runs: cronjob, indexed-job or loop (default: not installed)")
+	flags.StringVar(&f.options.Image, "image", "", "Quorate image that the nodes have or can pull")
 	flags.StringVar(&f.options.Source, "source", "", "URL of the git repository, or \"cluster\", as run has it")
-	flags.StringVar(&f.options.Branch, "branch", "", "branch to read (default: the one that HEAD names)")
+	flags.StringVar(&f.options.Branch, "branch", "", "branch to read (default: the branch that HEAD names)")
 	flags.StringVar(&f.options.Path, "path", "", "directory in the repository (default: its root)")
 	flags.BoolVar(&f.options.Private, "private", false,
-		"have the credentials of the source mounted, the Secret quorate-git")
+		"mount the source credentials from the Secret quorate-git")
 	flags.BoolVar(&f.options.NetworkPolicy, "network-policy", false,
-		"bound what Quorate's pods reach by a NetworkPolicy")
-	flags.IntVar(&f.options.Shards, "shards", 4, "how many pods an Indexed Job has")
-	flags.BoolVar(&f.printOnly, "print", false, "print the objects, and apply nothing")
+		"restrict what Quorate's pods can reach with a NetworkPolicy")
+	flags.IntVar(&f.options.Shards, "shards", 4, "number of pods of an Indexed Job")
+	flags.BoolVar(&f.printOnly, "print", false, "print the objects without applying them")
 	return c
 }
 
@@ -94,11 +94,12 @@ func (f *installFlags) checkNothingRuns(flags *pflag.FlagSet, args []string) err
 	for _, name := range []string{"image", "source", "branch", "path", "private", "network-policy", "shards"} {
 		if flags.Changed(name) {
 			problems = errors.Join(problems,
-				usageError{fmt.Errorf("--%s needs --mode: without one, nothing runs", name)})
+				usageError{fmt.Errorf("--%s requires --mode: without it, no runs are installed", name)})
 		}
 	}
 	if len(args) > 0 {
-		problems = errors.Join(problems, usageError{fmt.Errorf("%q needs --mode: without one, nothing runs", args)})
+		problems = errors.Join(problems,
+			usageError{fmt.Errorf("%q requires --mode: without it, no runs are installed", args)})
 	}
 	return problems
 }
@@ -117,14 +118,14 @@ func (f *installFlags) check(c *cobra.Command) error {
 		problems = errors.Join(problems, usageError{fmt.Errorf(format, args...)})
 	}
 	if f.options.Image == "" || strings.ContainsAny(f.options.Image, " \t\n") {
-		wrong("--image %q: want the image of Quorate that the nodes can pull, such as registry.example.com/quorate:1.0",
+		wrong("--image %q: expected a Quorate image that the nodes can pull, such as registry.example.com/quorate:1.0",
 			f.options.Image)
 	}
 	if f.options.Shards < 1 || c.Flags().Changed("shards") && f.options.Mode != deploy.IndexedJob {
-		wrong("--shards %d: want 1 or more, with --mode %s", f.options.Shards, deploy.IndexedJob)
+		wrong("--shards %d: must be 1 or more, with --mode %s", f.options.Shards, deploy.IndexedJob)
 	}
 	if f.options.Shards > mostShards {
-		wrong("--shards %d: Kubernetes takes up to %d pods in an Indexed Job", f.options.Shards, mostShards)
+		wrong("--shards %d: Kubernetes allows up to %d pods in an Indexed Job", f.options.Shards, mostShards)
 	}
 	if c.ArgsLenAtDash() != 0 && len(f.options.Args) > 0 {
 		wrong("%q: flags of run follow after --", f.options.Args[0])
@@ -138,7 +139,7 @@ func (f *installFlags) checkSource() error {
 	if o.Source == ofCluster {
 		if o.Branch+o.Path != "" || o.Private {
 			return usageError{fmt.Errorf("--source %s: no git repository is read; "+
-				"leave --branch, --path and --private out", o.Source)}
+				"remove --branch, --path and --private", o.Source)}
 		}
 		return nil
 	}
@@ -147,12 +148,12 @@ func (f *installFlags) checkSource() error {
 		return s.hide(err)
 	}
 	if scheme, _, _ := strings.Cut(o.Source, "://"); o.Private && strings.EqualFold(scheme, "http") {
-		return usageError{errors.New("--private: the credentials would cross the network in the clear, " +
+		return usageError{errors.New("--private: the credentials would cross the network unencrypted, " +
 			"which the pods refuse; use https")}
 	}
 	if !remote.IsAddress(s.location) {
-		return usageError{fmt.Errorf("--source %q: want the URL of a git repository, or %q: "+
-			"pods do not see this machine's directories", s.location, ofCluster)}
+		return usageError{fmt.Errorf("--source %q: expected the URL of a git repository, or %q: "+
+			"pods cannot read directories of this machine", s.location, ofCluster)}
 	}
 	return s.checkPasswords()
 }
@@ -166,7 +167,7 @@ func (s source) checkPasswords() error {
 		}
 	}
 	if proxy, err := url.Parse(s.proxy); err != nil || proxy.User != nil {
-		return usageError{errors.New("--git-proxy: the URL holds credentials or is invalid; credentials belong into " +
+		return usageError{errors.New("--git-proxy: the URL holds credentials or is invalid; put credentials into " +
 			"proxyUsername and proxyPassword of the source's credentials")}
 	}
 	return nil
@@ -178,7 +179,7 @@ func checkRun(args []string) error {
 	run := newRunOf(f, streams{})
 	err := run.ParseFlags(args)
 	if err == nil && run.Flags().NArg() > 0 {
-		err = fmt.Errorf("%q is no flag", run.Flags().Arg(0))
+		err = fmt.Errorf("%q is not a flag", run.Flags().Arg(0))
 	}
 	if err != nil {
 		return usageError{fmt.Errorf("flags of run, after --: %w; \"quorate run --help\" lists them", err)}
@@ -232,11 +233,11 @@ func installMode(ctx context.Context, std streams, client *kube.Client, objects 
 		return err
 	}
 	if gainsRights(before) {
-		fmt.Fprintln(std.out, "runs had no ClusterRoleBinding, and have their rights in all namespaces now: "+
-			"\"kubectl delete clusterrolebinding quorate\" takes that back")
+		fmt.Fprintln(std.out, "runs had no ClusterRoleBinding and now have their rights in all namespaces; "+
+			"to undo this, run kubectl delete clusterrolebinding quorate")
 	}
 	if lost := lostFlags(before, objects); len(lost) > 0 {
-		fmt.Fprintf(std.out, "runs do not have these flags any more: %s\n", strings.Join(lost, ", "))
+		fmt.Fprintf(std.out, "runs no longer have these flags: %s\n", strings.Join(lost, ", "))
 	}
 	return nil
 }
@@ -261,7 +262,7 @@ func deleteOthers(ctx context.Context, std streams, client *kube.Client, applied
 func parseObject(text string) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
-		return nil, fmt.Errorf("read what is to be installed: %w", err)
+		return nil, fmt.Errorf("read the manifests: %w", err)
 	}
 	return object, nil
 }

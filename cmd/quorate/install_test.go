@@ -88,16 +88,16 @@ func TestInstallReportsRemovedFlagsAndWidenedRights(t *testing.T) {
 	if got := w.install(loop("--max-deletions", "3", "--verify-keys=/k3ys")); got.code != exitOK || strings.Contains(got.out, "any more") {
 		t.Fatalf("%+v", got)
 	}
-	if got := w.install(loop("--max-deletions=4")); got.code != exitOK || !strings.HasSuffix(got.out, "\nruns do not have these flags any more: --verify-keys\n") || strings.Contains(got.out, "k3ys") {
+	if got := w.install(loop("--max-deletions=4")); got.code != exitOK || !strings.HasSuffix(got.out, "\nruns no longer have these flags: --verify-keys\n") || strings.Contains(got.out, "k3ys") {
 		t.Errorf("%+v", got)
 	}
 	cronjob := loop()
 	cronjob[2] = "cronjob"
-	if got := w.install(cronjob); got.code != exitOK || !strings.HasSuffix(got.out, "\nruns do not have these flags any more: --max-deletions\n") {
+	if got := w.install(cronjob); got.code != exitOK || !strings.HasSuffix(got.out, "\nruns no longer have these flags: --max-deletions\n") {
 		t.Errorf("in another mode: %+v", got)
 	}
 	// An overlay restricts runs to some namespaces by omitting the binding for all namespaces.
-	const widened = "runs had no ClusterRoleBinding, and have their rights in all namespaces now"
+	const widened = "runs had no ClusterRoleBinding and now have their rights in all namespaces"
 	if got := w.install(cronjob); got.code != exitOK || strings.Contains(got.out, widened) {
 		t.Errorf("%+v", got)
 	}
@@ -186,7 +186,7 @@ func TestUninstallWaitsForPods(t *testing.T) {
 	}
 	waited := false
 	code := execute(t.Context(), []string{"uninstall", "--kubeconfig", w.kubeconfig}, streams{out: io.Discard, err: writer(func(said string) {
-		if !strings.HasPrefix(said, "waiting until pods have ended what they have begun: 1\n") {
+		if !strings.HasPrefix(said, "waiting for pods to finish: 1\n") {
 			t.Errorf("it says %q", said)
 			return
 		}
@@ -236,7 +236,7 @@ func TestInstallKeepsObjectsOfOtherOwners(t *testing.T) {
 			t.Errorf("want %q of %+v", want, got)
 		}
 	}
-	if got := w.command("uninstall"); got.code != exitOK || got.out != "" || strings.Count(got.err, " stays: it is ") != 3 || !strings.Contains(got.err, `ClusterRole quorate stays: it is of a Quorate that runs in the namespace "etcd-ops"`) {
+	if got := w.command("uninstall"); got.code != exitOK || got.out != "" || strings.Count(got.err, " is kept: it is ") != 3 || !strings.Contains(got.err, `ClusterRole quorate is kept: it is of a Quorate that runs in the namespace "etcd-ops"`) {
 		t.Errorf("uninstall: %+v", got)
 	}
 	_, err = roles.Get(t.Context(), "quorate", metav1.GetOptions{})

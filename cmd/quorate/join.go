@@ -25,7 +25,7 @@ func join(all []sourceResult) reconcile.Desired {
 			continue
 		}
 		if len(s.desired.Clusters)+len(s.desired.Problems) == 0 {
-			desired.Warnings = append(desired.Warnings, s.label+" declares no cluster")
+			desired.Warnings = append(desired.Warnings, s.label+" does not declare any clusters")
 		}
 		desired.Problems = append(desired.Problems, problemsOf(s.desired, s.name, label)...)
 		for _, d := range s.desired.Clusters {
@@ -103,8 +103,8 @@ func checkTwice(sources []source) error {
 		same := name + "\n" + s.namespace
 		if given[same]++; given[same] == 2 {
 			problems = append(problems,
-				usageError{fmt.Errorf("--source %s: it is given twice, and would declare each of its clusters twice: "+
-					"leave one of them out, or give each a path=, branch= or default-namespace= of its own", s)})
+				usageError{fmt.Errorf("--source %s: specified twice, and would declare each of its clusters twice: "+
+					"remove one, or give each its own path=, branch= or default-namespace=", s)})
 		}
 	}
 	return errors.Join(problems...)

@@ -23,29 +23,31 @@ var defaultLimits = limits{remote.DefaultLimits, manifests.DefaultLimits}
 
 func (l *limits) add(f *pflag.FlagSet) {
 	addBytes(f, &l.transfer.RefsBytes, "max-refs-bytes",
-		"bytes of the list of branches and tags that a server may send")
+		"maximum bytes of a server's list of branches and tags")
 	addBytes(f, &l.transfer.PackBytes, "max-pack-bytes",
-		"bytes that a server may send for one revision, compressed; they are kept in a temporary file")
-	addCount(f, &l.transfer.Pack.Objects, "max-pack-objects", "objects of git that a server may send for one revision")
+		"maximum compressed bytes that a server may send for one revision; they are kept in a temporary file")
+	addCount(f, &l.transfer.Pack.Objects, "max-pack-objects", "maximum git objects a server may send for one revision")
 	addBytes(f, &l.transfer.Pack.InflatedBytes, "max-inflated-bytes",
-		"bytes of all objects that a server sends for one revision, no longer compressed")
-	addBytes(f, &l.transfer.Pack.ObjectBytes, "max-object-bytes", "bytes of one object that is held in memory")
-	addBytes(f, &l.files.FileBytes, "max-file-bytes", "bytes of one file that is read")
-	addBytes(f, &l.files.TotalBytes, "max-total-bytes", "bytes of all files that are read, each as often as it is read")
-	addCount(f, &l.files.Files, "max-files", "files that are read, each as often as it is read")
-	addCount(f, &l.files.Depth, "max-depth", "how deep directories may be nested below the path")
+		"maximum uncompressed bytes of all objects that a server sends for one revision")
+	addBytes(f, &l.transfer.Pack.ObjectBytes, "max-object-bytes", "maximum bytes of one object held in memory")
+	addBytes(f, &l.files.FileBytes, "max-file-bytes", "maximum bytes of one file")
+	addBytes(f, &l.files.TotalBytes, "max-total-bytes",
+		"maximum bytes of all files; a file counts each time it is read")
+	addCount(f, &l.files.Files, "max-files", "maximum files; a file counts each time it is read")
+	addCount(f, &l.files.Depth, "max-depth", "maximum depth of directories below the path")
 	addCount(f, &l.files.Kustomizations, "max-kustomizations",
-		"kustomizations that are read, each as often as it is a base of another")
-	addCount(f, &l.files.DocumentNodes, "max-document-nodes", "values in one YAML document, its aliases expanded")
-	addCount(f, &l.files.TotalNodes, "max-total-nodes", "values in all YAML documents")
-	addCount(f, &l.files.Nesting, "max-nesting", "how deep the values of one YAML document may be nested")
-	addCount(f, &l.files.Keys, "max-keys", "keys of one mapping in a YAML document")
-	addCount(f, &l.files.Documents, "max-documents", "YAML documents in all files")
-	addCount(f, &l.files.Objects, "max-objects", "objects that may be declared")
+		"maximum kustomizations; one counts each time it is a base of another")
+	addCount(f, &l.files.DocumentNodes, "max-document-nodes",
+		"maximum values in one YAML document, with aliases expanded")
+	addCount(f, &l.files.TotalNodes, "max-total-nodes", "maximum values in all YAML documents")
+	addCount(f, &l.files.Nesting, "max-nesting", "maximum depth of values in one YAML document")
+	addCount(f, &l.files.Keys, "max-keys", "maximum keys of one mapping in a YAML document")
+	addCount(f, &l.files.Documents, "max-documents", "maximum YAML documents in all files")
+	addCount(f, &l.files.Objects, "max-objects", "maximum objects that may be declared")
 	addBytes(f, &l.files.RenderMemory, "max-render-memory",
-		"bytes of memory for the process that takes the files of a source apart")
+		"maximum memory, in bytes, of the process that parses the files of a source")
 	f.Var((*span)(&l.files.RenderCPU), "max-render-cpu",
-		"processor time for the process that takes the files of a source apart")
+		"maximum processor time of the process that parses the files of a source")
 	l.tellDefaults(f)
 }
 
@@ -72,7 +74,7 @@ type byteSize int64
 func (b *byteSize) Set(s string) error {
 	q, err := resource.ParseQuantity(s)
 	if err != nil || q.Value() <= 0 || q.Value() > 1<<50 {
-		return errors.New("want a number of bytes over 0, such as 256Mi")
+		return errors.New("must be a number of bytes greater than 0, such as 256Mi")
 	}
 	*b = byteSize(q.Value())
 	return nil
@@ -88,7 +90,7 @@ type count int
 func (c *count) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil || n <= 0 {
-		return errors.New("want a number over 0")
+		return errors.New("must be a number greater than 0")
 	}
 	*c = count(n)
 	return nil
@@ -102,7 +104,7 @@ type span time.Duration
 func (d *span) Set(s string) error {
 	value, err := time.ParseDuration(s)
 	if err != nil || value <= 0 {
-		return errors.New("want a duration over 0, such as 90s")
+		return errors.New("must be a duration greater than 0, such as 90s")
 	}
 	*d = span(value)
 	return nil

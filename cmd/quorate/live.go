@@ -53,13 +53,13 @@ func (f *kubeFlags) add(c *cobra.Command) {
 		c.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig")
 	}
 	c.Flags().BoolVar(&f.allowExec, "allow-exec", false,
-		"start the program by which the kubeconfig signs in (exec), as those of EKS, GKE and AKS have one")
+		"allow the kubeconfig to run a credential plugin (exec), as EKS, GKE and AKS kubeconfigs do")
 }
 
 func (f *kubeFlags) addNamespace(c *cobra.Command) {
 	c.Flags().VarP(f.namespaces.flag(), "namespace", "n",
-		"look at this namespace only; repeated, or several with ; between them. "+
-			"If it is one, also that of declarations without one")
+		"use only this namespace; repeatable, or several separated by ;. "+
+			"A single one is also the namespace of declarations that do not set one")
 }
 
 // checkAs rejects impersonation without a user, before anything is read.
@@ -69,15 +69,15 @@ func (f *kubeFlags) checkAs() error {
 	}
 	if strings.TrimSpace(f.as.User) == "" && len(f.as.Groups) > 0 {
 		return usageError{errors.New(
-			"--as-group needs --as, the name of a user; without one, the process would act with its own rights")}
+			"--as-group requires --as, the name of a user; without it, the process would act with its own rights")}
 	}
 	if strings.TrimSpace(f.as.User) == "" {
 		return usageError{fmt.Errorf(
-			"--as %q: want the name of a user; without one, the process would act with its own rights", f.as.User)}
+			"--as %q: expected a user name; without one, the process would act with its own rights", f.as.User)}
 	}
 	for _, group := range f.as.Groups {
 		if strings.TrimSpace(group) == "" {
-			return usageError{fmt.Errorf("--as-group %q: want the name of a group", group)}
+			return usageError{fmt.Errorf("--as-group %q: expected a group name", group)}
 		}
 	}
 	return nil
@@ -152,32 +152,32 @@ func (f *liveFlags) add(c *cobra.Command) {
 		"how etcd is reached: direct (pod network), port-forward (through the API server), or auto: "+
 			"direct inside a cluster, port-forward outside")
 	c.Flags().DurationVar(&f.etcdTimeout, "etcd-timeout", 2*time.Second,
-		"how long one member of etcd may take to answer")
+		"how long an etcd member may take to respond")
 }
 
 func (f *liveFlags) addLease(c *cobra.Command) {
 	c.Flags().DurationVar(&f.leaseDuration, "lease-duration", 15*time.Second,
-		"how long a cluster stays locked if the pass that acts on it dies")
+		"how long a cluster stays locked after the pass acting on it dies")
 }
 
 func (f *liveFlags) addDeletions(c *cobra.Command) {
 	most := number(1)
 	f.maxDeletions = (*int)(&most)
 	c.Flags().Var(&most, strings.TrimPrefix(targets.FlagMaxDeletions, "--"),
-		"how many clusters of each source, or of each namespace with --source cluster, may newly be deleted with "+
-			"their data, those with lifecycle Deleted and retention Delete; the others wait")
+		"maximum number of clusters per source (per namespace with --source cluster) whose deletion with data "+
+			"one run may start (lifecycle Deleted, retention Delete); the others wait")
 }
 
 func (f *liveFlags) addBackupImage(c *cobra.Command) {
 	c.Flags().Var(&f.backupImage, strings.TrimPrefix(targets.FlagBackupImage, "--"),
-		"image of Quorate, with a tag or digest, for the pods that back up clusters with spec.backup, and that "+
-			"make new ones with spec.restore (default: none, and such clusters are refused)")
+		"Quorate image, with a tag or digest, for the pods that back up clusters with spec.backup and "+
+			"create clusters with spec.restore (default: none; clusters that need it are rejected)")
 }
 
 func (f *liveFlags) addRecovery(c *cobra.Command) {
 	c.Flags().BoolVar(&f.recovers, strings.TrimPrefix(targets.FlagAllowRecovery, "--"), false,
-		"make a new cluster of a member of one that has lost its majority for good, where spec.recovery orders it: "+
-			"a setting for the runs that are to do so, and not for those of every day")
+		"allow spec.recovery to replace a cluster that has permanently lost its majority; "+
+			"set it only on the run that performs the recovery")
 }
 
 // image is a container image.
@@ -192,7 +192,7 @@ var imageReference = regexp.MustCompile(`^([a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9]
 func (i *image) Set(s string) error {
 	const longest = 255 + 128 + 72
 	if len(s) > longest || !imageReference.MatchString(s) {
-		return errors.New("want an image with a tag or digest, such as registry.example.com/quorate:v1")
+		return errors.New("expected an image with a tag or digest, such as registry.example.com/quorate:v1")
 	}
 	*i = image(s)
 	return nil
@@ -211,7 +211,7 @@ type number int
 func (n *number) Set(s string) error {
 	value, err := strconv.Atoi(s)
 	if err != nil || value < 0 {
-		return errors.New("want a number, 0 or over")
+		return errors.New("must be a number, 0 or greater")
 	}
 	*n = number(value)
 	return nil

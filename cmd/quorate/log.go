@@ -30,7 +30,7 @@ func (f *logFlags) logger(std streams) (*slog.Logger, error) {
 	if f.level != "" {
 		var level slog.Level
 		if err := level.UnmarshalText([]byte(f.level)); err != nil {
-			return nil, usageError{fmt.Errorf("--log-level %q: want debug, info, warn or error", f.level)}
+			return nil, usageError{fmt.Errorf("--log-level %q: expected debug, info, warn or error", f.level)}
 		}
 		options.Level = level
 	}
@@ -40,7 +40,7 @@ func (f *logFlags) logger(std streams) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(std.err, options)), nil
 	}
-	return nil, usageError{fmt.Errorf("--log-format %q: want text or json", f.format)}
+	return nil, usageError{fmt.Errorf("--log-format %q: expected text or json", f.format)}
 }
 
 // readable escapes log values for terminals and CI systems.

@@ -26,28 +26,28 @@ type loopFlags struct {
 
 func (f *loopFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.on, "loop", false,
-		"go on until told to stop: look at each cluster when something about it changes")
+		"run until stopped: process each cluster when something about it changes")
 	flags.DurationVar(&f.often.Git, "git-interval", 10*time.Second,
-		"with --loop, how long to wait before each source is asked again; a git repository that has not changed is "+
-			"asked for its references, and nothing else")
+		"with --loop, how long to wait before each source is read again; an unchanged git repository is "+
+			"asked only for its references")
 	flags.DurationVar(&f.often.Resync, "resync", 5*time.Minute,
-		"with --loop, how often to look at all clusters even if nothing has changed")
+		"with --loop, how often to process all clusters even if nothing has changed")
 	flags.DurationVar(&f.often.Etcd, "etcd-interval", 30*time.Second,
-		"with --loop, the least time before the members of a cluster that is as declared and has not changed are "+
-			"asked again")
+		"with --loop, minimum time between checks of the members of an unchanged, "+
+			"up-to-date cluster")
 	flags.StringVar(&f.listen, "listen", "",
 		"with --loop, address to serve /healthz, /readyz and /metrics at, such as :8080 (default: none)")
 }
 
 // notWithLoop lists the flags that cannot be combined with --loop, and why.
 var notWithLoop = [][2]string{
-	{"until-converged", "a loop goes on once everything is as declared"},
-	{"timeout", "a loop ends when it is told to stop; --cluster-timeout bounds what one cluster takes"},
-	{"output", "a loop makes no report in the end; the status of each cluster has what it finds"},
-	{"detailed-exitcode", "a loop that is told to stop ends with 0"},
+	{"until-converged", "a loop continues after everything is up to date"},
+	{"timeout", "a loop runs until stopped; --cluster-timeout limits the time per cluster"},
+	{"output", "a loop does not print a final report; results are in the status of each cluster"},
+	{"detailed-exitcode", "a loop exits with 0 when stopped"},
 	{"metrics-file", "a loop serves its metrics at --listen"},
 	{"pushgateway", "a loop serves its metrics at --listen"},
-	{"heartbeat", "a loop answers at --listen whether it goes on"},
+	{"heartbeat", "a loop serves its health at --listen"},
 }
 
 // check rejects invalid combinations, and reports all of them.
@@ -57,14 +57,14 @@ func (f *loopFlags) check(flags *pflag.FlagSet) error {
 	if !f.on {
 		for _, name := range []string{"git-interval", "resync", "etcd-interval", "listen"} {
 			if flags.Changed(name) {
-				problem("--%s: it means nothing without --loop", name)
+				problem("--%s: requires --loop", name)
 			}
 		}
 		return usage(problems)
 	}
 	for _, flag := range notWithLoop {
 		if flags.Changed(flag[0]) {
-			problem("--%s and --loop: %s; leave one of them out", flag[0], flag[1])
+			problem("--%s and --loop: %s; remove one of them", flag[0], flag[1])
 		}
 	}
 	for _, flag := range []struct {
@@ -72,7 +72,7 @@ func (f *loopFlags) check(flags *pflag.FlagSet) error {
 		interval time.Duration
 	}{{"git-interval", f.often.Git}, {"resync", f.often.Resync}, {"etcd-interval", f.often.Etcd}} {
 		if flag.interval < time.Second {
-			problem("--%s %s: want a second or more", flag.name, flag.interval)
+			problem("--%s %s: must be at least one second", flag.name, flag.interval)
 		}
 	}
 	return usage(problems)

@@ -26,17 +26,17 @@ import (
 // Invalid combinations are rejected, with a reason.
 func TestLoopFlags(t *testing.T) {
 	for line, want := range map[string]string{
-		"--loop --until-converged":   "--until-converged and --loop: a loop goes on once everything is as declared",
-		"--loop --timeout 1m":        "--timeout and --loop: a loop ends when it is told to stop",
+		"--loop --until-converged":   "--until-converged and --loop: a loop continues after everything is up to date",
+		"--loop --timeout 1m":        "--timeout and --loop: a loop runs until stopped",
 		"--loop -o json":             "--output and --loop",
 		"--loop --detailed-exitcode": "--detailed-exitcode and --loop",
-		"--git-interval 1m":          "--git-interval: it means nothing without --loop",
-		"--listen :0":                "--listen: it means nothing without --loop",
-		"--loop --resync 0":          "--resync 0s: want a second or more",
-		"--loop --timeout 1m --resync 0 --output json": "--timeout and --loop: a loop ends when it is told to stop; " +
-			"--cluster-timeout bounds what one cluster takes; leave one of them out; " +
-			"--output and --loop: a loop makes no report in the end; the status of each cluster has what it finds; leave one of them out; " +
-			"--resync 0s: want a second or more",
+		"--git-interval 1m":          "--git-interval: requires --loop",
+		"--listen :0":                "--listen: requires --loop",
+		"--loop --resync 0":          "--resync 0s: must be at least one second",
+		"--loop --timeout 1m --resync 0 --output json": "--timeout and --loop: a loop runs until stopped; " +
+			"--cluster-timeout limits the time per cluster; remove one of them; " +
+			"--output and --loop: a loop does not print a final report; results are in the status of each cluster; remove one of them; " +
+			"--resync 0s: must be at least one second",
 		"--loop --listen localhost:none": "--listen localhost:none: listen tcp",
 	} {
 		var stderr bytes.Buffer

@@ -33,7 +33,7 @@ const (
 )
 
 // errTooLarge is returned if a member exceeds the memory limit.
-var errTooLarge = errors.New("reading it takes more memory than there is for it")
+var errTooLarge = errors.New("reading it requires more memory than allowed")
 
 // memberMemory returns the memory limit of a task, in bytes, within the container's limit.
 func memberMemory(task string) int64 {
@@ -100,7 +100,7 @@ func doWithMember(task, dir string) (a memberAnswer) {
 	case disableAuth:
 		err = snapshot.DisableAuth(dir)
 	default:
-		err = fmt.Errorf("%q is nothing to do with a member", task)
+		err = fmt.Errorf("%q is not a task for a member", task)
 	}
 	if err != nil {
 		is := slices.IndexFunc(memberErrors, func(one error) bool { return errors.Is(err, one) })
@@ -116,7 +116,7 @@ type memberInChildProcess struct{}
 func (m memberInChildProcess) Survivor(ctx context.Context, dataDir string) (snapshot.Survivor, error) {
 	a, err := m.do(ctx, readSurvivor, dataDir)
 	if err == nil && a.Survivor == nil {
-		err = fmt.Errorf("read the member in %s: the process that did has not said what it found", dataDir)
+		err = fmt.Errorf("read the member in %s: the reading process did not return a result", dataDir)
 	}
 	if err != nil {
 		return snapshot.Survivor{}, err
@@ -158,7 +158,7 @@ func (memberInChildProcess) do(ctx context.Context, task, dir string) (a memberA
 		return a, fmt.Errorf("read the member in %s: %w", dir, memberFailed(ctx, err, task, stderr.String()))
 	}
 	if err := json.Unmarshal(out.Bytes(), &a); err != nil {
-		return a, fmt.Errorf("read the member in %s: what the process said that did: %w", dir, err)
+		return a, fmt.Errorf("read the member in %s: decode the result of the reading process: %w", dir, err)
 	}
 	if a.Error == "" {
 		return a, nil
@@ -179,11 +179,11 @@ func memberFailed(ctx context.Context, err error, task, said string) error {
 	case !is:
 		return err
 	case isCrash(ended, said):
-		return fmt.Errorf("%w: the process that read it has ended: %s", snapshot.ErrDamaged, cause(said))
+		return fmt.Errorf("%w: the reading process exited: %s", snapshot.ErrDamaged, cause(said))
 	case strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory"):
 		return fmt.Errorf("%w: %d MiB", errTooLarge, memberMemory(task)>>20)
 	}
-	return fmt.Errorf("the process that did has ended, killed by the system or after %s of processor time: %w: %s",
+	return fmt.Errorf("the reading process was killed by the system or after %s of processor time: %w: %s",
 		memberCPU, err, cause(said))
 }
 
@@ -202,7 +202,7 @@ type answer struct{ bytes.Buffer }
 // Write implements io.Writer.
 func (a *answer) Write(p []byte) (int, error) {
 	if a.Len()+len(p) > maxAnswer {
-		return 0, fmt.Errorf("it says more than %d bytes", maxAnswer)
+		return 0, fmt.Errorf("its output exceeds %d bytes", maxAnswer)
 	}
 	return a.Buffer.Write(p)
 }

@@ -23,7 +23,7 @@ type memberFlags struct {
 
 func (f *memberFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.members, "member", nil,
-		"NAME=URL of a member, such as a-0=https://10.0.0.7:2379, instead of asking Kubernetes where members are; "+
+		"NAME=URL of a member, such as a-0=https://10.0.0.7:2379, instead of finding members through Kubernetes; "+
 			"repeatable")
 	c.Flags().StringVar(&f.caFile, "cacert", "", "file with the CA that signs the certificates of --member, in PEM")
 	c.Flags().StringVar(&f.cert, "cert", "", "file with the client certificate for --member, in PEM")
@@ -47,15 +47,15 @@ func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 		c.Pods = append(c.Pods, etcd.Pod{Name: name, IP: address})
 	}
 	if len(schemes) > 1 {
-		return etcd.Cluster{}, usageError{errors.New("--member: some URLs are of https, and some of http")}
+		return etcd.Cluster{}, usageError{errors.New("--member: some URLs use https, others http")}
 	}
 	c.Dial = func(ctx context.Context, pod string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", addresses[pod])
 	}
 	complete := f.caFile != "" && f.cert != "" && f.keyFile != ""
 	if schemes["https"] != complete || schemes["http"] && f.anyFile() {
-		return etcd.Cluster{}, usageError{errors.New("--member with https takes --cacert, --cert and --key, and with " +
-			"http none of them")}
+		return etcd.Cluster{}, usageError{errors.New("--member requires --cacert, --cert and --key with https, " +
+			"and none of them with http")}
 	}
 	if !schemes["https"] {
 		return c, nil
@@ -68,7 +68,7 @@ func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 // checkNone rejects flags that require --member.
 func (f *memberFlags) checkNone() error {
 	if f.anyFile() {
-		return usageError{errors.New("--cacert, --cert and --key go with --member")}
+		return usageError{errors.New("--cacert, --cert and --key require --member")}
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func parseMember(text string) (name, address, scheme string, err error) {
 	u, err := url.Parse(rest)
 	if err != nil || !store.IsName(name) || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
 		u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
-		return "", "", "", fmt.Errorf("--member %s: want NAME=https://HOST:2379, the name being that of its pod",
+		return "", "", "", fmt.Errorf("--member %s: expected NAME=https://HOST:2379, with the name of its pod",
 			withoutSecrets(text))
 	}
 	port := u.Port()

@@ -57,19 +57,19 @@ func TestBackupOfMemberWithoutKubernetes(t *testing.T) {
 // TestMemberFlags: invalid members are rejected before any connection is made.
 func TestMemberFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"--member a-0":                                      `--member "a-0": want NAME=https://HOST:2379`,
-		"--member a-0=10.0.0.1:2379":                        `--member "a-0=10.0.0.1:2379": want NAME=https://HOST:2379`,
-		"--member a-0=https://me:secret@h":                  `--member "a-0=…@h": want NAME=https://HOST:2379`,
-		"--member https://me:secret@h":                      `--member "=…@h": want NAME=https://HOST:2379`,
-		"--member a-0=https://me:se@cret@h?x=secret":        `--member "a-0=…@h?…": want NAME=https://HOST:2379`,
-		"--member a-0=https://h#secret":                     `--member "a-0=https://h#…": want NAME=https://HOST:2379`,
-		"--member a-0=https://h/x":                          `--member "a-0=https://h/x": want NAME=https://HOST:2379`,
-		"--member A=https://h":                              `--member "A=https://h": want NAME=https://HOST:2379`,
+		"--member a-0":                                      `--member "a-0": expected NAME=https://HOST:2379`,
+		"--member a-0=10.0.0.1:2379":                        `--member "a-0=10.0.0.1:2379": expected NAME=https://HOST:2379`,
+		"--member a-0=https://me:secret@h":                  `--member "a-0=…@h": expected NAME=https://HOST:2379`,
+		"--member https://me:secret@h":                      `--member "=…@h": expected NAME=https://HOST:2379`,
+		"--member a-0=https://me:se@cret@h?x=secret":        `--member "a-0=…@h?…": expected NAME=https://HOST:2379`,
+		"--member a-0=https://h#secret":                     `--member "a-0=https://h#…": expected NAME=https://HOST:2379`,
+		"--member a-0=https://h/x":                          `--member "a-0=https://h/x": expected NAME=https://HOST:2379`,
+		"--member A=https://h":                              `--member "A=https://h": expected NAME=https://HOST:2379`,
 		"--member a-0=http://h --member a-0=http://i":       "names a-0 twice",
-		"--member a-0=http://h --member a-1=https://i":      "some URLs are of https, and some of http",
-		"--member a-0=https://h --cacert x":                 "with https takes --cacert, --cert and --key",
+		"--member a-0=http://h --member a-1=https://i":      "some URLs use https, others http",
+		"--member a-0=https://h --cacert x":                 "requires --cacert, --cert and --key with https",
 		"--member a-0=http://h --cacert x --cert y --key z": "with http none of them",
-		"--cacert x": "go with --member",
+		"--cacert x": "require --member",
 	} {
 		var out bytes.Buffer
 		full := append([]string{"backup", "ns/a", "--to", filepath.Join(t.TempDir(), "a.db")}, strings.Fields(args)...)

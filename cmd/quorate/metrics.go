@@ -39,10 +39,10 @@ func (f *metricsFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.pushgateway, "pushgateway", "",
 		"URL of a Prometheus Pushgateway to push metrics to when the run ends")
 	c.Flags().StringVar(&f.job, "pushgateway-job", "quorate",
-		"job to push metrics as: what was pushed as the same job before is replaced")
+		"job name for pushed metrics; replaces metrics pushed earlier with the same job")
 	c.Flags().StringVar(&f.heartbeat, "heartbeat", "",
-		"URL to GET when the run has ended well, with exit code 0 or 2: a dead-man switch raises the alarm "+
-			"if that does not happen")
+		"URL to GET after a successful run (exit code 0 or 2), for a dead man's switch "+
+			"that alerts if the request is missing")
 }
 
 // check rejects settings that would fail at the end of the run.
@@ -55,7 +55,7 @@ func (f *metricsFlags) check() error {
 		return usageError{fmt.Errorf("--heartbeat: %w", err)}
 	}
 	if f.to.given() && f.job == "" {
-		return usageError{errors.New("--pushgateway-job: want the name of a job")}
+		return usageError{errors.New("--pushgateway-job: expected a job name")}
 	}
 	return nil
 }
@@ -159,10 +159,10 @@ func parseEndpoint(text string) (endpoint, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return endpoint{}, errors.New("want a URL, https://HOST/PATH or http://HOST/PATH")
+		return endpoint{}, errors.New("expected a URL, https://HOST/PATH or http://HOST/PATH")
 	case u.User != nil && u.Scheme == "http" && !isLoopback(u.Hostname()):
 		return endpoint{}, fmt.Errorf(
-			"the credentials in the URL would cross the network to %s in the clear; use https", u.Host)
+			"the credentials in the URL would cross the network to %s unencrypted; use https", u.Host)
 	}
 	return endpoint{u}, nil
 }

@@ -30,11 +30,11 @@ func (f *namespacesFlag) Set(value string) error {
 	names := strings.Split(value, ";")
 	hint := ""
 	if strings.ContainsAny(value, ", ") {
-		hint = "; several namespaces have ; between them"
+		hint = "; separate several namespaces with ;"
 	}
 	for _, name := range names {
 		if errs := validation.IsDNS1123Label(name); len(errs) > 0 {
-			return fmt.Errorf("%q is no name of a namespace: %s%s", name, errs[0], hint)
+			return fmt.Errorf("%q is not a namespace name: %s%s", name, errs[0], hint)
 		}
 	}
 	if f.given {

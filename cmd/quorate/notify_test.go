@@ -159,15 +159,15 @@ func TestNotifyFlags(t *testing.T) {
 	}{
 		{"--source cluster --report-status github --report-status-token-file " + token, "there is no commit"},
 		{"--source " + dir + " --report-status github --report-status-token-file " + token, "--report-status-repository"},
-		{"--source " + git + " --report-status github", "want --report-status-token-file"},
-		{"--source . --report-status svn --report-status-token-file " + token, "want one of github, gitlab, gitea, bitbucket"},
-		{"--source " + git + " --report-status gitea=http://api.example.com/api/v1 --report-status-token-file " + token, "to api.example.com in the clear"},
+		{"--source " + git + " --report-status github", "requires --report-status-token-file"},
+		{"--source . --report-status svn --report-status-token-file " + token, "expected one of github, gitlab, gitea, bitbucket"},
+		{"--source " + git + " --report-status gitea=http://api.example.com/api/v1 --report-status-token-file " + token, "to api.example.com unencrypted"},
 		{"--source " + git + " --source https://other.example.com/a/b.git --report-status gitea --report-status-token-file " + token, "several hosts"},
-		{"--source " + git + " --report-status-token-file " + token, "means nothing without --report-status"},
-		{"--source " + git + " --notify-secret-file " + token, "means nothing without --notify"},
-		{"--source " + git + " --notify s3cret", "--notify: want a URL"},
-		{"--source " + git + " --notify @" + short, "--notify: want a URL"},
-		{"--source " + git + " --notify http://me:s3cret@example.com", "in the clear"},
+		{"--source " + git + " --report-status-token-file " + token, "requires --report-status"},
+		{"--source " + git + " --notify-secret-file " + token, "requires --notify"},
+		{"--source " + git + " --notify s3cret", "--notify: expected a URL"},
+		{"--source " + git + " --notify @" + short, "--notify: expected a URL"},
+		{"--source " + git + " --notify http://me:s3cret@example.com", "unencrypted"},
 		{"--source " + git + " --notify https://example.com/s3cret --notify-format teams", "--notify-format"},
 		{"--source " + git + " --notify https://example.com/s3cret --notify-secret-file " + short, "24 bytes"},
 		{"--source " + git + " --notify https://example.com/s3cret --report-status-context s3cret\x1b", "--report-status-context"},
@@ -230,7 +230,7 @@ func TestStoppedRunDoesNotWaitForReceivers(t *testing.T) {
 	execute(ctx, []string{"run", "--until-converged", "--kubeconfig", kubeconfig, "--source", repository.Dir,
 		"--report-status", "gitea=" + hangs.URL + "/api/v1", "--report-status-repository", "https://git.example.com/acme/fleet.git",
 		"--report-status-token-file", fileWith(t, tokenOfHost)}, streams{out: &out, err: &stderr})
-	if took := time.Since(began); took > timeToNotify-10*time.Second || !strings.Contains(stderr.String(), "tell of the run") {
+	if took := time.Since(began); took > timeToNotify-10*time.Second || !strings.Contains(stderr.String(), "send notifications") {
 		t.Errorf("it has ended after %s: %s", took, stderr.String())
 	}
 }

@@ -45,19 +45,19 @@ type commitHost struct {
 func (f *notifyFlags) add(flags *pflag.FlagSet) {
 	f.given = flags.Changed
 	flags.StringVar(&f.status, "report-status", "",
-		"write to the commit that was read how it stands: "+inWords(deliver.Kinds())+
-			"; gitlab=URL names where the API is (default: where the repository is)")
+		"write a commit status to the commit that was read: "+inWords(deliver.Kinds())+
+			"; gitlab=URL sets the API URL (default: the repository's host)")
 	flags.StringVar(&f.repository, "report-status-repository", "",
-		"URL of the repository that is told, where the only source is a checkout of it (default: the source)")
+		"URL of the repository that receives commit statuses, if the only source is its checkout (default: the source)")
 	flags.StringVar(&f.tokenFile, "report-status-token-file", "",
-		"file with the token to write statuses of commits with")
+		"file with the token for writing commit statuses")
 	flags.StringVar(&f.context, "report-status-context", "quorate",
-		"name of the status of a commit, and of the run in what --notify posts: each run needs one of its own")
+		"name of the commit status, and of the run in --notify posts; must be unique for each run")
 	flags.StringArrayVar(&f.to, "notify", nil,
-		"URL to post to what is news, once; or @FILE that holds the URL, where it is a secret; repeatable")
-	flags.StringVar(&f.format, "notify-format", "json", "what is posted: json, slack or cloudevents")
+		"webhook URL to post changes to, or @FILE containing the URL if it is secret; repeatable")
+	flags.StringVar(&f.format, "notify-format", "json", "format of posts: json, slack or cloudevents")
 	flags.StringVar(&f.secretFile, "notify-secret-file", "",
-		"file with the secret that signs what --notify posts, as Standard Webhooks has it (default: it is not signed)")
+		"file with the secret for signing --notify posts according to Standard Webhooks (default: unsigned)")
 }
 
 var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,39}$`)
@@ -70,14 +70,14 @@ func (f *notifyFlags) checkAlone() error {
 		{"notify-format", "notify"}, {"notify-secret-file", "notify"},
 	} {
 		if flag, needs := pair[0], pair[1]; f.given(flag) && !f.given(needs) {
-			alone = append(alone, fmt.Errorf("--%s: it means nothing without --%s", flag, needs))
+			alone = append(alone, fmt.Errorf("--%s: requires --%s", flag, needs))
 		}
 	}
 	if err := usage(alone); err != nil {
 		return err
 	}
 	if !contextName.MatchString(f.context) {
-		return usageError{errors.New("--report-status-context: want up to 40 letters, digits and any of . _ / -")}
+		return usageError{errors.New("--report-status-context: expected up to 40 letters, digits and any of . _ / -")}
 	}
 	if err := oneOf("notify-format", f.format, string(notify.JSON), string(notify.Slack),
 		string(notify.CloudEvents)); err != nil {
@@ -132,7 +132,7 @@ func secretIn(file string) (string, error) {
 	}
 	line := bytes.TrimSpace(text)
 	if len(line) == 0 || len(text) > mostOfFile || bytes.ContainsAny(line, "\r\n\x00") {
-		return "", fmt.Errorf("%s: want one line", file)
+		return "", fmt.Errorf("%s: must contain exactly one line", file)
 	}
 	return string(line), nil
 }
@@ -147,7 +147,7 @@ func webhookURL(to string) (endpoint, error) {
 		to = text
 	}
 	if to == "" {
-		return endpoint{}, errors.New("want a URL, or @FILE")
+		return endpoint{}, errors.New("expected a URL or @FILE")
 	}
 	return parseEndpoint(to)
 }
@@ -161,7 +161,7 @@ func (f *notifyFlags) checkStatus(s *sourceFlags) error {
 		return refuse(fmt.Errorf("--source %s: no git repository is read, so there is no commit", ofCluster))
 	}
 	if f.tokenFile == "" {
-		return refuse(errors.New("want --report-status-token-file"))
+		return refuse(errors.New("requires --report-status-token-file"))
 	}
 	if _, err := secretIn(f.tokenFile); err != nil {
 		return usageError{fmt.Errorf("--report-status-token-file: %w", err)}
@@ -174,7 +174,7 @@ func (f *notifyFlags) checkStatus(s *sourceFlags) error {
 	if at, wrong := parseEndpoint(api); wrong != nil {
 		err = wrong
 	} else if named && (!at.given() || at.url.User != nil || at.url.RawQuery != "" || at.url.Fragment != "") {
-		err = errors.New("want the URL of an API after =, without credentials")
+		err = errors.New("expected an API URL after =, without credentials")
 	}
 	if err != nil {
 		return refuse(err)
@@ -185,7 +185,7 @@ func (f *notifyFlags) checkStatus(s *sourceFlags) error {
 	}
 	if f.repository != "" {
 		if len(sources) > 1 {
-			return usageError{errors.New("--report-status-repository: it says where one source is; there are several")}
+			return usageError{errors.New("--report-status-repository: applies to one source, but there are several")}
 		}
 		sources[0].location = f.repository
 	}
@@ -221,10 +221,10 @@ func hostsOf(kind, api string, sources []source) ([]commitHost, error) {
 		}
 		at, err := url.Parse(host.API())
 		if err != nil {
-			return nil, errors.New("the URL of the API is not valid")
+			return nil, errors.New("the API URL is invalid")
 		}
 		if at.Scheme != "https" && !isLoopback(at.Hostname()) {
-			return nil, fmt.Errorf("the token would cross the network to %s in the clear; name an API at https, "+
+			return nil, fmt.Errorf("the token would cross the network to %s unencrypted; use an https API URL, "+
 				"%s=https://…", at.Host, kind)
 		}
 		host.Agent = "quorate/" + version()
@@ -232,10 +232,10 @@ func hostsOf(kind, api string, sources []source) ([]commitHost, error) {
 	}
 	switch {
 	case len(hosts) == 0:
-		return nil, errors.New("no source is a repository at a host that is told; " +
-			"for a checkout of one, give its URL, --report-status-repository URL")
+		return nil, errors.New("no source is a repository at a supported host; " +
+			"for a checkout, set its URL with --report-status-repository URL")
 	case len(names) > 1:
-		return nil, fmt.Errorf("the sources are at several hosts, and the token is for one; name its API, %s=URL", kind)
+		return nil, fmt.Errorf("the sources are at several hosts, but the token is for one; set its API, %s=URL", kind)
 	}
 	return hosts, nil
 }

@@ -37,7 +37,7 @@ func (o *outputs) add(c *cobra.Command, formats ...string) {
 func (o *outputs) Set(text string) error {
 	format, file, named := strings.Cut(text, "=")
 	if named && file == "" {
-		return errors.New("want FORMAT or FORMAT=FILE, and the file has no name")
+		return errors.New("expected FORMAT or FORMAT=FILE, but the file name is empty")
 	}
 	if file == "-" || file == "/dev/stdout" {
 		file = ""
@@ -81,10 +81,10 @@ func (o *outputs) check() error {
 			switch {
 			case !samePlace(earlier.file, chosen.file):
 			case chosen.file == "":
-				return usageError{fmt.Errorf("--output %s and --output %s: only one of them can go to stdout; "+
+				return usageError{fmt.Errorf("--output %s and --output %s: only one can be written to stdout; "+
 					"name a file for the other, such as %s=FILE", earlier.format, chosen.format, chosen.format)}
 			default:
-				return usageError{fmt.Errorf("--output %s=%s and --output %s=%s: it is one file; name another one",
+				return usageError{fmt.Errorf("--output %s=%s and --output %s=%s: both write to the same file",
 					earlier.format, earlier.file, chosen.format, chosen.file)}
 			}
 		}
@@ -252,7 +252,7 @@ func (t outcome) summarize(file string) error {
 		err = errors.Join(err, summary.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("write the summary of the step, GITHUB_STEP_SUMMARY: %w", err)
+		return fmt.Errorf("write the step summary to GITHUB_STEP_SUMMARY: %w", err)
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func skipForeign(std streams, found []*unstructured.Unstructured) []*unstructure
 			ours = append(ours, object)
 			continue
 		}
-		fmt.Fprintf(std.err, "%s stays: it is %s\n", objectName(object), is)
+		fmt.Fprintf(std.err, "%s is kept: it is %s\n", objectName(object), is)
 	}
 	return ours
 }

@@ -23,7 +23,7 @@ type targetFlags struct {
 
 func (f *targetFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.contexts, "context", nil,
-		"context of the kubeconfig; repeatable: each is a Kubernetes cluster of its own")
+		"context of the kubeconfig; repeatable, one for each Kubernetes cluster")
 	c.Flags().StringVar(&f.fleet, "fleet", "",
 		"file that lists several Kubernetes clusters, each with a name and a kubeconfig, a context or a Secret")
 	f.named = func() bool { return c.Flags().Changed("fleet") }
@@ -39,12 +39,12 @@ type kubeTarget = fleetfile.Cluster
 func (f *targetFlags) places() ([]kubeTarget, error) {
 	switch {
 	case f.fleet != "" && len(f.contexts) > 0:
-		return nil, usageError{errors.New("--fleet and --context: the file says which context; leave one of them out")}
+		return nil, usageError{errors.New("--fleet and --context: the file sets the context; remove one of them")}
 	case f.fleet != "":
 		return f.read()
 	case f.named != nil && f.named():
 		return nil, usageError{errors.New(
-			`--fleet "": want the name of a file; without one, it would be one Kubernetes cluster`)}
+			`--fleet "": expected a file name; without it, the run would use one Kubernetes cluster`)}
 	case len(f.contexts) == 1:
 		return []kubeTarget{{Context: f.contexts[0]}}, nil
 	case len(f.contexts) == 0:
@@ -55,9 +55,9 @@ func (f *targetFlags) places() ([]kubeTarget, error) {
 	for _, name := range f.contexts {
 		switch {
 		case name == "":
-			return nil, usageError{errors.New(`--context "": want the name of a context, since there are several`)}
+			return nil, usageError{errors.New(`--context "": expected a context name, because there are several`)}
 		case given[name]:
-			return nil, usageError{fmt.Errorf("--context %s: it is given twice", name)}
+			return nil, usageError{fmt.Errorf("--context %s: specified twice", name)}
 		}
 		given[name] = true
 		list = append(list, kubeTarget{Name: name, Context: name})

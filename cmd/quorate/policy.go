@@ -10,33 +10,33 @@ import (
 
 // addPolicy adds the flags for what declarations may request.
 func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
-	const rest = "; repeated, or several with ; between them (default: all, or none where --allow-namespace is given)"
+	const rest = "; repeatable, or several separated by ; (default: all, or none if --allow-namespace is set)"
 	for _, setting := range []struct {
 		kind  policy.Kind
 		usage string
 	}{
 		{policy.Images, "pattern of image repositories that clusters may use, such as registry.example.com/team/*; " +
-			"repeated, or several with ; between them " +
-			"(default: all, or " + policy.DefaultImage + " where --allow-namespace is given)"},
+			"repeatable, or several separated by ; " +
+			"(default: all, or " + policy.DefaultImage + " if --allow-namespace is set)"},
 		{policy.PriorityClasses, "pattern of priority classes that pods may have" + rest},
-		{policy.Annotations, "pattern of annotations that pods may have besides Quorate's own: KEY or KEY=VALUE" +
+		{policy.Annotations, "pattern of annotations that pods may have as well as Quorate's own: KEY or KEY=VALUE" +
 			rest},
-		{policy.Labels, "pattern of labels that pods may have besides Quorate's own: KEY or KEY=VALUE" + rest},
+		{policy.Labels, "pattern of labels that pods may have as well as Quorate's own: KEY or KEY=VALUE" + rest},
 		{policy.Tolerations, "pattern of taints that pods may tolerate: KEY[=VALUE][:EFFECT]" + rest},
-		{policy.NodeSelectors, "pattern of labels that pods may choose nodes by: KEY or KEY=VALUE" + rest},
+		{policy.NodeSelectors, "pattern of labels that pods may use to select nodes: KEY or KEY=VALUE" + rest},
 		{policy.NetworkPeers, "pattern of network peers that may reach the members beyond the source's own " +
 			"namespaces: addresses such as 10.0.0.0/8, or a label of namespaces, KEY or KEY=VALUE" + rest},
 		{policy.ServiceAccounts, "pattern of service accounts that backup pods may use; ** also allows the credentials " +
 			"of the node, which pods use without secretName and serviceAccountName" + rest},
 		{policy.KMSKeys, "pattern of KMS keys that backups may be encrypted with (kmsKey)" + rest},
-		{policy.LockTimes, "longest time that backups may be locked for (lockFor), such as 720h " +
-			"(default: any, or none where --allow-namespace is given)"},
-		{policy.BackupsPerDay, "largest number of backups, and of drills, that a schedule may have per day " +
-			"(default: any, or " + policy.DefaultBackupsPerDay + " where --allow-namespace is given)"},
-		{policy.BackupDestinations, "pattern of places that backups may go to and be restored from: LOCATION or " +
+		{policy.LockTimes, "maximum time that backups may be locked for (lockFor), such as 720h " +
+			"(default: any, or none if --allow-namespace is set)"},
+		{policy.BackupsPerDay, "maximum number of backups, and of drills, that a schedule may have per day " +
+			"(default: any, or " + policy.DefaultBackupsPerDay + " if --allow-namespace is set)"},
+		{policy.BackupDestinations, "pattern of locations that backups may use and restores may read: LOCATION or " +
 			"LOCATION@ENDPOINT, such " +
-			"as s3://backups/team-*; repeated, or several with ; between them " +
-			"(default: none; validate checks them only where it is given)"},
+			"as s3://backups/team-*; repeatable, or several separated by ; " +
+			"(default: none; validate checks locations only if it is set)"},
 	} {
 		f.Var(&allowedFlag{kind: setting.kind, allowed: p.Of(setting.kind)}, string(setting.kind), setting.usage)
 	}

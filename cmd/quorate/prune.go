@@ -21,24 +21,24 @@ func newBackupsPrune(std streams) *cobra.Command {
 	var dryRun bool
 	c := &cobra.Command{
 		Use:   "prune [NAMESPACE/]CLUSTER --from URL",
-		Short: "Delete the backups of a cluster that nothing keeps",
+		Short: "Delete the backups of a cluster that the retention does not keep",
 		Long: fmt.Sprintf(`Prune deletes the backups that none of --last, --hourly, --daily and --weekly keeps, at
-most %d at a time. Whoever gives one of these gives all: those left out keep nothing. Whatever
-they say, the newest backup and the newest verified one stay, and nothing is deleted unless
-the newest one has been verified, since it replaces the others. Backups from before a restore
-stay until there are as many verified ones after it as --last says. If nothing may be
-deleted, the exit code is 4.`, retention.MaxDeleted),
+most %d at a time. If you set one of these, the others default to zero.
+The newest backup and the newest verified backup are always kept, and nothing is deleted unless
+the newest backup has been verified, because it replaces the others. Backups from before a
+restore are kept until there are --last verified backups after it. If nothing may be deleted,
+the exit code is 4.`, retention.MaxDeleted),
 		Example: `  quorate backups prune prod/a --from s3://backups/etcd --last 7 --daily 7 --weekly 4 --dry-run`,
 		Args:    cobra.ExactArgs(1),
 	}
 	f.add(c, helpFrom)
 	f.timeout.add(c)
 	parts := addParts(c, &p)
-	c.Flags().DurationVar(&p.MinAge, "min-age", 24*time.Hour, "keep what is younger")
+	c.Flags().DurationVar(&p.MinAge, "min-age", 24*time.Hour, "keep younger backups")
 	c.Flags().BoolVar(&p.ByVerified, "by-verified", false,
-		"go by the newest that was verified, where newer ones were not: whoever stored them may be about to; they "+
-			"stay, and take the place of no other")
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be deleted, and delete nothing")
+		"base retention on the newest verified backup; newer unverified backups "+
+			"are kept and do not count")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be deleted, without deleting it")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		onlyGiven(parts)
 		return pruneBackups(c.Context(), std, f, p, dryRun, args[0])
@@ -54,10 +54,10 @@ func addParts(c *cobra.Command, p *retention.Policy) (parts []*pflag.Flag) {
 		value int
 		help  string
 	}{
-		{&p.Last, "last", 7, "keep that many of the newest"},
-		{&p.Hourly, "hourly", 24, "keep the newest of that many hours that have one"},
-		{&p.Daily, "daily", 7, "keep the newest of that many days that have one, in UTC"},
-		{&p.Weekly, "weekly", 4, "keep the newest of that many weeks that have one"},
+		{&p.Last, "last", 7, "number of newest backups to keep"},
+		{&p.Hourly, "hourly", 24, "number of hours with backups whose newest backup to keep"},
+		{&p.Daily, "daily", 7, "number of days (UTC) with backups whose newest backup to keep"},
+		{&p.Weekly, "weekly", 4, "number of weeks with backups whose newest backup to keep"},
 	} {
 		*part.to = part.value
 		parts = append(parts, c.Flags().VarPF((*number)(part.to), part.name, "", part.help))
@@ -101,11 +101,11 @@ func pruneBackups(
 		return exit(exitBlocked)
 	}
 	if err := store.Confirm(ctx, bucket, plan.RestsOn); err != nil {
-		return fmt.Errorf("prune the backups of %s: nothing is deleted, since the newest is not what was verified: %w",
+		return fmt.Errorf("prune the backups of %s: nothing is deleted, because the newest is not the verified one: %w",
 			of, err)
 	}
 	for _, b := range plan.Waiting {
-		fmt.Fprintf(std.out, "%s  %s stays, and takes the place of no other: it has not been verified yet\n", of,
+		fmt.Fprintf(std.out, "%s  %s is kept and does not count: it has not been verified yet\n", of,
 			b.ID())
 	}
 	pruner := pruner{std, bucket, of, listing, plan.RestsOn, dryRun}
@@ -160,7 +160,7 @@ func (p pruner) run(ctx context.Context, plan retention.Plan) error {
 	}
 	more := ""
 	if len(plan.Delete) == retention.MaxDeleted {
-		more = "; there may be more: run it again"
+		more = "; there may be more: run the command again"
 	}
 	_, err := fmt.Fprintf(p.std.out, "%s  %d of %d backups %s%s\n", p.of, deleted, len(p.listed.Backups),
 		done, more)
@@ -200,7 +200,7 @@ func (p pruner) delete(ctx context.Context, what string, delete func() error) (g
 	case err == nil, errors.Is(err, store.ErrNotFound): // another process may be pruning too
 		return true, nil
 	case errors.Is(err, store.ErrHeld), errors.Is(err, store.ErrManifest):
-		fmt.Fprintf(p.std.err, "quorate: %s stays: %v\n", what, err)
+		fmt.Fprintf(p.std.err, "quorate: %s is kept: %v\n", what, err)
 		return false, nil
 	default:
 		return false, errors.Join(err, ctx.Err())
@@ -214,8 +214,8 @@ func (p pruner) stands(ctx context.Context) error {
 		return nil
 	}
 	if err := store.Confirm(ctx, p.bucket, p.restsOn); err != nil {
-		return fmt.Errorf("nothing more is deleted, since %s is not what was verified any more: %w", p.restsOn.ID(),
-			err)
+		return fmt.Errorf("nothing more is deleted, because %s no longer matches the verified backup: %w",
+			p.restsOn.ID(), err)
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ func (p pruner) discard(ctx context.Context, name string) error {
 	case err != nil || p.dryRun:
 		return err
 	case named:
-		return fmt.Errorf("%w: a manifest names them meanwhile", store.ErrHeld)
+		return fmt.Errorf("%w: a manifest now refers to them", store.ErrHeld)
 	}
 	return p.bucket.Delete(ctx, name)
 }

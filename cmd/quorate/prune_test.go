@@ -159,7 +159,7 @@ func TestPruneKeepsDataWithNewManifest(t *testing.T) {
 	}
 	var out, stderr bytes.Buffer
 	p := pruner{streams{out: &out, err: &stderr}, bucket, store.Cluster{Namespace: "ns", Name: "a"}, was, plan.RestsOn, false}
-	if err := p.run(t.Context(), plan); err != nil || !strings.Contains(stderr.String(), "a manifest names them meanwhile") {
+	if err := p.run(t.Context(), plan); err != nil || !strings.Contains(stderr.String(), "a manifest now refers to them") {
 		t.Errorf("%v: %s%s", err, &out, &stderr)
 	}
 	for _, b := range listed(t, bucket).Backups {
@@ -411,7 +411,7 @@ func TestOlderBackupWithLaterRevisionIsReported(t *testing.T) {
 	if err != nil || store.SlotID(m.Slot) != newest {
 		t.Fatalf("%+v %v", m, err)
 	}
-	if said := stderr.String(); strings.Count(said, "later revision") != 1 || !strings.Contains(said, late+" is of a later revision than "+newest+": 300 and 200") {
+	if said := stderr.String(); strings.Count(said, "later revision") != 1 || !strings.Contains(said, late+" has a later revision than "+newest+": 300 and 200") {
 		t.Error(said)
 	}
 	newest = stored(time.Minute, ours, 300)

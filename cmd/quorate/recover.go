@@ -44,22 +44,22 @@ func newRecover(std streams) *cobra.Command {
 	f := &recoverFlags{}
 	c := &cobra.Command{
 		Use:   "recover [[NAMESPACE/]CLUSTER] --data-dir DIR",
-		Short: "Make a new cluster of the data directory of one member, when the majority is lost",
-		Long: `Recover makes the first member of a new cluster of what is left of a cluster that has lost its
-majority for good: the data directory of one member, on which no etcd runs. Nothing is lost if
-most of the members' data directories can be brought back, so do that first where it is possible.
+		Short: "Create a new cluster from one member's data directory after losing the majority",
+		Long: `Recover creates the first member of a new cluster from the data directory of one member of a
+cluster that has permanently lost its majority. No etcd may be running on the directory. If you can
+bring back the data directories of a majority, do that instead: no data is lost.
 
-With --dry-run it says what is in the directory. Of several, recover the one whose log ends last:
-at the larger term, and of the same term at the larger index. It may lack what was acknowledged
-by members that are lost. All that is in its log is kept, even what it does not know to be
-committed, which etcd's --force-new-cluster drops.
+With --dry-run it shows the contents of the directory. If there are several directories, recover
+the one whose log ends last: at the larger term or, in the same term, at the larger index. It may
+lack writes that lost members acknowledged. Its whole log is kept, including entries not known to
+be committed, which etcd's --force-new-cluster drops.
 
-It works on a copy, which takes room for the data three times. With --to it takes a backup of what
-the member has, and changes nothing of the member: a cluster is made from that as from any
-other backup. Without, it makes a member in the directory. The revision is raised, and all before
-it marked as compacted, so that watches start again instead of silently missing events. The new
-cluster has another ID: members of the old one that come back cannot join it. The member that was
-is kept in the directory as member.lost-ID. It may be killed at any point and repeated.`,
+It works on a copy, which needs space for three times the data. With --to it backs up the member's
+data and does not change the member; restore a cluster from that backup as from any other. Without
+--to it creates a member in the directory. The revision is raised, and earlier revisions are marked
+as compacted, so that watches restart instead of silently missing events. The new cluster has a
+different ID: returning members of the old cluster cannot join it. The old member is kept in the
+directory as member.lost-ID. The command may be killed at any point and repeated.`,
 		Example: `  quorate recover --data-dir /var/lib/etcd --dry-run
   quorate recover --data-dir /var/lib/etcd --cluster-id 15082e1bb141d752 --etcd /opt/etcd-3.6.16/etcd
   quorate recover prod/a --data-dir ./survivor --cluster-id 15082e1bb141d752 --to s3://backups/etcd`,
@@ -71,23 +71,23 @@ is kept in the directory as member.lost-ID. It may be killed at any point and re
 }
 
 func (f *recoverFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.into.DataDir, "data-dir", "", "data directory of the member that is left")
+	c.Flags().StringVar(&f.into.DataDir, "data-dir", "", "data directory of the surviving member")
 	require(c, "data-dir")
 	c.Flags().StringVar(&f.clusterID, "cluster-id", "",
-		"ID of the cluster that is lost, in hexadecimal digits, as --dry-run says it: nothing else is touched")
+		"ID of the lost cluster, in hexadecimal digits, as shown by --dry-run; other clusters are not changed")
 	c.Flags().StringVar(&f.etcd, "etcd", "etcd",
 		"etcd to start on the copy, as a path or a name in PATH: of the minor version that the cluster ran, "+
 			"or the next one")
-	c.Flags().StringVar(&f.into.Name, "name", "", "name of the member, as etcd is started with it (default: as it was)")
+	c.Flags().StringVar(&f.into.Name, "name", "", "name of the member, as passed to etcd (default: unchanged)")
 	c.Flags().StringVar(&f.into.PeerURL, "peer-url", "",
-		"peer URL of the member, as etcd is started with it (default: as it was)")
+		"peer URL of the member, as passed to etcd (default: unchanged)")
 	c.Flags().StringVar(&f.into.Token, "initial-cluster-token", "", "token of the new cluster (default: random)")
-	c.Flags().Uint64Var(&f.into.Bump, "revision-bump", snapshot.DefaultBump, "by how much the revision is raised")
+	c.Flags().Uint64Var(&f.into.Bump, "revision-bump", snapshot.DefaultBump, "number to add to the revision")
 	c.Flags().StringVar(&f.dir, "dir", "",
-		"directory to work in, with room for the data twice (default: in the data directory)")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what is in the directory, and change nothing")
+		"working directory, with space for twice the data (default: in the data directory)")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what is in the directory without changing it")
 	c.Flags().StringVar(&f.backup.to, "to", "",
-		"file or URL of a store that a backup goes to, instead of making a member: "+store.Locations)
+		"file or URL of a store to write a backup to, instead of creating a member: "+store.Locations)
 	f.backup.encoding.add(c)
 	f.backup.store.add(c)
 	f.backup.store.addLock(c)
@@ -152,8 +152,8 @@ func (f *recoverFlags) check() (err error) {
 	case f.clusterID != "":
 		f.lost, err = clusterID("cluster-id", f.clusterID)
 	case !f.dryRun:
-		err = usageError{errors.New("--cluster-id is missing: say which cluster is lost; " +
-			"--dry-run says which one it is")}
+		err = usageError{errors.New("--cluster-id is required, the ID of the lost cluster; " +
+			"--dry-run shows it")}
 	}
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (f *recoverFlags) check() (err error) {
 func clusterID(flag, text string) (uint64, error) {
 	id, err := strconv.ParseUint(text, 16, 64)
 	if err != nil || id == 0 {
-		return 0, usageError{fmt.Errorf("--%s %q: want hexadecimal digits, as in 15082e1bb141d752", flag, text)}
+		return 0, usageError{fmt.Errorf("--%s %q: expected hexadecimal digits, such as 15082e1bb141d752", flag, text)}
 	}
 	return id, nil
 }
@@ -202,8 +202,8 @@ func ownedByUs(flag, dir string, parts ...string) (string, error) {
 	case err != nil:
 		return whole, fmt.Errorf("--%s: %w", flag, err)
 	case changed != "":
-		return whole, usageError{fmt.Errorf("--%s: others than root may change %s: run this as the user that etcd "+
-			"runs as, as by setpriv --reuid=UID --regid=GID --clear-groups, or where all above it is root's alone",
+		return whole, usageError{fmt.Errorf("--%s: users other than root can change %s: run this as the etcd user, "+
+			"with setpriv --reuid=UID --regid=GID --clear-groups, or where only root can change all parents",
 			flag, changed)}
 	}
 	return whole, nil
@@ -214,11 +214,11 @@ func (f *recoverFlags) target(args []string) (o backup.Order, err error) {
 	to := f.backup.to
 	switch {
 	case to == "" && len(args) > 0:
-		return o, usageError{fmt.Errorf("%s is whose backup is taken: it goes with --to", args[0])}
+		return o, usageError{fmt.Errorf("%s names the cluster of the backup: it requires --to", args[0])}
 	case to == "":
 		return o, nil
 	case len(args) == 0:
-		return o, usageError{errors.New("--to takes a backup: name the cluster, " +
+		return o, usageError{errors.New("--to writes a backup: name the cluster, " +
 			"as in quorate recover NAMESPACE/CLUSTER")}
 	}
 	if o.Cluster, err = clusterNamed(args[0], nil); err == nil && !store.IsLocation(to) {
@@ -238,16 +238,16 @@ func (f *recoverFlags) describe(ctx context.Context, std streams) error {
 	}
 	role := fmt.Sprintf("a voter, one of %d", s.Voters)
 	if s.Learner {
-		role = "a learner, of which no cluster is to be made"
+		role = "a learner, which must not be used to create a cluster"
 	}
 	minor := printable.Line(strings.TrimSuffix(s.Facts.ClusterVersion, ".0"))
 	fmt.Fprintf(std.out, "member %s (%s) of cluster %s: %s\n", printable.Line(s.Name), hexID(s.MemberID),
 		hexID(s.ClusterID), role)
 	fmt.Fprintf(std.out, "its log ends at term %d, index %d; it knows that %d was committed\n", s.End.Term, s.End.Index,
 		min(s.Committed, s.End.Index))
-	fmt.Fprintf(std.out, "its data are of etcd %s\n", cmp.Or(minor, "of an unknown version"))
+	fmt.Fprintf(std.out, "its data is from etcd %s\n", cmp.Or(minor, "of an unknown version"))
 	if s.Voters > 2 {
-		fmt.Fprintf(std.out, "if %d of %d members can be brought back on their data, do that: nothing is lost then\n",
+		fmt.Fprintf(std.out, "if you can bring back %d of %d members with their data, do that: no data is lost\n",
 			s.Voters/2+1, s.Voters)
 	}
 	warnSuspect(std, s.Facts.Corrupt())
@@ -320,7 +320,7 @@ func (f *recoverFlags) alone(ctx context.Context, std streams) (done func(), err
 	}
 	if err := snapshot.RemoveLeftovers(f.into.DataDir); err != nil {
 		unlock()
-		return nil, fmt.Errorf("clear away what was left behind: %w", err)
+		return nil, fmt.Errorf("remove leftover files: %w", err)
 	}
 	return unlock, nil
 }
@@ -347,7 +347,7 @@ func (f *recoverFlags) recoverNow(
 	ctx context.Context, std streams, d dataDirRecovery, order recovery.Order,
 ) (told result.Recovered, err error) {
 	if err := d.clear(ctx); err != nil {
-		return told, fmt.Errorf("clear away what was left behind: %w", err)
+		return told, fmt.Errorf("remove leftover files: %w", err)
 	}
 	by := recovery.Recover
 	if f.apart.prepared {
@@ -373,10 +373,10 @@ func tellRecovered(std streams, d dataDirRecovery, r recovery.Recovered) {
 	fmt.Fprintf(std.out, "recovered cluster %s from member %s into %s\n", hexID(s.ClusterID), printable.Line(s.Name),
 		d.dataDir)
 	if unknown := s.End.Index - min(s.Committed, s.End.Index); unknown > 0 {
-		fmt.Fprintf(std.out, "it has all of the log, with %s at its end that may not have been acknowledged\n",
+		fmt.Fprintf(std.out, "it has the whole log, with %s at its end that may not have been acknowledged\n",
 			entries(unknown))
 	}
-	fmt.Fprintf(std.out, "what only members had that are lost is lost; %s keeps the member that was\n",
+	fmt.Fprintf(std.out, "data that only the lost members had is lost; the old member is kept in %s\n",
 		filepath.Join(d.dataDir, d.aside()))
 	tellStart(std, r.Facts, r.Into, r.Made.Revision)
 	warnSuspect(std, r.Suspect())

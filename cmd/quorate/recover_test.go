@@ -143,8 +143,8 @@ func (r recoveries) isRecovered() {
 func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r := newRecoveries(t)
 	r.unchanged(exitOK, fmt.Sprintf("of cluster %s: a voter, one of 1\nits log ends at term 2, index ", hexID(r.id.ClusterID)), func() ran { return r.recover(r.dir(), "--dry-run") })
-	r.unchanged(exitInvalid, "--cluster-id is missing", func() ran { return r.recover(r.dir(), "--cluster-id=") })
-	r.unchanged(exitInvalid, "want hexadecimal digits", func() ran { return r.recover(r.dir(), "--cluster-id=a-0") })
+	r.unchanged(exitInvalid, "--cluster-id is required", func() ran { return r.recover(r.dir(), "--cluster-id=") })
+	r.unchanged(exitInvalid, "expected hexadecimal digits", func() ran { return r.recover(r.dir(), "--cluster-id=a-0") })
 	r.unchanged(exitBlocked, "this member cannot be used to create a cluster: it holds a member of cluster "+hexID(r.id.ClusterID)+
 		", and not of 00000000000000ab (--cluster-id)", func() ran { return r.recover(r.dir(), "--cluster-id=ab") })
 	programs := etcdPrograms(t)
@@ -185,7 +185,7 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	if err := snapshot.Exchange(r.dir(), filepath.Base(kept)); err != nil {
 		t.Fatal(err)
 	}
-	r.unchanged(exitBlocked, kept+" is there, and nothing says that it is left over", func() ran { return r.recover(r.dir()) })
+	r.unchanged(exitBlocked, kept+" exists and is not known to be a leftover", func() ran { return r.recover(r.dir()) })
 	if err := os.Rename(kept, filepath.Join(r.volume, "recovered")); err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestRecoverToStoresBackup(t *testing.T) {
 	r := newRecoveries(t)
 	file := filepath.Join(t.TempDir(), "a.db")
 	r.unchanged(exitInvalid, "name the cluster", func() ran { return r.recover(r.dir(), "--to="+file) })
-	r.unchanged(exitInvalid, "it goes with --to", func() ran { return r.recover(r.dir(), "ns/a") })
+	r.unchanged(exitInvalid, "it requires --to", func() ran { return r.recover(r.dir(), "ns/a") })
 	r.store = t.TempDir()
 	for to, said := range map[string]string{file: "ns/a backed up as " + file, "file://" + r.store: "z in file://" + r.store} {
 		was := contents(t, r.dir())
@@ -240,7 +240,7 @@ func TestRecoverToRemovesLeftovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.unchanged(exitError, "another process recovers", func() ran { return r.recover(r.dir(), "ns/a", to, "--timeout=1s") })
+	r.unchanged(exitError, "another process is recovering", func() ran { return r.recover(r.dir(), "ns/a", to, "--timeout=1s") })
 	unlock()
 	if got := r.recover(r.dir(), "ns/a", to); got.code != exitOK {
 		t.Errorf("%+v", got)
@@ -451,7 +451,7 @@ func TestRecoverRefusesBusyOrUnsafeDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, by := range []string{r.dir(), link} {
-			if got := r.recover(by, "--dry-run"); got.code != exitInvalid || !strings.Contains(got.err, "others than root may change "+dir) {
+			if got := r.recover(by, "--dry-run"); got.code != exitInvalid || !strings.Contains(got.err, "users other than root can change "+dir) {
 				t.Errorf("%+v", got)
 			}
 		}
@@ -462,7 +462,7 @@ func TestRecoverRefusesBusyOrUnsafeDirectory(t *testing.T) {
 		if err := os.Lchown(give, 65532, 65532); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.recover(r.dir(), "--dry-run", "--dir="+work); got.code != exitInvalid || !strings.Contains(got.err, "others than root may change "+give+":") {
+		if got := r.recover(r.dir(), "--dry-run", "--dir="+work); got.code != exitInvalid || !strings.Contains(got.err, "users other than root can change "+give+":") {
 			t.Errorf("%+v", got)
 		}
 		if err := os.Lchown(give, 0, 0); err != nil {

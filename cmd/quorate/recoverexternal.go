@@ -14,10 +14,10 @@ func (f *externalEtcdFlags) checkRecovery(all *recoverFlags) error {
 	case err != nil || !f.is():
 		return err
 	case all.dryRun || all.backup.to != "":
-		return usageError{errors.New("--prepare and --prepared go neither with --dry-run nor with --to")}
+		return usageError{errors.New("--prepare and --prepared cannot be combined with --dry-run or --to")}
 	case all.into.Token == "":
-		return usageError{errors.New("--prepare and --prepared go with --initial-cluster-token: " +
-			"one that is random is another one each time")}
+		return usageError{errors.New("--prepare and --prepared require --initial-cluster-token: " +
+			"a random token differs each time")}
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func TestRecoverWithExternalEtcd(t *testing.T) {
 		t.Errorf("it has changed: %v", err)
 	}
 
-	for _, words := range []string{"recovered cluster", "is left as it is"} {
+	for _, words := range []string{"recovered cluster", "is left unchanged"} {
 		if got := step("--prepared", "--result="+told); got.code != exitOK || !strings.Contains(got.out, words) {
 			t.Fatalf("%+v", got)
 		}
@@ -63,7 +63,7 @@ func TestRecoverWithExternalEtcd(t *testing.T) {
 			t.Errorf("%s: %v, %v", line, err, wrong)
 		}
 	}
-	if got := step("--prepare"); got.code != exitOK || !strings.Contains(got.out, "is left as it is") {
+	if got := step("--prepare"); got.code != exitOK || !strings.Contains(got.out, "is left unchanged") {
 		t.Errorf("%+v", got)
 	}
 	for _, flags := range [][]string{{"--prepare", "--prepared"}, {"--prepare", "--dry-run"}, {"--prepared", "--dir="}, {"--prepare", "--etcd-version="},

@@ -19,7 +19,7 @@ func TestRecoverRejectsHostileData(t *testing.T) {
 		code   int
 		said   string
 	}{
-		"a record that takes all memory": {immenseRecord, exitBlocked, "takes more memory than there is for it"},
+		"a record that takes all memory": {immenseRecord, exitBlocked, "requires more memory than allowed"},
 		"a snapshot of holes":            {immenseSnap, exitBlocked, "ffffffffffffffff-ffffffffffffffff.snap has 268435457 bytes, and etcd makes none of more than a few MiB"},
 		"a page that is its own child":   {ownChild, exitBlocked, "the database is damaged"},
 		"fewer pages than it says":       {truncatedDatabase, exitBlocked, "the database is damaged"},

@@ -63,7 +63,7 @@ func (d dataDirRecovery) lock(ctx context.Context, std streams) (unlock func(), 
 		return nil, err // without a member, there is nothing to recover
 	}
 	return disk.Lock(ctx, d.lockName(), func() {
-		fmt.Fprintf(std.err, "quorate: another process recovers %s: waiting for it\n", d.dataDir)
+		fmt.Fprintf(std.err, "quorate: another process is recovering %s: waiting for it\n", d.dataDir)
 	})
 }
 
@@ -79,7 +79,7 @@ func (d dataDirRecovery) find() (told result.Recovered, done bool, err error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, result.ErrRecovered):
 		return result.Recovered{}, false, err
 	case err != nil || told.LostClusterID != hexID(d.lost) || !is(told, found):
-		return result.Recovered{}, false, fmt.Errorf("%s: %w: it holds a member of cluster %s, and not of %s "+
+		return result.Recovered{}, false, fmt.Errorf("%s: %w: it holds a member of cluster %s, not of %s "+
 			"(--cluster-id); nothing was changed", d.dataDir, recovery.ErrUnfit, hexID(found.ClusterID), hexID(d.lost))
 	}
 	// The process that put it there may have been killed before syncing the directory.
@@ -89,10 +89,10 @@ func (d dataDirRecovery) find() (told result.Recovered, done bool, err error) {
 // again reports that the cluster was already recovered, and removes the files of a process that was killed right after
 // that.
 func (d dataDirRecovery) again(std streams, told result.Recovered) error {
-	fmt.Fprintf(std.out, "%s was recovered at %s, and is left as it is\n", d.dataDir,
+	fmt.Fprintf(std.out, "%s was recovered at %s and is left unchanged\n", d.dataDir,
 		told.FinishedAt.Format(time.RFC3339))
 	if err := snapshot.RemoveLeftovers(d.dataDir); err != nil {
-		return fmt.Errorf("clear away what was left behind: %w", err)
+		return fmt.Errorf("remove leftover files: %w", err)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (d dataDirRecovery) clear(ctx context.Context) error {
 func clearAside(ctx context.Context, dataDir string, lost uint64) error {
 	kept := filepath.Join(dataDir, lostMember(lost))
 	if !leftBehind(ctx, dataDir, kept, lost) {
-		return fmt.Errorf("%w: %s is there, and nothing says that it is left over; move it away if nobody needs it",
+		return fmt.Errorf("%w: %s exists and is not known to be a leftover; if it is not needed, move it away",
 			snapshot.ErrExists, kept)
 	}
 	work, err := snapshot.WorkspaceBeside(dataDir)
@@ -176,7 +176,7 @@ func (d dataDirRecovery) place(r recovery.Recovered, started time.Time) (result.
 		err = writeMark(d.markName(), line)
 	}
 	if err != nil {
-		return told, fmt.Errorf("say what is recovered: %w", err)
+		return told, fmt.Errorf("record what is recovered: %w", err)
 	}
 	return told, r.Place(d.aside())
 }

@@ -62,8 +62,8 @@ func (f *liveFlags) register(ctx context.Context, targets []kubeTarget) (*regist
 	defer m.mu.Unlock()
 	for i, one := range m.all {
 		if other := one.sameAs(ours(m.all[:i])); other != nil && !one.theirs() {
-			return nil, usageError{fmt.Errorf("%s and %s are the same Kubernetes cluster, and both would act on the "+
-				"same objects: leave one of them out", other.Name, one.Name)}
+			return nil, usageError{fmt.Errorf("%s and %s are the same Kubernetes cluster and would both act on the "+
+				"same objects: remove one of them", other.Name, one.Name)}
 		}
 	}
 	return m, nil
@@ -115,7 +115,7 @@ func (m *register) ready(ctx context.Context, one *registered) error {
 	select {
 	case <-one.known:
 	case <-ctx.Done():
-		return fmt.Errorf("ask which Kubernetes cluster it is: %w", context.Cause(ctx))
+		return fmt.Errorf("identify the Kubernetes cluster: %w", context.Cause(ctx))
 	}
 	first := m.preceding(one)
 	waiting, cancel := context.WithTimeout(ctx, timeToAnswer)
@@ -160,7 +160,7 @@ func ours(all []*registered) []*registered {
 
 // awaitRetry returns the error for a Kubernetes cluster that is the same as m.
 func (m *registered) awaitRetry() error {
-	return fmt.Errorf("it is the same Kubernetes cluster as %s; leave one of them out", m.Name)
+	return fmt.Errorf("it is the same Kubernetes cluster as %s; remove one of them", m.Name)
 }
 
 // sameAs returns the Kubernetes cluster among others that is the same, or nil if none is known to be.

@@ -16,8 +16,8 @@ type revisions []string
 
 func (r *revisions) add(f *pflag.FlagSet) {
 	f.Var(r, strings.TrimPrefix(report.FlagConfirm, "--"),
-		"revision, as the report names it, or its commit: the clusters that it no longer declares are meant to go, "+
-			"however many they are; repeatable")
+		"revision or commit whose removal of clusters is intended, "+
+			"however many it removes; repeatable")
 }
 
 // directory is the revision of a source that is not a repository.
@@ -29,11 +29,11 @@ var commit = regexp.MustCompile(`^([^:\s]+@)?(sha1:)?[0-9a-f]{40}$`)
 func (r *revisions) Set(value string) error {
 	names := strings.Fields(value)
 	if len(names) == 0 {
-		return fmt.Errorf("it names no revision")
+		return fmt.Errorf("the revision is empty")
 	}
 	for _, name := range names {
 		if name != directory && !commit.MatchString(name) {
-			return fmt.Errorf("%q is no revision: want it as the report names it, such as main@sha1:COMMIT, or all "+
+			return fmt.Errorf("%q is not a revision: expected one from the report, such as main@sha1:COMMIT, or all "+
 				"40 digits of the commit", name)
 		}
 	}

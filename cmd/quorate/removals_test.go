@@ -120,7 +120,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.declare()
-	if said := f.pass("run", exitOK, nil); !strings.Contains(said, "declares no cluster") {
+	if said := f.pass("run", exitOK, nil); !strings.Contains(said, "does not declare any clusters") {
 		t.Errorf("nothing is said of an empty source:\n%s", said)
 	}
 	f.declare("a", "b", "c")

@@ -44,25 +44,24 @@ func newRestore(std streams) *cobra.Command {
 	f := &restoreFlags{}
 	c := &cobra.Command{
 		Use:   "restore [[NAMESPACE/]CLUSTER [BACKUP]] --from FILE|URL --data-dir DIR",
-		Short: "Make a data directory from a backup, without Kubernetes",
-		Long: `Restore checks a backup and makes the data directory of a new member from it, with which
-etcd starts a new cluster. It takes a file, or a store and a cluster.
+		Short: "Create a data directory from a backup, without Kubernetes",
+		Long: `Restore checks a backup and creates the data directory of a new member from it, with which
+etcd starts a new cluster. The source is a file, or a store and a cluster.
 ` + helpWhich + `
 If the store has backups of several cluster IDs, name the backup: after an accident, the newest one
 may be of an empty cluster.
 
-The revision is raised, and all before it marked as compacted, so that watches start again
-instead of silently missing events. Alarms are left out. The token, random unless it is given,
+The revision is raised, and earlier revisions are marked as compacted, so that watches restart
+instead of silently missing events. Alarms are not restored. The token, random unless it is given,
 keeps members of the old cluster from joining by mistake.
 
-With --once it may be killed at any point and repeated at will, and several at once do what one
-does: what the same command line has restored is left as it is. DIR.restored.json says what that
-was. If the backup is damaged or suspect, does not suit --etcd-version or --quota, or something
-else is in the directory, the exit code is 4.
+With --once it may be killed at any point, repeated, and run several times in parallel: data that
+the same command line has restored is left unchanged. DIR.restored.json records what was restored.
+If the backup is damaged or suspect, does not match --etcd-version or --quota, or the directory
+holds other data, the exit code is 4.
 
-With --lost-cluster-id, a member of that cluster, or what is left of one, may be in DIR, and is
-kept there as member.lost-ID: the cluster has lost its majority for good, and begins again from the
-backup in its place.`,
+With --lost-cluster-id, DIR may contain a member of that cluster or its remains, which are kept
+there as member.lost-ID: the cluster has permanently lost its majority, and the backup replaces it.`,
 		Example: `  quorate restore --from a.db --data-dir /var/lib/etcd
   quorate restore prod/a --from s3://backups/etcd --identity key.txt --data-dir /var/lib/etcd \
     --name a-0 --peer-url https://a-0.example.com:2380`,
@@ -77,29 +76,29 @@ func (f *restoreFlags) add(c *cobra.Command) {
 	f.readingFlags.add(c, "file with a backup (compressed, encrypted, or neither), or URL of a store: "+store.Locations)
 	f.addIdentity(c)
 	f.timeout.addFor(c, "waiting for another restore, and reading and checking the backup")
-	c.Flags().StringVar(&f.r.DataDir, "data-dir", "", "directory that is made; it must be empty or not exist")
+	c.Flags().StringVar(&f.r.DataDir, "data-dir", "", "directory to create; it must be empty or not exist")
 	require(c, "data-dir")
-	c.Flags().StringVar(&f.r.Name, "name", "default", "name of the member, as etcd is started with it")
+	c.Flags().StringVar(&f.r.Name, "name", "default", "name of the member, as passed to etcd")
 	c.Flags().StringVar(&f.r.PeerURL, "peer-url", "http://localhost:2380",
-		"peer URL of the member, as etcd is started with it")
+		"peer URL of the member, as passed to etcd")
 	c.Flags().StringVar(&f.r.InitialCluster, "initial-cluster", "",
-		"NAME=URL of all members of the new cluster, with commas between them (default: this one alone)")
+		"NAME=URL of all members of the new cluster, separated by commas (default: only this member)")
 	c.Flags().StringVar(&f.r.Token, "initial-cluster-token", "",
 		"token of the new cluster: the same for all its members (default: random)")
 	c.Flags().Uint64Var(&f.r.Bump, "revision-bump", snapshot.DefaultBump,
-		"by how much the revision is raised; 0 is for comparing data only")
+		"number to add to the revision; use 0 only to compare data")
 	c.Flags().BoolVar(&f.once, "once", false,
-		"leave as it is what the same command line has restored before, and clear away what it left when it was "+
-			"killed; with a store and --initial-cluster-token")
+		"keep data already restored by the same command line, and remove what it left behind when it was "+
+			"killed; requires a store and --initial-cluster-token")
 	c.Flags().StringVar(&f.lostID, "lost-cluster-id", "",
-		"ID of a cluster, in hexadecimal digits, whose member may be in --data-dir, and is kept there under another "+
-			"name; with --once")
+		"ID of a cluster, in hexadecimal digits, whose member may be in --data-dir and is kept there under another "+
+			"name; requires --once")
 	f.results.add(c)
 	c.Flags().StringVar(&f.etcd, "etcd-version", "",
-		"version of etcd that is to be started with it: a backup is refused that is not of the same minor version, "+
-			"or of the one before (default: any)")
+		"version of etcd that will be started with it; rejects a backup that is not from the same minor version "+
+			"or the previous one (default: any)")
 	addBytes(c.Flags(), &f.quota, "quota",
-		"bytes that the database of etcd may have: a backup is refused that has as many (default: any)")
+		"maximum database size of etcd, in bytes; rejects a backup that is not smaller (default: any)")
 }
 
 func (f *restoreFlags) run(ctx context.Context, std streams, args []string) error {
@@ -136,8 +135,8 @@ func (f *restoreFlags) check(args []string) (result.Asked, error) {
 		return result.Asked{}, usageError{fmt.Errorf("--data-dir: %w", err)}
 	}
 	if f.once && f.r.Token == "" {
-		return result.Asked{}, usageError{errors.New("--once goes with --initial-cluster-token: " +
-			"one that is random is another one each time")}
+		return result.Asked{}, usageError{errors.New("--once requires --initial-cluster-token: " +
+			"a random token differs each time")}
 	}
 	if err := f.checkLost(); err != nil {
 		return result.Asked{}, err
@@ -156,7 +155,7 @@ func (f *restoreFlags) checkLost() (err error) {
 		return nil
 	}
 	if !f.once {
-		return usageError{errors.New("--lost-cluster-id goes with --once")}
+		return usageError{errors.New("--lost-cluster-id requires --once")}
 	}
 	if f.lost, err = clusterID("lost-cluster-id", f.lostID); err != nil {
 		return err
@@ -176,10 +175,10 @@ func (f *restoreFlags) checkFrom(args []string) error {
 			"--from names a store: name the cluster as well, as in quorate restore NAMESPACE/CLUSTER; " +
 				"a file has no file://")}
 	case !inStore && len(args) > 0:
-		return usageError{fmt.Errorf("--from %s is a file, which holds one backup: leave out %s", f.from,
+		return usageError{fmt.Errorf("--from %s is a file, which contains one backup: remove %s", f.from,
 			strings.Join(args, " "))}
 	case !inStore && f.once:
-		return usageError{errors.New("--once goes with the URL of a store as --from")}
+		return usageError{errors.New("--once requires the URL of a store as --from")}
 	}
 	return nil
 }
@@ -262,7 +261,7 @@ func (f *restoreFlags) workspace() (string, error) {
 }
 
 // errWhichCluster is returned if the store's newest backup may be of a different cluster than intended.
-var errWhichCluster = errors.New("name the backup to restore; quorate backups list shows them")
+var errWhichCluster = errors.New("name the backup to restore, from quorate backups list")
 
 // ofOneCluster returns the backups if all have the same cluster ID. A recreated cluster, which may be empty, has a
 // different ID.

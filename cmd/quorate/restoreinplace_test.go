@@ -53,9 +53,9 @@ func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	r := newInPlace(t)
 	r.unchanged(exitBlocked, "the data directory is not empty", func() ran { return r.restore() })
 	r.unchanged(exitBlocked, "the data directory is not empty", func() ran { return r.restore("--lost-cluster-id=ab") })
-	r.unchanged(exitInvalid, "want hexadecimal digits", func() ran { return r.restore("--lost-cluster-id=a-0") })
-	r.unchanged(exitInvalid, "goes with --once", func() ran { return r.restore(r.lost(), "--once=false") })
-	if got := r.restore(r.lost(), "--from=file://"+t.TempDir()); got.code != exitError || !strings.Contains(got.err, "the store has none of it; quorate backups list shows what it has") {
+	r.unchanged(exitInvalid, "expected hexadecimal digits", func() ran { return r.restore("--lost-cluster-id=a-0") })
+	r.unchanged(exitInvalid, "requires --once", func() ran { return r.restore(r.lost(), "--once=false") })
+	if got := r.restore(r.lost(), "--from=file://"+t.TempDir()); got.code != exitError || !strings.Contains(got.err, "the store has no backup of it; to list backups, run quorate backups list") {
 		t.Errorf("%+v", got)
 	}
 	waiting, err := os.OpenFile(filepath.Join(r.dir(), "member", "snap", "db"), os.O_RDWR, 0)
@@ -262,5 +262,5 @@ func TestRestoreInPlaceKeepsExistingFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	unlock()
-	r.unchanged(exitBlocked, "nothing says that it is left over", func() ran { return r.restore(r.lost()) })
+	r.unchanged(exitBlocked, "is not known to be a leftover", func() ran { return r.restore(r.lost()) })
 }

@@ -78,7 +78,7 @@ func (f *restoreFlags) restoreAlone(
 	ctx context.Context, std streams, o dataDirRestore, args []string,
 ) (told result.Restored, done bool, err error) {
 	unlock, err := disk.Lock(ctx, o.lockName(), func() {
-		fmt.Fprintf(std.err, "quorate: another process restores into %s: waiting for it\n", o.dataDir)
+		fmt.Fprintf(std.err, "quorate: another process is restoring into %s: waiting for it\n", o.dataDir)
 	})
 	if err != nil {
 		return result.Restored{}, false, err
@@ -88,7 +88,7 @@ func (f *restoreFlags) restoreAlone(
 		return told, done, err
 	}
 	if err := o.clear(ctx); err != nil {
-		return result.Restored{}, false, blockedBy(fmt.Errorf("clear away what was left behind: %w", err),
+		return result.Restored{}, false, blockedBy(fmt.Errorf("remove leftover files: %w", err),
 			snapshot.ErrExists)
 	}
 	said, err := f.restore(ctx, std, args, o.record)
@@ -113,7 +113,7 @@ func (o dataDirRestore) find() (told result.Restored, done bool, err error) {
 	mark, unmarked := o.read()
 	switch told = mark.Restored; {
 	case errors.Is(unmarked, fs.ErrNotExist):
-		return result.Restored{}, false, o.exists("nothing says that it was restored")
+		return result.Restored{}, false, o.exists("it is not recorded as restored")
 	case errors.Is(unmarked, result.ErrMark):
 		return result.Restored{}, false, o.exists(unmarked.Error())
 	case unmarked != nil:
@@ -124,7 +124,7 @@ func (o dataDirRestore) find() (told result.Restored, done bool, err error) {
 	case err != nil:
 		return result.Restored{}, false, err
 	case !isRestored(told, found):
-		return result.Restored{}, false, o.exists(fmt.Sprintf("it is %s of cluster %s, and what was restored was "+
+		return result.Restored{}, false, o.exists(fmt.Sprintf("it is %s of cluster %s, but the restored member was "+
 			"%s of %s", hexID(found.MemberID), hexID(found.ClusterID), told.MemberID, told.ClusterID))
 	}
 	// The process that put it there may have been killed before syncing the directories.
@@ -151,7 +151,7 @@ func (o dataDirRestore) vacant() error {
 // exists returns the error for a member that is not the requested one.
 func (o dataDirRestore) exists(why string) error {
 	return blockedError{fmt.Errorf("%s: %w: it holds a member, and %s; nothing was changed. Name another directory, "+
-		"or, if nobody needs that member, remove the directory and %s", o.dataDir, snapshot.ErrExists, why,
+		"or, if that member is not needed, remove the directory and %s", o.dataDir, snapshot.ErrExists, why,
 		filepath.Base(o.markName()))}
 }
 

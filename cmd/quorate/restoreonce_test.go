@@ -166,7 +166,7 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for content, want := range map[string]string{"": "not a restore marker", string(text[:40]): "not a restore marker",
-		strings.Replace(string(text), first.MemberID, "00000000000000bb", 1): "and what was restored was 00000000000000bb of"} {
+		strings.Replace(string(text), first.MemberID, "00000000000000bb", 1): "but the restored member was 00000000000000bb of"} {
 		if err := os.WriteFile(mark, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 	if err := os.Remove(mark); err != nil {
 		t.Fatal(err)
 	}
-	r.unchanged(exitBlocked, "nothing says that it was restored", func() ran { return r.restore() })
+	r.unchanged(exitBlocked, "it is not recorded as restored", func() ran { return r.restore() })
 }
 
 // again restores a named backup.
@@ -249,7 +249,7 @@ func TestConcurrentRestoresRestoreOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := r.restore("--timeout=200ms"); got.code != exitError || !strings.Contains(got.err, "another process restores into") || !strings.Contains(got.err, "it took longer than --timeout 200ms") {
+	if got := r.restore("--timeout=200ms"); got.code != exitError || !strings.Contains(got.err, "another process is restoring into") || !strings.Contains(got.err, "it took longer than --timeout 200ms") {
 		t.Errorf("%+v", got)
 	}
 	if _, err := os.Stat(r.dir()); !errors.Is(err, fs.ErrNotExist) {
@@ -353,11 +353,11 @@ func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
 		"the same":        {"3.6.0", "3.6.0", "3.6.16", 100, "", ""},
 		"the next":        {"3.6.0", "3.6.0", "3.7.3", 100, "", ""},
 		"without format":  {"3.5.0", "", "3.5.35", 100, "", ""},
-		"newer":           {"3.6.0", "3.6.0", "3.5.35", 100, "the data are of etcd 3.6", ""},
+		"newer":           {"3.6.0", "3.6.0", "3.5.35", 100, "the data is from etcd 3.6", ""},
 		"much older":      {"3.5.0", "", "3.7.3", 100, "use etcd 3.5 or 3.6", ""},
-		"another major":   {"3.6.0", "3.6.0", "4.0.0", 100, "not to be started with it", ""},
-		"downgrading":     {"3.5.0", "3.6.0", "3.5.35", 100, "the data are of etcd 3.6", ""},
-		"unknown":         {"", "", "3.6.16", 100, "", "does not say of which version"},
+		"another major":   {"3.6.0", "3.6.0", "4.0.0", 100, "must not be started with it", ""},
+		"downgrading":     {"3.5.0", "3.6.0", "3.5.35", 100, "the data is from etcd 3.6", ""},
+		"unknown":         {"", "", "3.6.16", 100, "", "does not record its etcd version"},
 		"unreadable":      {"x\x1b", "", "3.6.16", 100, "the version that the cluster ran as", ""},
 		"no version":      {"9.9.0", "", "", 100, "", ""},
 		"below the quota": {"3.6.0", "", "3.6.16", quota + 31, "", ""},
@@ -389,7 +389,7 @@ func TestSuspectBackupIsRestoredOnlyByName(t *testing.T) {
 	}
 	r := newRestores(t)
 	r.store = j.store
-	if got := r.restore(); got.code != exitBlocked || !strings.Contains(got.err, "the store has 1, and none of them is usable") {
+	if got := r.restore(); got.code != exitBlocked || !strings.Contains(got.err, "the store has 1, and none is usable") {
 		t.Errorf("%+v", got)
 	}
 	if _, err := os.Stat(r.dir()); !errors.Is(err, fs.ErrNotExist) {

@@ -21,17 +21,17 @@ func (f *restoreFlags) suits(std streams, facts snapshot.Facts, bytes int64) err
 		case err != nil:
 			return blockedError{err}
 		case !suits:
-			return blockedError{fmt.Errorf("etcd %s is not to be started with it: the data are of etcd %s, and "+
-				"another version could start on them all the same and misread them; use etcd %s or %s "+
+			return blockedError{fmt.Errorf("etcd %s must not be started with it: the data is from etcd %s, and "+
+				"a different version could start with the data and misread it; use etcd %s or %s "+
 				"(--etcd-version)", f.version, of, of, of.Next(1))}
 		case facts.ClusterVersion == "" && facts.StorageVersion == "":
-			fmt.Fprintf(std.err, "quorate: the backup does not say of which version of etcd it is: see to it that "+
-				"it is %s, or the minor version before\n", f.version.MajorMinor())
+			fmt.Fprintf(std.err, "quorate: the backup does not record its etcd version: make sure that "+
+				"it is %s or the previous minor version\n", f.version.MajorMinor())
 		}
 	}
 	if database := bytes - sha256.Size; f.quota > 0 && database >= f.quota {
-		return blockedError{fmt.Errorf("its database has %d bytes, and the quota of etcd is %d: etcd would take no "+
-			"writes (NOSPACE); raise the quota (--quota), or defragment the etcd that is backed up and take another "+
+		return blockedError{fmt.Errorf("its database has %d bytes, and the quota of etcd is %d: etcd would reject "+
+			"writes (NOSPACE); raise the quota (--quota), or defragment the backed-up etcd and take a new "+
 			"backup", database, f.quota)}
 	}
 	return nil
@@ -62,13 +62,13 @@ func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revisi
 		fmt.Fprintln(std.out, "authentication is on, with the users and passwords of that time")
 	}
 	if len(facts.Alarms) > 0 {
-		fmt.Fprintf(std.out, "left out these alarms: %s\n", printable.Line(decide.Enumerate(facts.Alarms)))
+		fmt.Fprintf(std.out, "alarms not restored: %s\n", printable.Line(decide.Enumerate(facts.Alarms)))
 	}
 }
 
 // tellAgain prints what the same command line has already restored.
 func (f *restoreFlags) tellAgain(std streams, of string, told result.Restored) {
-	fmt.Fprintf(std.out, "%s was restored into %s by the same command line at %s, and is left as it is\n",
+	fmt.Fprintf(std.out, "%s was restored into %s by the same command line at %s and is left unchanged\n",
 		backupIn(of, told), f.r.DataDir, told.FinishedAt.Format(time.RFC3339))
 	fmt.Fprintf(std.out, "it holds revision %d; new writes come after %d\n", told.Revision, told.NewRevision)
 	warnSuspect(std, told.Suspect)
@@ -85,7 +85,7 @@ func warnSuspect(std streams, suspect bool) {
 // writeResult writes the result. If that fails, the data is still restored.
 func (f *restoreFlags) writeResult(std streams, told result.Restored) {
 	if err := f.results.write(told.Encode); err != nil {
-		fmt.Fprintf(std.err, "quorate: %s is restored, and --result is not written: %s\n", f.r.DataDir,
+		fmt.Fprintf(std.err, "quorate: %s is restored, but --result was not written: %s\n", f.r.DataDir,
 			printable.Line(err.Error()))
 	}
 }

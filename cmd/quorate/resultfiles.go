@@ -17,7 +17,7 @@ type resultFiles []string
 
 func (f *resultFiles) add(c *cobra.Command) {
 	c.Flags().StringArrayVar((*[]string)(f), "result", nil,
-		"file that the outcome is written to, as a line of JSON, such as /dev/termination-log; with a store; "+
+		"file to write the result to, as a line of JSON, such as /dev/termination-log; requires a store; "+
 			"repeatable")
 }
 
@@ -25,7 +25,7 @@ func (f *resultFiles) add(c *cobra.Command) {
 // result.
 func (f resultFiles) check(flag, location string) error {
 	if len(f) > 0 && !store.IsLocation(location) {
-		return usageError{fmt.Errorf("--result goes with the URL of a store as --%s", flag)}
+		return usageError{fmt.Errorf("--result requires the URL of a store as --%s", flag)}
 	}
 	return f.checkFiles()
 }

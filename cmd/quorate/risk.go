@@ -32,7 +32,7 @@ func (f *riskFlag) Set(text string) error {
 	for name := range strings.SplitSeq(text, ",") {
 		risk := forecast.Risk(strings.TrimSpace(name))
 		if !slices.Contains(avoidable(), risk) {
-			return fmt.Errorf("%q is none of %s", name, namesOfRisks())
+			return fmt.Errorf("%q is not one of %s", name, namesOfRisks())
 		}
 		*f = append(*f, risk)
 	}

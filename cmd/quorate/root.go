@@ -92,14 +92,14 @@ const plugin = "kubectl-quorate"
 func newRoot(std streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quorate",
-		Short: "Make etcd clusters on Kubernetes what a git repository declares",
+		Short: "Reconcile etcd clusters on Kubernetes with a git repository",
 		Long: `Quorate runs etcd clusters on Kubernetes from a git repository. It needs no resident
-controller: each pass reads the declared EtcdClusters, looks at Kubernetes and at
-etcd's own membership, does the one next action for each cluster, reports into the
-custom resources, and ends. Passes may be killed at any time and repeated at will.
+controller: each pass reads the declared EtcdClusters, observes Kubernetes and
+etcd's own membership, performs the next action for each cluster, reports in the
+custom resources, and exits. Passes may be killed at any time and repeated.
 
 Results go to stdout, everything else to stderr. Exit codes:
-  0  nothing (more) to do, or acted     4  blocked: a person is needed
+  0  nothing to do, or acted            4  blocked: manual action required
   1  error                              5  another pass is acting
   2  changes (--detailed-exitcode)      6  not converged in time
   3  invalid input`,
@@ -117,7 +117,7 @@ Results go to stdout, everything else to stderr. Exit codes:
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
 		if errors.As(err, &unknown) {
-			return fmt.Errorf("%w; %q lists all", err, c.CommandPath()+" --help")
+			return fmt.Errorf("%w; for the list, run %q", err, c.CommandPath()+" --help")
 		}
 		return err
 	})
@@ -136,12 +136,12 @@ func explain(root, command *cobra.Command, err error) error {
 	var name, of string
 	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q for %q", &name, &of); n == 2 {
 		if of != root.CommandPath() {
-			return fmt.Errorf("%w; %q says more", err, of+" --help")
+			return fmt.Errorf("%w; for help, run %q", err, of+" --help")
 		}
 		if similar := root.SuggestionsFor(name); len(similar) > 0 {
 			err = fmt.Errorf("%w: did you mean %s?", err, strings.Join(similar, " or "))
 		}
-		return fmt.Errorf("%w; %q lists all", err, of+" --help")
+		return fmt.Errorf("%w; for the list, run %q", err, of+" --help")
 	}
 	if strings.HasPrefix(err.Error(), "accepts ") { // cobra only reports the number of arguments
 		return fmt.Errorf("%w; want %s", err, command.UseLine())
@@ -185,5 +185,5 @@ func oneOf(flag, value string, choices ...string) error {
 			return nil
 		}
 	}
-	return usageError{fmt.Errorf("--%s %q: want one of %s", flag, value, strings.Join(choices, ", "))}
+	return usageError{fmt.Errorf("--%s %q: expected one of %s", flag, value, strings.Join(choices, ", "))}
 }

@@ -44,7 +44,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	f.live.completesNamespaces(c)
 	f.log.add(c)
 	c.Flags().DurationVar(&f.clusterTimeout, "cluster-timeout", reconcile.ClusterTimeout,
-		"how long one cluster may take in a pass; it holds up no other")
+		"maximum time per cluster in a pass; a slow cluster does not delay the others")
 	f.source.confirmed.add(c.Flags())
 	f.live.addShard(c)
 	f.live.addDeletions(c)
@@ -59,18 +59,18 @@ func newRun(std streams) *cobra.Command { return newRunOf(&runFlags{}, std) }
 func newRunOf(f *runFlags, std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
-		Short: "Run one pass, passes until everything is as declared, or passes forever",
-		Long: `Run reads the declared clusters, looks at what lives, does the one next action for each
-cluster, reports, and ends. A cluster that it founds is not left before its members are sealed.
-With --until-converged it goes on, woken by changes, until every cluster is as declared or
-blocked, or the timeout is over. With --loop it goes on until it is told to stop.`,
+		Short: "Run one pass, passes until every cluster is up to date, or passes forever",
+		Long: `Run reads the declared clusters, observes the live state, performs the next action for each cluster,
+reports, and exits. After bootstrapping a cluster, it continues until the members are sealed.
+With --until-converged it continues, woken by changes, until every cluster is up to date or blocked,
+or until the timeout. With --loop it runs until stopped.`,
 		Example: `  # One pass, as a CronJob does it:
   quorate run --source https://git.example.com/fleet.git --branch main --path clusters
 
-  # In a pipeline, after a push: wait until it is done, for ten minutes at most.
+  # In a pipeline, after a push: wait up to ten minutes until it is done.
   quorate run --source . --until-converged --timeout 10m
 
-  # Until told to stop, as a Deployment does it: a push is picked up within seconds, a lost volume at once.
+  # Until stopped, as a Deployment does it: a push is processed within seconds, a lost volume immediately.
   quorate run --source https://git.example.com/fleet.git --loop --listen :8080`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -91,8 +91,8 @@ blocked, or the timeout is over. With --loop it goes on until it is told to stop
 	f.approve.add(c.Flags())
 	f.output.add(c, "text", "json", "markdown", "github")
 	c.Flags().BoolVar(&f.untilConverged, "until-converged", false,
-		"repeat passes until every cluster is as declared or blocked")
-	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long the run may take")
+		"repeat passes until every cluster is up to date or blocked")
+	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "maximum duration of the run")
 	return c
 }
 
@@ -100,23 +100,23 @@ func newPlan(std streams) *cobra.Command {
 	f := &runFlags{plan: true, live: liveFlags{reading: true}}
 	c := &cobra.Command{
 		Use:   "plan",
-		Short: "Show what the next pass would do, and the road after it, and do nothing",
-		Long: `Plan shows the one next action for each cluster, and the road: the actions that will follow one
-another, decided by the rules that run goes by, with how many voters answer at the worst until the
-next one, and which pods and volumes come and go. It does nothing.`,
-		Example: `  # What would the commit that is checked out here change? What is not committed does not count.
+		Short: "Show what the next pass would do, and the road after it, without acting",
+		Long: `Plan shows the next action for each cluster, and the road: the actions that will follow, decided by
+the same rules as in run, with the minimum number of responding voters until the next action, and the
+pods and volumes that are created or deleted. It does not change anything.`,
+		Example: `  # What would the checked-out commit change? Uncommitted changes are ignored.
   quorate plan --source .
 
-  # In a pipeline: a person has to approve what deletes data or interrupts service.
+  # In a pipeline: require approval for changes that delete data or interrupt service.
   quorate plan --source . --fail-on deletes-data,loses-quorum
 
-  # In a pull request: text for the log, and a comment for people.
+  # In a pull request: text for the log, and Markdown for a comment.
   quorate plan --source . -o text -o markdown=plan.md
 
-  # In a pipeline that has no credentials, as one for a fork: what do the commits after origin/main change?
+  # In a pipeline without credentials, such as for a fork: what do the commits after origin/main change?
   quorate plan --source . --against origin/main
 
-  # The whole state that the decision rests on, for a bug report. It holds no secrets.
+  # The whole state used for the decision, for a bug report. It does not contain secrets.
   quorate plan --source . -o state`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -128,11 +128,11 @@ next one, and which pods and volumes come and go. It does nothing.`,
 	}
 	f.add(c)
 	f.output.add(c, "text", "json", "markdown", "github", "junit", "sarif", "state")
-	c.Flags().StringVar(&f.against, "against", "", "compare with this revision of the source, such as origin/main, a "+
-		"tag or a commit, and ask no Kubernetes: clusters are taken to be as declared there, and well")
+	c.Flags().StringVar(&f.against, "against", "", "compare with this revision (such as origin/main, a "+
+		"tag or a commit), assuming healthy clusters that match it; needs no Kubernetes access")
 	c.Flags().Var(&f.failOn, "fail-on",
-		"exit with 4 if a road has this risk, or may; repeated or separated by commas: "+namesOfRisks())
-	c.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long the plan may take")
+		"exit with 4 if a road has or may have this risk; repeatable or separated by commas: "+namesOfRisks())
+	c.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "maximum duration of the plan")
 	return c
 }
 
@@ -221,7 +221,7 @@ func giveUp(ctx context.Context, live reconcile.Live, log *slog.Logger) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := live.Close(closing); err != nil {
-		log.Warn("give up leases", "error", err)
+		log.Warn("release leases", "error", err)
 	}
 }
 

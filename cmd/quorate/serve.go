@@ -39,8 +39,8 @@ const mostConnected = 64
 // handler answers probes with 200 or 503, and serves the metrics unless they are nil.
 func handler(r *reconcile.Reconciler, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /healthz", probe(r.Alive, "nothing has gone on for five minutes"))
-	mux.Handle("GET /readyz", probe(r.Ready, "not all clusters have been looked at yet, or what there is "+
+	mux.Handle("GET /healthz", probe(r.Alive, "no progress for five minutes"))
+	mux.Handle("GET /readyz", probe(r.Ready, "not all clusters have been processed yet, or the existing clusters "+
 		"cannot be listed"))
 	if metrics != nil {
 		mux.Handle("GET /metrics", metrics)

@@ -33,7 +33,7 @@ func (r *sharedFetches) once(name string, read func() (gitsource.Desired, error)
 	}
 	one := r.all[name]
 	if one == nil {
-		one = &sharedFetch{err: errors.New("reading it has ended in the middle")} // unless read returns
+		one = &sharedFetch{err: errors.New("reading it was interrupted")} // unless read returns
 		r.all[name] = one
 	}
 	r.mu.Unlock()

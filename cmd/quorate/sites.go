@@ -35,7 +35,7 @@ type target struct {
 	told *notifier
 }
 
-var errLoopOfSeveral = usageError{errors.New("--loop looks after one Kubernetes cluster: run one loop for each, " +
+var errLoopOfSeveral = usageError{errors.New("--loop manages one Kubernetes cluster: run one loop for each, " +
 	"such as a Deployment in each of them, with one --context or none")}
 
 // targets returns the targets of a run. If there are several, it does not open them, because that may take long.
@@ -99,11 +99,11 @@ func (f *sourceFlags) at(p kubeTarget) (*sourceFlags, error) {
 		return &own, nil
 	}
 	refuse := func(why string) (*sourceFlags, error) {
-		return nil, usageError{fmt.Errorf("--fleet: %s has path: %s, and %s; leave one of them out", p.Name, p.Path,
+		return nil, usageError{fmt.Errorf("--fleet: %s has path: %s, and %s; remove one of them", p.Name, p.Path,
 			why)}
 	}
 	if f.live() {
-		return refuse("--source " + ofCluster + " reads no git repository")
+		return refuse("--source " + ofCluster + " does not read a git repository")
 	}
 	own.settings.path = p.Path
 	sources, err := own.checkEach(source.check)
@@ -129,7 +129,7 @@ func (f *runFlags) open(
 	}
 	live.requested, source.steps = s.watched.Request, s.watched
 	if s.live, err = f.side(live, source, scope); err != nil && f.plan {
-		return without(err, "compare with another revision by "+flagAgainst+", which asks no Kubernetes")
+		return without(err, "compare with another revision by "+flagAgainst+", which does not contact Kubernetes")
 	} else if err != nil {
 		return err
 	}

@@ -499,7 +499,7 @@ func TestDuplicateSourceByFleetPathIsRejected(t *testing.T) {
 	if _, err := f.checkEach(f.checkOne); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.at(kubeTarget{Name: "eu", Path: "a"}); err == nil || !strings.Contains(err.Error(), "it is given twice") {
+	if _, err := f.at(kubeTarget{Name: "eu", Path: "a"}); err == nil || !strings.Contains(err.Error(), "specified twice") {
 		t.Errorf("%v", err)
 	}
 	f.values = f.values[1:]

@@ -64,39 +64,39 @@ func (s *source) add(f *pflag.FlagSet) {
 
 // addReading adds the flags for reading git, and for the namespaces it may declare clusters in.
 func (s *source) addReading(f *pflag.FlagSet) {
-	f.StringVar(&s.selector.Branch, "branch", s.selector.Branch, "branch to read (default: the one that HEAD names)")
+	f.StringVar(&s.selector.Branch, "branch", s.selector.Branch, "branch to read (default: the branch that HEAD names)")
 	f.StringVar(&s.selector.Tag, "tag", s.selector.Tag, "tag to read, instead of a branch")
 	f.StringVar(&s.selector.SemVer, "semver", s.selector.SemVer,
 		`range of versions, such as ">=1.2 <2": the highest tag in it is read, instead of a branch`)
 	f.StringVar(&s.selector.Name, "ref", s.selector.Name,
-		"reference in full to read, such as refs/pull/420/head, instead of a branch")
+		"full reference to read, such as refs/pull/420/head, instead of a branch")
 	f.StringVar(&s.selector.Commit, "commit", s.selector.Commit,
 		"commit to read, 40 hexadecimal digits, instead of a branch")
 	f.StringVar(&s.credentials, "git-credentials", s.credentials,
-		"directory with files such as password, bearerToken, ca.crt, identity and known_hosts: a mounted Secret")
+		"directory (a mounted Secret) with files such as password, bearerToken, ca.crt, identity and known_hosts")
 	f.BoolVar(&s.caOnly, "ca-only", s.caOnly,
-		"trust only the authorities in ca.crt of the credentials, and not those of the system")
+		"trust only the CAs in ca.crt of the credentials, not the system's CAs")
 	f.StringVar(&s.proxy, "git-proxy", s.proxy,
-		"URL of the proxy to reach the repository through (default, for https: "+
+		"URL of the proxy for the repository (default, for https: "+
 			"$HTTPS_PROXY, unless $NO_PROXY names the host)")
 	f.StringVar(&s.namespace, "default-namespace", s.namespace,
-		"namespace of declarations without one (default: that of --namespace, or \"default\")")
+		"namespace of declarations that do not set one (default: --namespace, or \"default\")")
 	f.Var(&s.verifyKeys, "verify-keys",
-		"directory, a mounted Secret, or file with the public keys of those who may sign: "+
+		"directory (a mounted Secret) or file with the public keys of allowed signers: "+
 			"*.asc (PGP), *.sshpub or *.pub (SSH), allowed_signers or *.allowed_signers")
 	f.StringVar(&s.verify, "verify", s.verify,
 		"what must be signed with one of --verify-keys: commit, tag or tag-and-commit (default: "+
 			"commit, if there are keys)")
 	f.StringVar(&s.path, "path", s.path, "directory in the repository (default: its root)")
 	f.Var(s.allowNamespaces.flag(), "allow-namespace",
-		"namespace that clusters may be declared in; repeated, or several with ; between them (default: all)")
+		"namespace that clusters may be declared in; repeatable, or several separated by ; (default: all)")
 	f.BoolVar(&s.ignoreOtherKinds, "ignore-other-kinds", s.ignoreOtherKinds,
-		"ignore objects that are no EtcdClusters, instead of refusing them")
+		"ignore objects other than EtcdClusters instead of rejecting them")
 	f.StringVar(&s.cacheDir, "cache-dir", s.cacheDir,
-		"directory that keeps what was read last, so that an unchanged repository is not fetched again (default: none)")
+		"directory for caching the last read, so that an unchanged repository is not fetched again (default: none)")
 	f.BoolVar(&s.allowNonFastForward, "allow-non-fast-forward", s.allowNonFastForward,
-		"take a revision that does not descend from the one that was applied last")
-	f.DurationVar(&s.timeout, "fetch-timeout", s.timeout, "how long reading the source may take")
+		"accept a revision that does not descend from the last applied revision")
+	f.DurationVar(&s.timeout, "fetch-timeout", s.timeout, "maximum time for reading the source")
 	s.limits.add(f)
 }
 
@@ -148,10 +148,10 @@ func (s source) with(value string) (source, error) {
 		name, setting, ok := strings.Cut(part, "=")
 		if !ok {
 			return s, usageError{fmt.Errorf("--source %s: %q after the location: "+
-				"want SETTING=VALUE, such as path=apps%s", s.location, part, asOneOfMany(flags, parts[i], part))}
+				"expected SETTING=VALUE, such as path=apps%s", s.location, part, asOneOfMany(flags, parts[i], part))}
 		}
 		if flags.Lookup(name) == nil {
-			return s, usageError{fmt.Errorf("--source %s: there is no setting %q of a source; --help lists them%s",
+			return s, usageError{fmt.Errorf("--source %s: unknown source setting %q; --help lists the settings%s",
 				s.location, name, asOneOfMany(flags, parts[i], part))}
 		}
 		own[name] = append(own[name], setting)
@@ -193,7 +193,7 @@ func asOneOfMany(flags *pflag.FlagSet, before, part string) string {
 	if flag := flags.Lookup(name); flag == nil || flag.Value.Type() != "strings" {
 		return ""
 	}
-	return fmt.Sprintf("; several values of %s have ; between them: %q", name, before+";"+part)
+	return fmt.Sprintf("; separate several values of %s with ;: %q", name, before+";"+part)
 }
 
 // options also reads the credentials: a source without a credentials directory uses those of the environment.

@@ -63,7 +63,7 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 	f.settings, f.atOnce = newSource(b.limits), b.atOnce
 	f.settings.add(c.Flags())
 	addCount(c.Flags(), &f.atOnce, "sources-at-once",
-		"sources that are read at once; fewer by default where the container has little memory")
+		"number of sources to read at the same time; the default is lower if the container has little memory")
 	c.Flags().Lookup("sources-at-once").DefValue = strconv.Itoa(budgetWithin(0).atOnce)
 	f.given = func() []string { return settingsIn(c.Flags()) }
 	f.divide = func() { f.settings.fetchBytes = divideMemory(c.Flags(), f.atOnce) }
@@ -93,7 +93,7 @@ func settingsIn(flags *pflag.FlagSet) []string {
 }
 
 const helpSource = "URL of a git repository or user@host:path, path of a local one, or a directory (required); " +
-	"repeatable, each with settings of its own: LOCATION,path=apps,branch=main"
+	"repeatable, each with its own settings: LOCATION,path=apps,branch=main"
 
 // live reports whether the custom resources are the source.
 func (f *sourceFlags) live() bool { return slices.Contains(f.values, ofCluster) }
@@ -138,8 +138,8 @@ func checkEnvironment(sources []source) error {
 		return nil
 	}
 	return usageError{fmt.Errorf(
-		"the credentials of the environment would be shown to several hosts: "+
-			"%s; give each source its own, git-credentials=DIRECTORY", strings.Join(hosts, ", "))}
+		"the credentials in the environment would be sent to several hosts: "+
+			"%s; give each source its own with git-credentials=DIRECTORY", strings.Join(hosts, ", "))}
 }
 
 func (s source) check() error {
@@ -194,16 +194,16 @@ func (f *sourceFlags) checkTogether() error {
 		return usageError{errors.New("--source is required: a git repository or a directory")}
 	case f.live() && len(f.values) > 1:
 		return usageError{fmt.Errorf(
-			"--source %s: the custom resources themselves are the declaration; there can be no other source",
+			"--source %s: the custom resources themselves are the declaration, so no other source is allowed",
 			ofCluster)}
 	case f.live() && len(f.confirmed) > 0:
 		return usageError{fmt.Errorf(
-			"--source %s: nothing is taken for removed while the custom resources themselves are the declaration; "+
-				"leave %s out", ofCluster, report.FlagConfirm)}
+			"--source %s: no cluster counts as removed while the custom resources themselves are the declaration; "+
+				"remove %s", ofCluster, report.FlagConfirm)}
 	case f.live() && len(f.given()) > 0:
 		return usageError{fmt.Errorf(
-			"--source %s: no git repository is read, so these would mean nothing: %s; leave them out "+
-				"(--namespace and --as say what the run may look at and do)", ofCluster, strings.Join(f.given(), ", "))}
+			"--source %s: no git repository is read, so these have no effect: %s; remove them "+
+				"(--namespace and --as limit what the run may read and do)", ofCluster, strings.Join(f.given(), ", "))}
 	case f.live():
 		return nil
 	case f.shows != "" && f.settings.allowNonFastForward:
@@ -213,7 +213,7 @@ func (f *sourceFlags) checkTogether() error {
 		if strings.HasPrefix(value, ofCluster+",") {
 			return usageError{fmt.Errorf(
 				"--source %s: the custom resources take no settings: "+
-					"want %s alone, or ./%s for the directory of that name", ofCluster, ofCluster, value)}
+					"use only %s, or ./%s for the directory with that name", ofCluster, ofCluster, value)}
 		}
 	}
 	return nil

@@ -39,20 +39,20 @@ func newStatus(std streams) *cobra.Command { //nolint:funlen // most of it is he
 	f := statusFlags{live: liveFlags{reading: true, kubeFlags: kubeFlags{places: &targetFlags{}}}}
 	c := &cobra.Command{
 		Use:   "status [[NAMESPACE/]CLUSTER]",
-		Short: "Show what runs: a line per cluster, or all of one cluster",
-		Long: `Status looks at the clusters that Quorate has applied, and asks etcd itself. It reads no git
-repository and writes nothing.
+		Short: "Show the live state: a line per cluster, or the details of one cluster",
+		Long: `Status observes the clusters that Quorate has applied, and queries etcd itself. It does not read git
+or write anything.
 
-It prints a line per cluster: the verdict and the rule of the next pass, and for how long that has
-been the verdict; the voters that answer of those there are, and after a + the learners; the
-versions that run; the largest database and its quota; the age of the newest backup; the commit
-that declared it, with its age; and why it is not as declared. What is not known is - or unknown.
-A narrow terminal goes without the columns that matter least.
+It prints a line per cluster: the verdict and the rule of the next pass, and the age of the verdict;
+the responding and total voters, and after a + the learners; the running versions; the largest
+database and its quota; the age of the newest backup; the commit that declared it, with its age; and
+why it is not up to date. Unknown values are shown as - or unknown. On a narrow terminal, the least
+important columns are omitted.
 
 With the name of a cluster, it shows its members with their pods and volumes, its conditions,
 backups, certificates and latest events. -o wide lists the members of every cluster; json and
-yaml have all that decisions rest on, a list, or one cluster where one is named; name prints what
-kubectl takes.`,
+yaml show all data used for decisions, as a list, or as one cluster if you name it; name prints
+names that kubectl accepts.`,
 		Example: `  quorate status
   quorate status prod/a
   quorate status --namespace prod --verdict Block,Wait --sort-by age
@@ -68,12 +68,12 @@ kubectl takes.`,
 	f.log.add(c)
 	c.Flags().StringVarP(&f.output, "output", "o", "text", inWords(statusOutputs))
 	c.Flags().StringVar(&f.order, "sort-by", "name", inWords(report.Orders)+
-		": state has those first that need somebody, size the largest database, age what changed last")
+		": state lists clusters that need manual action first, size the largest database, age the latest change")
 	c.Flags().StringVarP(&f.selector, "selector", "l", "",
-		"only clusters whose EtcdCluster has these labels, such as team=shop,tier!=test")
+		"show only clusters whose EtcdCluster has these labels, such as team=shop,tier!=test")
 	c.Flags().StringSliceVar(&f.verdicts, "verdict", nil,
-		"only clusters of which that is the verdict: "+inWords(verdictNames)+
-			"; repeated, or several with , between them")
+		"show only clusters with this verdict: "+inWords(verdictNames)+
+			"; repeatable or separated by commas")
 	f.watch.add(c)
 	f.live.completes(c)
 	for flag, choices := range map[string][]string{
@@ -135,7 +135,7 @@ func status(ctx context.Context, std streams, f statusFlags, argument string) er
 func (f *statusFlags) named(argument string) (store.Cluster, error) {
 	if f.selector != "" || len(f.verdicts) > 0 {
 		return store.Cluster{}, usageError{fmt.Errorf(
-			"%s is one cluster; --selector and --verdict choose among all: leave out the name, or these", argument)}
+			"%s is one cluster, but --selector and --verdict select from all: remove one of them", argument)}
 	}
 	return clusterNamed(argument, f.live.namespaces)
 }
@@ -148,7 +148,7 @@ func (f *statusFlags) choice() (func(report.Cluster) bool, error) {
 	}
 	if f.output == "name" && f.live.places.several() {
 		return nil, usageError{errors.New(
-			"--output name: kubectl asks one Kubernetes cluster at a time; give one --context")}
+			"--output name: kubectl uses one Kubernetes cluster at a time; set one --context")}
 	}
 	selector, err := labels.Parse(f.selector)
 	if err != nil {
@@ -193,7 +193,8 @@ const widestTable = 400
 // one writes a report about one cluster. It returns an error if the cluster could not be observed.
 func (f *statusFlags) one(w io.Writer, rep report.Report, of store.Cluster, unseen error) error {
 	if len(rep.Clusters) == 0 {
-		return fmt.Errorf("status of %s: Quorate has applied no cluster of that name; quorate status lists all", of)
+		return fmt.Errorf("status of %s: Quorate has not applied a cluster with that name; quorate status "+
+			"lists all", of)
 	}
 	var err error
 	switch c := rep.Clusters[0]; {

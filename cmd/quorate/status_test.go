@@ -58,7 +58,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("of one as YAML: %+v", got)
 	}
 	for _, wrong := range [][]string{{"none/one"}, {"one"}} {
-		if got := w.command(append([]string{"status"}, wrong...)...); got.code != exitError || !strings.Contains(got.err, "Quorate has applied no cluster of that name") {
+		if got := w.command(append([]string{"status"}, wrong...)...); got.code != exitError || !strings.Contains(got.err, "Quorate has not applied a cluster with that name") {
 			t.Errorf("status %q: %+v", wrong, got)
 		}
 	}
@@ -96,19 +96,19 @@ func TestStatusShowsRevisionAge(t *testing.T) {
 func TestStatusFlags(t *testing.T) {
 	w := &tenants{T: t, kubeconfig: "/nowhere"}
 	for args, want := range map[string]string{
-		"-o xml":                  `--output "xml": want one of`,
-		"--sort-by luck":          `--sort-by "luck": want one of`,
-		"--verdict Maybe":         `--verdict "Maybe": want one of`,
+		"-o xml":                  `--output "xml": expected one of`,
+		"--sort-by luck":          `--sort-by "luck": expected one of`,
+		"--verdict Maybe":         `--verdict "Maybe": expected one of`,
 		"-l =":                    `--selector "="`,
 		"a/b --verdict Done":      "a/b is one cluster",
 		"a/b -l x=y":              "a/b is one cluster",
 		"a/b --namespace a":       "a/b names its namespace",
-		"a/b/c":                   "is no name of a cluster",
+		"a/b/c":                   "is not a cluster name",
 		"a/b a/c":                 "accepts at most 1 arg",
-		"a -n b --namespace c":    "since --namespace names several",
-		"-w -o wide":              "--watch shows the table; leave out --output wide",
+		"a -n b --namespace c":    "because --namespace names several",
+		"-w -o wide":              "--watch shows the table; remove --output wide",
 		"-w --interval 1s":        "--interval 1s: want 2s or more",
-		"--verdict= --sort-by=no": "want one of",
+		"--verdict= --sort-by=no": "expected one of",
 	} {
 		if got := w.command(append([]string{"status"}, strings.Fields(args)...)...); got.code != exitInvalid || !strings.Contains(got.err, want) {
 			t.Errorf("status %s: %+v", args, got)

@@ -23,16 +23,16 @@ type storeFlags struct {
 }
 
 func (f *storeFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.S3.Endpoint, "s3-endpoint", "", "URL of an S3 store that is not AWS's")
-	c.Flags().StringVar(&f.S3.Region, "s3-region", "", "region of the bucket (default: what the environment says)")
+	c.Flags().StringVar(&f.S3.Endpoint, "s3-endpoint", "", "URL of an S3 store other than AWS")
+	c.Flags().StringVar(&f.S3.Region, "s3-region", "", "region of the bucket (default: from the environment)")
 	c.Flags().BoolVar(&f.S3.PathStyle, "s3-path-style", false,
-		"put the bucket into the path of URLs, as many stores that are not AWS's need it")
+		"put the bucket in the URL path, as many stores other than AWS require")
 	c.Flags().StringVar(&f.caFile, "s3-ca-file", "",
-		"file with the CA that signs the certificate of --s3-endpoint, in PEM")
+		"PEM file with the CA that signed the certificate of --s3-endpoint")
 	c.Flags().StringVar(&f.S3.KMSKey, "s3-kms-key", "",
-		"key of AWS KMS that what is stored is encrypted with: its ID, ARN or alias (default: as the bucket says)")
+		"ID, ARN or alias of the AWS KMS key that encrypts stored data (default: the bucket's setting)")
 	c.Flags().StringVar(&f.GCSEndpoint, "gcs-endpoint", "",
-		"URL of Google Cloud Storage where it is not the public one, such as that of a region")
+		"URL of Google Cloud Storage, if not the public endpoint, such as a regional endpoint")
 	c.Flags().StringVar(&f.AzureEndpoint, "azure-endpoint", "",
 		"URL of the Azure storage account (default https://$AZURE_STORAGE_ACCOUNT.blob.core.windows.net)")
 }
@@ -40,7 +40,7 @@ func (f *storeFlags) add(c *cobra.Command) {
 // addLock adds the flag for commands that store backups.
 func (f *storeFlags) addLock(c *cobra.Command) {
 	c.Flags().DurationVar(&f.S3.LockFor, "s3-lock-for", 0,
-		"how long nobody can delete the backup, by the object lock of the bucket, in mode COMPLIANCE (at most 8760h)")
+		"how long the bucket's object lock protects the backup from deletion, in mode COMPLIANCE (up to 8760h)")
 }
 
 // maxLock bounds the lock time, because a lock cannot be revoked.
@@ -50,9 +50,9 @@ const maxLock = 365 * 24 * time.Hour
 func (f *storeFlags) check(to string) error {
 	switch {
 	case f.S3.LockFor < 0 || f.S3.LockFor > maxLock:
-		return usageError{errors.New("--s3-lock-for: want 8760h at most; a bucket can have a longer default")}
+		return usageError{errors.New("--s3-lock-for: must be at most 8760h; a bucket can have a longer default")}
 	case (f.S3.LockFor > 0 || f.S3.KMSKey != "") && !strings.HasPrefix(to, "s3://"):
-		return usageError{errors.New("--s3-kms-key, --s3-lock-for: only a store at s3://BUCKET has that")}
+		return usageError{errors.New("--s3-kms-key, --s3-lock-for: only supported for s3://BUCKET")}
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (f *encodingFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.recipients, "recipient", nil,
 		"encrypt to this age recipient, such as age1…; repeatable")
 	c.Flags().StringVar(&f.recipientsFile, "recipients-file", "",
-		"encrypt to the age recipients in this file, a line each")
+		"encrypt to the age recipients in this file, one per line")
 }
 
 // encoding returns the encoding for a backup with that destination.
@@ -121,7 +121,7 @@ func (f *encodingFlags) encoding(to string) (backup.Encoding, error) {
 	if strings.TrimSpace(text) == "" {
 		if f.recipientsFile != "" || len(f.recipients) > 0 {
 			return backup.Encoding{},
-				usageError{errors.New("--recipient, --recipients-file: no recipient is given; " +
+				usageError{errors.New("--recipient, --recipients-file: no recipient is specified; " +
 					"without one, the backup would not be encrypted")}
 		}
 		if strings.HasSuffix(to, ".age") {
@@ -143,10 +143,10 @@ func (f *encodingFlags) encoding(to string) (backup.Encoding, error) {
 // timeoutFlag is the timeout of a command.
 type timeoutFlag time.Duration
 
-func (f *timeoutFlag) add(c *cobra.Command) { f.addFor(c, "all of it") }
+func (f *timeoutFlag) add(c *cobra.Command) { f.addFor(c, "the whole command") }
 
 func (f *timeoutFlag) addFor(c *cobra.Command, what string) {
-	c.Flags().DurationVar((*time.Duration)(f), "timeout", 30*time.Minute, "how long "+what+" may take")
+	c.Flags().DurationVar((*time.Duration)(f), "timeout", 30*time.Minute, "maximum time for "+what)
 }
 
 // within returns a context that ends when the timeout expires.
@@ -172,10 +172,10 @@ type readingFlags struct {
 // addMaxBytes adds the flag for the maximum snapshot size.
 func addMaxBytes(c *cobra.Command, most *int64) {
 	*most = 16 << 30
-	addBytes(c.Flags(), most, "max-bytes", "bytes that a snapshot may have, uncompressed")
+	addBytes(c.Flags(), most, "max-bytes", "maximum uncompressed size of a snapshot, in bytes")
 }
 
-const helpFrom = "where the backups are: " + store.Locations
+const helpFrom = "location of the backups: " + store.Locations
 
 func (f *readingFlags) add(c *cobra.Command, help string) {
 	c.Flags().StringVar(&f.from, "from", "", help)
@@ -228,7 +228,7 @@ func identitiesIn(name string) ([]age.Identity, error) {
 	defer file.Close()
 	identities, err := age.ParseIdentities(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s holds something else than age identities, a line each", name)
+		return nil, fmt.Errorf("%s must contain only age identities, one per line", name)
 	}
 	return identities, nil
 }
@@ -238,18 +238,18 @@ func clusterNamed(argument string, namespaces []string) (store.Cluster, error) {
 	namespace, name, both := strings.Cut(argument, "/")
 	switch {
 	case !both && len(namespaces) > 1:
-		return store.Cluster{}, usageError{fmt.Errorf("%s: write NAMESPACE/%s, since --namespace names several",
+		return store.Cluster{}, usageError{fmt.Errorf("%s: use NAMESPACE/%s, because --namespace names several",
 			argument, argument)}
 	case !both && len(namespaces) == 1:
 		namespace, name = namespaces[0], argument
 	case !both:
 		namespace, name = "default", argument
 	case len(namespaces) > 0:
-		return store.Cluster{}, usageError{fmt.Errorf("%s names its namespace; leave out --namespace", argument)}
+		return store.Cluster{}, usageError{fmt.Errorf("%s includes its namespace; remove --namespace", argument)}
 	}
 	for _, part := range []string{namespace, name} {
 		if !store.IsName(part) {
-			return store.Cluster{}, usageError{fmt.Errorf("%q is no name of a cluster: want NAMESPACE/NAME", argument)}
+			return store.Cluster{}, usageError{fmt.Errorf("%q is not a cluster name: use NAMESPACE/NAME", argument)}
 		}
 	}
 	return store.Cluster{Namespace: namespace, Name: name}, nil

@@ -35,14 +35,14 @@ func (t *tenant) check(s source) error {
 		return nil
 	case strings.TrimSpace(t.User) == "":
 		return usageError{fmt.Errorf(
-			"--source %s: as=%q: want the name of a user; without one, the run would act with its own rights",
+			"--source %s: as=%q: expected a user name; without it, the run would act with its own rights",
 			s.location, t.User)}
 	case slices.ContainsFunc(t.Groups, func(group string) bool { return strings.TrimSpace(group) == "" }):
-		return usageError{fmt.Errorf("--source %s: as-group: want the name of a group", s.location)}
+		return usageError{fmt.Errorf("--source %s: as-group: expected a group name", s.location)}
 	case len(s.allowNamespaces) == 0:
 		return usageError{fmt.Errorf(
 			"--source %s: as=%s: allow-namespace is required: "+
-				"it says which clusters are looked at, and acted on, as that user", s.location, t.User)}
+				"it determines which clusters are processed as that user", s.location, t.User)}
 	}
 	return nil
 }
@@ -56,8 +56,9 @@ func checkAccounts(sources []source) (problems []error) {
 		namespace, _, _ := strings.Cut(account, ":")
 		if is && slices.Contains(bound, namespace) {
 			problems = append(problems, usageError{fmt.Errorf(
-				"--source %s: as=%s: whoever can create pods in the namespace %s can run as this account; use a user that "+
-					"no pod can have, such as quorate:tenant:%s (docs/how-to/tenants.md)", s.location, s.as.User, namespace, namespace)})
+				"--source %s: as=%s: anyone who can create pods in the namespace %s can run as this account; use "+
+					"a user that no pod has, such as quorate:tenant:%s (docs/how-to/tenants.md)",
+				s.location, s.as.User, namespace, namespace)})
 		}
 	}
 	return problems
@@ -73,15 +74,15 @@ func checkTenants(sources []source) error {
 	for _, s := range sources {
 		if len(s.allowNamespaces) == 0 {
 			problems = append(problems,
-				usageError{fmt.Errorf("--source %s: allow-namespace is required, since another source has as=: "+
-					"clusters in its namespaces would not be acted on as that user", s.location)})
+				usageError{fmt.Errorf("--source %s: allow-namespace is required, because another source has as=: "+
+					"otherwise clusters in that source's namespaces are not processed as its user", s.location)})
 		}
 		for _, namespace := range s.allowNamespaces {
 			other, taken := whose[namespace]
 			if taken && !other.as.same(s.as) {
 				problems = append(problems, usageError{fmt.Errorf(
-					"--source: %s and %s may both declare clusters in the namespace %s, and not as the same user: "+
-						"give each namespaces of its own, or the same as=", other.location, s.location, namespace)})
+					"--source: %s and %s may both declare clusters in the namespace %s, but as different users: "+
+						"give each its own namespaces, or the same as=", other.location, s.location, namespace)})
 			}
 			whose[namespace] = s
 		}

@@ -23,12 +23,12 @@ func newUninstall(std streams) *cobra.Command {
 	var printOnly bool
 	c := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Delete what runs Quorate, and leave every etcd cluster as it is",
-		Long: `Uninstall deletes what "quorate install --mode" has applied, in whatever mode: what runs Quorate, its
-configuration and, once that has ended what it has begun, its rights. Clusters run on, and nobody looks
-after them. The CustomResourceDefinition stays, since deleting it would delete every EtcdCluster; so does
-the namespace ` + deploy.Namespace + `, with what else is in it, and what belongs to a release of Helm, or
-to a Quorate in another namespace.`,
+		Short: "Uninstall Quorate and leave all etcd clusters unchanged",
+		Long: `Uninstall deletes what "quorate install --mode" has applied, in any mode: Quorate's workloads and
+configuration and, once its pods have finished, its rights. Clusters keep running without being managed.
+The CustomResourceDefinition is kept, because deleting it would delete every EtcdCluster. Also kept are
+the namespace ` + deploy.Namespace + `, the other objects in it, and objects that belong to a Helm release or to
+a Quorate in another namespace.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := f.client()
@@ -50,7 +50,7 @@ to a Quorate in another namespace.`,
 		},
 	}
 	f.add(c)
-	c.Flags().BoolVar(&printOnly, "print", false, "print what would be deleted, and delete nothing")
+	c.Flags().BoolVar(&printOnly, "print", false, "print what would be deleted, without deleting it")
 	return c
 }
 
@@ -90,7 +90,7 @@ func awaitEnd(ctx context.Context, std streams, client *kube.Client) error {
 		}))
 		if left > 0 && !said {
 			said = true
-			fmt.Fprintf(std.err, "waiting until pods have ended what they have begun: %d\n", left)
+			fmt.Fprintf(std.err, "waiting for pods to finish: %d\n", left)
 		}
 		return left == 0, nil
 	})
@@ -98,10 +98,10 @@ func awaitEnd(ctx context.Context, std streams, client *kube.Client) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil || bound.Err() == nil:
-		return fmt.Errorf("wait until pods have ended; their rights are still there, and another quorate uninstall "+
+		return fmt.Errorf("wait for pods to finish; their rights still exist, and another quorate uninstall "+
 			"deletes them: %w", err)
 	}
-	fmt.Fprintf(std.err, "after %s there are still pods, %d, which lose their rights now\n", longestEnd, left)
+	fmt.Fprintf(std.err, "after %s, %d pods still exist; they now lose their rights\n", longestEnd, left)
 	return nil
 }
 

@@ -21,7 +21,7 @@ func newValidate(std streams) *cobra.Command {
 		Use:   "validate",
 		Short: "Check declarations without a Kubernetes cluster",
 		Long: `Validate reads the declarations and checks them as the API server would: the same schema
-and the same rules, evaluated offline. All problems of all files are told at once, with file
+and the same rules, evaluated offline. It reports all problems in all files, with file
 and line.`,
 		Example: `  quorate validate --source .
   quorate validate --source https://git.example.com/fleet.git --branch main --path clusters`,
@@ -32,7 +32,7 @@ and line.`,
 	source.anyDestination = true // the run sets which are allowed
 	output.add(c, "text", "json", "markdown", "github", "junit", "sarif")
 	c.Flags().VarP(source.namespaces.flag(), "namespace", "n",
-		"namespace of declarations without one, if it is one (default \"default\")")
+		"namespace of declarations that do not set one, if a single namespace is set (default \"default\")")
 	return c
 }
 
@@ -45,7 +45,7 @@ func validate(ctx context.Context, std streams, source sourceFlags, output *outp
 	}
 	if source.live() {
 		return usageError{fmt.Errorf(
-			"--source %s: the API server has checked its custom resources already; name a repository or a directory",
+			"--source %s: the API server has checked its custom resources already; specify a repository or a directory",
 			ofCluster)}
 	}
 	desired := source.declared(ctx, func(reconcile.Desired) {})

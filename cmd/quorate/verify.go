@@ -16,7 +16,7 @@ func (p *keysPath) Type() string   { return "string" }
 
 func (p *keysPath) Set(path string) error {
 	if path == "" {
-		return errors.New("want the path of a directory or a file: without keys, nothing would be verified")
+		return errors.New("expected the path of a directory or a file: without keys, signatures are not verified")
 	}
 	*p = keysPath(path)
 	return nil
@@ -25,7 +25,7 @@ func (p *keysPath) Set(path string) error {
 // checkVerify checks the signature settings as far as possible without reading keys.
 func (s source) checkVerify() error {
 	if s.verify != "" && s.verifyKeys == "" {
-		return usageError{fmt.Errorf("--verify %s: --verify-keys is required: the public keys of those who may sign",
+		return usageError{fmt.Errorf("--verify %s: --verify-keys is required: the public keys of allowed signers",
 			s.verify)}
 	}
 	return nil

@@ -32,5 +32,5 @@ func (h *warnings) HandleWarningHeader(code int, _, text string) {
 		h.said = map[string]bool{}
 	}
 	h.said[text] = true
-	fmt.Fprintf(h.w, "warning of the API server: %s\n", printable.Line(text))
+	fmt.Fprintf(h.w, "warning from the API server: %s\n", printable.Line(text))
 }

@@ -24,18 +24,18 @@ type watchFlags struct {
 
 func (f *watchFlags) add(c *cobra.Command) {
 	c.Flags().BoolVarP(&f.on, "watch", "w", false,
-		"go on until interrupted: show the table again when something has changed; in a pipe, the lines that have")
+		"watch until interrupted: print the table again after a change; in a pipe, print only the changed lines")
 	c.Flags().DurationVar(&f.interval, "interval", 5*time.Second,
-		"with --watch, how long to wait before looking again, 2s or more")
+		"with --watch, how long to wait between checks, at least 2s")
 }
 
 // check rejects invalid combinations.
 func (f *watchFlags) check(output string) error {
 	switch {
 	case f.on && output != "text":
-		return usageError{fmt.Errorf("--watch shows the table; leave out --output %s", output)}
+		return usageError{fmt.Errorf("--watch shows the table; remove --output %s", output)}
 	case f.on && f.interval < leastInterval:
-		return usageError{fmt.Errorf("--interval %s: want %s or more", f.interval, leastInterval)}
+		return usageError{fmt.Errorf("--interval %s: must be at least %s", f.interval, leastInterval)}
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func findSources() (string, error) {
 		}
 	}
 	return "", fmt.Errorf("find the sources in sandbox/build above %s: "+
-		"keep the program in the checkout, or run it there", strings.Join(starts, " and "))
+		"keep the program in the checkout or run it there", strings.Join(starts, " and "))
 }
 
 // name returns the name of the component's cache entry.
@@ -105,7 +105,7 @@ func (c *Cache) Build(ctx context.Context, component Component) (string, error) 
 	}
 	return c.Once(ctx, name, func(unfinished string) error {
 		if err := os.Mkdir(unfinished, 0o755); err != nil {
-			return fmt.Errorf("make a directory in the cache: %w", err)
+			return fmt.Errorf("create a directory in the cache: %w", err)
 		}
 		for _, program := range component.Programs {
 			if err := c.compile(ctx, component, program, unfinished); err != nil {

@@ -28,13 +28,13 @@ func (c *Cache) Once(ctx context.Context, name string, make func(unfinished stri
 	// Left by an interrupted process: this process now holds the lock.
 	unfinished := filepath.Join(c.Dir, ".unfinished")
 	if err := os.RemoveAll(unfinished); err != nil {
-		return "", fmt.Errorf("clear the cache of what was interrupted: %w", err)
+		return "", fmt.Errorf("remove interrupted builds from the cache: %w", err)
 	}
 	if err := make(unfinished); err != nil {
 		return "", errors.Join(err, os.RemoveAll(unfinished))
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", fmt.Errorf("make a directory in the cache: %w", err)
+		return "", fmt.Errorf("create a directory in the cache: %w", err)
 	}
 	if err := os.Rename(unfinished, path); err != nil {
 		return "", fmt.Errorf("put %s into the cache: %w", name, err)
@@ -56,7 +56,7 @@ func exists(path string) (bool, error) {
 // lock waits until no other process is creating entries.
 func (c *Cache) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("make the cache: %w", err)
+		return nil, fmt.Errorf("create the cache: %w", err)
 	}
 	file, err := os.OpenFile(filepath.Join(c.Dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Cache) lock(ctx context.Context) (unlock func(), err error) {
 		select {
 		case <-ctx.Done():
 			file.Close()
-			return nil, fmt.Errorf("wait for another process that builds: %w", ctx.Err())
+			return nil, fmt.Errorf("wait for another build process: %w", ctx.Err())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -124,7 +124,7 @@ func Memory(group string) (int64, error) {
 			return used(string(stat)), nil
 		}
 	}
-	return 0, fmt.Errorf("read the memory of cgroup %s: no memory controller has it", group)
+	return 0, fmt.Errorf("read the memory of cgroup %s: it has no memory controller", group)
 }
 
 // used sums memory.stat, whose keys differ between the two cgroup versions.

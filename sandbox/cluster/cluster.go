@@ -42,11 +42,11 @@ func New(kubeconfig string) (*Cluster, error) {
 	config.QPS, config.Burst = 200, 400
 	typed, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the API server: %w", err)
+		return nil, fmt.Errorf("create an API server client: %w", err)
 	}
 	untyped, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the API server: %w", err)
+		return nil, fmt.Errorf("create an API server client: %w", err)
 	}
 	return &Cluster{typed: typed, dynamic: untyped}, nil
 }
@@ -100,7 +100,7 @@ func (c *Cluster) Nodes(ctx context.Context) (map[string]NodeStatus, error) {
 }
 
 func statusOf(node corev1.Node) NodeStatus {
-	status := NodeStatus{Reason: "it has not said so yet", Version: node.Status.NodeInfo.KubeletVersion}
+	status := NodeStatus{Reason: "it has not reported its state yet", Version: node.Status.NodeInfo.KubeletVersion}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			status.Ready = condition.Status == corev1.ConditionTrue

@@ -40,7 +40,7 @@ func (f Fleet) Run(ctx context.Context) error {
 	config.QPS = -1 // the API server limits the rate
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("make a client of the API server: %w", err)
+		return fmt.Errorf("create an API server client: %w", err)
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(f.Address, clientPort))
 	if err != nil {

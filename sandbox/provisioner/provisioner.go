@@ -33,7 +33,7 @@ func Run(ctx context.Context, kubeconfig, node, dir string) error {
 	config.QPS, config.Burst = 500, 1000
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("make a client of the API server: %w", err)
+		return fmt.Errorf("create an API server client: %w", err)
 	}
 	// A claim that failed is retried soon.
 	retry := workqueue.NewTypedItemExponentialFailureRateLimiter[string](50*time.Millisecond, 5*time.Second)
@@ -84,7 +84,7 @@ func (l local) Provision(
 	path := filepath.Join(l.dir, options.PVName)
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, controller.ProvisioningFinished,
-			fmt.Errorf("make the directory of volume %s: %w", options.PVName, err)
+			fmt.Errorf("create the directory of volume %s: %w", options.PVName, err)
 	}
 	slog.Info("volume made", "volume", options.PVName, "claim", options.PVC.Namespace+"/"+options.PVC.Name)
 	return l.volume(options, path), controller.ProvisioningFinished, nil

@@ -81,7 +81,7 @@ func TestBackup(t *testing.T) {
 		t.Errorf("it is not proven: %s", r)
 	}
 	s3.quorate(w, "backup", "a", "--to", s3.url).requireCode(t, exitDone)
-	if r := s3.quorate(w, "backups", "drill", cluster, "--from", s3.url, "--etcd", etcd).requireCode(t, exitDone); !r.says("holds the data that were backed up") {
+	if r := s3.quorate(w, "backups", "drill", cluster, "--from", s3.url, "--etcd", etcd).requireCode(t, exitDone); !r.says("holds the data that was backed up") {
 		t.Errorf("%s", r)
 	}
 	// Without quorum, a cluster has no data that can be relied on.

@@ -16,7 +16,7 @@ import (
 func standIn(open opener) *cobra.Command {
 	return &cobra.Command{
 		Use:   "fleet",
-		Short: "Stand in for one large node and for the etcd on it, until interrupted; other nodes take no new pods",
+		Short: "Simulate one large node and its etcd until interrupted; other nodes accept no new pods",
 		Args:  cobra.NoArgs,
 		RunE: func(_ *cobra.Command, _ []string) error {
 			s, err := open()

@@ -14,7 +14,7 @@ import (
 func load(open opener) *cobra.Command {
 	return &cobra.Command{
 		Use:     "load IMAGE=PROGRAM…",
-		Short:   "Give every node an image of a static program, which is its entrypoint",
+		Short:   "Load an image of a static program, as its entrypoint, on every node",
 		Example: "  sandbox load quorate.dev/quorate:dev=bin/quorate",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,7 +42,7 @@ func load(open opener) *cobra.Command {
 func image() *cobra.Command {
 	return &cobra.Command{
 		Use:     "image IMAGE=PROGRAM FILE",
-		Short:   "Write the archive of such an image, which any container runtime can load, to a file",
+		Short:   "Write the archive of such an image to a file that any container runtime can load",
 		Example: "  sandbox image quorate.dev/quorate:dev=bin/quorate quorate.tar",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -62,7 +62,7 @@ func image() *cobra.Command {
 func parseImage(arg string) (reference, program string, err error) {
 	reference, program, found := strings.Cut(arg, "=")
 	if !found {
-		return "", "", fmt.Errorf("say what image to make of what as IMAGE=PROGRAM, not %q", arg)
+		return "", "", fmt.Errorf("expected IMAGE=PROGRAM, not %q", arg)
 	}
 	return reference, program, nil
 }

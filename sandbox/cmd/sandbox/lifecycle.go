@@ -17,7 +17,7 @@ func up(open opener) *cobra.Command {
 	var nodes int
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Bring the sandbox up, or repair it, and wait until it works",
+		Short: "Start or repair the sandbox, and wait until it works",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := open()
@@ -33,14 +33,14 @@ func up(open opener) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&nodes, "nodes", 0, "how many nodes, 1 to 3 (default: as many as it has, or 1)")
+	cmd.Flags().IntVar(&nodes, "nodes", 0, "number of nodes, 1 to 3 (default: the current number, or 1)")
 	return cmd
 }
 
 func down(open opener) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
-		Short: "End the sandbox and remove all it has",
+		Short: "Stop the sandbox and remove all its data",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := open()
@@ -58,7 +58,7 @@ func build() *cobra.Command {
 	var tools string
 	cmd := &cobra.Command{
 		Use:   "build",
-		Short: "Build every program of the sandbox that is not in the cache, and install what is missing of Debian",
+		Short: "Build the sandbox programs that are not in the cache, and install missing Debian packages",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			programs, err := sandbox.Build(cmd.Context(), progress.To(os.Stderr))
@@ -77,7 +77,7 @@ func node(open opener) *cobra.Command {
 	parent := &cobra.Command{Use: "node", Short: "Let one node fail, or come back", Args: cobra.NoArgs}
 	stop := &cobra.Command{
 		Use:   "stop NAME",
-		Short: "End a node as a loss of power would",
+		Short: "Stop a node as in a power failure",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := open()

@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	fmt.Fprintf(os.Stderr, "sandbox: it needs Linux and root: a node is made of namespaces and cgroups, which %s "+
+	fmt.Fprintf(os.Stderr, "sandbox: requires Linux and root: a node consists of namespaces and cgroups, which %s "+
 		"does not have; use a virtual machine\n", runtime.GOOS)
 	os.Exit(1)
 }

@@ -21,11 +21,11 @@ func status(open opener) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Print what runs",
+		Short: "Print the running components",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {
-				return fmt.Errorf("print the status as json or, by default, as text, not as %q", output)
+				return fmt.Errorf("the status format must be json or, by default, text, not %q", output)
 			}
 			s, err := open()
 			if err != nil {

@@ -12,7 +12,7 @@ import (
 func execute(open opener) *cobra.Command {
 	return &cobra.Command{
 		Use:     "exec -- COMMAND…",
-		Short:   "Run a command in the place of a pod: in the sandbox's network, with its DNS",
+		Short:   "Run a command like a pod: in the sandbox's network, with its DNS",
 		Example: "  sandbox exec -- kubectl get pods -A",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
