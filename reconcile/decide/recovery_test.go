@@ -37,8 +37,9 @@ func begun(s *State) {
 func recoveryJob(changes ...func(*RecoveryJob)) func(*State) {
 	return func(s *State) {
 		order := s.Declared.Recovery
+		volume := s.Replica(order.Ordinal).VolumeUID
 		s.Recovery.Job = &RecoveryJob{ClusterID: order.ClusterID, Ordinal: order.Ordinal, From: order.Backup,
-			VolumeJob: VolumeJob{UID: "j1", Digest: order.Digest, VolumeUID: s.Replica(order.Ordinal).VolumeUID, Phase: JobRuns}}
+			VolumeJob: VolumeJob{UID: "j1", Digest: order.Digest, VolumeUID: volume, Phase: JobRuns}}
 		for _, change := range changes {
 			change(s.Recovery.Job)
 		}
@@ -52,6 +53,11 @@ func jobGoes(j *RecoveryJob) { j.Terminating = true }
 func requests(change func(*RecoveryOrder)) func(*State) {
 	return func(s *State) { change(&s.Declared.Recovery) }
 }
+
+// of requests recovery of that cluster.
+func of(cluster ID) func(*State) { return requests(func(o *RecoveryOrder) { o.ClusterID = cluster }) }
+
+func refused(s *State) { s.Declared.Recovery.Refused = "no" }
 
 func requestsNothing(s *State) { s.Declared.Recovery = RecoveryOrder{} }
 
@@ -142,7 +148,7 @@ func TestRecoveryBegins(t *testing.T) {
 		"no StatefulSet":                 {both(lostMajority, noStatefulSet), Act, recovers},
 		"no StatefulSet, and a pod":      {both(lostMajority, slot(2, phase(PodStarting)), noStatefulSet), "", nil},
 		"no StatefulSet, and a pod goes": {both(lostMajority, slot(2, phase(PodTerminating)), noStatefulSet), Wait, nil},
-		"not allowed":                    {both(lostMajority, requests(func(o *RecoveryOrder) { o.Refused = "no" })), "", nil},
+		"not allowed":                    {both(lostMajority, refused), "", nil},
 		"a Job works on another volume": {both(lostMajority, recoveryJob(func(j *RecoveryJob) { j.VolumeUID = "w1" })), Act,
 			StopRecovery{"j1"}},
 	})
@@ -177,7 +183,7 @@ func TestRecoveryIsOrderedForLostClusterOnly(t *testing.T) {
 	judge(t, State.ordersRecovery, map[string]slotCase{
 		"lost":                                {lostMajority, true},
 		"not requested":                       {both(lostMajority, requestsNothing), false},
-		"of another cluster":                  {both(lostMajority, requests(func(o *RecoveryOrder) { o.ClusterID = 0xc2 })), false},
+		"of another cluster":                  {both(lostMajority, of(0xc2)), false},
 		"etcd lists its members":              {both(lostMajority, listed(true)), false},
 		"a majority responds":                 {both(lostMajority, listed(false, 0, 2)), false},
 		"a minority responds":                 {both(lostMajority, listed(false, 1)), true},
@@ -188,10 +194,10 @@ func TestRecoveryIsOrderedForLostClusterOnly(t *testing.T) {
 
 // TestRecoveryIsHindered checks which requests are not carried out.
 func TestRecoveryIsHindered(t *testing.T) {
-	blindly := recordedAs(RecordedMember{Mode: Sealed})
+	blindly, starts := recordedAs(RecordedMember{Mode: Sealed}), slot(2, phase(PodStarting))
 	judge(t, func(s State) bool { return s.hindersRecovery() != "" }, map[string]slotCase{
 		"of what remains":                       {lostMajority, false},
-		"not allowed":                           {both(lostMajority, requests(func(o *RecoveryOrder) { o.Refused = "no" })), true},
+		"not allowed":                           {both(lostMajority, refused), true},
 		"void":                                  {both(lostMajority, func(s *State) { s.Record.VoidRecovery = "w1" }), true},
 		"void, according to the status":         {both(lostMajority, func(s *State) { s.ReportedVoidRecovery = "w1" }), true},
 		"another request was void":              {both(lostMajority, func(s *State) { s.Record.VoidRecovery = "w0" }), false},
@@ -204,9 +210,9 @@ func TestRecoveryIsHindered(t *testing.T) {
 		"of a member that is given up":          {both(lostMajority, givesUp(0b111)), true},
 		"of a cluster that was recovered":       {both(lostMajority, slot(0, marked(0xc1))), true},
 		"a ready pod":                           {both(lostMajority, slot(2, phase(PodReady))), true},
-		"a volume goes with its pod":            {both(lostMajority, givesUp(0b001), going(2), slot(2, phase(PodStarting))), true},
+		"a volume goes with its pod":            {both(lostMajority, givesUp(0b001), going(2), starts), true},
 		"backup":                                {lostAll, false},
-		"backup, the volume is being deleted":   {both(lostAll, going(1)), false},
+		"backup, the volume goes":               {both(lostAll, going(1)), false},
 		"backup, into no volume":                {both(lostAll, changed(gone)), false},
 		"backup, in place of an unknown member": {both(lostAll, from(3, 0b1111)), true},
 	})
@@ -267,7 +273,6 @@ func TestReadyPodsDelayRecovery(t *testing.T) {
 // cluster's data.
 func TestBegunRecoveryContinues(t *testing.T) {
 	recovery, restoration := both(lostMajority, begun), both(lostAll, begun)
-	refused := requests(func(o *RecoveryOrder) { o.Refused = "no" })
 	backup := requests(func(o *RecoveryOrder) { o.Backup, o.Lost = "tuesday", 0b111 })
 	again, stops := StartRecovery{1, "d1"}, StopRecovery{"j1"}
 	recoverAlone(t, map[string]outcome{
@@ -283,21 +288,21 @@ func TestBegunRecoveryContinues(t *testing.T) {
 		"somebody is not given up any more":     {both(recovery, givesUp(0b001)), Block, nil},
 		"the volume is gone":                    {both(recovery, changed(gone)), Block, nil},
 		"another volume":                        {both(recovery, changed(another)), Block, nil},
-		"the volume is being deleted":           {both(recovery, going(1)), Block, nil},
+		"the volume goes":                       {both(recovery, going(1)), Block, nil},
 		"the volume is gone, now from a backup": {both(recovery, changed(gone), backup), Act, again},
 		"the volume is gone, now from a-2": {both(recovery, changed(gone), slot(2, marked(0)), from(2, 0b011)), Act,
 			StartRecovery{2, "d1"}},
-		"now from a-2, which has another volume":                {both(recovery, slot(2, volume("w2")), from(2, 0b011)), Block, nil},
-		"backup, no Job":                                        {restoration, Act, again},
-		"backup, the volume is gone":                            {both(restoration, changed(gone)), Act, again},
-		"backup, another volume":                                {both(restoration, changed(another)), Act, again},
-		"backup, the volume is being deleted":                   {both(restoration, going(1)), Wait, nil},
-		"backup, the volume is being deleted, and the Job runs": {both(restoration, recoveryJob(), going(1)), Act, stops},
+		"now from a-2, on another volume":           {both(recovery, slot(2, volume("w2")), from(2, 0b011)), Block, nil},
+		"backup, no Job":                            {restoration, Act, again},
+		"backup, the volume is gone":                {both(restoration, changed(gone)), Act, again},
+		"backup, another volume":                    {both(restoration, changed(another)), Act, again},
+		"backup, the volume goes":                   {both(restoration, going(1)), Wait, nil},
+		"backup, the volume goes, and the Job runs": {both(restoration, recoveryJob(), going(1)), Act, stops},
 	})
 }
 
-// TestBegunRecoveryAdvice checks which commands are proposed once etcd responds although a new cluster was being created:
-// a volume is deleted only if it may hold the new cluster, and only while etcd has a quorum without it.
+// TestBegunRecoveryAdvice checks which commands are proposed once etcd responds although a new cluster was being
+// created: a volume is deleted only if it may hold the new cluster, and only while etcd has a quorum without it.
 func TestBegunRecoveryAdvice(t *testing.T) {
 	const job, claim = "kubectl delete job", "kubectl delete pvc"
 	serves := both(lostMajority, begun, podsStart, slot(0, phase(PodReady)))
@@ -326,7 +331,6 @@ func TestBegunRecoveryAdvice(t *testing.T) {
 // begun, and when there is a warning about it.
 func TestRecoveryThatHasNotBegunIsExplained(t *testing.T) {
 	hindered := both(lostMajority, givesUp(0b001))
-	ofOther := requests(func(o *RecoveryOrder) { o.ClusterID = 0xc9 })
 	judge(t, func(s State) bool { return s.describeHindered() != "" }, map[string]slotCase{
 		"hindered":                {hindered, true},
 		"hindered, not requested": {both(hindered, requestsNothing), false},
@@ -339,8 +343,8 @@ func TestRecoveryThatHasNotBegunIsExplained(t *testing.T) {
 		"not hindered":           {lostMajority, false},
 		"not requested":          {nil, false},
 		"the cluster has quorum": {both(lostMajority, func(s *State) { s.Membership.Known = true }), true},
-		"of another cluster":     {both(lostMajority, ofOther), true},
-		"carried out":            {func(s *State) { s.Record.Recovery.ClusterID, s.Declared.Recovery.ClusterID = 0xc9, 0xc9 }, false},
+		"of another cluster":     {both(lostMajority, of(0xc9)), true},
+		"carried out":            {both(of(0xc9), func(s *State) { s.Record.Recovery.ClusterID = 0xc9 }), false},
 		"the record is lost":     {both(lostMajority, func(s *State) { s.Record = Record{} }), false},
 	})
 	s := after(3, both(lostAll, begun, requestsNothing))

@@ -34,6 +34,8 @@ func TestSupersedes(t *testing.T) {
 func TestRecoveredRecord(t *testing.T) {
 	restored := recoveryJob(succeeded, func(j *RecoveryJob) { j.Restored = "monday" })
 	kept := func(ordinal int, volume string, lost ID) RemovedMember { return RemovedMember{ordinal, volume, lost} }
+	two := []RemovedMember{kept(0, "v0", 0xc1), kept(2, "v2", 0xc1)}
+	earlier := []RemovedMember{kept(0, "v0", 0xc9), two[1]}
 	from9 := func(volume string) func(*State) {
 		return func(s *State) { s.Record = s.Record.WithRemoved(kept(0, volume, 0xc9)) }
 	}
@@ -42,12 +44,12 @@ func TestRecoveredRecord(t *testing.T) {
 		from    string
 		removed []RemovedMember
 	}{
-		"from data":                   {both(lostMajority, begun, restored), "", []RemovedMember{kept(0, "v0", 0xc1), kept(2, "v2", 0xc1)}},
-		"from a backup":               {both(lostAll, begun, restored), "monday", []RemovedMember{kept(0, "v0", 0xc1), kept(2, "v2", 0xc1)}},
-		"a lost volume is gone":       {both(lostMajority, slot(0, gone), begun), "", []RemovedMember{{Ordinal: 0}, kept(2, "v2", 0xc1)}},
-		"a volume that is not lost":   {both(lostMajority, slot(0, gone), givesUp(0b100), begun), "", []RemovedMember{kept(2, "v2", 0xc1)}},
-		"left of an earlier cluster":  {both(lostMajority, from9("v0"), begun), "", []RemovedMember{kept(0, "v0", 0xc9), kept(2, "v2", 0xc1)}},
-		"on another volume than that": {both(lostMajority, from9("w0"), begun), "", []RemovedMember{kept(0, "v0", 0xc1), kept(2, "v2", 0xc1)}},
+		"from data":                   {both(lostMajority, begun, restored), "", two},
+		"from a backup":               {both(lostAll, begun, restored), "monday", two},
+		"a lost volume is gone":       {both(lostMajority, slot(0, gone), begun), "", []RemovedMember{{}, two[1]}},
+		"a volume that is not lost":   {both(lostMajority, slot(0, gone), givesUp(0b100), begun), "", two[1:]},
+		"left of an earlier cluster":  {both(lostMajority, from9("v0"), begun), "", earlier},
+		"on another volume than that": {both(lostMajority, from9("w0"), begun), "", two},
 	} {
 		r := RecoveredRecord(after(3, c.change), FinishRecovery{0xc2, "v1"})
 		if r.RestoredFrom != c.from || r.Uncompared != (c.from != "") {
@@ -64,7 +66,7 @@ func TestRecoveredRecord(t *testing.T) {
 func TestVoidRecovery(t *testing.T) {
 	void := func(word string) func(*State) { return func(s *State) { s.Record.VoidRecovery = word } }
 	reported := func(s *State) { s.ReportedVoidRecovery = "w1" }
-	ofOther := requests(func(o *RecoveryOrder) { o.ClusterID = 0xc2 })
+	ofOther := of(0xc2)
 	listsOther := both(listed(true, 0, 2), func(s *State) { s.Membership.ClusterID = 0xc2 })
 	for what, c := range map[string]struct {
 		change func(*State)
@@ -126,34 +128,38 @@ func TestMarkedVolumesAreKept(t *testing.T) {
 	})
 }
 
-// TestJobRestoresRecordedRecovery checks when a recovery that the record has lost is restored from its Job: never if the
-// Job may have been created by others, or the cluster has had a quorum since.
+// TestJobRestoresRecordedRecovery checks when a recovery that the record has lost is restored from its Job: never if
+// the Job may have been created by others, or the cluster has had a quorum since.
 func TestJobRestoresRecordedRecovery(t *testing.T) {
 	job := both(lostMajority, recoveryJob())
 	pods := both(job, podsStart)
 	void := func(s *State) { s.Record.VoidRecovery = "w1" }
 	unrecorded := func(s *State) { s.Record.Members = nil }
+	onA2 := func(j *RecoveryJob) { j.Ordinal, j.VolumeUID = 2, "v2" }
 	changes := func(change func(*RecoveryJob)) func(*State) { return func(s *State) { change(s.Recovery.Job) } }
-	none := RecordedRecovery{}
+	none, begins := RecordedRecovery{}, RecordedRecovery{ClusterID: 0xc1, Ordinal: 1, VolumeUID: "v1"}
+	restores := begins
+	restores.FromBackup = true
+	noID := func(s *State) { s.Record.ClusterID, s.Recovery.Job.ClusterID = 0, 0 }
 	for what, c := range map[string]struct {
 		change func(*State)
 		want   RecordedRecovery
 	}{
 		"no Job":                                  {lostMajority, none},
-		"its Job":                                 {job, RecordedRecovery{ClusterID: 0xc1, Ordinal: 1, VolumeUID: "v1"}},
-		"its Job, from a backup":                  {both(lostAll, recoveryJob()), RecordedRecovery{ClusterID: 0xc1, Ordinal: 1, VolumeUID: "v1", FromBackup: true}},
+		"its Job":                                 {job, begins},
+		"its Job, from a backup":                  {both(lostAll, recoveryJob()), restores},
 		"etcd lists its members":                  {both(job, listed(true, 0, 2)), none},
-		"of another cluster":                      {both(job, changes(func(j *RecoveryJob) { j.ClusterID = 0xc9 })), none},
-		"of no cluster, as the record":            {both(job, requestsNothing, changes(func(j *RecoveryJob) { j.ClusterID = 0 }), func(s *State) { s.Record.ClusterID = 0 }), none},
+		"of another cluster":                      {both(job, changes(ofC9)), none},
+		"of no cluster, as the record":            {both(job, requestsNothing, noID), none},
 		"not requested":                           {both(job, requestsNothing), none},
-		"not requested, and the record is lost":   {both(job, requestsNothing, unrecorded), RecordedRecovery{ClusterID: 0xc1, Ordinal: 1, VolumeUID: "v1"}},
+		"not requested, and the record is lost":   {both(job, requestsNothing, unrecorded), begins},
 		"the request is void":                     {both(job, void), none},
 		"on another volume":                       {both(job, changed(another)), none},
 		"the volume is gone":                      {both(job, changed(gone)), none},
 		"the Job names no volume, and it is gone": {both(lostMajority, changed(gone), recoveryJob()), none},
-		"pods run, restored during the recovery":  {pods, RecordedRecovery{ClusterID: 0xc1, Ordinal: 1, VolumeUID: "v1"}},
+		"pods run, restored during the recovery":  {pods, begins},
 		"pods run, for another request":           {both(pods, changes(func(j *RecoveryJob) { j.Digest = "d0" })), none},
-		"another one has begun":                   {both(lostMajority, begun, recoveryJob(func(j *RecoveryJob) { j.Ordinal, j.VolumeUID = 2, "v2" })), RecordedRecovery{ClusterID: 0xc1, Ordinal: 1, VolumeUID: "v1"}},
+		"another one has begun":                   {both(lostMajority, begun, recoveryJob(onA2)), begins},
 	} {
 		s := after(3, c.change)
 		if got := s.takeUpRecovery(s.Record).Recovery; got != c.want {
@@ -162,7 +168,7 @@ func TestJobRestoresRecordedRecovery(t *testing.T) {
 	}
 	judge(t, func(s State) bool { return s.restoredDuring(*s.Recovery.Job) }, map[string]slotCase{
 		"pods run":                          {pods, true},
-		"not requested":                     {both(pods, requests(func(o *RecoveryOrder) { o.ClusterID = 0 })), false},
+		"not requested":                     {both(pods, of(0)), false},
 		"for another request":               {both(pods, changes(func(j *RecoveryJob) { j.Digest = "d0" })), false},
 		"the status names another cluster":  {both(pods, func(s *State) { s.ReportedClusterID = 0xc2 }), false},
 		"the status is lost":                {both(pods, func(s *State) { s.ReportedClusterID = 0 }), false},
@@ -174,8 +180,8 @@ func TestJobRestoresRecordedRecovery(t *testing.T) {
 	})
 }
 
-// TestVolumesOfLostClusterAreKept checks when a lost cluster's volume is kept: until git gives it up, and until a member
-// is about to take its place while all others are healthy.
+// TestVolumesOfLostClusterAreKept checks when a lost cluster's volume is kept: until git gives it up, and until a
+// member is about to take its place while all others are healthy.
 func TestVolumesOfLostClusterAreKept(t *testing.T) {
 	givenUp := func(s *State) {
 		s.Declared.Replicas = 4
@@ -185,17 +191,18 @@ func TestVolumesOfLostClusterAreKept(t *testing.T) {
 		s.Replicas = append(s.Replicas, Replica{Ordinal: 3, Pod: PodAbsent, VolumeUID: "v3", VolumeToken: "t"})
 	}
 	ofLost := func(s *State) { s.Record.ClusterID, s.ReportedClusterID, s.Membership.ClusterID = 0xc9, 0xc9, 0xc9 }
+	notNext := func(s *State) { s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 2}) }
 	judge(t, func(s State) bool { return s.Keeps(3) }, map[string]slotCase{
-		"not left of a lost cluster":        {nil, false},
-		"given up":                          {givenUp, false},
-		"given up, of another cluster":      {both(givenUp, requests(func(o *RecoveryOrder) { o.ClusterID = 0xc8 })), true},
-		"not given up":                      {both(givenUp, requests(func(o *RecoveryOrder) { o.OldVolumes = Retain })), true},
-		"the record is of the lost cluster": {both(givenUp, ofLost), true},
-		"the new data is in doubt":          {both(givenUp, func(s *State) { s.Record.Recovery.Suspect = true }), true},
-		"another recovery is recorded":      {both(givenUp, func(s *State) { s.Record.Recovery.ClusterID = 0xc8 }), true},
-		"a member is unhealthy":             {both(givenUp, slot1(PodStarting, 0)), true},
-		"etcd gives no list":                {both(givenUp, unlisted), true},
-		"another slot is filled first":      {both(givenUp, without(2), func(s *State) { s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 2}) }), true},
-		"all slots have members":            {both(givenUp, declared(3)), false},
+		"not of a lost cluster":        {nil, false},
+		"given up":                     {givenUp, false},
+		"given up, of another cluster": {both(givenUp, of(0xc8)), true},
+		"not given up":                 {both(givenUp, func(s *State) { s.Declared.Recovery.OldVolumes = Retain }), true},
+		"it is the recorded cluster":   {both(givenUp, ofLost), true},
+		"the new data is in doubt":     {both(givenUp, func(s *State) { s.Record.Recovery.Suspect = true }), true},
+		"another recovery recorded":    {both(givenUp, func(s *State) { s.Record.Recovery.ClusterID = 0xc8 }), true},
+		"a member is unhealthy":        {both(givenUp, slot1(PodStarting, 0)), true},
+		"etcd gives no list":           {both(givenUp, unlisted), true},
+		"another slot is filled first": {both(givenUp, without(2), notNext), true},
+		"all slots have members":       {both(givenUp, declared(3)), false},
 	})
 }
