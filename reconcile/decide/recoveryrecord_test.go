@@ -17,6 +17,7 @@ func TestSupersedes(t *testing.T) {
 		"created from it":             {Record{ClusterID: 0xc2, Recovery: from(0xc1)}, 0xc1, true},
 		"created from another":        {Record{ClusterID: 0xc2, Recovery: from(0xc9)}, 0xc1, false},
 		"indirectly":                  {Record{ClusterID: 0xc3, Recovery: from(0xc2), Removed: kept}, 0xc1, true},
+		"indirectly, another":         {Record{ClusterID: 0xc3, Recovery: from(0xc2), Removed: kept}, 0xc9, false},
 		"never recovered":             {Record{ClusterID: 0xc2}, 0xc1, false},
 		"no cluster":                  {Record{ClusterID: 0xc2}, 0, false},
 		"the record has no ID":        {Record{Recovery: from(0xc1)}, 0xc1, false},
