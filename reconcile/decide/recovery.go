@@ -88,10 +88,10 @@ func (s State) hindersRecovery() string {
 			"is permanently lost now, remove spec.recovery from git, run a pass, and declare it again"
 	case order.Backup == "" && s.Replica(order.Ordinal).VolumeTerminating:
 		return fmt.Sprintf("the volume of %s is being deleted", survivor)
-	case order.Backup != "" && !recorded:
+	case !recorded:
 		return fmt.Sprintf("%s is not a recorded member", survivor)
 	case order.Backup != "":
-	case !recorded || m.Mode != Sealed || !hasVolume(s.Replica(order.Ordinal)):
+	case m.Mode != Sealed || !hasVolume(s.Replica(order.Ordinal)):
 		return fmt.Sprintf("%s is not recorded as a member with data", survivor)
 	case s.volumeLost(order.Ordinal): // unknown after the record was lost: the Job checks the owner of the data
 		return fmt.Sprintf("the volume of %s has been replaced", survivor)
@@ -127,7 +127,7 @@ func (s State) wouldGoWithPods() string {
 // awaitsUnready reports whether the requested recovery only waits until Kubernetes no longer reports any pod as ready,
 // which takes seconds after quorum is lost.
 func (s State) awaitsUnready() bool {
-	return s.ordersRecovery() && !s.Record.Recovering() && s.anyReplica(isReady) && s.hindersRecovery() != "" &&
+	return s.ordersRecovery() && !s.Record.Recovering() && s.anyReplica(isReady) &&
 		s.withoutReady().hindersRecovery() == ""
 }
 
@@ -151,8 +151,8 @@ func (s State) hinderedByOthers() string {
 	order := s.Declared.Recovery
 	left := s.replicaNames(func(r Replica) bool {
 		m, recorded := s.Record.Member(r.Ordinal)
-		gone, known := s.Record.removed(r.Ordinal)
-		goneBefore := known && !gone.Kept() && gone.VolumeUID == r.VolumeUID
+		gone, _ := s.Record.removed(r.Ordinal)
+		goneBefore := !gone.Kept() && gone.VolumeUID == r.VolumeUID
 		lostMember := recorded && (m.Mode != Joining || r.LastUse.ClusterID == order.ClusterID) ||
 			!recorded && !goneBefore && (r.LostCluster == 0 || r.LostCluster == order.ClusterID)
 		return lostMember && hasVolume(r) && !order.Lost.Has(r.Ordinal) &&

@@ -89,16 +89,13 @@ func (s State) isVoid(order RecoveryOrder) bool {
 
 // VoidRecoveryToReport returns the Word of a request that had no effect, for the status, or "".
 func (s State) VoidRecoveryToReport() string {
-	if s.Declared.Recovery.ClusterID == 0 {
-		return ""
-	}
 	return RequiredRecord(s, "").VoidRecovery
 }
 
 // keeping returns the record with a slot's volume as kept for that lost cluster, or for an earlier one if it was
 // already kept.
 func (r Record) keeping(slot Replica, lost ID) Record {
-	if gone, known := r.removed(slot.Ordinal); known && gone.VolumeUID == slot.VolumeUID && gone.Kept() {
+	if gone, _ := r.removed(slot.Ordinal); gone.VolumeUID == slot.VolumeUID && gone.Kept() {
 		lost = gone.LostCluster
 	}
 	return r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID, LostCluster: lost})

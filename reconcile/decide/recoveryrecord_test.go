@@ -1,44 +1,209 @@
-package decide_test
+package decide
 
 import (
+	"slices"
 	"testing"
-
-	"quorate.dev/quorate/reconcile/decide"
 )
 
-// The record shows that the new cluster was created from data in doubt. Once it is lost and recreated, that is unknown:
-// the lost cluster's volumes may hold the right data, and are kept.
-func TestLostRecordKeepsVolumesOfLostCluster(t *testing.T) {
-	for _, test := range []struct {
-		name    string
-		change  func(*world)
-		deletes bool
+// TestSupersedes checks of which lost clusters a record shows that this cluster was created from them.
+func TestSupersedes(t *testing.T) {
+	from := func(lost ID) RecordedRecovery { return RecordedRecovery{ClusterID: lost} }
+	kept := []RemovedMember{{Ordinal: 1, VolumeUID: "v1", LostCluster: 0xc1}}
+	for what, c := range map[string]struct {
+		record Record
+		lost   ID
+		want   bool
 	}{
-		{"sound", func(*world) {}, true},
-		{"in doubt", func(w *world) { w.Record.Recovery.Suspect = true }, false},
-		{"record lost", func(w *world) { w.ReportedClusterID, w.Record = w.Record.ClusterID, decide.Record{} }, false},
+		"created from it":             {Record{ClusterID: 0xc2, Recovery: from(0xc1)}, 0xc1, true},
+		"created from another":        {Record{ClusterID: 0xc2, Recovery: from(0xc9)}, 0xc1, false},
+		"indirectly":                  {Record{ClusterID: 0xc3, Recovery: from(0xc2), Removed: kept}, 0xc1, true},
+		"indirectly, another":         {Record{ClusterID: 0xc3, Recovery: from(0xc2), Removed: kept}, 0xc9, false},
+		"never recovered":             {Record{ClusterID: 0xc2}, 0xc1, false},
+		"no cluster":                  {Record{ClusterID: 0xc2}, 0, false},
+		"the record has no ID":        {Record{Recovery: from(0xc1)}, 0xc1, false},
+		"it is this cluster":          {Record{ClusterID: 0xc1, Recovery: from(0xc1)}, 0xc1, false},
+		"this cluster, marked as its": {Record{ClusterID: 0xc1, Removed: kept}, 0xc1, false},
 	} {
-		w, deleted := healthy(t), false
-		keeps(w)
-		w.Replicas[3].LostCluster = 0xc9
-		test.change(w)
-		for range 9 {
-			d := decide.Decide(w.State)
-			if _, is := d.Action.(decide.DeleteVolume); is {
-				deleted = true
-			}
-			if d.Verdict != decide.Act {
-				break
-			}
-			if err := w.act(); err != nil {
-				t.Fatalf("%s: %v", test.name, err)
-			}
-		}
-		if deleted != test.deletes {
-			t.Errorf("%s: deleted is %v", test.name, deleted)
-		}
-		if gone := w.Record.Removed; !test.deletes && (len(gone) != 1 || gone[0].LostCluster != 0xc9) {
-			t.Errorf("%s: it is not on record that it is kept: %+v", test.name, gone)
+		if got := c.record.Supersedes(c.lost); got != c.want {
+			t.Errorf("%s: %t", what, got)
 		}
 	}
+}
+
+// TestRecoveredRecord checks the record of a new cluster: one member, the lost cluster's other volumes, and the backup
+// that was restored.
+func TestRecoveredRecord(t *testing.T) {
+	restored := recoveryJob(succeeded, func(j *RecoveryJob) { j.Restored = "monday" })
+	kept := func(ordinal int, volume string, lost ID) RemovedMember { return RemovedMember{ordinal, volume, lost} }
+	two := []RemovedMember{kept(0, "v0", 0xc1), kept(2, "v2", 0xc1)}
+	earlier := []RemovedMember{kept(0, "v0", 0xc9), two[1]}
+	from9 := func(volume string) func(*State) {
+		return func(s *State) { s.Record = s.Record.WithRemoved(kept(0, volume, 0xc9)) }
+	}
+	for what, c := range map[string]struct {
+		change  func(*State)
+		from    string
+		removed []RemovedMember
+	}{
+		"from data":                   {both(lostMajority, begun, restored), "", two},
+		"from a backup":               {both(lostAll, begun, restored), "monday", two},
+		"a lost volume is gone":       {both(lostMajority, slot(0, gone), begun), "", []RemovedMember{{}, two[1]}},
+		"a volume that is not lost":   {both(lostMajority, slot(0, gone), givesUp(0b100), begun), "", two[1:]},
+		"left of an earlier cluster":  {both(lostMajority, from9("v0"), begun), "", earlier},
+		"on another volume than that": {both(lostMajority, from9("w0"), begun), "", two},
+	} {
+		r := RecoveredRecord(after(3, c.change), FinishRecovery{0xc2, "v1"})
+		if r.RestoredFrom != c.from || r.Uncompared != (c.from != "") {
+			t.Errorf("%s: restored from %q, to be compared: %t", what, r.RestoredFrom, r.Uncompared)
+		}
+		member := []RecordedMember{{Ordinal: 1, Mode: Sealed, VolumeUID: "v1"}}
+		if r.ClusterID != 0xc2 || !slices.Equal(r.Members, member) || !slices.Equal(r.Removed, c.removed) {
+			t.Errorf("%s: %+v", what, r)
+		}
+	}
+}
+
+// TestVoidRecovery checks when a request to recover is recorded as void, and that the status reports it.
+func TestVoidRecovery(t *testing.T) {
+	void := func(word string) func(*State) { return func(s *State) { s.Record.VoidRecovery = word } }
+	reported := func(s *State) { s.ReportedVoidRecovery = "w1" }
+	ofOther := of(0xc2)
+	listsOther := both(listed(true, 0, 2), func(s *State) { s.Membership.ClusterID = 0xc2 })
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   string
+	}{
+		"no quorum":                            {lostMajority, ""},
+		"quorum":                               {both(lostMajority, listed(true, 0, 2)), "w1"},
+		"quorum of another cluster":            {both(lostMajority, listsOther), ""},
+		"quorum of another that it names":      {both(lostMajority, ofOther, listsOther), ""},
+		"quorum, and it has begun":             {both(lostMajority, begun, listed(true, 0, 2)), ""},
+		"void before":                          {both(lostMajority, void("w1")), "w1"},
+		"void before, according to the status": {both(lostMajority, reported), "w1"},
+		"void before, of another cluster":      {both(lostMajority, ofOther, reported), ""},
+		"another was void before":              {both(lostMajority, void("w0")), "w0"},
+		"not requested any more":               {both(lostMajority, void("w1"), requestsNothing), ""},
+	} {
+		s := after(3, c.change)
+		if got := s.voidRecovery(s.Record).VoidRecovery; got != c.want {
+			t.Errorf("%s: recorded is %q", what, got)
+		}
+		if got := s.VoidRecoveryToReport(); got != c.want {
+			t.Errorf("%s: reported is %q", what, got)
+		}
+	}
+	lost := after(3, both(lostMajority, func(s *State) { s.Record = Record{Token: "t", ClusterID: 0xc1} }))
+	if got := lost.voidRecovery(lost.Record).VoidRecovery; got != "w1" {
+		t.Errorf("the record is lost: recorded is %q", got)
+	}
+	if healthy(3).isVoid(RecoveryOrder{}) {
+		t.Error("a request that does not exist is void")
+	}
+}
+
+// TestMarkedVolumesAreKept checks which claims count as left of a lost cluster, so that no member starts on them.
+func TestMarkedVolumesAreKept(t *testing.T) {
+	status := func(id ID) func(*State) { return func(s *State) { s.ReportedClusterID = id } }
+	mark := func(lost ID, changes ...func(*Replica)) func(*State) {
+		return both(lostMajority, requestsNothing, slot(0, append(changes, marked(lost))...))
+	}
+	unrecorded := func(s *State) { s.Record.Members = s.Record.Members[1:] }
+	starts := both(podsStart, listed(true, 0, 1, 2))
+	judge(t, func(s State) bool {
+		gone, known := s.keepLost(s.Record).removed(0)
+		return known && gone.LostCluster == s.Replicas[0].LostCluster
+	}, map[string]slotCase{
+		"no mark":                                        {mark(0), false},
+		"an older record":                                {both(mark(0xc1), status(0xc2)), true},
+		"an older record, the status is lost":            {both(mark(0xc1), status(0)), true},
+		"the status names that cluster as well":          {mark(0xc1), false},
+		"of another cluster":                             {mark(0xc7), false},
+		"of another cluster, no member":                  {both(mark(0xc7), unrecorded), true},
+		"another volume":                                 {mark(0xc1, volume("w0")), true},
+		"another volume, a pod is ready":                 {mark(0xc1, volume("w0"), phase(PodReady)), false},
+		"another volume, and etcd lists the member":      {both(mark(0xc1, volume("w0")), starts), false},
+		"another volume, and the member was listed once": {both(mark(0xc1, volume("w0")), starts, unlisted), true},
+		"another volume, and etcd lists others":          {both(mark(0xc1, volume("w0")), starts, without(0)), true},
+		"no claim":                                       {both(mark(0xc7, gone), unrecorded), false},
+		"a recovery has begun":                           {both(lostMajority, begun, status(0)), false},
+	})
+}
+
+// TestJobRestoresRecordedRecovery checks when a recovery that the record has lost is restored from its Job: never if
+// the Job may have been created by others, or the cluster has had a quorum since.
+func TestJobRestoresRecordedRecovery(t *testing.T) {
+	job := both(lostMajority, recoveryJob())
+	pods := both(job, podsStart)
+	void := func(s *State) { s.Record.VoidRecovery = "w1" }
+	unrecorded := func(s *State) { s.Record.Members = nil }
+	onA2 := func(j *RecoveryJob) { j.Ordinal, j.VolumeUID = 2, "v2" }
+	changes := func(change func(*RecoveryJob)) func(*State) { return func(s *State) { change(s.Recovery.Job) } }
+	none, begins := RecordedRecovery{}, RecordedRecovery{ClusterID: 0xc1, Ordinal: 1, VolumeUID: "v1"}
+	restores := begins
+	restores.FromBackup = true
+	noID := func(s *State) { s.Record.ClusterID, s.Recovery.Job.ClusterID = 0, 0 }
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   RecordedRecovery
+	}{
+		"no Job":                                  {lostMajority, none},
+		"its Job":                                 {job, begins},
+		"its Job, from a backup":                  {both(lostAll, recoveryJob()), restores},
+		"etcd lists its members":                  {both(job, listed(true, 0, 2)), none},
+		"of another cluster":                      {both(job, changes(ofC9)), none},
+		"of no cluster, as the record":            {both(job, requestsNothing, noID), none},
+		"not requested":                           {both(job, requestsNothing), none},
+		"not requested, and the record is lost":   {both(job, requestsNothing, unrecorded), begins},
+		"the request is void":                     {both(job, void), none},
+		"on another volume":                       {both(job, changed(another)), none},
+		"the volume is gone":                      {both(job, changed(gone)), none},
+		"the Job names no volume, and it is gone": {both(lostMajority, changed(gone), recoveryJob()), none},
+		"pods run, restored during the recovery":  {pods, begins},
+		"pods run, for another request":           {both(pods, changes(func(j *RecoveryJob) { j.Digest = "d0" })), none},
+		"another one has begun":                   {both(lostMajority, begun, recoveryJob(onA2)), begins},
+	} {
+		s := after(3, c.change)
+		if got := s.takeUpRecovery(s.Record).Recovery; got != c.want {
+			t.Errorf("%s: %+v", what, got)
+		}
+	}
+	judge(t, func(s State) bool { return s.restoredDuring(*s.Recovery.Job) }, map[string]slotCase{
+		"pods run":                          {pods, true},
+		"not requested":                     {both(pods, of(0)), false},
+		"for another request":               {both(pods, changes(func(j *RecoveryJob) { j.Digest = "d0" })), false},
+		"the status names another cluster":  {both(pods, func(s *State) { s.ReportedClusterID = 0xc2 }), false},
+		"the status is lost":                {both(pods, func(s *State) { s.ReportedClusterID = 0 }), false},
+		"a majority responds":               {both(pods, listed(false, 0, 2)), false},
+		"a minority responds":               {both(pods, listed(false, 0)), true},
+		"a pod is ready":                    {both(pods, slot(2, phase(PodReady))), false},
+		"the new cluster has used a volume": {both(pods, changes(succeeded), changed(lastUsedBy(0xc2))), false},
+		"only the lost one has":             {both(pods, changes(succeeded), changed(lastUsedBy(0xc1))), true},
+	})
+}
+
+// TestVolumesOfLostClusterAreKept checks when a lost cluster's volume is kept: until git gives it up, and until a
+// member is about to take its place while all others are healthy.
+func TestVolumesOfLostClusterAreKept(t *testing.T) {
+	givenUp := func(s *State) {
+		s.Declared.Replicas = 4
+		s.Declared.Recovery = RecoveryOrder{ClusterID: 0xc9, OldVolumes: Delete}
+		s.Record.Recovery = RecordedRecovery{ClusterID: 0xc9, Ordinal: 1, VolumeUID: "v1"}
+		s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 3, VolumeUID: "v3", LostCluster: 0xc9})
+		s.Replicas = append(s.Replicas, Replica{Ordinal: 3, Pod: PodAbsent, VolumeUID: "v3", VolumeToken: "t"})
+	}
+	ofLost := func(s *State) { s.Record.ClusterID, s.ReportedClusterID, s.Membership.ClusterID = 0xc9, 0xc9, 0xc9 }
+	notNext := func(s *State) { s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 2}) }
+	judge(t, func(s State) bool { return s.Keeps(3) }, map[string]slotCase{
+		"not of a lost cluster":        {nil, false},
+		"given up":                     {givenUp, false},
+		"given up, of another cluster": {both(givenUp, of(0xc8)), true},
+		"not given up":                 {both(givenUp, func(s *State) { s.Declared.Recovery.OldVolumes = Retain }), true},
+		"it is the recorded cluster":   {both(givenUp, ofLost), true},
+		"the new data is in doubt":     {both(givenUp, func(s *State) { s.Record.Recovery.Suspect = true }), true},
+		"another recovery recorded":    {both(givenUp, func(s *State) { s.Record.Recovery.ClusterID = 0xc8 }), true},
+		"a member is unhealthy":        {both(givenUp, slot1(PodStarting, 0)), true},
+		"etcd gives no list":           {both(givenUp, unlisted), true},
+		"another slot is filled first": {both(givenUp, without(2), notNext), true},
+		"all slots have members":       {both(givenUp, declared(3)), false},
+	})
 }
