@@ -35,8 +35,12 @@ func (s State) subject(d Decision) string {
 		return KindOf(a) + " " + a.Name
 	case PromoteLearner:
 		return KindOf(a) + " " + a.Name
-	case ApplyObjects, Bootstrap, Seal, Declare:
-		return d.Message // the objects and how they differ, the members and what is not recorded of them
+	case ApplyObjects, Declare:
+		// The objects and how they differ from this declaration: a declaration that changes again is not an action that
+		// was reverted.
+		return strings.TrimSpace(d.Message + " " + s.Declared.Digest)
+	case Bootstrap, Seal:
+		return d.Message // the objects that are missing, the members and what is not recorded of them
 	case DisarmAlarm, StartRollout, StopReplicas:
 		return a.String()
 	case RenewCertificates, StopPods, EnableDowngrade, CancelDowngrade, MoveLeader, StartBackup, DiscardBackup,

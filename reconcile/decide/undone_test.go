@@ -129,3 +129,19 @@ func TestRepeatsOfPass(t *testing.T) {
 		t.Errorf("after a wait: got %+v", got)
 	}
 }
+
+// TestChangesOfDeclarationAreNotRepeats checks that applying declarations that git changes at every pass does not count
+// as an action that keeps being reverted.
+func TestChangesOfDeclarationAreNotRepeats(t *testing.T) {
+	s, _ := drifting(0)
+	s.Repeated = nil
+	for n := range 2 * undoneThreshold {
+		s.Declared.Digest = string(rune('a' + n))
+		d := Decide(s)
+		if d.Rule != "ApplyObjects" || d.Verdict != Act {
+			t.Fatalf("change %d: %s", n, d)
+		}
+		s.Repeated = Repeats(s, d, true)
+		s.Now = s.Now.Add(time.Second)
+	}
+}

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ func (w *World) observe(says decide.Membership) decide.State {
 		LockHolder: w.LockHolder,
 		Membership: says,
 	}
+	s.Declared.Digest = digestOf(w.Declared)
 	if w.exists(w.customResource()) {
 		s.ReportedClusterID, s.ReportedVersion = w.reported(), w.status.version
 		s.ReportedVoidRecovery = w.status.void
@@ -44,6 +46,13 @@ func (w *World) observe(says decide.Membership) decide.State {
 	s.CA, s.Certificates = w.seenCA(s), w.seenCertificates()
 	s.Objects = w.compare(s)
 	return s
+}
+
+// digestOf returns a digest of a declaration.
+func digestOf(d decide.Declared) string {
+	sum := fnv.New32a()
+	fmt.Fprintf(sum, "%+v", d)
+	return fmt.Sprintf("%08x", sum.Sum32())
 }
 
 // seenFounding returns the ID that a cluster with this record bootstraps with, or zero if it does not bootstrap.
