@@ -131,7 +131,7 @@ type RepeatedAction struct {
 	// rule is the rule that decided the action.
 	// +required
 	Rule string `json:"rule"`
-	// what describes the action.
+	// what identifies the action: its kind, and what it is carried out on or a digest of that.
 	// +required
 	What string `json:"what"`
 	// times is the number of times the action was carried out.

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 	"time"
@@ -36,11 +37,11 @@ func (s State) subject(d Decision) string {
 	case PromoteLearner:
 		return KindOf(a) + " " + a.Name
 	case ApplyObjects, Declare:
-		// The objects and how they differ from this declaration: a declaration that changes again is not an action that
-		// was reverted.
-		return strings.TrimSpace(d.Message + " " + s.Declared.Digest)
+		// The message names the objects and how they differ from this declaration. If the declaration changes again,
+		// nothing was reverted.
+		return KindOf(a) + " " + digest(d.Message+s.Declared.Digest)
 	case Bootstrap, Seal:
-		return d.Message // the objects that are missing, the members and what is not recorded of them
+		return KindOf(a) + " " + digest(d.Message) // the objects that are missing, what is not recorded of the members
 	case DisarmAlarm, StartRollout, StopReplicas:
 		return a.String()
 	case RenewCertificates, StopPods, EnableDowngrade, CancelDowngrade, MoveLeader, StartBackup, DiscardBackup,
@@ -48,6 +49,13 @@ func (s State) subject(d Decision) string {
 		return KindOf(a)
 	}
 	return ""
+}
+
+// digest returns a short digest of a text, which a status keeps as it is, however long or hostile the text.
+func digest(text string) string {
+	sum := fnv.New64a()
+	sum.Write([]byte(text))
+	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
 // repeats returns how often passes have carried out the action of a decision in a row, or the zero value.

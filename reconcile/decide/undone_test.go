@@ -2,6 +2,8 @@ package decide
 
 import (
 	"reflect"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 )
@@ -143,5 +145,16 @@ func TestChangesOfDeclarationAreNotRepeats(t *testing.T) {
 		}
 		s.Repeated = Repeats(s, d, true)
 		s.Now = s.Now.Add(time.Second)
+	}
+}
+
+// TestRepeatedActionIsIdentifiedInShortPlainText checks that a status can keep what identifies an action as it is,
+// whatever the names of the objects and of their field managers are.
+func TestRepeatedActionIsIdentifiedInShortPlainText(t *testing.T) {
+	s, _ := drifting(0)
+	s.Objects.Drift = []string{"Service a-client: changed by ##vso[x]\n" + strings.Repeat("x", 1<<16)}
+	d, _ := applyObjects(s)
+	if what := s.subject(d); !regexp.MustCompile(`^[A-Za-z]+ [0-9a-f]{16}$`).MatchString(what) {
+		t.Errorf("got %.100q", what)
 	}
 }
