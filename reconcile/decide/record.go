@@ -108,7 +108,7 @@ func RequiredRecord(s State, freshToken string) Record {
 func (s State) requiredRecord(freshToken string) Record {
 	switch {
 	case !s.recordLost():
-		return s.follow(s.voidRecovery(s.keepLost(s.takeUpRecovery(s.catchUp(s.Record)))))
+		return s.follow(s.voidRecovery(s.keepLost(s.takeUpRecovery(s.catchUp(s.complete(s.Record))))))
 	case !s.Formed():
 		r := s.firstRecord(cmp.Or(s.Record.Token, freshToken))
 		r.CA, r.JoinedTogether = s.Record.CA, s.Record.JoinedTogether
@@ -152,6 +152,25 @@ func (s State) catchUp(r Record) Record {
 	}
 	for _, ordinal := range s.remainingOrdinals() { // such a record does not contain members added later
 		r = r.With(RecordedMember{Ordinal: ordinal, Mode: Sealed})
+	}
+	return r
+}
+
+// complete adds the members that the pass that wrote a lost record again did not see. Until etcd returns a list, such a
+// record proves nothing of its members except that they may start with their data.
+func (s State) complete(r Record) Record {
+	proven := slices.ContainsFunc(r.Members, func(m RecordedMember) bool {
+		return m.Mode != Sealed || m.ID != 0 || m.VolumeUID != ""
+	})
+	if proven || s.Membership.Known || r.Recovering() {
+		return r
+	}
+	for _, ordinal := range s.remainingOrdinals() {
+		_, recorded := r.Member(ordinal)
+		_, removed := r.removed(ordinal)
+		if !recorded && !removed {
+			r = r.With(RecordedMember{Ordinal: ordinal, Mode: Sealed})
+		}
 	}
 	return r
 }

@@ -169,3 +169,29 @@ func TestVoidRecoveryIsNotContinued(t *testing.T) {
 		}
 	}
 }
+
+// TestIncompleteRecordIsCompleted checks that a record that was written from the volumes alone gains the members that
+// the pass did not see, until anything is proven of its members.
+func TestIncompleteRecordIsCompleted(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   int // members
+	}{
+		"a volume was not seen":     {func(*State) {}, 2},
+		"etcd returns its list":     {func(s *State) { s.Membership.Known = true }, 1},
+		"a member's ID is recorded": {func(s *State) { s.Record.Members[0].ID = 1 }, 1},
+		"a member's volume is":      {func(s *State) { s.Record.Members[0].VolumeUID = "v0" }, 1},
+		"a member joins":            {func(s *State) { s.Record.Members[0].Mode = Joining }, 1},
+		"the cluster is recovered":  {func(s *State) { s.Record.Recovery.ClusterID = 1 }, 1},
+		"its member was removed":    {func(s *State) { s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 1, VolumeUID: "v1"}) }, 1},
+		"it is of a lost cluster":   {func(s *State) { s.Replicas[1].LostCluster = 7 }, 1},
+		"the slot has neither":      {func(s *State) { s.Replicas[1].VolumeUID = "" }, 1},
+	} {
+		s := State{Name: "a", Record: Record{Token: "t", ClusterID: 1, Members: []RecordedMember{{Mode: Sealed}}},
+			Replicas: []Replica{{Pod: PodAbsent, VolumeUID: "v0"}, {Ordinal: 1, Pod: PodAbsent, VolumeUID: "v1"}}}
+		c.change(&s)
+		if got := len(s.complete(s.Record).Members); got != c.want {
+			t.Errorf("%s: %d members, want %d", what, got, c.want)
+		}
+	}
+}

@@ -48,8 +48,9 @@ func (w *World) observe(says decide.Membership) decide.State {
 	return s
 }
 
-// digestOf returns a digest of a declaration.
+// digestOf returns a digest of a declaration, regardless of an earlier digest.
 func digestOf(d decide.Declared) string {
+	d.Digest = ""
 	sum := fnv.New32a()
 	fmt.Fprintf(sum, "%+v", d)
 	return fmt.Sprintf("%08x", sum.Sum32())

@@ -92,15 +92,28 @@ func restoringAgain(s decide.State) string {
 	return ""
 }
 
+// provesNoMember reports whether a record was written from the volumes alone: its members are sealed, and nothing else
+// is known of them.
+func provesNoMember(r decide.Record) bool {
+	for _, m := range r.Members {
+		if m.Mode != decide.Sealed || m.ID != 0 || m.VolumeUID != "" {
+			return false
+		}
+	}
+	return len(r.Members) > 0
+}
+
 // outOfNothing returns the problem with a new entry.
 func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
 	_, before := recordedAt(s.Record, m.Ordinal)
 	member, listed := memberAt(s, m.Ordinal)
-	// The record was reset to before the cluster formed, and does not contain members added later.
-	putBack := s.Record.ClusterID == 0 && s.ReportedClusterID != 0 && !s.Membership.Known &&
-		(replicaAt(s, m.Ordinal).VolumeUID != "" || replicaAt(s, m.Ordinal).Pod != decide.PodAbsent)
+	r := replicaAt(s, m.Ordinal)
+	// The record was reset to before the cluster formed, and does not contain members added later; or it was lost, and
+	// was written again without members that a pass did not see.
+	reset := s.Record.ClusterID == 0 && s.ReportedClusterID != 0 || provesNoMember(s.Record)
+	incomplete := reset && !s.Membership.Known && (r.VolumeUID != "" || r.Pod != decide.PodAbsent)
 	switch {
-	case before || putBack && m.Mode == decide.Sealed:
+	case before || incomplete && m.Mode == decide.Sealed:
 		return ""
 	case len(s.Record.Members) > 0 && (m.Mode == decide.Founding || !listed || !s.Membership.Known):
 		return "out of nothing"

@@ -22,6 +22,10 @@ func TestLoosened(t *testing.T) {
 	with := func(ordinal int, mode decide.Mode) decide.Record {
 		return sealed.With(decide.RecordedMember{Ordinal: ordinal, Mode: mode})
 	}
+	again := decide.Record{Token: "t", Members: []decide.RecordedMember{{Mode: decide.Sealed}}}
+	unseen := decide.State{Name: "a", Record: again, Replicas: []decide.Replica{{Ordinal: 1, Pod: decide.PodAbsent, VolumeUID: "v1"}}}
+	unseenListed := unseen
+	unseenListed.Membership.Known = true
 	marked := unknown
 	marked.Replicas = []decide.Replica{{Ordinal: 1, VolumeUID: "v1", LostCluster: 9}}
 	heard := marked
@@ -45,38 +49,41 @@ func TestLoosened(t *testing.T) {
 		founds bool
 		want   string
 	}{
-		"as it was":                   {state, sealed, false, ""},
-		"joined together, forgotten":  {together, sealed, false, "forgets that two members have joined at once"},
-		"a CA out of nothing":         {state, under(sealed, "CA1"), false, "names a CA that is not at hand"},
-		"a CA forgotten":              {trusting("CA1", decide.CA{}), sealed, false, "names a CA that is not at hand"},
-		"another CA":                  {trusting("CA1", decide.CA{Secret: "CA2"}), under(sealed, "CA2"), false, "changes the CA that pods trust"},
-		"a new CA":                    {trusting("", decide.CA{Secret: "CA2"}), under(sealed, "CA2"), false, "names a CA that etcd and pods do not confirm"},
-		"a CA not for all":            {trusting("", decide.CA{Secret: "CA2", Mounted: []string{"CA2", "CA1"}, Proven: "CA2"}), under(sealed, "CA2"), false, "names a CA that not all pods are given"},
-		"a CA for all":                {trusting("", decide.CA{Secret: "CA2", Mounted: []string{"CA2"}, Proven: "CA2"}), under(sealed, "CA2"), false, ""},
-		"none":                        {state, decide.Record{}, false, "leaves no record"},
-		"no members":                  {state, decide.Record{Token: "t", ClusterID: 1}, false, "leaves no record"},
-		"another token":               {state, decide.Record{Token: "u", ClusterID: 1, Members: sealed.Members}, false, "changes the token"},
-		"another cluster":             {state, decide.Record{Token: "t", ClusterID: 2, Members: sealed.Members}, false, "changes the cluster ID"},
-		"no cluster":                  {state, decide.Record{Token: "t", Members: sealed.Members}, false, "changes the cluster ID"},
-		"a member dropped":            {state, decide.Record{Token: "t", ClusterID: 1, Members: sealed.Members[:1]}, false, "a-1: is dropped"},
-		"kept of a lost cluster":      {marked, kept, false, ""},
-		"kept although it is listed":  {heard, kept, false, "a-1: is dropped"},
-		"kept although it is proven":  {proven, kept, false, "a-1: is dropped"},
-		"kept of what was put back":   {superseded, kept, false, ""},
-		"marked, and not kept":        {marked, decide.Record{Token: "t", ClusterID: 1, Members: sealed.Members[:1]}, false, "a-1: is dropped"},
-		"unsealed":                    {state, with(0, decide.Founding), false, "a-0: is unsealed"},
-		"unsealed to join":            {state, with(0, decide.Joining), false, "a-0: is unsealed"},
-		"sealed before it started":    {state, with(1, decide.Sealed), false, "a-1: is sealed before it started"},
-		"sealed":                      {started, with(1, decide.Sealed), false, ""},
-		"sealed on hearsay":           {unknown, with(1, decide.Sealed), false, "a-1: is sealed before it started"},
-		"sealed on no record":         {noStatus, with(1, decide.Sealed), false, "a-1: is sealed before it started"},
-		"no token":                    {lost, decide.Record{Members: []decide.RecordedMember{{Mode: decide.Sealed}}}, false, "leaves no record"},
-		"both know the ID":            {bothKnow, with(1, decide.Sealed), false, "a-1: is sealed before it started"},
-		"sealed as the status asks":   {putBack, with(1, decide.Sealed), false, ""},
-		"lost, and brought back":      {lost, decide.Record{Token: "t", Members: []decide.RecordedMember{{Mode: decide.Sealed}}}, false, ""},
-		"lost, and founded":           {lost, decide.FoundingRecord("t", 1), false, "a-0 becomes Founding out of nothing"},
-		"never there, and founded":    {lost, decide.FoundingRecord("t", 1), true, ""},
-		"never there, founded sealed": {lost, decide.Record{Token: "t", Members: []decide.RecordedMember{{Mode: decide.Sealed}}}, true, "a-0 becomes Sealed out of nothing"},
+		"as it was":                    {state, sealed, false, ""},
+		"joined together, forgotten":   {together, sealed, false, "forgets that two members have joined at once"},
+		"a CA out of nothing":          {state, under(sealed, "CA1"), false, "names a CA that is not at hand"},
+		"a CA forgotten":               {trusting("CA1", decide.CA{}), sealed, false, "names a CA that is not at hand"},
+		"another CA":                   {trusting("CA1", decide.CA{Secret: "CA2"}), under(sealed, "CA2"), false, "changes the CA that pods trust"},
+		"a new CA":                     {trusting("", decide.CA{Secret: "CA2"}), under(sealed, "CA2"), false, "names a CA that etcd and pods do not confirm"},
+		"a CA not for all":             {trusting("", decide.CA{Secret: "CA2", Mounted: []string{"CA2", "CA1"}, Proven: "CA2"}), under(sealed, "CA2"), false, "names a CA that not all pods are given"},
+		"a CA for all":                 {trusting("", decide.CA{Secret: "CA2", Mounted: []string{"CA2"}, Proven: "CA2"}), under(sealed, "CA2"), false, ""},
+		"none":                         {state, decide.Record{}, false, "leaves no record"},
+		"no members":                   {state, decide.Record{Token: "t", ClusterID: 1}, false, "leaves no record"},
+		"another token":                {state, decide.Record{Token: "u", ClusterID: 1, Members: sealed.Members}, false, "changes the token"},
+		"another cluster":              {state, decide.Record{Token: "t", ClusterID: 2, Members: sealed.Members}, false, "changes the cluster ID"},
+		"no cluster":                   {state, decide.Record{Token: "t", Members: sealed.Members}, false, "changes the cluster ID"},
+		"a member dropped":             {state, decide.Record{Token: "t", ClusterID: 1, Members: sealed.Members[:1]}, false, "a-1: is dropped"},
+		"kept of a lost cluster":       {marked, kept, false, ""},
+		"kept although it is listed":   {heard, kept, false, "a-1: is dropped"},
+		"kept although it is proven":   {proven, kept, false, "a-1: is dropped"},
+		"kept of what was put back":    {superseded, kept, false, ""},
+		"marked, and not kept":         {marked, decide.Record{Token: "t", ClusterID: 1, Members: sealed.Members[:1]}, false, "a-1: is dropped"},
+		"unsealed":                     {state, with(0, decide.Founding), false, "a-0: is unsealed"},
+		"unsealed to join":             {state, with(0, decide.Joining), false, "a-0: is unsealed"},
+		"sealed before it started":     {state, with(1, decide.Sealed), false, "a-1: is sealed before it started"},
+		"sealed":                       {started, with(1, decide.Sealed), false, ""},
+		"sealed on hearsay":            {unknown, with(1, decide.Sealed), false, "a-1: is sealed before it started"},
+		"sealed on no record":          {noStatus, with(1, decide.Sealed), false, "a-1: is sealed before it started"},
+		"no token":                     {lost, decide.Record{Members: []decide.RecordedMember{{Mode: decide.Sealed}}}, false, "leaves no record"},
+		"both know the ID":             {bothKnow, with(1, decide.Sealed), false, "a-1: is sealed before it started"},
+		"sealed as the status asks":    {putBack, with(1, decide.Sealed), false, ""},
+		"one was not seen":             {unseen, again.With(decide.RecordedMember{Ordinal: 1, Mode: decide.Sealed}), false, ""},
+		"one was not seen, and listed": {unseenListed, again.With(decide.RecordedMember{Ordinal: 1, Mode: decide.Sealed}), false, "a-1 becomes Sealed out of nothing"},
+		"nothing was there to see":     {unseen, again.With(decide.RecordedMember{Ordinal: 2, Mode: decide.Sealed}), false, "a-2 becomes Sealed out of nothing"},
+		"lost, and brought back":       {lost, decide.Record{Token: "t", Members: []decide.RecordedMember{{Mode: decide.Sealed}}}, false, ""},
+		"lost, and founded":            {lost, decide.FoundingRecord("t", 1), false, "a-0 becomes Founding out of nothing"},
+		"never there, and founded":     {lost, decide.FoundingRecord("t", 1), true, ""},
+		"never there, founded sealed":  {lost, decide.Record{Token: "t", Members: []decide.RecordedMember{{Mode: decide.Sealed}}}, true, "a-0 becomes Sealed out of nothing"},
 	} {
 		if got := loosened(c.state, c.after, c.founds); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
