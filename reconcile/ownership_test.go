@@ -22,23 +22,23 @@ func TestResolveOwners(t *testing.T) {
 		{"one has it wrong", "a!", "", "a! is about it"},
 		{"the one that declared it before", "a", "a", "a"},
 		{"moved from one to the other", "b", "a", "b"},
-		{"moved while it is held", "b", "a held", "b: another source's, which has not let it go: A"},
+		{"moved while it is held", "b", "a held", "b: belongs to a different source, which has not released it: A"},
 		{"declared again while it is held", "a", "a held", "a"},
 		{"moved from another run", "b", "c", "b"},
-		{"both, and none before", "a b", "", "contested; a: declared by another source too: B; b: declared by another source too: A"},
-		{"both, and another run before", "a b", "c", "contested; a: declared by another source too: B; b: declared by another source too: A"},
-		{"both, one of them wrong", "a b!", "", "contested; b!; a: declared by another source too: B"},
+		{"both, and none before", "a b", "", "contested; a: is also declared by a different source: B; b: is also declared by a different source: A"},
+		{"both, and another run before", "a b", "c", "contested; a: is also declared by a different source: B; b: is also declared by a different source: A"},
+		{"both, one of them wrong", "a b!", "", "contested; b!; a: is also declared by a different source: B"},
 		{"both wrong", "a! b!", "", "contested; a!; b!"},
-		{"both, and one before", "a b", "a", "a; b: another source's, which has not let it go: A"},
+		{"both, and one before", "a b", "a", "a; b: belongs to a different source, which has not released it: A"},
 		{"one before, and the other wrong", "a b!", "a", "a; b!"},
-		{"one before, and wrong", "a! b", "a", "a! is about it; b: another source's, which has not let it go: A"},
-		{"one before that cannot be read", "a- b", "a", "b: another source's, which has not let it go: A"},
+		{"one before, and wrong", "a! b", "a", "a! is about it; b: belongs to a different source, which has not released it: A"},
+		{"one before that cannot be read", "a- b", "a", "b: belongs to a different source, which has not released it: A"},
 		{"one before that cannot be read, and the other wrong", "a- b!", "a", "b!"},
-		{"one before that is not understood", "a? b", "a", "a?; b: another source's, which has not let it go: A"},
+		{"one before that is not understood", "a? b", "a", "a?; b: belongs to a different source, which has not released it: A"},
 		{"the other is not understood", "a b?", "a", "a; b?"},
 		{"the other is not understood, and it is new", "a b?", "", "a; b?"},
 		{"the other cannot be read", "a b-", "", "a"},
-		{"one that is given twice", "a a", "a", "contested; a: declared by another source too: ; a: declared by another source too: "},
+		{"one that is given twice", "a a", "a", "contested; a: is also declared by a different source: ; a: is also declared by a different source: "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			desired := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "a", Label: "A"}, {Name: "b", Label: "B"}}}
@@ -76,7 +76,7 @@ func converged(d reconcile.Desired) string {
 		words = append(words, c.Source)
 	}
 	for _, p := range d.Problems {
-		_, message, lost := strings.Cut(p.Message, "the cluster ns/x is ")
+		_, message, lost := strings.Cut(p.Message, "the cluster ns/x ")
 		switch {
 		case lost && !p.Foreign:
 			words = append(words, "it holds up the cluster: "+p.Message)

@@ -42,7 +42,7 @@ func checkBurst(t *testing.T, rep report.Report, method string) {
 		t.Fatalf("reported %+v", rep)
 	}
 	a, b := rep.Clusters[0], rep.Clusters[1]
-	if a.Key() != "ns/a" || !strings.Contains(a.Error, "panic: \"burst in "+method+"\"; this is a defect of Quorate") {
+	if a.Key() != "ns/a" || !strings.Contains(a.Error, "panic: \"burst in "+method+"\"; this is a bug in Quorate") {
 		t.Errorf("of a: %+v", a)
 	}
 	if b.Key() != "ns/b" || b.Error != "" || b.Outcome == nil {

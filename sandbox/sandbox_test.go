@@ -74,12 +74,12 @@ func TestStatusOfAMachine(t *testing.T) {
 	}{
 		{MachineStatus{Name: "node-1", Running: true, Processes: runs}, node, ""},
 		{MachineStatus{Name: "control-plane", Running: true, Processes: runs}, node, ""},
-		{MachineStatus{Name: "node-1"}, node, "it does not run"},
+		{MachineStatus{Name: "node-1"}, node, "it is not running"},
 		{MachineStatus{Name: "node-1", Running: true}, nil, "the API server is not responding"},
 		{MachineStatus{Name: "node-2", Running: true}, node, "no network"},
 		{MachineStatus{Name: "node-3", Running: true}, node, "it has not registered"},
-		{MachineStatus{Name: "node-1", Running: true, Processes: []machine.ProcessStatus{{Name: "kubelet"}}}, node, "kubelet does not run"},
-		{MachineStatus{Name: "node-1", Running: true, Processes: []machine.ProcessStatus{{Name: "kubelet", Waiting: "x"}}}, node, "kubelet waits for x"},
+		{MachineStatus{Name: "node-1", Running: true, Processes: []machine.ProcessStatus{{Name: "kubelet"}}}, node, "kubelet is not running"},
+		{MachineStatus{Name: "node-1", Running: true, Processes: []machine.ProcessStatus{{Name: "kubelet", Waiting: "x"}}}, node, "kubelet is waiting for x"},
 	} {
 		got := c.had
 		got.judge(c.known)

@@ -127,9 +127,9 @@ func (m *MachineStatus) ill() string {
 	for _, p := range m.Processes {
 		switch {
 		case p.Waiting != "":
-			return p.Name + " waits for " + p.Waiting
+			return p.Name + " is waiting for " + p.Waiting
 		case p.PID == 0 && !p.Done:
-			return p.Name + " does not run"
+			return p.Name + " is not running"
 		}
 	}
 	return ""

@@ -117,7 +117,7 @@ func TestPlanApprovesOnlyItsOwnActions(t *testing.T) {
 		t.Errorf("got %q", refused)
 	}
 	plan, s := approval.Of(planOf(w)), w.Observe()
-	if refused := plan.Refuses(key, s, decide.StartRollout{}); !strings.Contains(refused, "goes on with AddLearner a-3") {
+	if refused := plan.Refuses(key, s, decide.StartRollout{}); !strings.Contains(refused, "the next action in the approved plan is AddLearner a-3") {
 		t.Errorf("got %q", refused)
 	}
 	if refused, _ := run(w, plan, never); refused != "" {

@@ -138,7 +138,7 @@ func TestNames(t *testing.T) {
 	}
 	err := report.Names(&b, report.Report{Clusters: clusters})
 	const want = "etcdcluster.etcd.quorate.dev/a --namespace prod\netcdcluster.etcd.quorate.dev/b --namespace shop\n"
-	if b.String() != want || err == nil || !strings.Contains(err.Error(), "prod/--all is no name that Kubernetes allows") {
+	if b.String() != want || err == nil || !strings.Contains(err.Error(), "prod/--all is not a valid Kubernetes name") {
 		t.Errorf("%.300q; %.300v", b.String(), err)
 	}
 	b.Reset()

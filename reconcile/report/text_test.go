@@ -44,13 +44,13 @@ func ExampleText_terminal() {
 	// Output:
 	// revision main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90
 	// shop/a  Block  InvalidSpec
-	//     a volume cannot shrink; see the problems below; what
-	//         runs is kept as it is
-	//     warning spec.tls.mode is Disabled: whoever reaches the
-	//         pods reads and writes everything
+	//     a volume cannot shrink; see the problems below; the
+	//         running cluster is left unchanged
+	//     warning spec.tls.mode is Disabled: anyone with access to
+	//         the pods can read and write everything
 	// problem a.yaml:6: spec.replicas: Invalid value: 0: should be
 	//         greater than or equal to 1
-	// problem a.yaml:7: spec.version: 3.7 is a number and must be
+	// problem a.yaml:7: spec.version: 3.7 is a number, but must be
 	//         text: quote it
 	// 1 cluster, 1 blocked, 2 problems in the source
 }

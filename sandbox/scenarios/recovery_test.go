@@ -228,7 +228,7 @@ func TestPodThatWaitsForEver(t *testing.T) {
 	}
 	w.converge().requireRule(t, "a", "Converged")
 	w.requireOneCluster("a", 3)
-	if w.toldOf("never gets its volume") == 0 {
+	if w.toldOf("can never get its volume") == 0 {
 		t.Error("nobody told of a pod that waits forever")
 	}
 }

@@ -229,7 +229,7 @@ func TestFormatsStateAssumptionsOfPlan(t *testing.T) {
 			said []string
 			not  []string
 		}{
-			"offline":   {offline, []string{"no live state was observed: clusters are assumed to match main", "roads assume that pods come up"}, []string{"sha256:"}},
+			"offline":   {offline, []string{"no live state was observed: clusters are assumed to match main", "roads assume that pods start"}, []string{"sha256:"}},
 			"live":      {live, []string{live.Digest()}, []string{"no live state was observed"}},
 			"validated": {report.Report{}, nil, []string{"sha256:", "observed", "granted", "notice", "properties"}},
 		} {

@@ -84,7 +84,7 @@ func describe(p machine.ProcessStatus) string {
 	case p.Done:
 		text = "done"
 	case p.Waiting != "":
-		text = "waits for " + p.Waiting
+		text = "waiting for " + p.Waiting
 	case p.PID == 0:
 		text = "ended"
 	}

@@ -27,7 +27,7 @@ func TestPrintStatus(t *testing.T) {
 				{Name: "containerd", Restarts: 7, LastExit: "signal: killed"},
 				{Name: "kubelet", Waiting: "done:///images"},
 			}},
-			{Name: "node-2", Reason: "it does not run"},
+			{Name: "node-2", Reason: "it is not running"},
 		},
 	})
 	if err != nil {
