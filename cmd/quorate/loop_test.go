@@ -34,6 +34,7 @@ func TestLoopFlags(t *testing.T) {
 			"--cluster-timeout limits the time per cluster; remove one of them; " +
 			"--output and --loop: a loop does not print a final report; results are in the status of each cluster; remove one of them; " +
 			"--resync 0s: must be at least one second",
+		"--lease-duration 10m1s":         "--lease-duration 10m1s: must be at most ten minutes",
 		"--loop --listen localhost:none": "--listen localhost:none: listen tcp",
 	} {
 		var stderr bytes.Buffer
