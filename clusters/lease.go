@@ -17,6 +17,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // lockHolder names the other pass that holds a lease, or returns "".
@@ -25,7 +26,7 @@ func (l *Live) lockHolder(lease *coordinationv1.Lease, now time.Time) string {
 	if identity == "" || identity == l.holder.String() || lease.Spec.LeaseDurationSeconds == nil {
 		return ""
 	}
-	if now.After(runsOut(lease)) {
+	if expired(lease, now) {
 		return ""
 	}
 	since := lease.Spec.RenewTime
@@ -36,9 +37,24 @@ func (l *Live) lockHolder(lease *coordinationv1.Lease, now time.Time) string {
 		"%s", parseHolder(identity).Words(), since.UTC().Format(time.RFC3339))
 }
 
-// runsOut returns when a lease expires unless it is renewed.
-func runsOut(lease *coordinationv1.Lease) time.Time {
-	return lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second)
+// MaxLeaseDuration is the maximum time that a lease is valid without renewal, whatever the lease says.
+const MaxLeaseDuration = 10 * time.Minute
+
+// expired reports whether another pass may take a lease. A lease can be written by anyone who may write Leases in the
+// namespace, so neither a long duration nor a renewal time in the future locks a cluster: a write counts for at most
+// MaxLeaseDuration after its renewal time, and not at all while that is in the future by more than the clock skew.
+//
+// A lease that counts as expired early, as after the API server's clock was set back, does not let two passes act at
+// the same time. A pass takes a lease only at the resourceVersion that it observed, so only one of several passes
+// succeeds, and the next renewal of the previous holder fails with a conflict. The holder renews before each write,
+// unless it has done so within a quarter of its duration by the API server's clock (young). As with every lease, it
+// might not notice a jump of that clock within this quarter. Its writes are then still conditional on the observed
+// versions, and etcd changes on the observed IDs. With more than MaxLeaseDuration, a holder could outlast its lease for
+// others by minutes, so --lease-duration does not accept more.
+func expired(lease *coordinationv1.Lease, now time.Time) bool {
+	renewed := lease.Spec.RenewTime.Time
+	duration := min(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, MaxLeaseDuration)
+	return decide.YetToCome(renewed, now) || now.After(renewed.Add(duration))
 }
 
 // identityIn returns the current or last holder of a lease, or "" if the holder or the renewal time is missing.
@@ -133,7 +149,7 @@ func (t *leaseHold) renew(ctx context.Context) error {
 	t.lease = taken
 	l.mu.Lock()
 	maps.DeleteFunc(l.held, func(_ inventory.Key, lease *coordinationv1.Lease) bool {
-		return now.After(runsOut(lease))
+		return expired(lease, now)
 	})
 	l.held[inventory.Key{Namespace: taken.Namespace, Name: taken.Name}] = taken
 	l.mu.Unlock()

@@ -1,12 +1,17 @@
 package clusters
 
 import (
+	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 func TestHolderIdentityRoundTrip(t *testing.T) {
@@ -64,4 +69,59 @@ func TestLockHolder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestForgedLeaseExpires: one write of a lease, such as by a tenant of the namespace, does not lock a cluster for long,
+// whatever duration and renewal time the lease has.
+func TestForgedLeaseExpires(t *testing.T) {
+	live, now := &Live{holder: newHolder()}, time.Unix(1_000_000_000, 0)
+	for _, test := range []struct {
+		name    string
+		renewed time.Duration // after now
+		seconds int32
+		held    bool
+	}{
+		{"maximum duration, just renewed", 0, math.MaxInt32, true},
+		{"maximum duration, 10 minutes ago", -MaxLeaseDuration, math.MaxInt32, true},
+		{"maximum duration, longer ago", -MaxLeaseDuration - time.Second, math.MaxInt32, false},
+		{"renewed ahead within the clock skew", 5 * time.Minute, 15, true},
+		{"renewed further ahead", 5*time.Minute + time.Second, 15, false},
+		{"renewed 50 years ahead", 50 * 365 * 24 * time.Hour, math.MaxInt32, false},
+		{"minimum duration", 0, math.MinInt32, false},
+	} {
+		lease := leaseOf("elsewhere/1/x", now.Add(test.renewed))
+		lease.Spec.LeaseDurationSeconds = &test.seconds
+		if by := live.lockHolder(lease, now); (by != "") != test.held {
+			t.Errorf("%s: holder %q, want held: %t", test.name, by, test.held)
+		}
+	}
+}
+
+// TestPreviousHolderOfForgedLeaseStops: a pass takes a lease that counts as expired because of its renewal time. The
+// process that held it can then neither renew it nor write.
+func TestPreviousHolderOfForgedLeaseStops(t *testing.T) {
+	s := newStage(t)
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
+	first, second := newHolder(), s.live.holder
+	s.change(func(l *coordinationv1.Lease) {
+		identity := first.String()
+		l.Spec.HolderIdentity, l.Spec.RenewTime = &identity, &metav1.MicroTime{Time: time.Now().Add(time.Hour)}
+	})
+	s.live.holder = first
+	previous := s.observe()
+	s.live.holder = second
+	next := s.observe()
+	if by := next.state.LockHolder; by != "" {
+		t.Fatal(by)
+	}
+	_, release, err := next.hold(s.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	s.live.holder = first
+	if _, _, err := previous.hold(s.Context()); !errors.Is(err, reconcile.ErrLocked) {
+		t.Errorf("the previous holder continues: %v", err)
+	}
+	s.live.holder = second
 }

@@ -32,7 +32,7 @@ type Options struct {
 	Tenants map[string]*kube.Client
 	// PortForward reaches etcd through the API server instead of the pod network.
 	PortForward bool
-	// LeaseDuration after which a lease that is not renewed is free.
+	// LeaseDuration after which a lease that is not renewed is free; at most MaxLeaseDuration.
 	LeaseDuration time.Duration
 	// Timeout of one request to one etcd member.
 	Timeout time.Duration

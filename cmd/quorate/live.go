@@ -157,7 +157,7 @@ func (f *liveFlags) add(c *cobra.Command) {
 
 func (f *liveFlags) addLease(c *cobra.Command) {
 	c.Flags().DurationVar(&f.leaseDuration, "lease-duration", 15*time.Second,
-		"how long a cluster stays locked after the pass acting on it dies")
+		"how long a cluster stays locked after the pass acting on it dies, at most 10m")
 }
 
 func (f *liveFlags) addDeletions(c *cobra.Command) {
@@ -227,6 +227,9 @@ func (n *number) Type() string { return "int" }
 func (f *liveFlags) check() (shard.Shard, error) {
 	if err := oneOf("etcd-access", f.access, "auto", "direct", "port-forward"); err != nil {
 		return shard.Shard{}, err
+	}
+	if f.leaseDuration > clusters.MaxLeaseDuration {
+		return shard.Shard{}, usageError{fmt.Errorf("--lease-duration %s: must be at most ten minutes", f.leaseDuration)}
 	}
 	if err := f.checkAs(); err != nil {
 		return shard.Shard{}, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -25,16 +26,80 @@ func listen(address string, r *reconcile.Reconciler, metrics http.Handler) (*ser
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--listen %s: %w", address, err)}
 	}
-	return &server{listener: netutil.LimitListener(listener, mostConnected), http: http.Server{
-		Handler: handler(r, metrics), ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second,
-		WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Second, MaxHeaderBytes: 16 << 10,
-	}}, nil
+	s := &server{listener: netutil.LimitListener(newClientLimit(listener), mostConnected), http: http.Server{
+		Handler: handler(r, metrics), ReadHeaderTimeout: time.Second, ReadTimeout: 2 * time.Second,
+		WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
+	}}
+	s.http.SetKeepAlivesEnabled(false) // a connection ends with its first response
+	return s, nil
 }
 
-// mostConnected is the maximum number of simultaneous connections. Each may use 150 KB while it sends its request.
-// Further connections wait in the kernel's queue, and so do probes. IdleTimeout and ReadHeaderTimeout are therefore
-// short: a burst of idle or slow connections delays probes by seconds, and does not fail three in a row.
-const mostConnected = 64
+const (
+	// mostConnected is the maximum number of simultaneous connections. Each may use 150 KB while it sends its request.
+	// Further connections wait in the kernel's queue, and so do probes: they are late if eight or more hostile clients
+	// use all connections. ReadHeaderTimeout is therefore short.
+	mostConnected = 64
+	// mostPerClient is the maximum number of simultaneous connections from one IP address. Further connections are
+	// closed immediately and do not wait, so that one client does not delay probes from a different address.
+	mostPerClient = 8
+)
+
+// clientLimit is a listener that accepts at most mostPerClient simultaneous connections from one IP address.
+type clientLimit struct {
+	net.Listener
+	mu   sync.Mutex
+	open map[string]int // connections per IP address
+}
+
+func newClientLimit(l net.Listener) *clientLimit {
+	return &clientLimit{Listener: l, open: map[string]int{}}
+}
+
+// Accept returns the next connection from a client that is below its limit, and closes others.
+func (l *clientLimit) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		client, _, err := net.SplitHostPort(conn.RemoteAddr().String())
+		if err == nil && l.admit(client) {
+			return &clientConn{Conn: conn, release: sync.OnceFunc(func() { l.release(client) })}, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+// admit counts a new connection of a client, and reports whether it is within the limit.
+func (l *clientLimit) admit(client string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[client] >= mostPerClient {
+		return false
+	}
+	l.open[client]++
+	return true
+}
+
+func (l *clientLimit) release(client string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[client]--; l.open[client] == 0 {
+		delete(l.open, client)
+	}
+}
+
+// clientConn is a connection that counts until it is closed.
+type clientConn struct {
+	net.Conn
+	release func()
+}
+
+// Close closes the connection. It may be called more than once.
+func (c *clientConn) Close() error {
+	defer c.release()
+	return c.Conn.Close()
+}
 
 // handler answers probes with 200 or 503, and serves the metrics unless they are nil.
 func handler(r *reconcile.Reconciler, metrics http.Handler) http.Handler {
