@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // ErrNotRepository is returned for a directory that is not a git directory and does not contain one.
@@ -302,26 +303,41 @@ func readLine(name string) (string, error) {
 
 // readFile returns the content of a regular file. Links are not followed.
 func readFile(name string, most int64) (string, error) {
-	info, err := os.Lstat(name)
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is not a regular file", name)
-	}
-	file, err := os.Open(name)
+	file, err := openRegular(name, most)
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, most+1))
+	content, err := io.ReadAll(io.LimitReader(file, most))
+	return string(content), err
+}
+
+// openRegular opens a regular file of at most that size. It does not follow links and does not wait for the other end of
+// a pipe.
+func openRegular(name string, most int64) (*os.File, error) {
+	named, err := os.Lstat(name)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if int64(len(content)) > most {
-		return "", fmt.Errorf("%s is larger than %d KiB", name, most>>10)
+	if !named.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
-	return string(content), nil
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+	case !os.SameFile(info, named):
+		err = fmt.Errorf("%s was replaced while it was opened", name)
+	case info.Size() > most:
+		err = fmt.Errorf("%s is larger than %d KiB", name, most>>10)
+	default:
+		return file, nil
+	}
+	file.Close()
+	return nil, err
 }
 
 func from(dir, path string) string {

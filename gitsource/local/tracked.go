@@ -28,7 +28,7 @@ func isTracked(worktree, dir string) (tracked bool, name string, err error) {
 		return false, "", err
 	}
 	name = filepath.Join(git, "index")
-	file, err := os.Open(name)
+	file, err := openRegular(name, maxIndexBytes)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, name, nil // nothing was ever checked out
 	}
