@@ -66,8 +66,8 @@ func TestFindRefusesForeignGitDirs(t *testing.T) {
 		files     map[string]string
 		want      string
 	}{
-		"committed bare repository":                   {true, fakeBare(nil), "the repository around it, CLONE, tracks it: "},
-		"committed bare repository that borrows":      {true, fakeBare(map[string]string{"objects/info/alternates": dot + "/objects\n"}), "the repository around it, CLONE, tracks it: "},
+		"committed bare repository":                   {true, fakeBare(nil), "the enclosing repository CLONE tracks it: "},
+		"committed bare repository that borrows":      {true, fakeBare(map[string]string{"objects/info/alternates": dot + "/objects\n"}), "the enclosing repository CLONE tracks it: "},
 		"committed bare repository with commondir":    {true, fakeBare(map[string]string{"commondir": dot + "\n"}), "is not a git directory with this worktree"},
 		"committed bare repository with relative dir": {true, fakeBare(map[string]string{"commondir": "../../victim/.git\n"}), "is not a git directory with this worktree"},
 		"committed worktree directory":                {true, map[string]string{"HEAD": "x\n", "commondir": dot + "\n"}, "is not a git directory with this worktree"},
