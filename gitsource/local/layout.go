@@ -72,7 +72,8 @@ func Find(location string) (Layout, error) {
 		}
 		if !named {
 			return Layout{}, fmt.Errorf("its .git names %s, which does not name it as its worktree; "+
-				"if the worktree was moved, run git worktree repair", dir)
+				"if the worktree was moved, run git worktree repair; after git clone --separate-git-dir, run "+
+				"git config core.worktree with the path of the worktree", dir)
 		}
 	case isGitDir(common):
 	case dir == location:
@@ -185,12 +186,9 @@ func (l Layout) names(location string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if worktree := cmp.Or(own.worktree, f.worktree); worktree != "" {
-		return resolved(from(l.Dir, worktree)) == location, nil
-	}
-	// In the directory of git clone --separate-git-dir, git does not store where the worktree is. Other repositories
-	// are bare, or their worktree is the directory that holds .git.
-	return f.bare == "false" && filepath.Base(l.Dir) != ".git", nil
+	// git clone --separate-git-dir does not set core.worktree, and so its directory could be that of any worktree.
+	worktree := cmp.Or(own.worktree, f.worktree)
+	return worktree != "" && resolved(from(l.Dir, worktree)) == location, nil
 }
 
 // isLinked reports whether named, the .git of a linked worktree as its git directory specifies it, is the one at
