@@ -41,3 +41,22 @@ func TestFindDoesNotWaitForPipes(t *testing.T) {
 		})
 	}
 }
+
+// TestReferencesDoNotWaitForPipes has a named pipe in place of files that list references.
+func TestReferencesDoNotWaitForPipes(t *testing.T) {
+	for _, pipe := range []string{"packed-refs", "refs/pipe"} {
+		t.Run(pipe, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, fakeBare(nil))
+			must(t, syscall.Mkfifo(filepath.Join(dir, pipe), 0o600))
+			layout, err := Find(dir)
+			must(t, err)
+			repository, err := Open(layout)
+			must(t, err)
+			err = inTime(t, func() error { _, err := repository.References(); return err })
+			if err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
