@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestFetchDoesNotWaitForPipeAsIndex checks that a source whose surrounding repository has a named pipe as its index ends
+// TestFetchDoesNotWaitForPipeAsIndex reads a source whose enclosing repository has a named pipe as its index. Fetch ends
 // before its deadline.
 func TestFetchDoesNotWaitForPipeAsIndex(t *testing.T) {
 	worktree := t.TempDir()

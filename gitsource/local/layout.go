@@ -310,7 +310,7 @@ func readFile(name string, most int64) (string, error) {
 	return string(content), err
 }
 
-// openRegular opens a regular file of at most that size. It does not follow links and does not wait for the other end of
+// openRegular opens a regular file of at most that size. It does not follow links, or wait for the other end of
 // a pipe.
 func openRegular(name string, most int64) (*os.File, error) {
 	named, err := os.Lstat(name)
