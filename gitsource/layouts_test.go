@@ -91,6 +91,7 @@ var layouts = map[string]func(t *testing.T, r *repository) string{
 	"separate directory": func(t *testing.T, r *repository) string {
 		dir := filepath.Join(t.TempDir(), "clone")
 		r.Git("clone", "--quiet", "--separate-git-dir", filepath.Join(t.TempDir(), "elsewhere"), r.Dir, dir)
+		in(t, dir).Git("config", "core.worktree", dir)
 		return dir
 	},
 	"submodule": func(t *testing.T, r *repository) string {

@@ -23,9 +23,9 @@ var harmless = []string{
 // format is the storage format specified in a repository's config, and its worktree. Git reads the format from no other
 // file.
 type format struct {
-	version        string
-	bare, worktree string
-	extensions     map[string]string
+	version    string
+	worktree   string
+	extensions map[string]string
 }
 
 // checkFormat returns an error if the repository is stored in a way that is not supported.
@@ -76,8 +76,6 @@ func readFormat(name string) (format, error) {
 		case sub != "" || key == "":
 		case section == "core" && key == "repositoryformatversion":
 			f.version = value
-		case section == "core" && key == "bare":
-			f.bare = value
 		case section == "core" && key == "worktree":
 			f.worktree = value
 		case section == "extensions":

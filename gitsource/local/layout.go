@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // ErrNotRepository is returned for a directory that is not a git directory and does not contain one.
@@ -71,7 +72,8 @@ func Find(location string) (Layout, error) {
 		}
 		if !named {
 			return Layout{}, fmt.Errorf("its .git names %s, which does not name it as its worktree; "+
-				"if the worktree was moved, run git worktree repair", dir)
+				"if the worktree was moved, run git worktree repair; after git clone --separate-git-dir, run "+
+				"git config core.worktree with the path of the worktree", dir)
 		}
 	case isGitDir(common):
 	case dir == location:
@@ -184,12 +186,9 @@ func (l Layout) names(location string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if worktree := cmp.Or(own.worktree, f.worktree); worktree != "" {
-		return resolved(from(l.Dir, worktree)) == location, nil
-	}
-	// In the directory of git clone --separate-git-dir, git does not store where the worktree is. Other repositories
-	// are bare, or their worktree is the directory that holds .git.
-	return f.bare == "false" && filepath.Base(l.Dir) != ".git", nil
+	// git clone --separate-git-dir does not set core.worktree, and so its directory could be that of any worktree.
+	worktree := cmp.Or(own.worktree, f.worktree)
+	return worktree != "" && resolved(from(l.Dir, worktree)) == location, nil
 }
 
 // isLinked reports whether named, the .git of a linked worktree as its git directory specifies it, is the one at
@@ -302,26 +301,41 @@ func readLine(name string) (string, error) {
 
 // readFile returns the content of a regular file. Links are not followed.
 func readFile(name string, most int64) (string, error) {
-	info, err := os.Lstat(name)
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is not a regular file", name)
-	}
-	file, err := os.Open(name)
+	file, err := openRegular(name, most)
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, most+1))
+	content, err := io.ReadAll(io.LimitReader(file, most))
+	return string(content), err
+}
+
+// openRegular opens a regular file of at most that size. It does not follow links, or wait for the other end of
+// a pipe.
+func openRegular(name string, most int64) (*os.File, error) {
+	named, err := os.Lstat(name)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if int64(len(content)) > most {
-		return "", fmt.Errorf("%s is larger than %d KiB", name, most>>10)
+	if !named.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
-	return string(content), nil
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+	case !os.SameFile(info, named):
+		err = fmt.Errorf("%s was replaced while it was opened", name)
+	case info.Size() > most:
+		err = fmt.Errorf("%s is larger than %d KiB", name, most>>10)
+	default:
+		return file, nil
+	}
+	file.Close()
+	return nil, err
 }
 
 func from(dir, path string) string {

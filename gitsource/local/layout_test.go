@@ -60,14 +60,16 @@ func TestFindRefusesForeignGitDirs(t *testing.T) {
 	separate := filepath.Join(filepath.Dir(victim.Dir), "bare.git")
 	victim.Git("clone", "--quiet", "--bare", victim.Dir, separate)
 	victim.Git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", separate, "inner")
+	detached := filepath.Join(filepath.Dir(victim.Dir), "detached")
+	victim.Git("clone", "--quiet", "--separate-git-dir", detached, victim.Dir, filepath.Join(filepath.Dir(victim.Dir), "its"))
 	dot := filepath.Join(victim.Dir, ".git")
 	for name, c := range map[string]struct {
 		committed bool // below a directory that is a repository
 		files     map[string]string
 		want      string
 	}{
-		"committed bare repository":                   {true, fakeBare(nil), "the repository around it, CLONE, tracks it: "},
-		"committed bare repository that borrows":      {true, fakeBare(map[string]string{"objects/info/alternates": dot + "/objects\n"}), "the repository around it, CLONE, tracks it: "},
+		"committed bare repository":                   {true, fakeBare(nil), "the enclosing repository CLONE tracks it: "},
+		"committed bare repository that borrows":      {true, fakeBare(map[string]string{"objects/info/alternates": dot + "/objects\n"}), "the enclosing repository CLONE tracks it: "},
 		"committed bare repository with commondir":    {true, fakeBare(map[string]string{"commondir": dot + "\n"}), "is not a git directory with this worktree"},
 		"committed bare repository with relative dir": {true, fakeBare(map[string]string{"commondir": "../../victim/.git\n"}), "is not a git directory with this worktree"},
 		"committed worktree directory":                {true, map[string]string{"HEAD": "x\n", "commondir": dot + "\n"}, "is not a git directory with this worktree"},
@@ -76,6 +78,7 @@ func TestFindRefusesForeignGitDirs(t *testing.T) {
 		".git with commondir":                         {false, map[string]string{".git/HEAD": "x\n", ".git/commondir": dot + "\n"}, "is not a git directory with this worktree"},
 		".git names another's":                        {false, map[string]string{".git": "gitdir: " + dot + "\n"}, "does not name it as its worktree"},
 		".git names a bare repository":                {false, map[string]string{".git": "gitdir: " + separate + "\n"}, "does not name it as its worktree"},
+		".git names another's separate directory":     {false, map[string]string{".git": "gitdir: " + detached + "\n"}, "does not name it as its worktree"},
 		".git names another's worktree":               {false, map[string]string{".git": "gitdir: " + dot + "/worktrees/linked\n"}, "does not name it as its worktree"},
 		".git names another's submodule":              {false, map[string]string{".git": "gitdir: " + dot + "/modules/inner\n"}, "does not name it as its worktree"},
 		".git names a worktree of its own making": {false, map[string]string{
@@ -176,6 +179,7 @@ func TestFindRealLayouts(t *testing.T) {
 		},
 		"separate git directory": func(r *gittest.Repository, root string) (string, string, string) {
 			r.Git("clone", "--quiet", "--separate-git-dir", root+"/git", r.Dir, root+"/clone")
+			(&gittest.Repository{T: r.T, Dir: root + "/clone"}).Git("config", "core.worktree", root+"/clone")
 			return root + "/clone", root + "/git", root + "/git"
 		},
 		"worktree of a separate git directory": func(r *gittest.Repository, root string) (string, string, string) {

@@ -40,13 +40,28 @@ func Open(l Layout) (*Repository, error) {
 		common = osfs.New(l.Common)
 	}
 	objects := cache.NewObjectLRUDefault()
-	files := validReferences{dotgit.NewRepositoryFilesystem(osfs.New(l.Dir), common)}
+	files := validReferences{regularFiles{dotgit.NewRepositoryFilesystem(osfs.New(l.Dir), common)}}
 	r := &Repository{layout: l, storage: filesystem.NewStorage(files, objects)}
 	for _, dir := range l.Objects {
 		r.objects = append(r.objects,
-			filesystem.NewObjectStorage(dotgit.New(osfs.New(filepath.Dir(dir))), objects))
+			filesystem.NewObjectStorage(dotgit.New(regularFiles{osfs.New(filepath.Dir(dir))}), objects))
 	}
 	return r, nil
+}
+
+// regularFiles is a git directory in which only regular files can be opened: a named pipe would block the reader.
+type regularFiles struct{ billy.Filesystem }
+
+// Open opens a regular file, or a link to one.
+func (r regularFiles) Open(name string) (billy.File, error) {
+	info, err := r.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	}
+	return r.Filesystem.Open(name)
 }
 
 // validReferences is a git directory without those files below refs that are not references. Git ignores them too: they
