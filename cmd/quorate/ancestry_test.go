@@ -53,7 +53,7 @@ func TestNonFastForwardIsRefused(t *testing.T) {
 	if got := w.run(allowed...); got.code != exitBlocked || !strings.Contains(got.out, "a/zero") {
 		t.Errorf("%d\n%s", got.code, got.out)
 	}
-	if got := w.run(w.sources("a", "b")...); got.code != exitBlocked || strings.Contains(got.out, "is refused") {
+	if got := w.run(w.sources("a", "b")...); got.code != exitBlocked || strings.Contains(got.out, "is rejected") {
 		t.Errorf("%d\n%s", got.code, got.out)
 	}
 	w.git("a", "reset", "--quiet", "--hard", last)

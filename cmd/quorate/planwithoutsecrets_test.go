@@ -120,7 +120,7 @@ func TestPlanAndStatusWorkWithoutSecrets(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	w.kubeconfig = admin
-	if got := w.command(plan...); strings.Contains(got.out, "not looked at") {
+	if got := w.command(plan...); strings.Contains(got.out, "could not be read") {
 		t.Errorf("%+v", got)
 	}
 }
