@@ -299,7 +299,7 @@ func TestKilledPruneKeepsNewestBackup(t *testing.T) {
 func TestPruneKeepsLockedAndNewerFormatBackups(t *testing.T) {
 	later := time.Now().UTC().Add(time.Hour).Format(time.RFC3339)
 	for line, why := range map[string]string{
-		`"encryption": "age-v2",`:         "a newer one may",
+		`"encryption": "age-v2",`:         "a newer version may",
 		`"lockedUntil": "` + later + `",`: "it is locked until " + later,
 	} {
 		t.Run(line, func(t *testing.T) { pruneLeaves(t, line, why) })
