@@ -211,7 +211,7 @@ func TestFleetFileSelectsPathPerCluster(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"--source cluster does not read a git": {"--source", "cluster"},
-		"has its own":                   {"--source", eu.repository("own") + ",path=declared"},
+		"has its own":                          {"--source", eu.repository("own") + ",path=declared"},
 	} {
 		if got := us.run(append(args, "--fleet", filepath.Join(us.dir, "fleet.yaml"))...); got.code != exitInvalid || !strings.Contains(got.err, want) {
 			t.Errorf("%q: %+v", args, got)
