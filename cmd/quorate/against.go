@@ -245,15 +245,15 @@ func compare(t targets.Target, before *reconcile.Declaration) offlineCluster {
 		}
 	}
 	if c.resumed = before != nil && before.Cluster.Spec.Suspend && !t.Cluster.Spec.Suspend; c.resumed {
-		c.warnings = append(c.warnings, "it is suspended at "+before.Revision+", so what runs may not be what is "+
-			"declared there; a plan without "+flagAgainst+" knows")
+		c.warnings = append(c.warnings, "suspended at "+before.Revision+", so the live cluster may differ from "+
+			"that revision; use plan without "+flagAgainst+" to observe it")
 	}
 	c.target = t.WithQuota(own)
 	c.declared = c.target.Declared()
 	if c.declared.Recovery.ClusterID != 0 {
 		c.declared.Recovery = decide.RecoveryOrder{}
 		c.warnings = append(c.warnings, "spec.recovery is ignored: no data is assumed lost here; "+
-			"a plan without "+flagAgainst+" knows")
+			"use plan without "+flagAgainst+" to observe it")
 	}
 	return c
 }
@@ -305,7 +305,7 @@ func (c offlineCluster) State(context.Context) (decide.State, error) {
 	old.Recovery = decide.RecoveryOrder{}
 	world, d := simulate.Settled(name, old)
 	if d.Verdict != decide.Done {
-		return decide.State{}, fmt.Errorf("it is not known what runs: what %s declares comes to %s %s: %s",
+		return decide.State{}, fmt.Errorf("the live state cannot be assumed: the declaration at %s ends at %s %s: %s",
 			c.before.Revision, d.Verdict, d.Rule, d.Message)
 	}
 	world.Declared = c.declared
@@ -373,11 +373,11 @@ func (a *offlineLive) complete(rep *report.Report) {
 	}
 }
 
-// withoutIDs returns text without the cluster's ID, which is made up.
+// withoutIDs returns text without the cluster's ID, which is not its real ID.
 func withoutIDs(s decide.State, text string) string {
 	for _, id := range []decide.ID{s.ReportedClusterID, s.Record.ClusterID, s.Membership.ClusterID} {
 		if id != 0 {
-			text = strings.ReplaceAll(text, id.String(), "its ID")
+			text = strings.ReplaceAll(text, id.String(), "(assumed ID)")
 		}
 	}
 	return text

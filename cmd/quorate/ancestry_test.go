@@ -33,7 +33,7 @@ func TestNonFastForwardIsRefused(t *testing.T) {
 	next := w.push("b", "b/one", "b/two")
 	for range 2 {
 		got := w.run(w.sources("a", "b")...)
-		for _, words := range []string{"main@sha1:" + before + " of " + w.repository("a"), "does not descend from main@sha1:" + last, "--allow-non-fast-forward", "push a commit on top"} {
+		for _, words := range []string{"main@sha1:" + before + " of " + w.repository("a"), "does not descend from main@sha1:" + last, "--allow-non-fast-forward", "Push a commit on top"} {
 			if !strings.Contains(got.out, words) {
 				t.Errorf("%q is not in\n%s", words, got.out)
 			}
@@ -53,7 +53,7 @@ func TestNonFastForwardIsRefused(t *testing.T) {
 	if got := w.run(allowed...); got.code != exitBlocked || !strings.Contains(got.out, "a/zero") {
 		t.Errorf("%d\n%s", got.code, got.out)
 	}
-	if got := w.run(w.sources("a", "b")...); got.code != exitBlocked || strings.Contains(got.out, "is refused") {
+	if got := w.run(w.sources("a", "b")...); got.code != exitBlocked || strings.Contains(got.out, "is rejected") {
 		t.Errorf("%d\n%s", got.code, got.out)
 	}
 	w.git("a", "reset", "--quiet", "--hard", last)
@@ -104,7 +104,7 @@ func TestUnknownAncestryIsRefusedIfSignaturesRequired(t *testing.T) {
 		t.Errorf("it says %s", said)
 	}
 	got = w.run(w.sources("a")...)
-	if got.code != exitOK || !strings.Contains(got.out, "warning whether main@sha1:"+next+" of "+w.repository("a")+" descends from main@sha1:"+before) {
+	if got.code != exitOK || !strings.Contains(got.out, "warning cannot tell whether main@sha1:"+next+" of "+w.repository("a")+" descends from main@sha1:"+before) {
 		t.Errorf("without keys: %d\n%s", got.code, got.out)
 	}
 }

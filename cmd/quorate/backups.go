@@ -311,7 +311,7 @@ func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing sto
 		if b.Slot.After(newest.Slot) {
 			why := stateOf(b)
 			if b.Slot.After(until) {
-				why = "of the future"
+				why = "its time is in the future"
 			}
 			fmt.Fprintf(std.err, "quorate: %s is newer than %s but was skipped (%s)\n", b.ID(), newest.ID(), why)
 		}

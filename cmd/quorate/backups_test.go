@@ -90,7 +90,7 @@ func TestSuspectBackupExitsBlocked(t *testing.T) {
 			if blocked := errors.Is(err, exit(exitBlocked)); blocked != (alarms != nil) || blocked != strings.Contains(stderr.String(), "may hold the wrong data") {
 				t.Errorf("%s, %v: %v\n%s", output, alarms, err, stderr.String())
 			}
-			if !strings.Contains(stderr.String(), "a-2 holds other data") || !strings.Contains(out.String(), "ns") {
+			if !strings.Contains(stderr.String(), "a-2 holds different data") || !strings.Contains(out.String(), "ns") {
 				t.Errorf("%s, %v: %s\n%s", output, alarms, out.String(), stderr.String())
 			}
 		}

@@ -73,7 +73,7 @@ func TestAPIServerWarningsArePlainTextAndPrintedOnce(t *testing.T) {
 	defer server.Close()
 	var out, stderr bytes.Buffer
 	execute(t.Context(), []string{"status", "--kubeconfig", kubeconfigOf(t, server)}, streams{out: &out, err: &stderr})
-	if got, want := stderr.String(), "warning of the API server: harmless # #vso[task.complete]\n"; strings.Count(got, "vso") != 1 || !strings.Contains(got, want) {
+	if got, want := stderr.String(), "warning from the API server: harmless # #vso[task.complete]\n"; strings.Count(got, "vso") != 1 || !strings.Contains(got, want) {
 		t.Errorf("got %q", got)
 	}
 }

@@ -167,8 +167,8 @@ func (s source) checkPasswords() error {
 		}
 	}
 	if proxy, err := url.Parse(s.proxy); err != nil || proxy.User != nil {
-		return usageError{errors.New("--git-proxy: the URL holds credentials or is invalid; put credentials into " +
-			"proxyUsername and proxyPassword of the source's credentials")}
+		return usageError{errors.New("--git-proxy: the URL contains credentials or is invalid; set proxyUsername and " +
+			"proxyPassword in the credentials of the source instead")}
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func checkRun(args []string) error {
 		err = fmt.Errorf("%q is not a flag", run.Flags().Arg(0))
 	}
 	if err != nil {
-		return usageError{fmt.Errorf("flags of run, after --: %w; \"quorate run --help\" lists them", err)}
+		return usageError{fmt.Errorf("flags of run, after --: %w; for the list, run \"quorate run --help\"", err)}
 	}
 	_, err = f.source.sources(source.checkPasswords)
 	return errors.Join(f.source.settings.checkPasswords(), err)

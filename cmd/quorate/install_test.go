@@ -85,7 +85,7 @@ func (w *tenants) install(args []string) ran {
 // Installing again with fewer flags reports the flags that runs no longer have, without their values.
 func TestInstallReportsRemovedFlagsAndWidenedRights(t *testing.T) {
 	w := newTenants(t, "own")
-	if got := w.install(loop("--max-deletions", "3", "--verify-keys=/k3ys")); got.code != exitOK || strings.Contains(got.out, "any more") {
+	if got := w.install(loop("--max-deletions", "3", "--verify-keys=/k3ys")); got.code != exitOK || strings.Contains(got.out, "no longer have") {
 		t.Fatalf("%+v", got)
 	}
 	if got := w.install(loop("--max-deletions=4")); got.code != exitOK || !strings.HasSuffix(got.out, "\nruns no longer have these flags: --verify-keys\n") || strings.Contains(got.out, "k3ys") {

@@ -68,7 +68,7 @@ func TestMemberFlags(t *testing.T) {
 		"--member a-0=http://h --member a-0=http://i":       "names a-0 twice",
 		"--member a-0=http://h --member a-1=https://i":      "some URLs use https, others http",
 		"--member a-0=https://h --cacert x":                 "requires --cacert, --cert and --key with https",
-		"--member a-0=http://h --cacert x --cert y --key z": "with http none of them",
+		"--member a-0=http://h --cacert x --cert y --key z": "and none of them with http",
 		"--cacert x": "require --member",
 	} {
 		var out bytes.Buffer

@@ -80,7 +80,7 @@ func TestPlanAndStatusWorkWithoutSecrets(t *testing.T) {
 	seen := w.asReader()
 	plan := []string{"plan", "--source", w.repository("own"), "--etcd-access", "direct"}
 	status := []string{"status", "-o", "wide", "--etcd-access", "direct"}
-	const unseen = `warning its Secrets could not be read (look for Secret own/one-quorate-tls: secrets "one-quorate-tls" is forbidden: User "system:serviceaccount:quorate-system:quorate-plan" cannot get`
+	const unseen = `warning its Secrets could not be read (get Secret own/one-quorate-tls: secrets "one-quorate-tls" is forbidden: User "system:serviceaccount:quorate-system:quorate-plan" cannot get`
 	for _, command := range [][]string{plan, status} {
 		got := w.command(command...)
 		if got.code != exitOK || !strings.Contains(got.out, unseen) || !strings.Contains(got.out, "WaitForFormation") {
@@ -120,7 +120,7 @@ func TestPlanAndStatusWorkWithoutSecrets(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	w.kubeconfig = admin
-	if got := w.command(plan...); strings.Contains(got.out, "not looked at") {
+	if got := w.command(plan...); strings.Contains(got.out, "could not be read") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -90,7 +90,7 @@ func TestPruneContinuesPastLockedBackup(t *testing.T) {
 			return remove()
 		}}
 	})
-	if err != nil || !strings.Contains(got.err, " stays: delete "+held) || !strings.Contains(got.err, "it is locked") || !strings.Contains(got.out, "2 of 4 backups deleted") {
+	if err != nil || !strings.Contains(got.err, " is kept: delete "+held) || !strings.Contains(got.err, "it is locked") || !strings.Contains(got.out, "2 of 4 backups deleted") {
 		t.Errorf("%+v, %v", got, err)
 	}
 	left := listed(t, bucket).Backups
@@ -299,7 +299,7 @@ func TestKilledPruneKeepsNewestBackup(t *testing.T) {
 func TestPruneKeepsLockedAndNewerFormatBackups(t *testing.T) {
 	later := time.Now().UTC().Add(time.Hour).Format(time.RFC3339)
 	for line, why := range map[string]string{
-		`"encryption": "age-v2",`:         "a newer one may",
+		`"encryption": "age-v2",`:         "a newer version may",
 		`"lockedUntil": "` + later + `",`: "it is locked until " + later,
 	} {
 		t.Run(line, func(t *testing.T) { pruneLeaves(t, line, why) })
@@ -332,7 +332,7 @@ func pruneLeaves(t *testing.T, line, why string) {
 		var out, stderr bytes.Buffer
 		code := execute(t.Context(), append([]string{"backups", "prune", "ns/a", "--from=file://" + r.store, "--last=1", "--min-age=1h"}, how...),
 			streams{out: &out, err: &stderr})
-		if code != exitOK || strings.Contains(out.String(), all[2]) || !strings.Contains(stderr.String(), all[2]+" stays: ") || !strings.Contains(stderr.String(), why) {
+		if code != exitOK || strings.Contains(out.String(), all[2]) || !strings.Contains(stderr.String(), all[2]+" is kept: ") || !strings.Contains(stderr.String(), why) {
 			t.Errorf("%d %s%s", code, out.String(), stderr.String())
 		}
 	}
@@ -371,7 +371,7 @@ func TestFutureBackupIsIgnored(t *testing.T) {
 			args = append(args, "--to="+t.TempDir()+"/a.db")
 		}
 		code := execute(t.Context(), args, streams{out: &out, err: &stderr})
-		if code != exitOK || !strings.Contains(out.String(), "  "+now+" is ") || !strings.Contains(stderr.String(), future+" is newer than "+now+" and passed over (of the future)") {
+		if code != exitOK || !strings.Contains(out.String(), "  "+now+" is ") || !strings.Contains(stderr.String(), future+" is newer than "+now+" but was skipped (its time is in the future)") {
 			t.Errorf("%s: %d\n%s%s", command, code, out.String(), stderr.String())
 		}
 	}

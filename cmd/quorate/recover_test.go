@@ -146,7 +146,7 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r.unchanged(exitInvalid, "--cluster-id is required", func() ran { return r.recover(r.dir(), "--cluster-id=") })
 	r.unchanged(exitInvalid, "expected hexadecimal digits", func() ran { return r.recover(r.dir(), "--cluster-id=a-0") })
 	r.unchanged(exitBlocked, "this member cannot be used to create a cluster: it holds a member of cluster "+hexID(r.id.ClusterID)+
-		", and not of 00000000000000ab (--cluster-id)", func() ran { return r.recover(r.dir(), "--cluster-id=ab") })
+		", not of 00000000000000ab (--cluster-id)", func() ran { return r.recover(r.dir(), "--cluster-id=ab") })
 	programs := etcdPrograms(t)
 	r.unchanged(exitBlocked, "this etcd version must not run on the data", func() ran { return r.recover(r.dir(), "--etcd="+programs[0]) })
 	r.unchanged(exitBlocked, "the data directory does not contain a member", func() ran { return r.recover(r.volume) })

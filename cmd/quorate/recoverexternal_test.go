@@ -45,7 +45,7 @@ func TestRecoverWithExternalEtcd(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	overwriteFile(t, survivor, "") // as a --prepare that was killed while copying leaves it
-	if got := step("--prepared"); got.code != exitError || !strings.Contains(got.err, "is not whole") {
+	if got := step("--prepared"); got.code != exitError || !strings.Contains(got.err, "is incomplete. Prepare it again") {
 		t.Errorf("%+v", got)
 	}
 	overwriteFile(t, survivor, string(before))

@@ -149,7 +149,7 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 	if second := r.told(); second != first {
 		t.Errorf("%+v, then %+v", first, second)
 	}
-	r.unchanged(exitBlocked, "etcd 4.0.0 is not to be started with it", func() ran { return r.restore("--etcd-version=4.0.0") })
+	r.unchanged(exitBlocked, "etcd 4.0.0 must not be started with it", func() ran { return r.restore("--etcd-version=4.0.0") })
 	r.unchanged(exitBlocked, "the quota of etcd is 4096", func() ran { return r.restore("--quota=4096") })
 	for _, other := range []string{"--name=a-1", "--peer-url=http://127.0.0.1:2381", "--initial-cluster-token=ns-a-u", "--revision-bump=1", "--from=file:///srv"} {
 		r.unchanged(exitBlocked, "it was restored from ns/a 20261122t180000z of cluster 00000000000000aa at", func() ran { return r.restore(other) })
@@ -223,7 +223,7 @@ func TestRestoreOnceKeepsUnknownFiles(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(other.dir(), "notes"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := other.restore(); got.code != exitBlocked || !strings.Contains(got.err, "it holds notes") {
+	if got := other.restore(); got.code != exitBlocked || !strings.Contains(got.err, "it contains notes") {
 		t.Errorf("%+v", got)
 	}
 	if _, err := os.Stat(other.dir() + ".restored.json"); !errors.Is(err, fs.ErrNotExist) {

@@ -199,7 +199,7 @@ func TestDisjointNamespaceFlagsAreRejected(t *testing.T) {
 	if got.code != exitInvalid || !strings.Contains(got.err, "--namespace other: no source may declare clusters there") {
 		t.Errorf("%+v", got)
 	}
-	if got := w.command("run", "--source", ".", "--namespace", ""); got.code != exitInvalid || !strings.Contains(got.err, "no name of a namespace") {
+	if got := w.command("run", "--source", ".", "--namespace", ""); got.code != exitInvalid || !strings.Contains(got.err, "is not a namespace name") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -144,7 +144,7 @@ func explain(root, command *cobra.Command, err error) error {
 		return fmt.Errorf("%w; for the list, run %q", err, of+" --help")
 	}
 	if strings.HasPrefix(err.Error(), "accepts ") { // cobra only reports the number of arguments
-		return fmt.Errorf("%w; want %s", err, command.UseLine())
+		return fmt.Errorf("%w; usage: %s", err, command.UseLine())
 	}
 	return err
 }

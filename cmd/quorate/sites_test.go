@@ -210,8 +210,8 @@ func TestFleetFileSelectsPathPerCluster(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"--source cluster reads no git": {"--source", "cluster"},
-		"has its own":                   {"--source", eu.repository("own") + ",path=declared"},
+		"--source cluster does not read a git": {"--source", "cluster"},
+		"has its own":                          {"--source", eu.repository("own") + ",path=declared"},
 	} {
 		if got := us.run(append(args, "--fleet", filepath.Join(us.dir, "fleet.yaml"))...); got.code != exitInvalid || !strings.Contains(got.err, want) {
 			t.Errorf("%q: %+v", args, got)

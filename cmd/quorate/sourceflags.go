@@ -165,8 +165,8 @@ func (f *sourceFlags) checkOne(s source) error {
 }
 
 func (f *sourceFlags) whyNoRewind() string {
-	return f.shows + " applies nothing, so it shows a revision whether it descends from the one that was applied " +
-		"last or not; leave it out"
+	return f.shows + " does not apply anything, and shows a revision even if it does not descend from the last " +
+		"applied revision; remove the flag"
 }
 
 func (f *sourceFlags) check() error {

@@ -102,12 +102,12 @@ func TestStatusFlags(t *testing.T) {
 		"-l =":                    `--selector "="`,
 		"a/b --verdict Done":      "a/b is one cluster",
 		"a/b -l x=y":              "a/b is one cluster",
-		"a/b --namespace a":       "a/b names its namespace",
+		"a/b --namespace a":       "a/b includes its namespace",
 		"a/b/c":                   "is not a cluster name",
 		"a/b a/c":                 "accepts at most 1 arg",
 		"a -n b --namespace c":    "because --namespace names several",
 		"-w -o wide":              "--watch shows the table; remove --output wide",
-		"-w --interval 1s":        "--interval 1s: want 2s or more",
+		"-w --interval 1s":        "--interval 1s: must be at least 2s",
 		"--verdict= --sort-by=no": "expected one of",
 	} {
 		if got := w.command(append([]string{"status"}, strings.Fields(args)...)...); got.code != exitInvalid || !strings.Contains(got.err, want) {

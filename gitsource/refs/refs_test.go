@@ -148,7 +148,7 @@ func TestNormalized(t *testing.T) {
 		{Selector{Branch: "a\nb"}, `"a\nb" is not a branch name`},
 		{Selector{Branch: "../../x"}, `"../../x" is not a branch name`},
 		{Selector{Short: "a", Tag: "b"}, onlyOne},
-		{Selector{Short: "HEAD~1"}, `"HEAD~1" is not a branch name or tag; write one such as origin/main, or all 40 hexadecimal digits of a commit`},
+		{Selector{Short: "HEAD~1"}, `"HEAD~1" is not the name of a branch or tag; use a name such as origin/main, or all 40 hexadecimal digits of a commit`},
 		{Selector{Tag: "a b"}, `"a b" is not a tag name`},
 		{Selector{Tag: "x.lock"}, `"x.lock" is not a tag name`},
 		{Selector{SemVer: "latest"}, `"latest" is no range of versions; write one such as ">=1.2.0 <2"`},
