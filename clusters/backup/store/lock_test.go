@@ -116,7 +116,7 @@ func TestUnconfirmedLockOrEncryptionFails(t *testing.T) {
 		"the key":                {arn, 0, encrypted, ""},
 		"the key by its ID":      {"1234abcd-12ab-34cd-56ef-1234567890ab", 0, encrypted, ""},
 		"the key by an alias":    {"alias/backups", 0, encrypted, ""},
-		"another key":            {"arn:aws:kms:eu-central-1:111122223333:key/other", 0, encrypted, "another key"},
+		"another key":            {"arn:aws:kms:eu-central-1:111122223333:key/other", 0, encrypted, "a different KMS key"},
 		"no key":                 {arn, 0, nil, "encrypted with a KMS key"},
 		"another encryption":     {"alias/backups", 0, map[string]string{encryption: "AES256"}, "encrypted with a KMS key"},
 		"a lock":                 {"", 48 * time.Hour, map[string]string{lockMode: "COMPLIANCE", lockedUntil: later}, ""},
