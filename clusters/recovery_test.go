@@ -47,7 +47,7 @@ func TestRecovery(t *testing.T) {
 	s.endPods()
 
 	c = s.decided("Recover", "create a new cluster from the data of a-1")
-	s.refuse(c, decide.StartRecovery{Ordinal: 2, Digest: start.Digest}, "is declared")
+	s.refuse(c, decide.StartRecovery{Ordinal: 2, Digest: start.Digest}, "the spec now requests")
 	s.do(c, start, true)
 	s.do(c, start, false) // a late pass
 	c = s.decided("Recover", "creating a new cluster from the data of a-1")
