@@ -83,8 +83,8 @@ func TestMalformedAnswersAreRejected(t *testing.T) {
 		{"a member without an ID", "it lists a member without an ID", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[1].ID = 0 })},
 		{"an empty member", "it lists a member without an ID", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[2] = &etcdserverpb.Member{} })},
 		{"a member twice", "it lists member 1 twice", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[1].ID = 1 })},
-		{"too many members", "it lists 65 members, more than the 64", lists(func(l *etcdserverpb.MemberListResponse) { l.Members = listed(65) })},
-		{"too many alarms", "it tells of 1025 alarms, more than the 1024", statuses(func(s *etcdserverpb.StatusResponse) { s.Errors = make([]string, 1025) })},
+		{"too many members", "it lists 65 members, more than the limit of 64", lists(func(l *etcdserverpb.MemberListResponse) { l.Members = listed(65) })},
+		{"too many alarms", "it reports 1025 alarms, more than the limit of 1024", statuses(func(s *etcdserverpb.StatusResponse) { s.Errors = make([]string, 1025) })},
 		{"a long list", "its response is longer than 256 KiB", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[0].Name = strings.Repeat("a", 256<<10) })},
 		{"a long status", "its response is longer than 256 KiB", statuses(func(s *etcdserverpb.StatusResponse) { s.Version = strings.Repeat("3", 256<<10) })},
 	} {

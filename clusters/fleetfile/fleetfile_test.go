@@ -70,7 +70,7 @@ more: 1
 		`19: clusters[7]: want fields: name, kubeconfig, context, secret, path, shard`,
 		`20: clusters[8].name: must be a string, in quotes if it looks like another type`,
 		`21: clusters[8].context: must be a string, in quotes if it looks like another type`,
-		`22: the file: unknown field "more"; there are clusters`,
+		`22: the file: unknown field "more"; fields are clusters`,
 	}
 	var got []string
 	for _, p := range problems {

@@ -122,13 +122,12 @@ func (k Kubeconfig) checkSignIn(found clientcmd.ClientConfig, config *rest.Confi
 	}
 	switch exec, legacy := config.ExecProvider, config.AuthProvider; {
 	case exec != nil && !k.AllowExec:
-		return fmt.Errorf("context %q of the kubeconfig signs in by a program, %q, which would be started with all "+
-			"that this process may do and know: if you trust that kubeconfig, say --allow-exec; or else give one with "+
-			"a token or a client certificate", name, exec.Command)
+		return fmt.Errorf("context %q of the kubeconfig authenticates by running a program, %q, which would have all "+
+			"rights and secrets of this process. If you trust the kubeconfig, set --allow-exec; otherwise use one "+
+			"with a token or a client certificate", name, exec.Command)
 	case legacy != nil:
-		return fmt.Errorf("context %q of the kubeconfig signs in by the auth provider %q, which Kubernetes has given "+
-			"up and Quorate does not have: give one with a token, a client certificate or, with --allow-exec, a "+
-			"program (exec)", name, legacy.Name)
+		return fmt.Errorf("context %q of the kubeconfig uses the auth provider %q, which Kubernetes has removed. "+
+			"Use a kubeconfig with a token, a client certificate or, with --allow-exec, a program (exec)", name, legacy.Name)
 	}
 	return nil
 }
@@ -136,7 +135,7 @@ func (k Kubeconfig) checkSignIn(found clientcmd.ClientConfig, config *rest.Confi
 // configIn returns the configuration in an untrusted kubeconfig. No error quotes its content.
 func configIn(kubeconfig []byte) (*rest.Config, error) {
 	if yamlguard.Refuse(string(kubeconfig)) != nil {
-		return nil, errors.New("it has an alias of YAML, and one that is in a Secret may have none, or it is no YAML")
+		return nil, errors.New("it has a YAML alias, which a kubeconfig in a Secret may not have, or it is not valid YAML")
 	}
 	loaded, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -145,8 +144,8 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 	for _, user := range loaded.AuthInfos {
 		switch {
 		case user.Exec != nil || user.AuthProvider != nil:
-			return nil, errors.New("it signs in by a program, and one that is in a Secret may start none: give a " +
-				"token or a client certificate")
+			return nil, errors.New("it authenticates by running a program, which a kubeconfig in a Secret may not " +
+				"do. Use a token or a client certificate")
 		case user.TokenFile+user.ClientCertificate+user.ClientKey != "":
 			return nil, errFiles
 		case len(user.ClientKeyData) > pki.MaxKey:
@@ -163,8 +162,8 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(*loaded, "", nil, nil).ClientConfig()
 	if err != nil {
-		return nil, errors.New("its current context is not usable: it wants the address of a server, and one way to " +
-			"sign in")
+		return nil, errors.New("its current context is not usable: it must have the address of a server and one way " +
+			"to authenticate")
 	}
 	if err := checkAddress(config); err != nil {
 		return nil, err
@@ -175,8 +174,8 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 var errFiles = errors.New("it refers to files, which a kubeconfig in a Secret may not do. Embed their content " +
 	"(kubectl config view --flatten)")
 
-var errLongKeys = fmt.Errorf("it has a key longer than %d KiB or a CA longer than %d KiB, and one that is in a Secret "+
-	"may have neither", pki.MaxKey>>10, pki.MaxPEM>>10)
+var errLongKeys = fmt.Errorf("it has a key longer than %d KiB or a CA longer than %d KiB, which a kubeconfig in a Secret "+
+	"may not have", pki.MaxKey>>10, pki.MaxPEM>>10)
 
 // beforeHost matches the part of a URL before its host, which may contain a password in any form.
 var beforeHost = regexp.MustCompile(`://\S*@`)
@@ -193,11 +192,11 @@ func explainConfig(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	case !clientcmd.IsEmptyConfig(err):
 		return errors.New(beforeHost.ReplaceAllString(err.Error(), "://")) // it names the file, and may quote a proxy
 	case rules.ExplicitPath != "":
-		return fmt.Errorf("the kubeconfig %s names no cluster", rules.ExplicitPath)
+		return fmt.Errorf("the kubeconfig %s does not name a cluster", rules.ExplicitPath)
 	case named != "" && !there:
 		return fmt.Errorf("no file in KUBECONFIG exists: %s", named)
 	case there:
-		return fmt.Errorf("no kubeconfig names a cluster: %s", strings.Join(rules.Precedence, ", "))
+		return fmt.Errorf("none of the kubeconfigs names a cluster: %s", strings.Join(rules.Precedence, ", "))
 	}
 	return ErrNoKubeconfig
 }
@@ -217,10 +216,10 @@ type Impersonation struct {
 // As returns a copy of the configuration that impersonates a user.
 func As(config *rest.Config, i Impersonation) (*rest.Config, error) {
 	if strings.TrimSpace(i.User) == "" {
-		return nil, errors.New("the user to act as has no name; without one, the process would act with its own rights")
+		return nil, errors.New("the user to impersonate has an empty name, so the process would act with its own rights")
 	}
 	if slices.ContainsFunc(i.Groups, func(group string) bool { return strings.TrimSpace(group) == "" }) {
-		return nil, fmt.Errorf("a group to act as %s in has no name", i.User)
+		return nil, fmt.Errorf("a group of the impersonated user %s has an empty name", i.User)
 	}
 	config = rest.CopyConfig(config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: i.User, Groups: i.Groups}

@@ -69,7 +69,7 @@ func TestEmptyKubeconfigIsAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 		config, err := kube.Config(kube.Kubeconfig{File: file})
-		if config != nil || err == nil || !strings.HasSuffix(err.Error(), "kubeconfig names no cluster") {
+		if config != nil || err == nil || !strings.HasSuffix(err.Error(), "kubeconfig does not name a cluster") {
 			t.Errorf("%q: %v, %v", text, config, err)
 		}
 	}
@@ -84,16 +84,16 @@ func TestEmptyKubeconfigIsAnError(t *testing.T) {
 func TestUntrustedKubeconfigIsRestricted(t *testing.T) {
 	for _, test := range []struct{ user, server, want string }{
 		{"{token: s3cret}", server, ""},
-		{program, server, "by a program"}, {legacy, server, "by a program"},
-		{"{tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token}", server, "names files"},
-		{"{client-certificate: /etc/tls.crt, client-key: /etc/tls.key}", server, "names files"},
-		{"{client-certificate-data: eA==, client-key: /etc/tls.key}", server, "names files"},
-		{"{token: s3cret}", `{server: "https://127.0.0.1:1", certificate-authority: /etc/passwd}`, "names files"},
+		{program, server, "by running a program"}, {legacy, server, "by running a program"},
+		{"{tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token}", server, "it refers to files"},
+		{"{client-certificate: /etc/tls.crt, client-key: /etc/tls.key}", server, "it refers to files"},
+		{"{client-certificate-data: eA==, client-key: /etc/tls.key}", server, "it refers to files"},
+		{"{token: s3cret}", `{server: "https://127.0.0.1:1", certificate-authority: /etc/passwd}`, "it refers to files"},
 		{"{client-certificate-data: eA==, client-key-data: " + strings.Repeat("eHh4", 3<<10) + "}", server, "a key longer than 8 KiB"},
 		{"{token: s3cret}", `{server: "https://127.0.0.1:1", certificate-authority-data: ` + strings.Repeat("eHh4", 22<<10) + "}", "a CA longer than 64 KiB"},
-		{"{token: &a s3cret, tokenFile: *a}", server, "a YAML alias"},
+		{"{token: &a s3cret, tokenFile: *a}", server, "has a YAML alias"},
 		{"{token: s3cret}", "{}", "not usable"},
-		{"hunter2", server, "no kubeconfig"},
+		{"hunter2", server, "it is not a kubeconfig"},
 	} {
 		config, err := kube.Config(kube.Kubeconfig{Content: []byte(kubeconfig(test.user, test.server)), AllowExec: true})
 		switch {
@@ -118,7 +118,7 @@ func TestErrorsHideAddressCredentials(t *testing.T) {
 		{`{server: "https://admin:hunter2@127.0.0.1:1"}`, "holds credentials"},
 		{`{server: "https://hunter2@127.0.0.1:1/k8s/clusters/c"}`, "holds credentials"},
 		{`{server: "admin:hunter2@127.0.0.1:1"}`, "holds credentials"},
-		{`{server: "https://admin:hunter2%zz@127.0.0.1:1"}`, "no URL"},
+		{`{server: "https://admin:hunter2%zz@127.0.0.1:1"}`, "is not a URL"},
 		{`{server: "https://127.0.0.1:1", proxy-url: "http://admin:hunter2%zz@127.0.0.1:1"}`, ""},
 		{`{server: "https://127.0.0.1:1", proxy-url: "ftp://admin:hunter2@127.0.0.1:1"}`, ""},
 	} {

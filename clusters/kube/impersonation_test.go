@@ -16,9 +16,9 @@ import (
 // TestEmptyImpersonationIsRejected: an empty user name would mean the process itself (CVE-2026-23990).
 func TestEmptyImpersonationIsRejected(t *testing.T) {
 	for want, as := range map[string]kube.Impersonation{
-		"has no name":                  {},
-		"without one, the process":     {User: " ", Groups: []string{"team"}},
-		"a group to act as ann in has": {User: "ann", Groups: []string{"team", ""}},
+		"empty name, so": {},
+		"its own rights": {User: " ", Groups: []string{"team"}},
+		"a group of the impersonated user ann has": {User: "ann", Groups: []string{"team", ""}},
 	} {
 		config, err := kube.As(&rest.Config{BearerToken: "own"}, as)
 		if config != nil || err == nil || !strings.Contains(err.Error(), want) {
