@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -21,7 +22,7 @@ func (w *World) observe(says decide.Membership) decide.State {
 		LockHolder: w.LockHolder,
 		Membership: says,
 	}
-	s.Declared.Digest = digestOf(w.Declared)
+	s.Declared.Digest = cmp.Or(w.Declared.Digest, digestOf(w.Declared))
 	if w.exists(w.customResource()) {
 		s.ReportedClusterID, s.ReportedVersion = w.reported(), w.status.version
 		s.ReportedVoidRecovery = w.status.void
@@ -48,9 +49,8 @@ func (w *World) observe(says decide.Membership) decide.State {
 	return s
 }
 
-// digestOf returns a digest of a declaration, regardless of an earlier digest.
+// digestOf returns a digest of a declaration.
 func digestOf(d decide.Declared) string {
-	d.Digest = ""
 	sum := fnv.New32a()
 	fmt.Fprintf(sum, "%+v", d)
 	return fmt.Sprintf("%08x", sum.Sum32())
