@@ -84,7 +84,7 @@ func TestBuildRejectsInvalidInput(t *testing.T) {
 		"spec.etcd.options.max-wals: \"many\" is not a whole number": func(in *Input) {
 			in.Cluster.Spec.Etcd.Options = map[string]v1alpha1.OptionValue{"max-wals": "many"}
 		},
-		"parse version": func(in *Input) { in.Cluster.Spec.Version = "latest" },
+		"read version \"latest\"": func(in *Input) { in.Cluster.Spec.Version = "latest" },
 	} {
 		in := input(t, "3.6.16")
 		change(&in)
@@ -110,7 +110,7 @@ func TestCheckOptions(t *testing.T) {
 		`spec.etcd.heartbeatInterval: time: invalid duration "soon"`,
 		`spec.etcd.options.data-dir is not supported; supported options are `,
 		`spec.etcd.options.enable-distributed-tracing: "yes" is neither true nor false`,
-		`spec.etcd.options.log-level: "loud" is none of debug, info, warn, error, panic, fatal`,
+		`spec.etcd.options.log-level: "loud" is not one of debug, info, warn, error, panic, fatal`,
 		`spec.etcd.options.max-wals: "-1" is not a whole number from 0 to 4294967295`,
 		`spec.etcd.options.snapshot-catchup-entries: the configuration file of etcd 3.5.9 has no such option; use etcd 3.5.14 or newer, or remove the option`,
 		`spec.etcd.options.warning-apply-duration: "5" is not a duration such as 100ms, 5s or 1h`,

@@ -57,7 +57,7 @@ func TestRecoveryJob(t *testing.T) {
 	from := job("c1", "1", well)
 	from.Annotations[objects.AnnotationRestoreFrom] = "tuesday\x1b"
 	got := RecoveryJob(from, []*corev1.Pod{podOf("", ran("restore", 0, restored))}, made)
-	if got.Into != 0xc4 || !got.Suspect || !strings.HasPrefix(got.Restored, "the suspect backup of 2026-11-22T18:00:00Z") || !strings.HasPrefix(got.From, "tuesday") ||
+	if got.Into != 0xc4 || !got.Suspect || !strings.HasPrefix(got.Restored, "the suspect backup 2026-11-22T18:00:00Z") || !strings.HasPrefix(got.From, "tuesday") ||
 		strings.Contains(got.From, "\x1b") {
 		t.Errorf("from a backup: %+v", got)
 	}

@@ -24,7 +24,7 @@ func TestRestoreJob(t *testing.T) {
 			objects.AnnotationRestoreFrom: "tuesday\x1b[31m", objects.AnnotationRestoreDigest: "d1", objects.AnnotationVolume: "v0"}},
 			Status: batchv1.JobStatus{Conditions: conditions}}
 	}
-	const well = "the backup of 2026-11-22T18:00:00Z of cluster 15082e1bb141d752 at revision 18204"
+	const well = "the backup 2026-11-22T18:00:00Z of cluster 15082e1bb141d752 at revision 18204"
 	for _, test := range []struct {
 		name     string
 		job      *batchv1.Job

@@ -269,7 +269,7 @@ func TestLiveSourceDeclaresAllClusters(t *testing.T) {
 	owned.At("other", "b").Custom.Spec.Etcd.Options = map[string]v1alpha1.OptionValue{"data-dir": "/elsewhere"}
 	recorded(owned, "gone", "token: t\nclusterID: c1\n")
 	got := describeTargets(first(Of(reconcile.Desired{Live: true}, owned)))
-	if want := "ns/a applied=false\nother/b applied=false problems: spec.etcd.options.data-dir is not taken"; !strings.HasPrefix(got, want) {
+	if want := "ns/a applied=false\nother/b applied=false problems: spec.etcd.options.data-dir is not supported"; !strings.HasPrefix(got, want) {
 		t.Errorf("got\n%swant\n%s…", got, want)
 	}
 }

@@ -38,8 +38,8 @@ func TestMalformedTreesAreRejected(t *testing.T) {
 	store := memory.NewStorage()
 	blob := put(t, store, plumbing.BlobObject, "x")
 	for _, c := range []struct{ name, tree, want string }{
-		{"twice", line("100644", "a", blob) + line("100644", "a", blob), `holds "apps/a" twice`},
-		{"a file and a directory", line("100644", "a", blob) + line("40000", "a", blob), `holds "apps/a" twice`},
+		{"twice", line("100644", "a", blob) + line("100644", "a", blob), `contains "apps/a" twice`},
+		{"a file and a directory", line("100644", "a", blob) + line("40000", "a", blob), `contains "apps/a" twice`},
 		{"no name", line("100644", "", blob), "malformed tree: empty filename"},
 		{"truncated", line("100644", "a", blob)[:20], "malformed tree: truncated object id"},
 		{"no mode", " a\x00" + string(blob[:]), "malformed tree: malformed mode"},

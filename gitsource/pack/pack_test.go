@@ -166,8 +166,8 @@ func hostile() map[string]struct {
 		"nothing":      {nil, "empty packfile"},
 		"not a pack":   {[]byte("<html>hello</html>"), "malformed pack file signature"},
 		"version":      {[]byte("PACK\x00\x00\x00\x03\x00\x00\x00\x00"), "unsupported packfile version"},
-		"truncated":    {pack[:len(pack)-25], "the pack is malformed: it ends early"},
-		"no checksum":  {pack[:len(pack)-20], "the pack is malformed: it ends early"},
+		"truncated":    {pack[:len(pack)-25], "the pack is malformed: it is truncated"},
+		"no checksum":  {pack[:len(pack)-20], "the pack is malformed: it is truncated"},
 		"bad checksum": {damaged, "checksum mismatch"},
 		"too many objects": {[]byte("PACK\x00\x00\x00\x02\xff\xff\xff\xff"),
 			"the pack has 4294967295 objects, more than 100; declare clusters in a smaller repository, or raise --max-pack-objects"},
@@ -309,7 +309,7 @@ func TestLargePackIsSpooledToUnlinkedFile(t *testing.T) {
 	}
 	store.Close()
 	_, err = Read(t.Context(), bytes.NewReader(pack), Options{Dir: filepath.Join(dir, "nowhere")})
-	if err == nil || !strings.Contains(err.Error(), "keep a pack of more than 4 MiB") || !strings.Contains(err.Error(), "to use a different directory, set TMPDIR") {
+	if err == nil || !strings.Contains(err.Error(), "store a pack of more than 4 MiB") || !strings.Contains(err.Error(), "to use a different directory, set TMPDIR") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -102,7 +102,7 @@ func TestHTTPCredentialsAreSent(t *testing.T) {
 			t.Errorf("the error tells the secret: %v", err)
 		}
 	}
-	wantError(t, remote.Repository{URL: basic, Auth: remote.Auth{CABundle: []byte("x")}}, "no certificate")
+	wantError(t, remote.Repository{URL: basic, Auth: remote.Auth{CABundle: []byte("x")}}, "does not contain a PEM certificate")
 }
 
 func TestAuthDoesNotPrintItsSecrets(t *testing.T) {

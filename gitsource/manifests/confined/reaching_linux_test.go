@@ -35,8 +35,8 @@ func reachOut(parent *Parent, work json.RawMessage) {
 // A process started by RunReaching has the same limits as any other, and reports which one it exceeded.
 func TestRunReachingIsResourceLimited(t *testing.T) {
 	for what, want := range map[string]string{
-		"take memory": "takes more than 96 MiB of memory",
-		"take time":   "takes more than 1s of processor time",
+		"take memory": "needs more than 96 MiB of memory",
+		"take time":   "needs more than 1s of CPU time",
 	} {
 		limits := Limits{Memory: 96 << 20, CPU: time.Second, LineBytes: 1 << 10}
 		err := RunReaching(t.Context(), testReacher, what, limits, Reach{}, nil, func([]byte) (any, bool, error) { return nil, false, nil })
