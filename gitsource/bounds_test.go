@@ -141,9 +141,9 @@ func TestEndlessServerResponsesAreCutOff(t *testing.T) {
 		"pack stalls at its end":   {list, stalled(good.pack[:len(good.pack)-4]), "it took longer than 400ms"},
 		"pack drips":               {list, slowly(good.pack), "it took longer than 400ms"},
 		"pack has no end":          {list, endless(append(start, sidebandPacket(1, blob)...), sidebandPacket(1, noise)), "the response is larger than 1 MiB; declare clusters in a smaller repository, or raise --max-pack-bytes"},
-		"progress has no end":      {list, endless(start, sidebandPacket(2, noise)), "the answer is larger than 1 MiB"},
-		"keepalives have no end":   {list, endless(start, []byte("0005\x01")), "the answer is larger than 1 MiB"},
-		"shallows have no end":     {list, endless(nil, []byte("0034shallow "+strings.Repeat("a", 40))), "the answer is larger than 1 MiB"},
+		"progress has no end":      {list, endless(start, sidebandPacket(2, noise)), "the response is larger than 1 MiB"},
+		"keepalives have no end":   {list, endless(start, []byte("0005\x01")), "the response is larger than 1 MiB"},
+		"shallows have no end":     {list, endless(nil, []byte("0034shallow "+strings.Repeat("a", 40))), "the response is larger than 1 MiB"},
 		"pack is cut off":          {list, whole(good.pack[:half]), "the response was not truncated"},
 		"pack is damaged":          {list, whole(append(append(bytes.Clone(good.pack[:len(good.pack)-30]), "abcdef"...), good.pack[len(good.pack)-24:]...)), "fetch http"},
 	} {

@@ -91,8 +91,8 @@ func TestMissingRevisionIsReported(t *testing.T) {
 			"tag":           {Options{Selector: refs.Selector{Tag: "nope"}}, `no tag "nope"`},
 			"range":         {Options{Selector: refs.Selector{SemVer: ">1"}}, `no tag in the range ">1"`},
 			"full name":     {Options{Selector: refs.Selector{Name: "refs/pull/1/head"}}, `no reference "refs/pull/1/head"`},
-			"tag of a tree": {Options{Selector: refs.Selector{Tag: "tree"}}, "is of a tree, not of a commit"},
-			"commit":        {Options{Selector: refs.Selector{Commit: strings.Repeat("0123", 10)}}, "no commit " + strings.Repeat("0123", 10)},
+			"tag of a tree": {Options{Selector: refs.Selector{Tag: "tree"}}, "points to a tree, not to a commit"},
+			"commit":        {Options{Selector: refs.Selector{Commit: strings.Repeat("0123", 10)}}, "does not have the commit " + strings.Repeat("0123", 10)},
 			"path":          {Options{Options: manifests.Options{Path: "apps"}}, "there is no apps"},
 		} {
 			t.Run(where+"/"+name, func(t *testing.T) {

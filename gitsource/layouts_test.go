@@ -239,12 +239,12 @@ func TestUnreadableRepositoriesAreExplained(t *testing.T) {
 			in(t, dir).Git("update-ref", "--no-deref", "HEAD", "HEAD")
 			gittest.MustWrite(t, filepath.Join(dir, ".git", "HEAD"), old+"\n")
 			return dir
-		}, "apps", "DIR has no commit COMMIT: it is a shallow clone; to fetch the rest, run git fetch --unshallow"},
+		}, "apps", "DIR does not have the commit COMMIT: it is a shallow clone; to fetch the rest, run git fetch --unshallow"},
 		"borrowing from what is gone": {func(t *testing.T, r *repository) string {
 			dir := cloned("--shared")(t, r)
 			gittest.MustWrite(t, alternates(dir), "/nowhere/objects\n")
 			return dir
-		}, "apps", "has no commit COMMIT: DIR/.git/objects/info/alternates cannot be used: lstat /nowhere: no such file or directory"},
+		}, "apps", "does not have the commit COMMIT: DIR/.git/objects/info/alternates cannot be used: lstat /nowhere: no such file or directory"},
 		"borrowing from what is not git's": {func(t *testing.T, r *repository) string {
 			dir, other := cloned("--shared")(t, r), filepath.Join(t.TempDir(), "objects")
 			r.Git("clone", "--quiet", "--bare", r.Dir, filepath.Join(t.TempDir(), "x"))
@@ -279,7 +279,7 @@ func TestUnreadableRepositoriesAreExplained(t *testing.T) {
 				t.Fatal(err)
 			}
 			return dir
-		}, "apps", "DIR has no commit COMMIT"},
+		}, "apps", "DIR does not have the commit COMMIT"},
 		"very many alternates": {func(t *testing.T, r *repository) string {
 			dir, lines := cloned("--shared")(t, r), strings.Builder{}
 			for range 101 {
