@@ -97,7 +97,8 @@ func (c *cluster) compareObject(wanted objects.Object) error {
 		}
 		return nil
 	}
-	if len(objects.UnwantedKeys(wanted, live)) == 0 && kube.Unchanged(wanted.Apply, live, objects.FilledIn) { // as nearly all do
+	// Nearly all objects are unchanged.
+	if len(objects.UnwantedKeys(wanted, live)) == 0 && kube.Unchanged(wanted.Apply, live, objects.FilledIn) {
 		return nil
 	}
 	different, err := differences(wanted, live)

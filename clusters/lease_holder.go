@@ -16,7 +16,7 @@ type holder struct {
 	Random string
 }
 
-// newHolder returns a holder in this process that is different from all others.
+// newHolder returns a unique holder for this process.
 func newHolder() holder {
 	host, err := os.Hostname()
 	if err != nil {

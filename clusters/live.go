@@ -95,7 +95,8 @@ func (l *Live) Observe(
 	chosen, removals := targets.Of(desired, owned)
 	targets.RefuseBackups(chosen, l.options.BackupImage, owned, desired)
 	targets.RefuseOwnAccounts(chosen, func(namespace string) string { return l.at(namespace).User() }, owned, desired)
-	desired.Warnings = append(slices.Clip(desired.Warnings), targets.UnusedConfirmations(desired.Confirmed, removals)...)
+	desired.Warnings = append(slices.Clip(desired.Warnings),
+		targets.UnusedConfirmations(desired.Confirmed, removals)...)
 	chosen = l.deletions.Limit(chosen, owned, desired.Live)
 	nodes := l.nodes(ctx)
 	var observed []reconcile.Cluster

@@ -60,7 +60,8 @@ func (c *cluster) readQuotas() {
 	}
 	for i := range c.state.Replicas {
 		r := &c.state.Replicas[i]
-		if made := (objects.Template{Version: r.PodVersion, SpecHash: r.PodSpecHash}); r.PodUID != "" && made != declared {
+		made := objects.Template{Version: r.PodVersion, SpecHash: r.PodSpecHash}
+		if r.PodUID != "" && made != declared {
 			r.PodQuota = objects.RunningQuota(configMap.Data, c.state.ReplicaName(r.Ordinal), made)
 		}
 	}

@@ -21,7 +21,8 @@ import (
 // record, or if the volume is being deleted on which the Job has worked.
 func (c *cluster) findRestore(ctx context.Context) error {
 	lost := len(c.state.Record.Members) == 0
-	if seed := c.own.Claim(objects.VolumeClaimName(c.state.Name, decide.SeedOrdinal)); !lost && !c.state.Record.Restoring() &&
+	seed := c.own.Claim(objects.VolumeClaimName(c.state.Name, decide.SeedOrdinal))
+	if !lost && !c.state.Record.Restoring() &&
 		(seed == nil || seed.DeletionTimestamp == nil) {
 		return nil
 	}

@@ -95,7 +95,7 @@ func reason(err error) string {
 	return readable(text, longestReason)
 }
 
-// shortError is an error that reads like its reason.
+// shortError is an error whose message is only the reason.
 type shortError struct{ error }
 
 func (e shortError) Error() string { return reason(e.error) }

@@ -23,7 +23,7 @@ type Cluster struct {
 	Kubeconfig, Context string
 	// Secret that holds a kubeconfig, as NAMESPACE/NAME, in the place of both.
 	Secret string
-	// Path of the declarations in the repository; empty where that is the same for all.
+	// Path of the declarations in the repository; empty if it is the same for all targets.
 	Path string
 	// Shard of its clusters, as i/n; empty where that is the same for all.
 	Shard string

@@ -127,7 +127,8 @@ func (k Kubeconfig) checkSignIn(found clientcmd.ClientConfig, config *rest.Confi
 			"with a token or a client certificate", name, exec.Command)
 	case legacy != nil:
 		return fmt.Errorf("context %q of the kubeconfig uses the auth provider %q, which Kubernetes has removed. "+
-			"Use a kubeconfig with a token, a client certificate or, with --allow-exec, a program (exec)", name, legacy.Name)
+			"Use a kubeconfig with a token, a client certificate or, with --allow-exec, a program (exec)",
+			name, legacy.Name)
 	}
 	return nil
 }
@@ -135,7 +136,8 @@ func (k Kubeconfig) checkSignIn(found clientcmd.ClientConfig, config *rest.Confi
 // configIn returns the configuration in an untrusted kubeconfig. No error quotes its content.
 func configIn(kubeconfig []byte) (*rest.Config, error) {
 	if yamlguard.Refuse(string(kubeconfig)) != nil {
-		return nil, errors.New("it has a YAML alias, which a kubeconfig in a Secret may not have, or it is not valid YAML")
+		return nil, errors.New("it has a YAML alias, which a kubeconfig in a Secret may not have, or it is not " +
+			"valid YAML")
 	}
 	loaded, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -174,7 +176,8 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 var errFiles = errors.New("it refers to files, which a kubeconfig in a Secret may not do. Embed their content " +
 	"(kubectl config view --flatten)")
 
-var errLongKeys = fmt.Errorf("it has a key longer than %d KiB or a CA longer than %d KiB, which a kubeconfig in a Secret "+
+var errLongKeys = fmt.Errorf("it has a key longer than %d KiB or a CA longer than %d KiB, which a kubeconfig in a "+
+	"Secret "+
 	"may not have", pki.MaxKey>>10, pki.MaxPEM>>10)
 
 // beforeHost matches the part of a URL before its host, which may contain a password in any form.
@@ -216,7 +219,8 @@ type Impersonation struct {
 // As returns a copy of the configuration that impersonates a user.
 func As(config *rest.Config, i Impersonation) (*rest.Config, error) {
 	if strings.TrimSpace(i.User) == "" {
-		return nil, errors.New("the user to impersonate has an empty name, so the process would act with its own rights")
+		return nil, errors.New("the user to impersonate has an empty name, so the process would act with its own " +
+			"rights")
 	}
 	if slices.ContainsFunc(i.Groups, func(group string) bool { return strings.TrimSpace(group) == "" }) {
 		return nil, fmt.Errorf("a group of the impersonated user %s has an empty name", i.User)

@@ -28,7 +28,9 @@ var weakeningDomains = []string{"nri.io/", "nri.containerd.io/", "crio.io/"}
 func weakens(key, value string) bool {
 	domain, _ := cutDomain(key)
 	known := slices.ContainsFunc(weakening, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||
-		slices.ContainsFunc(weakeningDomains, func(suffix string) bool { return strings.HasSuffix(cmp.Or(domain, key+"/"), suffix) })
+		slices.ContainsFunc(weakeningDomains, func(suffix string) bool {
+			return strings.HasSuffix(cmp.Or(domain, key+"/"), suffix)
+		})
 	profile := strings.HasPrefix(key, "container.") || strings.HasPrefix(key, "seccomp.")
 	confined := value == "runtime/default" || value == "docker/default" || strings.HasPrefix(value, "localhost/")
 	return known && !(profile && confined)
@@ -48,7 +50,8 @@ func (r *refusals) annotations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 			return weakens(e.key, "") && e.of(key, value)
 		}
 		if !slices.ContainsFunc(p.Annotations.Patterns, names) {
-			message := "spec.pod.annotations: " + quoted(key+"="+value) + " weakens what confines the pod, and no pattern " +
+			message := "spec.pod.annotations: " + quoted(key+"="+value) + " weakens what confines the pod, and no " +
+				"pattern " +
 				"of " + Annotations.Flag() + " names it"
 			*r = append(*r, Refusal{"spec.pod.annotations[" + key + "]", message})
 		}

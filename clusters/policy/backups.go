@@ -18,7 +18,8 @@ func (k Kind) checkBackup(pattern string) error {
 	switch k { //nolint:exhaustive // Check has the others
 	case ServiceAccounts:
 		if !classPattern.MatchString(pattern) {
-			return errors.New("want the name of a ServiceAccount, in which * stands for any characters, such as backup-*")
+			return errors.New("want the name of a ServiceAccount, in which * stands for any characters, such as " +
+				"backup-*")
 		}
 	case KMSKeys:
 		if !keysOfKMS.MatchString(pattern) {

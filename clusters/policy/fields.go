@@ -39,7 +39,8 @@ var decisions = []decision{
 	{(*refusals).nodeAffinity, nodeTerms, `matchExpressions[].key matchExpressions[].operator matchExpressions[].values
 		matchFields[].key matchFields[].operator matchFields[].values`},
 	{(*refusals).podAffinity, nearPods + " " + farFromPods, `namespaces namespaceSelector`},
-	{nil, nearPods + " " + farFromPods, `labelSelector matchLabelKeys mismatchLabelKeys`}, // only select the source's own pods
+	// These only select the source's own pods.
+	{nil, nearPods + " " + farFromPods, `labelSelector matchLabelKeys mismatchLabelKeys`},
 	{nil, farFromPods, `topologyKey`},
 	{nil, "pod.affinity.nodeAffinity pod.affinity.podAffinity pod.affinity.podAntiAffinity",
 		preferredDuring + "[].weight"},

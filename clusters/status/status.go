@@ -42,7 +42,8 @@ func makeReadable(status *v1alpha1.EtcdClusterStatus) {
 		printable.Line(status.Leader)
 	for i := range status.Members {
 		m := &status.Members[i]
-		m.Name, m.Version, m.Message, m.Alarms = printable.Line(m.Name), printable.Line(m.Version), printable.Line(m.Message),
+		m.Name, m.Version, m.Message, m.Alarms =
+			printable.Line(m.Name), printable.Line(m.Version), printable.Line(m.Message),
 			slices.Clone(m.Alarms)
 		for n := range m.Alarms {
 			m.Alarms[n] = printable.Line(m.Alarms[n])

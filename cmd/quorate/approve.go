@@ -22,7 +22,8 @@ type approveFlag struct {
 }
 
 // needsRevisions is why a plan of a directory cannot be approved: its files may have changed since.
-const needsRevisions = "--approve plan=DIGEST needs a git repository, or --source cluster: the files of a directory may change"
+const needsRevisions = "--approve plan=DIGEST needs a git repository, or --source cluster: the files of a directory " +
+	"may change"
 
 const (
 	approveAuto         = "auto"

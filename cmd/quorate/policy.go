@@ -26,7 +26,8 @@ func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
 		{policy.NodeSelectors, "pattern of labels that pods may use to select nodes: KEY or KEY=VALUE" + rest},
 		{policy.NetworkPeers, "pattern of network peers that may reach the members beyond the source's own " +
 			"namespaces: addresses such as 10.0.0.0/8, or a label of namespaces, KEY or KEY=VALUE" + rest},
-		{policy.ServiceAccounts, "pattern of service accounts that backup pods may use; ** also allows the credentials " +
+		{policy.ServiceAccounts, "pattern of service accounts that backup pods may use; ** also allows the " +
+			"credentials " +
 			"of the node, which pods use without secretName and serviceAccountName" + rest},
 		{policy.KMSKeys, "pattern of KMS keys that backups may be encrypted with (kmsKey)" + rest},
 		{policy.LockTimes, "maximum time that backups may be locked for (lockFor), such as 720h " +

@@ -257,7 +257,8 @@ func (f *recoverFlags) describe(ctx context.Context, std streams) error {
 // order builds the recovery order, with the etcd to start.
 func (f *recoverFlags) order(ctx context.Context, progress backup.Progress) (recovery.Order, error) {
 	order := recovery.Order{
-		Into: f.into, ClusterID: f.lost, Dir: f.dir, Inspect: inspectApart, Files: memberInChildProcess{}, Progress: progress,
+		Into: f.into, ClusterID: f.lost, Dir: f.dir, Inspect: inspectApart,
+		Files: memberInChildProcess{}, Progress: progress,
 	}
 	if f.apart.is() {
 		order.Etcd.Version = f.apart.etcd

@@ -126,7 +126,7 @@ func commonDir(dir string) (string, error) {
 	file := filepath.Join(dir, "commondir")
 	named, err := readLine(file)
 	if err != nil {
-		return dir, nil
+		return dir, nil //nolint:nilerr // only linked worktrees have the file
 	}
 	common := resolved(from(dir, named))
 	isOf := filepath.Dir(dir) == filepath.Join(common, "worktrees")

@@ -56,7 +56,8 @@ func (s Selector) Normalized() (Selector, error) {
 	case s.Name != "" && (!strings.HasPrefix(s.Name, "refs/") || plumbing.ReferenceName(s.Name).Validate() != nil):
 		return s, fmt.Errorf("%q is not a full reference name; write one such as refs/heads/main", s.Name)
 	case s.Short != "" && plumbing.NewBranchReferenceName(s.Short).Validate() != nil:
-		return s, fmt.Errorf("%q is not the name of a branch or tag; use a name such as origin/main, or all 40 hexadecimal "+
+		return s, fmt.Errorf("%q is not the name of a branch or tag; use a name such as origin/main, or all 40 "+
+			"hexadecimal "+
 			"digits of a commit", s.Short)
 	}
 	return s, nil

@@ -133,7 +133,8 @@ func packTooLarge(bound int64) error {
 }
 
 func refsTooLarge(bound int64) error {
-	return explainedError{fmt.Errorf("the list of branches and tags is larger than %s; delete some, or raise --max-refs-bytes",
+	return explainedError{fmt.Errorf("the list of branches and tags is larger than %s; delete some, or raise "+
+		"--max-refs-bytes",
 		pack.Size(bound))}
 }
 

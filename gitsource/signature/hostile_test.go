@@ -171,7 +171,7 @@ func TestTamperedTagsAreRefused(t *testing.T) {
 		"no tagger":              {replacing("tagger a <a@example.com> 1772323200 +0000\n", ""), order},
 		"header after":           {replacing("\n\n", "\nencoding x\n\n"), order},
 		"signature in a header":  {replacing("\n\n", "\ngpgsig x\n\n"), order},
-		"object is not a hash":      {replacing("object ", "object x"), "it is ambiguous: its header object is not a hash"},
+		"object is not a hash":   {replacing("object ", "object x"), "it is ambiguous: its header object is not a hash"},
 		"of a blob":              {replacing("type commit", "type blob"), "it does not point to a commit"},
 		"name continued":         {replacing("\ntagger", "\n x\ntagger"), "it is ambiguous: its header tag has more than one line"},
 		"two signatures":         {func(s string) string { return s + string(signature) }, errSeveral.Error()},

@@ -56,7 +56,8 @@ func (r Replica) lastVersion() (etcdversion.Version, error) {
 // lastVersionUnknown reports that nothing shows which etcd version last used the volumes of a cluster of which only
 // volumes remain. It returns "" if something does, or without volumes.
 func (s State) lastVersionUnknown() string {
-	if s.hasStatefulSet() || s.anyReplica(hasPod) || !s.toRun() || !s.Formed() || s.Record.Restoring() || s.Record.Recovering() || s.isBeingRestored() {
+	if s.hasStatefulSet() || s.anyReplica(hasPod) || !s.toRun() || !s.Formed() ||
+		s.Record.Restoring() || s.Record.Recovering() || s.isBeingRestored() {
 		return ""
 	}
 	var names, claims []string

@@ -31,19 +31,22 @@ func (s State) remedy(d Decision) string {
 		return fmt.Sprintf("check what that pass is doing; if it is no longer running, run kubectl delete lease %s",
 			s.Name)
 	case "Terminating", "Stop", "WaitForCleanUp":
-		return "kubectl get -o yaml shows the finalizers of the remaining objects; the controller that set them must remove them" +
+		return "kubectl get -o yaml shows the finalizers of the remaining objects; the controller that set them " +
+			"must remove them" +
 			s.remedyForNodes()
 	case "CALost", "CAChanged":
 		return fmt.Sprintf("run kubectl scale statefulset %s --replicas=0 once none of its claims is being deleted",
 			s.Name)
 	case ruleRestore:
-		return fmt.Sprintf("kubectl describe job %s and its pods show what delays it; if you delete the Job, it is started again",
+		return fmt.Sprintf("kubectl describe job %s and its pods show what delays it; if you delete the Job, it is "+
+			"started again",
 			s.restoreJobName())
 	case ruleRecover:
 		if s.anyReplica(hasPod) {
 			return "kubectl describe shows why the pods still exist" + s.remedyForNodes()
 		}
-		return fmt.Sprintf("kubectl describe job %s and its pods show what delays it; if you delete the Job, it is started again",
+		return fmt.Sprintf("kubectl describe job %s and its pods show what delays it; if you delete the Job, it is "+
+			"started again",
 			s.recoveryJobName())
 	case ruleWaitForBackup:
 		return "kubectl describe shows what delays that Job and its pods; or remove Upgrade from spec.backup.before"

@@ -113,7 +113,8 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 		if why := departure(oldest, target); why != "" {
 			return fmt.Sprintf("etcd %s is running, and %s", oldest, why), false
 		}
-		return "", readsLog(target.MajorMinor(), s.Record.LogVersion) && s.downgradeFinished() && s.knowsData(target.MajorMinor())
+		return "", readsLog(target.MajorMinor(), s.Record.LogVersion) && s.downgradeFinished() &&
+			s.knowsData(target.MajorMinor())
 	case steps(oldest, target) < 0 && s.Record.JoinedTogether && !target.AtLeast(withMaxLearners):
 		return fmt.Sprintf("two members joined this cluster at the same time, and etcd %s cannot read a log that "+
 			"contains this. Declare a %s release or newer", target, withMaxLearners.MajorMinor()), false

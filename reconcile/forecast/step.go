@@ -54,7 +54,7 @@ func add(names *[]string, name string) {
 	}
 }
 
-// What describes an action by the names of members, without IDs.
+// What describes an action using member names instead of IDs.
 func What(s decide.State, action decide.Action) string {
 	kind := decide.KindOf(action)
 	switch a := action.(type) {

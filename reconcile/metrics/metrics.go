@@ -85,7 +85,7 @@ func (m *Metrics) Observe(rep report.Report, took time.Duration) {
 	}
 }
 
-// forget drops the clusters that are unknown to a report.
+// forget drops the clusters that are not in the report.
 func (m *Metrics) forget(rep report.Report) {
 	known := map[string]bool{}
 	for _, c := range rep.Clusters {

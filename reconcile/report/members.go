@@ -74,7 +74,8 @@ func writeMembers(b *strings.Builder, s decide.State) {
 		}
 		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", dash(printable.Line(m.Name)), m.ID, Role(m),
 			Health(m), dash(printable.Line(m.Version)),
-			m.Revision, size(m.DBSize), size(m.DBSizeInUse), dash(printable.Line(strings.Join(m.AlarmNames(), ","))), pod)
+			m.Revision, size(m.DBSize), size(m.DBSizeInUse),
+			dash(printable.Line(strings.Join(m.AlarmNames(), ","))), pod)
 	}
 	t.Flush() // writing to a strings.Builder cannot fail
 }

@@ -152,7 +152,8 @@ func (w *World) stopReplicas(s decide.State, a decide.StopReplicas) []write {
 	for _, n := range a.Ordinals.List() {
 		if p, there := w.pods[n]; there && p.uid == s.Replica(n).PodUID && !p.terminating {
 			writes = append(writes, write{"pod " + w.replicaName(n), func() {
-				if r := w.rafts[w.volumes[n].data.cluster]; r.serves() && !w.isNobodys(r) && !w.isLost(w.volumes[n].data.cluster) {
+				id := w.volumes[n].data.cluster
+				if r := w.rafts[id]; r.serves() && !w.isNobodys(r) && !w.isLost(id) {
 					w.violate("%s is stopped as one of a lost cluster, and its cluster serves", w.replicaName(n))
 				}
 				w.KillPod(n)

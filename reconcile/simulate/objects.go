@@ -189,7 +189,8 @@ func (w *World) setStatefulSet(next statefulSet) {
 				if _, runs := w.pods[m.ordinal]; !runs && w.volumes[m.ordinal].unlisted {
 					continue // nothing shows the member until the others respond
 				}
-				w.violate("the StatefulSet shrinks to %d, but etcd still lists %s", next.replicas, w.replicaName(m.ordinal))
+				w.violate("the StatefulSet shrinks to %d, but etcd still lists %s", next.replicas,
+					w.replicaName(m.ordinal))
 			}
 		}
 	}

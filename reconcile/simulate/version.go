@@ -131,7 +131,8 @@ func (w *World) judgeRestart(n int) {
 		return
 	}
 	file, _ := w.record.Member(n)
-	if file.Mode == decide.Sealed && w.set.version != "" && minorOf(w.set.version) < d.version && minorOf(p.version) >= d.version {
+	if file.Mode == decide.Sealed && w.set.version != "" && minorOf(w.set.version) < d.version &&
+		minorOf(p.version) >= d.version {
 		w.violate("%s is restarted with etcd %s on data of %s", w.replicaName(n), w.set.version, minorText(d.version))
 	}
 }

@@ -23,7 +23,8 @@ func Faults(s decide.State) []string {
 			faults = append(faults, fmt.Sprintf("not order-blind: in another order it says %s", other))
 		}
 		if !reflect.DeepEqual(turned.BackupBeforeDeletion(), s.BackupBeforeDeletion()) {
-			faults = append(faults, "not order-blind: in another order the status names another backup before the deletion")
+			faults = append(faults, "not order-blind: in another order the status names another backup before the "+
+				"deletion")
 		}
 		if !reflect.DeepEqual(turned, before) {
 			faults = append(faults, "not pure: it changes the state")

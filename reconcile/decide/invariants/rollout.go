@@ -18,8 +18,10 @@ var rolloutInvariants = []invariant{
 		leftToTheKubelet},
 	{Invariant{"unresponsive members count",
 		"No rollout changes the minor version while a member that may have data does not respond, unless pods have " +
-			"been created with that minor version or a member runs it; no member is restarted with a version that the version its pod was " +
-			"created with must not be followed by, nor with an older minor version that etcd has not prepared. What the claim " +
+			"been created with that minor version or a member runs it; no member is restarted with a version that " +
+			"the version its pod was " +
+			"created with must not be followed by, nor with an older minor version that etcd has not prepared. What " +
+			"the claim " +
 			"of a member says of the version that last used it counts as well, also where only volumes are left."},
 		unresponsiveCount},
 }
