@@ -24,6 +24,27 @@ func (s State) recoveredBefore() string {
 		Enumerate(marked), s.Name, strings.Join(marked, " data-"))
 }
 
+// usedByOthers returns the replicas without a mark whose pod or claim belongs to another cluster than that one. Their
+// claims show that a recovery from it has ended, although record and status may be from before. The claim that this
+// cluster was created in may still name the lost one.
+func (s State) usedByOthers(id ID) []string {
+	return s.replicaNames(func(r Replica) bool {
+		used := r.LastUse.ClusterID != 0 && r.LastUse.ClusterID != id && r.VolumeUID != s.Record.Recovery.VolumeUID
+		return r.LostCluster == 0 && (used || r.ClusterID != 0 && r.ClusterID != id)
+	})
+}
+
+// usedLater returns which claims show that a new cluster was already created from the recorded one, or "".
+func (s State) usedLater() string {
+	used := s.usedByOthers(s.Record.ClusterID)
+	if s.Record.Recovering() || len(used) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the claims of %s were last used by another cluster. If it was created from this one, restore the "+
+		"ConfigMap %s-members that contained it; otherwise delete these claims, or remove their annotation: kubectl "+
+		"annotate pvc data-%s etcd.quorate.dev/cluster-id-", Enumerate(used), s.Name, strings.Join(used, " data-"))
+}
+
 // RecoveryMark is the mark that a slot's claim must get: the lost cluster to which it belongs, or zero for no mark.
 type RecoveryMark struct {
 	Replica

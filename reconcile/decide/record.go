@@ -127,7 +127,7 @@ func (s State) requiredRecord(freshToken string) Record {
 		// If the token allows it, two learners may have joined together.
 		JoinedTogether: s.Record.JoinedTogether || strings.HasSuffix(token, together),
 	}
-	if job := s.Recovery.Job; job != nil && !s.Membership.Known {
+	if job := s.Recovery.Job; job != nil && !s.Membership.Known && len(s.usedByOthers(job.ClusterID)) == 0 {
 		r.ClusterID = cmp.Or(r.ClusterID, job.ClusterID)
 	}
 	for _, ordinal := range s.remainingOrdinals() {
@@ -168,7 +168,9 @@ func (s State) complete(r Record) Record {
 	for _, ordinal := range s.remainingOrdinals() {
 		_, recorded := r.Member(ordinal)
 		_, removed := r.removed(ordinal)
-		if !recorded && !removed {
+		slot := s.Replica(ordinal)
+		used := slot.LastUse.ClusterID != 0 || slot.ClusterID != 0 // unlike what kubectl scale creates
+		if !recorded && !removed && used {
 			r = r.With(RecordedMember{Ordinal: ordinal, Mode: Sealed})
 		}
 	}
@@ -188,11 +190,20 @@ func (s State) remainingOrdinals() []int {
 		return ordinals
 	}
 	for _, r := range s.Replicas {
-		if r.remains() && !s.leftOfLost(r) {
+		if r.remains() && !s.leftOfLost(r) && !s.usedByOther(r) {
 			ordinals = append(ordinals, r.Ordinal)
 		}
 	}
 	return ordinals
+}
+
+// usedByOther reports whether a claim was last used by another cluster than this one, such as a lost cluster whose claim
+// came back without its mark. The volume from which this cluster is being recovered still names the lost one.
+func (s State) usedByOther(r Replica) bool {
+	known := cmp.Or(s.Record.ClusterID, s.ReportedClusterID)
+	job := s.Recovery.Job
+	recovers := r.VolumeUID == s.Record.Recovery.VolumeUID || job != nil && job.VolumeUID == r.VolumeUID
+	return known != 0 && r.LastUse.ClusterID != 0 && r.LastUse.ClusterID != known && r.ClusterID != known && !recovers
 }
 
 // SealedRecord returns the record after action a, with its members sealed with the IDs and volumes in s.

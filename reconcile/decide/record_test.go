@@ -185,10 +185,12 @@ func TestIncompleteRecordIsCompleted(t *testing.T) {
 		"the cluster is recovered":  {func(s *State) { s.Record.Recovery.ClusterID = 1 }, 1},
 		"its member was removed":    {func(s *State) { s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 1, VolumeUID: "v1"}) }, 1},
 		"it is of a lost cluster":   {func(s *State) { s.Replicas[1].LostCluster = 7 }, 1},
+		"its claim was never used":  {func(s *State) { s.Replicas[1].LastUse = LastUse{} }, 1},
+		"its claim is another's":    {func(s *State) { s.Replicas[1].LastUse.ClusterID = 7 }, 1},
 		"the slot has neither":      {func(s *State) { s.Replicas[1].VolumeUID = "" }, 1},
 	} {
 		s := State{Name: "a", Record: Record{Token: "t", ClusterID: 1, Members: []RecordedMember{{Mode: Sealed}}},
-			Replicas: []Replica{{Pod: PodAbsent, VolumeUID: "v0"}, {Ordinal: 1, Pod: PodAbsent, VolumeUID: "v1"}}}
+			Replicas: []Replica{{Pod: PodAbsent, VolumeUID: "v0"}, {Ordinal: 1, Pod: PodAbsent, VolumeUID: "v1", LastUse: LastUse{ClusterID: 1}}}}
 		c.change(&s)
 		if got := len(s.complete(s.Record).Members); got != c.want {
 			t.Errorf("%s: %d members, want %d", what, got, c.want)

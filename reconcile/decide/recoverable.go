@@ -14,7 +14,9 @@ func (s State) quorumMayRecover() bool {
 // unrecoverable reports whether an unresponsive member cannot come up by itself, or should have done so long ago.
 func (s State) unrecoverable(ordinal int) bool {
 	r := s.Replica(ordinal)
-	return s.volumeLost(ordinal) || s.volumeGoesWithPod(r) || r.Stranded != "" || s.failsForLong(r)
+	m, _ := s.Record.Member(ordinal)
+	goes := m.Mode == Sealed && s.volumeGoesWithPod(r) // any other member may start on the next volume
+	return s.volumeLost(ordinal) || goes || r.Stranded != "" || s.failsForLong(r)
 }
 
 // failsForLong reports whether a pod has failed for long, or has been starting for very long.

@@ -101,6 +101,9 @@ func (s State) hindersRecovery() string {
 	if recovered := s.recoveredBefore(); recovered != "" {
 		return recovered
 	}
+	if used := s.usedLater(); used != "" {
+		return used
+	}
 	if going := s.wouldGoWithPods(); going != "" {
 		return going
 	}
@@ -262,6 +265,10 @@ func (s State) goOnRecovering() (Decision, bool) {
 			"%sremove recovery from record.yaml in ConfigMap %s-members; otherwise stop etcd: kubectl scale "+
 			"statefulset %[4]s --replicas=0", source,
 			cmp.Or(Enumerate(serving), "it returns a member list"), s.firstGiveUp(), s.Name)
+	case len(s.usedByOthers(begun.ClusterID)) > 0:
+		return block("the record says that a new cluster is being created from %s, but the claims of %s were already used "+
+			"by another cluster. If that is the new one, restore the ConfigMap %s-members that contained it", source,
+			Enumerate(s.usedByOthers(begun.ClusterID)), s.Name)
 	case s.stopsRecovery() != "":
 		return act(StopRecovery{s.Recovery.Job.UID}, "stop Job %s: %s", s.recoveryJobName(), s.stopsRecovery())
 	case order.ClusterID != begun.ClusterID:

@@ -151,7 +151,7 @@ func (s State) waitForSlot(ordinal int) (Decision, bool) {
 		return block("the volume of %s is kept, because it holds data of lost cluster %s: %s%s", name,
 			gone.LostCluster, once, s.freeSlot(ordinal))
 	}
-	if known || s.Replica(ordinal).VolumeTerminating {
+	if r := s.Replica(ordinal); r.VolumeTerminating || known && (gone.VolumeUID == "" || gone.VolumeUID == r.VolumeUID) {
 		return wait(recheckSettling, "a volume of %s already exists and is being deleted", name)
 	}
 	return block("%s", s.volumeInTheWay(ordinal))
@@ -179,7 +179,8 @@ func (s State) empty(ordinal int) bool {
 	case r.VolumeTerminating:
 		return !hasPodThatStays(r)
 	}
-	return gone.VolumeUID != "" && gone.VolumeUID != r.VolumeUID
+	unused := r.LastUse.ClusterID == 0 && r.LostCluster == 0
+	return gone.VolumeUID != "" && gone.VolumeUID != r.VolumeUID && unused
 }
 
 // peerURL returns a replica's peer URL, derived from those of existing members.

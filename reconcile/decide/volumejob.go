@@ -51,13 +51,18 @@ func (s State) delaysDeletion(j VolumeJob) bool {
 	})
 }
 
-// dispensable reports whether the data in a slot's volume is also elsewhere, or is not needed: etcd has a quorum, no
-// member is recorded there, git declares its data lost, or it comes from a backup and no member has started on it.
+// dispensable reports whether the data in a slot's volume is also elsewhere, or is not needed: etcd has a quorum, and
+// the copy does not decide which data is right; git declares it lost; or it comes from a backup, and no member has
+// started on it.
 func (s State) dispensable(ordinal int) bool {
-	m, recorded := s.Record.Member(ordinal)
+	m, _ := s.Record.Member(ordinal)
 	order := s.Declared.Recovery
-	givenUp := order.ClusterID != 0 && order.ClusterID == s.Record.ClusterID && order.Lost.Has(ordinal)
-	fromBackup := m.Mode == Restoring || s.Record.Recovering() && s.Record.Recovery.FromBackup &&
+	listed, isListed := s.listed()[ordinal]
+	elsewhere := s.Membership.Known && !(isListed && s.copyCounts(listed))
+	givenUp := order.ClusterID != 0 && order.ClusterID == s.Record.ClusterID && order.Lost.Has(ordinal) &&
+		order.Refused == "" && !s.isVoid(order)
+	restoring := m.Mode == Restoring && s.besideRestore() == "" && !s.hasID()
+	fromBackup := restoring || s.Record.Recovering() && s.Record.Recovery.FromBackup &&
 		s.Record.Recovery.Ordinal == ordinal
-	return s.Membership.Known || s.recorded() && !recorded || givenUp || fromBackup
+	return elsewhere || givenUp || fromBackup
 }

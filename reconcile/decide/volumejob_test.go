@@ -20,22 +20,32 @@ func TestEndedJobIsDeletedOnceItsVolumeIsDispensable(t *testing.T) {
 	}{
 		"quorum":                             {func(s *State) { s.Membership.Known = true }, true},
 		"no quorum":                          {func(*State) {}, false},
-		"not recorded":                       {func(s *State) { s.Record.Members = s.Record.Members[:1] }, true},
+		"not recorded":                       {func(s *State) { s.Record.Members = s.Record.Members[:1] }, false},
 		"no record":                          {func(s *State) { s.Record = Record{} }, false},
 		"declared lost":                      {lost(1, Ordinals(0).With(1)), true},
 		"declared lost, of another cluster":  {lost(2, Ordinals(0).With(1)), false},
 		"another declared lost":              {lost(1, Ordinals(0).With(0)), false},
 		"declared lost, before it has an ID": {both(lost(0, Ordinals(0).With(1)), func(s *State) { s.Record.ClusterID = 0 }), false},
-		"being restored":                     {func(s *State) { s.Record.Members[1].Mode = Restoring }, true},
-		"being recovered from a backup":      {recovering(1, true), true},
-		"being recovered from its data":      {recovering(1, false), false},
-		"another is, from a backup":          {recovering(0, true), false},
-		"was recovered from a backup":        {both(recovering(1, true), func(s *State) { s.Record.ClusterID = 5 }), false},
-		"the claim is kept":                  {func(s *State) { s.Membership.Known = true; s.Replicas[1].VolumeTerminating = false }, false},
-		"the Job is of another volume":       {both(listsAs(1), job(func(j *RestoreJob) { j.VolumeUID = "w" })), false},
-		"the Job runs":                       {both(listsAs(1), job(func(j *RestoreJob) { j.Phase = JobRuns })), false},
-		"the Job is being deleted":           {both(listsAs(1), job(func(j *RestoreJob) { j.Terminating = true })), false},
-		"the Job has failed":                 {both(listsAs(1), job(func(j *RestoreJob) { j.Phase = JobFailed })), true},
+		"being restored": {func(s *State) {
+			s.Record, s.Replicas = RestoringRecord("t"), s.Replicas[1:]
+			s.Replicas[0].Ordinal = SeedOrdinal
+		}, true},
+		"being restored, beside a member":  {func(s *State) { s.Record.Members[1].Mode = Restoring }, false},
+		"declared lost, in a void request": {both(lost(1, Ordinals(0).With(1)), func(s *State) { s.Declared.Recovery.Word, s.Record.VoidRecovery = "w", "w" }), false},
+		"declared lost, in a refused one":  {both(lost(1, Ordinals(0).With(1)), func(s *State) { s.Declared.Recovery.Refused = "x" }), false},
+		"quorum, and the copy may be right": {func(s *State) {
+			s.Membership = Membership{Known: true, Members: []Member{{ID: 2, Name: "a-1", Started: true}},
+				StaleAlarms: []Alarm{{unidentified, AlarmCorrupt}}}
+		}, false},
+		"being recovered from a backup": {recovering(1, true), true},
+		"being recovered from its data": {recovering(1, false), false},
+		"another is, from a backup":     {recovering(0, true), false},
+		"was recovered from a backup":   {both(recovering(1, true), func(s *State) { s.Record.ClusterID = 5 }), false},
+		"the claim is kept":             {func(s *State) { s.Membership.Known = true; s.Replicas[1].VolumeTerminating = false }, false},
+		"the Job is of another volume":  {both(listsAs(1), job(func(j *RestoreJob) { j.VolumeUID = "w" })), false},
+		"the Job runs":                  {both(listsAs(1), job(func(j *RestoreJob) { j.Phase = JobRuns })), false},
+		"the Job is being deleted":      {both(listsAs(1), job(func(j *RestoreJob) { j.Terminating = true })), false},
+		"the Job has failed":            {both(listsAs(1), job(func(j *RestoreJob) { j.Phase = JobFailed })), true},
 	} {
 		s := State{Name: "a", Record: Record{Token: "t", ClusterID: 1}}
 		for n, volume := range []string{"v0", "v1"} {

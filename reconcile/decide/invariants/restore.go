@@ -47,16 +47,16 @@ func restoredBeforeItRuns(s decide.State, d decide.Decision) string {
 }
 
 // delaysDeletion reports whether a Job has ended whose volume is being deleted, and no data is lost with that: etcd has
-// a quorum, or no member that has started is recorded there, or git declares its data lost.
+// a quorum, or no member has started there on data of a backup, or git declares its data lost.
 func delaysDeletion(s decide.State, j decide.VolumeJob) bool {
 	for _, r := range s.Replicas {
-		m, recorded := recordedAt(s.Record, r.Ordinal)
+		m, _ := recordedAt(s.Record, r.Ordinal)
 		order, begun := s.Declared.Recovery, s.Record.Recovery
-		lost := order.ClusterID != 0 && order.ClusterID == s.Record.ClusterID && order.Lost&(1<<uint(r.Ordinal)) != 0
-		fromBackup := m.Mode == decide.Restoring || recovering(s.Record) && begun.FromBackup && begun.Ordinal == r.Ordinal
-		gone := len(s.Record.Members) > 0 && !recorded
+		lost := order.ClusterID != 0 && order.ClusterID == s.Record.ClusterID && order.Lost&(1<<uint(r.Ordinal)) != 0 &&
+			order.Refused == "" && s.Record.VoidRecovery != order.Word
+		fromBackup := m.Mode == decide.Restoring && cluster(s) == 0 && len(s.Membership.Members) == 0 && besideSeed(s) == "" || recovering(s.Record) && begun.FromBackup && begun.Ordinal == r.Ordinal
 		if r.VolumeTerminating && r.VolumeUID == j.VolumeUID {
-			return j.Phase != decide.JobRuns && !j.Terminating && (s.Membership.Known || gone || lost || fromBackup)
+			return j.Phase != decide.JobRuns && !j.Terminating && (s.Membership.Known || lost || fromBackup)
 		}
 	}
 	return false

@@ -1,0 +1,34 @@
+package decide_test
+
+import (
+	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestLostClustersClaimInMembersSlotIsKept: c2 was created from c1. The claim of a-1 is lost, and the old claim of c1's
+// a-1 comes back under its name (its PersistentVolume was retained); its node is away, so the pod does not start. The
+// member of c2 is replaced; the claim that c1 last used is kept, as in a slot without a member (followVolumes).
+func TestLostClustersClaimInMembersSlotIsKept(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"a voter lost its volume":      {"set a-1 etcd=silent pod=Pending since=3h volume=w1"},
+		"a learner is removed by hand": {"set a-1 etcd=none pod=Pending since=1m volume=w1 mode=Joining"},
+	} {
+		w := &world{}
+		say(t, w, "cluster a")
+		w.Record.Recovery = decide.RecordedRecovery{ClusterID: 0xc9, Ordinal: 0, VolumeUID: "v0"}
+		say(t, w, lines...)
+		w.Replicas[1].LastUse = decide.LastUse{ClusterID: 0xc9, Version: "3.6.16", StorageVersion: "3.6"}
+		w.Replicas[1].VolumeToken = w.Record.Token
+		for range 8 {
+			d := decide.Decide(w.State)
+			if a, deletes := d.Action.(decide.DeleteVolume); deletes && a.VolumeUID == "w1" {
+				t.Errorf("%s: %s, whose claim was last used by cluster c9", name, d)
+			}
+			if d.Verdict != decide.Act {
+				break
+			}
+			say(t, w, "act")
+		}
+	}
+}
