@@ -150,8 +150,8 @@ func (in *feed) take(d Desired) {
 	in.retryChanged(d)
 }
 
-// retryChanged makes the next pass cover one cluster of each source that changed its declarations while it did not
-// count: it may count now, and such a pass finds out.
+// retryChanged makes the next pass cover one cluster of each source whose declarations changed while the source did not
+// count. That pass determines whether it counts now.
 func (in *feed) retryChanged(d Desired) {
 	probed := map[string]bool{}
 	for c := range in.untaken {

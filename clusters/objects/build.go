@@ -21,7 +21,8 @@ type Input struct {
 	Voters int
 	// Learners is the number of learners that it lists.
 	Learners int
-	// MinAvailable is the value in the live PodDisruptionBudget while etcd's list is not known: there may be a learner.
+	// MinAvailable is the minAvailable of the live PodDisruptionBudget. It is kept while etcd's list is unknown, because
+	// the list may include a learner.
 	MinAvailable int
 	// Peers is etcd's member list, peer URL by name, including the joining member, or nil while the list is not known.
 	Peers map[string]string

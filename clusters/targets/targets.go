@@ -203,7 +203,8 @@ func (t Target) forbiddenChanges(live *v1alpha1.EtcdCluster) []string {
 	return problems
 }
 
-// irreversibleChanges adds to the problem of a size that is smaller than the one in the custom resource. Git may
+// irreversibleChanges returns what to append to the problem of a declared size that is smaller than the one in the
+// custom resource, or "". Git may
 // declare the actual size of the volumes, but a size that was applied once remains the minimum.
 func irreversibleChanges(problem string, next, live *v1alpha1.EtcdCluster) string {
 	applied := live.Spec.Storage.Size

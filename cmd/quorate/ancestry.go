@@ -105,7 +105,7 @@ func (d *ancestry) descendsFrom(ctx context.Context, revision string) (bool, err
 	return q.follows, q.err
 }
 
-// confirm records that a read that started at began found the source still at the revision.
+// confirm records that the read that started at the time began found the source at the same revision.
 func (d *ancestry) confirm(began time.Time) {
 	if d == nil {
 		return

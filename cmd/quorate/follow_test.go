@@ -144,8 +144,8 @@ func TestLateHistoryReadGetsFullTimeout(t *testing.T) {
 	}
 }
 
-// If reading the history fails, a revision that was read before another process may have read a newer one is not used
-// until it is read again. From then on, the ancestry is in doubt, however often it is checked again.
+// If reading the history fails, another process may have read a newer revision, so the revision is not used until it is
+// read again. From then on, the ancestry is in doubt, however often it is checked again.
 func TestFailedHistoryReadWaitsForNextFetch(t *testing.T) {
 	q := &question{asked: time.Now(), done: make(chan struct{}), err: fmt.Errorf("no route")}
 	close(q.done)

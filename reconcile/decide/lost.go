@@ -62,8 +62,8 @@ func (s State) strandedFor(r Replica, least time.Duration) bool {
 	return s.notReadyFor(r, least) && !r.StrandedSince.IsZero() && s.Now.Sub(r.StrandedSince) >= least
 }
 
-// sparedBy reports whether the others can do without a member's remaining data: enough voters have their data on
-// volumes that are kept to form a quorum without it, and its copy does not decide which data is right.
+// sparedBy reports whether the others can do without a member's remaining data: without it, the voters whose data is on
+// volumes that are kept still form a quorum, and its copy does not decide which data is right.
 func (s State) sparedBy(m Member) bool {
 	return !s.copyCounts(m) && s.safeWithout(m) >= Quorum(len(s.Membership.Voters())-1)
 }

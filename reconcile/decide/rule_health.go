@@ -57,8 +57,8 @@ func (s State) versionToReturnWith() string {
 		version)
 }
 
-// surplusInTheWay returns how to free the slot of a volume beyond the declared number that alone prevents every
-// version, or "". Without a record, it is not known whether etcd has removed its member.
+// surplusInTheWay returns how to free a slot beyond the declared number if its volume is the only reason that no version
+// can start, or "". Without a record, it is not known whether etcd has removed its member.
 func (s State) surplusInTheWay() string {
 	for _, r := range s.replicasInOrder() {
 		_, recorded := s.Record.Member(r.Ordinal)
