@@ -83,7 +83,7 @@ func hunt(ctx context.Context, p *mutated, mutants []mutant, from, to, parallel 
 	if err != nil {
 		return err
 	}
-	if from < 1 || from > len(stages) {
+	if from < 1 || from > len(stages) || to < from {
 		return fmt.Errorf("-stages %d-%d: the package has stages 1 to %d", from, to, len(stages))
 	}
 	survivors, err := kill(ctx, stages[from-1:min(to, len(stages))], mutants, parallel, out)

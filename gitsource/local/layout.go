@@ -306,8 +306,18 @@ func readFile(name string, most int64) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, most))
-	return string(content), err
+	content, err := io.ReadAll(io.LimitReader(file, most+1)) // it may have grown
+	if err == nil && int64(len(content)) > most {
+		err = tooLarge(name, most)
+	}
+	if err != nil {
+		return "", err
+	}
+	return string(content), nil
+}
+
+func tooLarge(name string, most int64) error {
+	return fmt.Errorf("%s is larger than %d KiB", name, most>>10)
 }
 
 // openRegular opens a regular file of at most that size. It does not follow links, or wait for the other end of
@@ -330,7 +340,7 @@ func openRegular(name string, most int64) (*os.File, error) {
 	case !os.SameFile(info, named):
 		err = fmt.Errorf("%s was replaced while it was opened", name)
 	case info.Size() > most:
-		err = fmt.Errorf("%s is larger than %d KiB", name, most>>10)
+		err = tooLarge(name, most)
 	default:
 		return file, nil
 	}

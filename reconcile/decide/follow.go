@@ -38,7 +38,7 @@ func (s State) follow(r Record) Record {
 			slot := s.Replica(m.Ordinal)
 			gone := RemovedMember{Ordinal: m.Ordinal, VolumeUID: cmp.Or(slot.VolumeUID, m.VolumeUID)}
 			if hasVolume(slot) && slot.VolumeUID != m.VolumeUID {
-				gone.LostCluster = r.otherUser(slot)
+				gone.LostCluster = slot.otherUser(r.ClusterID)
 			}
 			r = r.WithRemoved(gone)
 		}
@@ -95,7 +95,7 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 		isNew := gone.VolumeUID == "" || slot.Ordinal >= replicas && gone.VolumeUID != slot.VolumeUID
 		if !inUse && known && isNew && slot.VolumeUID != "" && slot.VolumeToken == r.Token {
 			r = r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID,
-				LostCluster: r.otherUser(slot)})
+				LostCluster: slot.otherUser(r.ClusterID)})
 		}
 	}
 	r.Removed = slices.DeleteFunc(slices.Clone(r.Removed), func(gone RemovedMember) bool {
@@ -106,15 +106,6 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 		r.Removed = nil
 	}
 	return r
-}
-
-// otherUser returns the cluster that last used a slot's claim, such as a lost cluster whose claim came back, or zero if
-// it is the recorded one or unknown. Such a claim is kept.
-func (r Record) otherUser(slot Replica) ID {
-	if slot.LastUse.ClusterID == r.ClusterID {
-		return 0
-	}
-	return slot.LastUse.ClusterID
 }
 
 // inUse reports whether a removed slot has a member again. A member that has never started does not use it while the

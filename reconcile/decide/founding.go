@@ -20,8 +20,11 @@ func (s State) recorded() bool { return len(s.Record.Members) > 0 }
 // know more.
 func (s State) founding() bool { return s.recordsFounding() && !s.formedBefore() }
 
-func (s State) recordsFounding() bool {
-	return s.recorded() && s.Record.ClusterID == 0 && s.ReportedClusterID == 0 && !s.Record.beyondFounding()
+func (s State) recordsFounding() bool { return s.recordsNoID() && !s.Record.beyondFounding() }
+
+// recordsNoID reports whether there is a record, and neither it nor the status names a cluster yet.
+func (s State) recordsNoID() bool {
+	return s.recorded() && s.Record.ClusterID == 0 && s.ReportedClusterID == 0
 }
 
 // formedBefore reports whether a record of the bootstrap, or of the restore in its place, was restored after the cluster
@@ -29,8 +32,8 @@ func (s State) recordsFounding() bool {
 // cluster is being created, it has neither.
 func (s State) formedBefore() bool {
 	job := s.Recovery.Job
-	restores := s.Record.Restoring() && s.Record.ClusterID == 0 && s.ReportedClusterID == 0
-	return (restores || s.recordsFounding()) && s.anyReplica(func(r Replica) bool {
+	early := s.recordsFounding() || s.recordsNoID() && s.Record.Restoring()
+	return early && s.anyReplica(func(r Replica) bool {
 		return r.LastUse.ClusterID != 0 || r.LostCluster != 0 || hasVolume(r) && job != nil && job.VolumeUID == r.VolumeUID
 	})
 }

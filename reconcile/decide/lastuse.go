@@ -45,6 +45,15 @@ func (s State) OutdatedUses() []Replica {
 	return outdated
 }
 
+// otherUser returns the cluster that last used a replica's claim, such as a lost cluster whose claim came back, or zero
+// if it is the given one or unknown.
+func (r Replica) otherUser(id ID) ID {
+	if r.LastUse.ClusterID == id {
+		return 0
+	}
+	return r.LastUse.ClusterID
+}
+
 // lastVersion returns the etcd version that last ran on a replica, from its pod or else its claim.
 func (r Replica) lastVersion() (etcdversion.Version, error) {
 	if v, err := etcdversion.Parse(r.PodVersion); err == nil {

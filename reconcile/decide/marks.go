@@ -29,7 +29,7 @@ func (s State) recoveredBefore() string {
 // cluster was created in may still name the lost one.
 func (s State) usedByOthers(id ID) []string {
 	return s.replicaNames(func(r Replica) bool {
-		used := r.LastUse.ClusterID != 0 && r.LastUse.ClusterID != id && r.VolumeUID != s.Record.Recovery.VolumeUID
+		used := r.otherUser(id) != 0 && r.VolumeUID != s.Record.Recovery.VolumeUID
 		return r.LostCluster == 0 && (used || r.ClusterID != 0 && r.ClusterID != id)
 	})
 }

@@ -190,20 +190,20 @@ func (s State) remainingOrdinals() []int {
 		return ordinals
 	}
 	for _, r := range s.Replicas {
-		if r.remains() && !s.leftOfLost(r) && !s.usedByOther(r) {
+		if r.remains() && !s.leftOfLost(r) && !s.belongsElsewhere(r) {
 			ordinals = append(ordinals, r.Ordinal)
 		}
 	}
 	return ordinals
 }
 
-// usedByOther reports whether a claim was last used by another cluster than this one, such as a lost cluster whose claim
-// came back without its mark. The volume from which this cluster is being recovered still names the lost one.
-func (s State) usedByOther(r Replica) bool {
+// belongsElsewhere reports whether a claim was last used by a cluster other than this one, and its pod does not show
+// the contrary: a lost cluster's claim may have come back without its mark. The volume from which this cluster is being recovered still names the lost one.
+func (s State) belongsElsewhere(r Replica) bool {
 	known := cmp.Or(s.Record.ClusterID, s.ReportedClusterID)
 	job := s.Recovery.Job
 	recovers := r.VolumeUID == s.Record.Recovery.VolumeUID || job != nil && job.VolumeUID == r.VolumeUID
-	return known != 0 && r.LastUse.ClusterID != 0 && r.LastUse.ClusterID != known && r.ClusterID != known && !recovers
+	return known != 0 && r.otherUser(known) != 0 && r.ClusterID != known && !recovers
 }
 
 // SealedRecord returns the record after action a, with its members sealed with the IDs and volumes in s.

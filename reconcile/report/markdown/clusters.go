@@ -233,7 +233,7 @@ func writeSteps(b *strings.Builder, steps []forecast.Step, most int) {
 
 func voters(at forecast.Quorum) string {
 	switch {
-	case at.Unknown, at.Voters == 0:
+	case at.Voters == 0:
 		return at.String()
 	case at.Learners > 0:
 		return fmt.Sprintf("%d, and %s", at.Voters, decide.Count(at.Learners, "learner"))
