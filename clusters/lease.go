@@ -33,8 +33,8 @@ func (l *Live) lockHolder(lease *coordinationv1.Lease, now time.Time) string {
 	if lease.Spec.AcquireTime != nil {
 		since = lease.Spec.AcquireTime
 	}
-	return fmt.Sprintf("%s has held the lease since "+
-		"%s", parseHolder(identity).Words(), since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s has held the lease since %s", parseHolder(identity).Words(),
+		since.UTC().Format(time.RFC3339))
 }
 
 // MaxLeaseDuration is the maximum time that a lease is valid without renewal, whatever the lease says.

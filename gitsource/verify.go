@@ -71,8 +71,7 @@ func (v Verification) verify(store storer.EncodedObjectStorer, r refs.Revision, 
 			return r, err
 		}
 	} else if v.Mode.OfTag() {
-		return r, errors.New("verify the tag: it is lightweight and cannot be signed; " +
-			"create it with git tag --sign")
+		return r, errors.New("verify the tag: it is lightweight and cannot be signed; create it with git tag --sign")
 	}
 	if kind != plumbing.CommitObject {
 		return r, fmt.Errorf("%s is a %s, not a commit", r.Commit, kind)

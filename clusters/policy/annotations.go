@@ -51,8 +51,7 @@ func (r *refusals) annotations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 		}
 		if !slices.ContainsFunc(p.Annotations.Patterns, names) {
 			message := "spec.pod.annotations: " + quoted(key+"="+value) + " weakens what confines the pod, and no " +
-				"pattern " +
-				"of " + Annotations.Flag() + " names it"
+				"pattern of " + Annotations.Flag() + " names it"
 			*r = append(*r, Refusal{"spec.pod.annotations[" + key + "]", message})
 		}
 	}

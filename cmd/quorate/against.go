@@ -373,7 +373,7 @@ func (a *offlineLive) complete(rep *report.Report) {
 	}
 }
 
-// withoutIDs returns text without the cluster's ID, which is not its real ID.
+// withoutIDs returns text in which the assumed cluster ID is replaced, because it is not the real one.
 func withoutIDs(s decide.State, text string) string {
 	for _, id := range []decide.ID{s.ReportedClusterID, s.Record.ClusterID, s.Membership.ClusterID} {
 		if id != 0 {

@@ -27,16 +27,14 @@ func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
 		{policy.NetworkPeers, "pattern of network peers that may reach the members beyond the source's own " +
 			"namespaces: addresses such as 10.0.0.0/8, or a label of namespaces, KEY or KEY=VALUE" + rest},
 		{policy.ServiceAccounts, "pattern of service accounts that backup pods may use; ** also allows the " +
-			"credentials " +
-			"of the node, which pods use without secretName and serviceAccountName" + rest},
+			"credentials of the node, which pods use without secretName and serviceAccountName" + rest},
 		{policy.KMSKeys, "pattern of KMS keys that backups may be encrypted with (kmsKey)" + rest},
 		{policy.LockTimes, "maximum time that backups may be locked for (lockFor), such as 720h " +
 			"(default: any, or none if --allow-namespace is set)"},
 		{policy.BackupsPerDay, "maximum number of backups, and of drills, that a schedule may have per day " +
 			"(default: any, or " + policy.DefaultBackupsPerDay + " if --allow-namespace is set)"},
 		{policy.BackupDestinations, "pattern of locations that backups may use and restores may read: LOCATION or " +
-			"LOCATION@ENDPOINT, such " +
-			"as s3://backups/team-*; repeatable, or several separated by ; " +
+			"LOCATION@ENDPOINT, such as s3://backups/team-*; repeatable, or several separated by ; " +
 			"(default: none; validate checks locations only if it is set)"},
 	} {
 		f.Var(&allowedFlag{kind: setting.kind, allowed: p.Of(setting.kind)}, string(setting.kind), setting.usage)

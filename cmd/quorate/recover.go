@@ -152,8 +152,7 @@ func (f *recoverFlags) check() (err error) {
 	case f.clusterID != "":
 		f.lost, err = clusterID("cluster-id", f.clusterID)
 	case !f.dryRun:
-		err = usageError{errors.New("--cluster-id is required, the ID of the lost cluster; " +
-			"--dry-run shows it")}
+		err = usageError{errors.New("--cluster-id is required, the ID of the lost cluster; --dry-run shows it")}
 	}
 	if err != nil {
 		return err

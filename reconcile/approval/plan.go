@@ -65,8 +65,7 @@ func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	case w == nil:
 		return "the approved plan has no actions for this cluster: create and approve a new plan"
 	case w.token != "" && s.Record.Token != "" && s.Record.Token != w.token:
-		return "the approved plan is for a deleted cluster of the same name: " +
-			"create and approve a new plan"
+		return "the approved plan is for a deleted cluster of the same name: create and approve a new plan"
 	case s.Declared.Digest != w.declared.Digest:
 		return "the spec has changed since the plan was approved: create and approve a new plan"
 	case !reflect.DeepEqual(s.Declared, w.declared):
