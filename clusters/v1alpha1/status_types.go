@@ -114,8 +114,9 @@ type EtcdClusterStatus struct {
 	// +optional
 	// +listType=atomic
 	Waiting []WaitStatus `json:"waiting,omitempty"`
-	// repeated lists the actions that passes repeated because the next pass found them undone. After three times, all
-	// other actions come first.
+	// repeated lists the actions that passes repeated because a later pass found them undone. After three times, all
+	// other actions come first. It also counts the actions that came before a repair of a member ("preempted"): after
+	// five, the repair comes first.
 	// +optional
 	// +listType=atomic
 	Repeated []RepeatedAction `json:"repeated,omitempty"`
@@ -126,7 +127,7 @@ type EtcdClusterStatus struct {
 	Rewritten []RewrittenField `json:"rewritten,omitempty"`
 }
 
-// RepeatedAction is an action that consecutive passes carried out.
+// RepeatedAction is an action that passes carried out repeatedly, or a repair that other actions preceded.
 type RepeatedAction struct {
 	// rule is the rule that decided the action.
 	// +required

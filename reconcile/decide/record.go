@@ -136,13 +136,15 @@ func (s State) requiredRecord(freshToken string) Record {
 	return s.follow(s.voidRecovery(s.keepLost(s.takeUpRecovery(r))))
 }
 
-// catchUp restores what the record has lost compared with the status. A record without a cluster ID although the status
-// has one was reset to its state before formation, and members of a formed cluster must not be bootstrapped.
+// catchUp restores what the record has lost compared with the status, or with the claims if git requests recovery. A
+// record without a cluster ID although the status has one was reset to its state before formation, and members of a
+// formed cluster must not be bootstrapped.
 func (s State) catchUp(r Record) Record {
-	if r.ClusterID != 0 || s.ReportedClusterID == 0 {
+	id := cmp.Or(s.ReportedClusterID, s.recoverableCluster())
+	if r.ClusterID != 0 || id == 0 {
 		return r
 	}
-	r.ClusterID, r.JoinedTogether = s.ReportedClusterID, r.JoinedTogether || strings.HasSuffix(r.Token, together)
+	r.ClusterID, r.JoinedTogether = id, r.JoinedTogether || strings.HasSuffix(r.Token, together)
 	for _, m := range r.Members {
 		m.Mode = Sealed
 		r = r.With(m)
@@ -198,7 +200,8 @@ func (s State) remainingOrdinals() []int {
 }
 
 // belongsElsewhere reports whether a claim was last used by a cluster other than this one, and its pod does not show
-// the contrary: a lost cluster's claim may have come back without its mark. The volume from which this cluster is being recovered still names the lost one.
+// the contrary: a lost cluster's claim may have come back without its mark. The volume from which this cluster is being
+// recovered still names the lost one.
 func (s State) belongsElsewhere(r Replica) bool {
 	known := cmp.Or(s.Record.ClusterID, s.ReportedClusterID)
 	job := s.Recovery.Job

@@ -76,6 +76,19 @@ func (s State) ordersRecovery() bool {
 	return true
 }
 
+// recoverableCluster returns the cluster whose recovery git requests, if neither the record nor the status names a
+// cluster and only that cluster has used the claims and pods, or zero. A cluster created from it would be found in vain
+// in their place.
+func (s State) recoverableCluster() ID {
+	order := s.Declared.Recovery
+	used := s.anyReplica(func(r Replica) bool { return r.LostCluster == 0 && r.LastUse.ClusterID == order.ClusterID })
+	unnamed := s.Record.ClusterID == 0 && s.ReportedClusterID == 0 && !s.Membership.Known
+	if !unnamed || !used || s.isVoid(order) || len(s.usedByOthers(order.ClusterID)) > 0 {
+		return 0
+	}
+	return order.ClusterID
+}
+
 // hindersRecovery returns what prevents the requested recovery, or "".
 func (s State) hindersRecovery() string {
 	order := s.Declared.Recovery
@@ -313,8 +326,27 @@ func (s State) firstGiveUp() string {
 	return ""
 }
 
+// unnamedRecovery returns why nothing shows that this is the cluster whose recovery git requests, or "".
+func (s State) unnamedRecovery() string {
+	order := s.Declared.Recovery
+	if order.ClusterID == 0 || !s.recorded() || !s.Formed() || s.Membership.Known ||
+		RequiredRecord(s, "").ClusterID != 0 {
+		return ""
+	}
+	if s.isVoid(order) {
+		return "record and status of the cluster were lost after it was declared. Remove it from git, run a pass, and " +
+			"declare it again"
+	}
+	return fmt.Sprintf("record and status are lost, and the claims do not show that cluster %s used them last. If it "+
+		"did, annotate the claim of the remaining member: kubectl annotate pvc data-%s etcd.quorate.dev/cluster-id=%[1]s",
+		order.ClusterID, s.ReplicaName(order.Ordinal))
+}
+
 // describeHindered returns why the requested recovery of a cluster without quorum has not begun, or "".
 func (s State) describeHindered() string {
+	if unnamed := s.unnamedRecovery(); unnamed != "" {
+		return "; spec.recovery has no effect: " + unnamed
+	}
 	if !s.ordersRecovery() || s.Record.Recovering() || s.hindersRecovery() == "" {
 		return ""
 	}
@@ -330,6 +362,8 @@ func (s State) recoveryWarnings() []string {
 	case s.Record.ClusterID != 0 && order.ClusterID != s.Record.ClusterID:
 		return []string{fmt.Sprintf("spec.recovery has no effect: it is for cluster %s, but this is cluster %s",
 			order.ClusterID, s.Record.ClusterID)}
+	case s.unnamedRecovery() != "":
+		return []string{"spec.recovery has no effect: " + s.unnamedRecovery()}
 	case s.Membership.Known:
 		return []string{"spec.recovery has no effect: the cluster has quorum. Remove spec.recovery from git"}
 	case s.recorded() && s.hindersRecovery() != "":

@@ -75,7 +75,7 @@ func (s State) voidRecovery(r Record) Record {
 	switch {
 	case order.ClusterID == 0:
 		r.VoidRecovery = ""
-	case order.ClusterID != r.ClusterID || r.Recovering():
+	case r.ClusterID != 0 && r.ClusterID != order.ClusterID || r.Recovering():
 	case served || s.isVoid(order) || s.recordLost():
 		r.VoidRecovery = order.Word
 	}

@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// Repeated is an action that passes carried out repeatedly, because the next pass found it reverted each time: by an
-// admission policy, another controller or an operator. It is kept in the status of the custom resource.
+// Repeated is an action that passes carried out repeatedly, because a later pass found it reverted each time: by an
+// admission policy, another controller or an operator. Or it is a repair that actions of other rules preceded, which
+// are what it counts. It is kept in the status of the custom resource.
 type Repeated struct {
 	// Rule that decided the action.
 	Rule string `json:"rule"`
-	// What the action does, without IDs that differ each time.
+	// What the action does, without IDs that differ each time, or preempted.
 	What string `json:"what"`
 	// Times it was carried out.
 	Times int `json:"times"`
@@ -37,11 +38,13 @@ func (s State) subject(d Decision) string {
 	case PromoteLearner:
 		return KindOf(a) + " " + a.Name
 	case ApplyObjects, Declare:
-		// The message names the objects and how they differ from this declaration. If the declaration changes again,
+		// The message names the objects and how they differ from this declaration and these members. If either changes,
 		// nothing was reverted.
-		return KindOf(a) + " " + digest(d.Message+s.Declared.Digest)
-	case Bootstrap, Seal:
-		return KindOf(a) + " " + digest(d.Message) // the objects that are missing, what is not recorded of the members
+		return KindOf(a) + " " + digest(d.Message+s.Declared.Digest+fmt.Sprint(s.memberIDs()))
+	case Seal:
+		return KindOf(a) + " " + digest(d.Message+fmt.Sprint(s.memberIDs()))
+	case Bootstrap:
+		return KindOf(a) + " " + digest(d.Message) // the objects that are missing
 	case DisarmAlarm, StartRollout, StopReplicas:
 		return a.String()
 	case RenewCertificates, StopPods, EnableDowngrade, CancelDowngrade, MoveLeader, StartBackup, DiscardBackup,
@@ -51,6 +54,15 @@ func (s State) subject(d Decision) string {
 	return ""
 }
 
+// memberIDs returns the IDs of the members that etcd lists, in order.
+func (s State) memberIDs() []ID {
+	var ids []ID
+	for _, m := range s.MembersInOrder() {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
 // digest returns a short digest of a text, which a status keeps as it is, however long or hostile the text.
 func digest(text string) string {
 	sum := fnv.New64a()
@@ -58,7 +70,7 @@ func digest(text string) string {
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
-// repeats returns how often passes have carried out the action of a decision in a row, or the zero value.
+// repeats returns how often passes have carried out the action of a decision, or the zero value.
 func (s State) repeats(d Decision) Repeated {
 	i := slices.IndexFunc(s.Repeated, func(r Repeated) bool { return r.Rule == d.Rule && r.What == s.subject(d) })
 	if d.Verdict != Act || i < 0 {
@@ -67,7 +79,7 @@ func (s State) repeats(d Decision) Repeated {
 	return s.Repeated[i]
 }
 
-// keepsBeingUndone reports whether the action of a decision was carried out so often in a row that it does not last.
+// keepsBeingUndone reports whether the action of a decision was carried out so often that it does not last.
 func (s State) keepsBeingUndone(d Decision) bool { return s.repeats(d).Times >= undoneThreshold }
 
 // mayRetry reports whether an action that keeps being reverted may be tried again.
@@ -76,21 +88,61 @@ func (s State) mayRetry(d Decision) bool {
 	return YetToCome(last, s.Now) || s.Now.Sub(last) >= undonePause
 }
 
-// firstThatLasts returns the decision of the first rule that applies. Actions that keep being reverted come last, so
-// that they do not prevent repairs of members. Every rule is safe without the rules before it.
+// firstThatLasts returns the decision of the first rule that applies. Actions that keep being reverted come last, and a
+// repair that other actions have delayed comes first, so that neither prevents repairs of members. Every rule is safe
+// without the rules before it.
 func firstThatLasts(s State) Decision {
 	var undone []Decision
-	for _, r := range rules {
+	for i, r := range rules {
 		d, applies := r.ask(s)
 		switch {
 		case !applies:
+		case s.keepsBeingUndone(d) && d.Rule == ruleSeal:
+			// Without a record that stays, no replacement is completed.
+			return s.afterUndone(Decision{Verdict: Done}, append([]Decision{d}, undone...))
 		case s.keepsBeingUndone(d):
 			undone = append(undone, d)
 		default:
-			return s.afterUndone(d, undone)
+			return s.afterUndone(s.orDelayedRepair(d, rules[i+1:]), undone)
 		}
 	}
 	return s.afterUndone(Decision{Rule: Converged, Verdict: Done, Message: "up to date: " + s.describe()}, undone)
+}
+
+// repairs are the rules that replace a lost member.
+var repairs = []string{"CancelDowngrade", "RestartBroken", "CleanUp", ruleReplaceMember, ruleJoinTogether,
+	"PromoteLearner", "ScaleUp"}
+
+// preempted is What of an entry that counts the actions that preceded a repair. It is not the subject of any action.
+const preempted = "preempted"
+
+// delay returns how many actions have recently preceded a repair, or the zero value.
+func (s State) delay(rule string) Repeated {
+	i := slices.IndexFunc(s.Repeated, func(r Repeated) bool { return r.Rule == rule && r.What == preempted })
+	if i < 0 || s.Now.Sub(s.Repeated[i].Last) >= undonePause || YetToCome(s.Repeated[i].Last, s.Now) {
+		return Repeated{}
+	}
+	return s.Repeated[i]
+}
+
+// orDelayedRepair returns the decision of a later rule if that is a repair that other actions have preceded too often,
+// and otherwise the decision.
+func (s State) orDelayedRepair(d Decision, later []rule) Decision {
+	if d.Verdict != Act || len(s.Repeated) == 0 {
+		return d
+	}
+	for _, r := range later {
+		repair, applies := r.ask(s)
+		switch {
+		case !applies || s.keepsBeingUndone(repair):
+		case repair.Verdict != Act:
+			return d
+		case s.delay(r.Name).Times >= delayThreshold:
+			repair.Message += fmt.Sprintf("; %s follows, since other actions have delayed this one", KindOf(d.Action))
+			return repair
+		}
+	}
+	return d
 }
 
 // afterUndone returns the decision in addition to actions that keep being reverted: other actions first, then
@@ -105,17 +157,21 @@ func (s State) afterUndone(d Decision, undone []Decision) Decision {
 		}
 	}
 	if d.Verdict == Done {
-		return keepsBeingUndone(undone[0], undone[1:])
+		return s.blockUndone(undone[0], undone[1:])
 	}
 	d.Message += describeUndone(undone)
 	return d
 }
 
-// keepsBeingUndone returns the Block for an action that does not last.
-func keepsBeingUndone(d Decision, others []Decision) Decision {
-	again, _ := block("%s keeps being reverted: it was done at least %d times in a row. Find out what reverts it (an "+
+// blockUndone returns the Block for an action that does not last.
+func (s State) blockUndone(d Decision, others []Decision) Decision {
+	where := ""
+	if d.Rule == ruleSeal {
+		where = fmt.Sprintf(" in ConfigMap %s-members", s.Name)
+	}
+	again, _ := block("%s keeps being reverted%s: it was done at least %d times. Find out what reverts it (an "+
 		"admission policy, another controller or a person) and stop it. Quorate retries it from time to time: %s%s",
-		KindOf(d.Action), undoneThreshold, d.Message, describeUndone(others))
+		KindOf(d.Action), where, undoneThreshold, d.Message, describeUndone(others))
 	again.Rule = d.Rule
 	return again
 }
@@ -133,11 +189,12 @@ func Retried(s State, d Decision) Decision {
 	if !s.keepsBeingUndone(d) {
 		return d
 	}
-	return keepsBeingUndone(d, nil)
+	return s.blockUndone(d, nil)
 }
 
 // Repeats returns the repeated actions that the status must record after a pass with decision d, which has changed
-// something if changed is set. An action that the pass no longer requested has lasted.
+// something if changed is set. An action that the pass no longer requested has lasted, but one that writes objects is
+// remembered for a while: what reverts it may be slower than passes.
 func Repeats(s State, d Decision, changed bool) []Repeated {
 	if d.Rule == LockedElsewhere || len(s.Repeated) == 0 && !changed {
 		return s.Repeated
@@ -145,16 +202,51 @@ func Repeats(s State, d Decision, changed bool) []Repeated {
 	var list []Repeated
 	for _, r := range rules {
 		wanted, _ := r.ask(s)
-		if wanted.Verdict != Act {
-			continue
-		}
-		entry, done := s.repeats(wanted), changed && wanted.Rule == d.Rule
-		if done {
+		entry, listed := s.repeats(wanted), s.keepsBeingUndone(wanted)
+		if changed && wanted.Verdict == Act && wanted.Rule == d.Rule {
 			entry = Repeated{Rule: wanted.Rule, What: s.subject(wanted), Times: entry.Times + 1, Last: s.Now}
+			listed = true
 		}
-		if done || s.keepsBeingUndone(wanted) {
+		if listed {
+			list = append(list, entry)
+		} else {
+			entry = Repeated{}
+		}
+		list = append(list, s.remembered(r.Name, entry.What)...)
+		if entry := s.delayAfter(d, wanted, r.Name, changed); entry.Times > 0 {
 			list = append(list, entry)
 		}
 	}
 	return list
+}
+
+// mostRemembered is the maximum number of actions of one rule that are remembered.
+const mostRemembered = 8
+
+// remembered returns the recent entries of a rule that writes objects, except that of an action, newest first.
+func (s State) remembered(rule, but string) []Repeated {
+	if rule != ruleSeal && rule != ruleApplyObjects {
+		return nil
+	}
+	var list []Repeated
+	for _, r := range s.Repeated {
+		if r.Rule == rule && r.What != but && s.Now.Sub(r.Last) < undonePause && !YetToCome(r.Last, s.Now) {
+			list = append(list, r)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Repeated) int { return b.Last.Compare(a.Last) })
+	return list[:min(len(list), mostRemembered)]
+}
+
+// delayAfter returns the delay of a repair after a pass with decision d. Once the repair acts, or nothing is left to
+// do, it is no longer delayed.
+func (s State) delayAfter(d, wanted Decision, rule string, changed bool) Repeated {
+	entry := s.delay(rule)
+	switch {
+	case !slices.Contains(repairs, rule) || d.Verdict == Done || changed && d.Rule == rule:
+		return Repeated{}
+	case changed && wanted.Verdict == Act:
+		return Repeated{Rule: rule, What: preempted, Times: entry.Times + 1, Last: s.Now}
+	}
+	return entry
 }

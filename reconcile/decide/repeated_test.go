@@ -1,6 +1,8 @@
 package decide_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +43,7 @@ func TestRevertedActionComesLast(t *testing.T) {
 	if retried := decide.Retried(s, d); retried.Verdict != decide.Block || retried.Rule != "ApplyObjects" {
 		t.Errorf("the Block does not stay: got %s", retried)
 	}
-	s.Objects.Drift = nil
+	s.Objects.Drift, s.Now = nil, s.Now.Add(time.Hour)
 	if list := decide.Repeats(s, decide.Decide(s), true); len(list) != 1 || list[0].Rule != "ReplaceMember" {
 		t.Errorf("what has lasted is not forgotten: %+v", list)
 	}
@@ -86,5 +88,58 @@ func TestDistinctActionsAreNotRepeats(t *testing.T) {
 		}
 		s.Repeated = decide.Repeats(s, d, true)
 		s.Membership.StaleAlarms = s.Membership.StaleAlarms[1:]
+	}
+}
+
+// TestDelayedRepairComesFirst checks that a lost member is replaced although the objects differ in a new way after
+// every pass: another tenant reverts them under ever new field managers, whose names the differences contain.
+func TestDelayedRepairComesFirst(t *testing.T) {
+	w := &world{}
+	say(t, w, "cluster a", "set a-1 etcd=silent pod=Failing volume=v9")
+	var repairs []int
+	for pass := range 20 {
+		w.Objects.Drift = []string{fmt.Sprint("Service a-client: changed at spec.ports by m", pass)}
+		d := decide.Decide(w.State)
+		if d.Rule == "ReplaceMember" {
+			repairs = append(repairs, pass)
+		}
+		w.Repeated = decide.Repeats(w.State, d, true)
+		w.Now = w.Now.Add(time.Second)
+	}
+	if !slices.Equal(repairs, []int{5, 11, 17}) {
+		t.Errorf("the member is replaced in passes %v", repairs)
+	}
+}
+
+// TestDelayOfRepairIsForgotten checks that a repair that has not been delayed recently does not come first, nor one
+// that would follow a Wait or a Block.
+func TestDelayOfRepairIsForgotten(t *testing.T) {
+	for name, c := range map[string]struct {
+		ago   time.Duration
+		lines []string
+		want  string
+	}{
+		"recently":            {time.Second, nil, "ReplaceMember"},
+		"long ago":            {10 * time.Minute, nil, "ApplyObjects"},
+		"in the future":       {-time.Hour, nil, "ApplyObjects"},
+		"besides a Block":     {time.Second, []string{"add foreign=(Service a)"}, "ForeignObjects"},
+		"nothing to replace":  {time.Second, nil, "ApplyObjects"},
+		"after a lost quorum": {time.Second, []string{"set a-2 etcd=silent pod=Failing"}, "ApplyObjects"},
+	} {
+		w := &world{}
+		say(t, w, "cluster a", "set a-1 etcd=silent pod=Failing volume=v9", "add drift=(Service a-client: changed)")
+		if name == "nothing to replace" {
+			w = &world{}
+			say(t, w, "cluster a", "add drift=(Service a-client: changed)")
+		}
+		say(t, w, c.lines...)
+		w.Repeated = []decide.Repeated{{Rule: "ReplaceMember", What: "preempted", Times: 5, Last: w.Now.Add(-c.ago)}}
+		d := decide.Decide(w.State)
+		if d.Rule != c.want {
+			t.Errorf("%s: got %s", name, d)
+		}
+		if delays := strings.Contains(d.Message, "ApplyObjects follows"); delays != (d.Rule == "ReplaceMember") {
+			t.Errorf("%s: it says %s", name, d)
+		}
 	}
 }

@@ -18,6 +18,12 @@ const (
 	ruleScaleDown     = "ScaleDown"
 )
 
+// These rules write objects that others may revert at their own pace.
+const (
+	ruleSeal         = "Seal"
+	ruleApplyObjects = "ApplyObjects"
+)
+
 // LockedElsewhere is the rule that overrules every action.
 const LockedElsewhere = "LockedElsewhere"
 
@@ -46,7 +52,7 @@ var rules = []rule{
 		clusterIDMismatch},
 	{Rule{"MembersMissing", "At least half of the recorded voters left etcd's member list unexpectedly, and git " +
 		"has not confirmed it. Keep every volume."}, membersMissing},
-	{Rule{"Seal", "A member has started for the first time. From now on it starts only with its data."}, seal},
+	{Rule{ruleSeal, "A member has started for the first time. From now on it starts only with its data."}, seal},
 	{Rule{"Terminating", "Kubernetes is deleting objects of the cluster. Wait until they are gone."}, terminating},
 	{Rule{"CALost", "The CA is missing or unusable while members still trust it. Do not replace it: members would " +
 		"reject each other."}, caLost},
@@ -61,7 +67,7 @@ var rules = []rule{
 	{Rule{"Bootstrap", "The cluster has never formed. Create its objects and initial members."}, bootstrap},
 	{Rule{ruleRecover, "The cluster has permanently lost its majority, and the spec requests a new cluster from " +
 		"one member's data or a backup. Stop all pods and create it."}, recoverCluster},
-	{Rule{"ApplyObjects", "Objects are missing or have drifted, or etcd's member list has changed. Apply them."},
+	{Rule{ruleApplyObjects, "Objects are missing or have drifted, or etcd's member list has changed. Apply them."},
 		applyObjects},
 	{Rule{"FieldsRewritten", "An admission policy or webhook rewrites a field that security or quorum depends on. " +
 		"Do not change members."}, fieldsRewritten},

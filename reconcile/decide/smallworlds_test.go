@@ -86,7 +86,7 @@ type around struct {
 	flag           string
 }
 
-var flags = []string{"", "drift", "drift that is undone", "rewritten", "rewritten unsafely", "no StatefulSet", "problems", "foreign", "relabelled", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
+var flags = []string{"", "drift", "drift that is undone", "drift, repairs first", "rewritten", "rewritten unsafely", "no StatefulSet", "problems", "foreign", "relabelled", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
 	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "no space", "grown", "deleted", "left", "left over", "asleep", "old log",
 	"another CA", "unrecorded CA", "unproven CA", "irreplaceable, scaled to 0", "another CA, scaled to 0",
 	"worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded",
@@ -171,7 +171,14 @@ func (w *world) flag(flag string) {
 		w.Objects.Drift = []string{"Service a: missing", "StatefulSet a: changed"}
 	case "drift that is undone":
 		w.Objects.Drift = []string{"Service a: missing"}
-		w.Repeated = []decide.Repeated{{Rule: "ApplyObjects", What: "Service a: missing", Times: 3, Last: dawn}}
+		for range 3 {
+			w.Repeated = decide.Repeats(w.State, decide.Decision{Rule: "ApplyObjects"}, true)
+		}
+	case "drift, repairs first":
+		w.Objects.Drift = []string{"Service a: missing"}
+		for _, rule := range []string{"CancelDowngrade", "RestartBroken", "CleanUp", "ReplaceMember", "JoinTogether", "PromoteLearner", "ScaleUp"} {
+			w.Repeated = append(w.Repeated, decide.Repeated{Rule: rule, What: "preempted", Times: 9, Last: dawn})
+		}
 	case "rewritten", "rewritten unsafely":
 		w.Objects.Rewritten = []decide.RewrittenField{{Object: "Service a", Field: "spec.x", Accepted: flag == "rewritten"}}
 	case "no StatefulSet":

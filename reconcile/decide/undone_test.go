@@ -104,12 +104,18 @@ func TestRepeatsOfPass(t *testing.T) {
 	}{
 		"carried out again":             {1, nil, true, 2, time.Second},
 		"carried out first":             {1, func(s *State, _ *Decision) { s.Repeated = nil }, true, 1, time.Second},
-		"not carried out":               {1, nil, false, 0, 0},
+		"not carried out":               {1, nil, false, 1, 0},
 		"not carried out, often before": {undoneThreshold, nil, false, undoneThreshold, 0},
 		"another, often before":         {undoneThreshold, func(_ *State, d *Decision) { d.Rule = "Seal" }, true, undoneThreshold, 0},
-		"another, seldom before":        {1, func(_ *State, d *Decision) { d.Rule = "Seal" }, true, 0, 0},
+		"another, seldom before":        {1, func(_ *State, d *Decision) { d.Rule = "Seal" }, true, 1, 0},
 		"locked":                        {1, func(_ *State, d *Decision) { *d = locked }, true, 1, 0},
-		"no longer wanted":              {1, func(s *State, _ *Decision) { s.Objects.Drift = nil }, true, 0, 0},
+		"no longer wanted":              {1, func(s *State, _ *Decision) { s.Objects.Drift = nil }, true, 1, 0},
+		"no longer wanted for long": {1, func(s *State, _ *Decision) {
+			s.Objects.Drift, s.Now = nil, noon.Add(undonePause)
+		}, true, 0, 0},
+		"no longer wanted, from the future": {1, func(s *State, _ *Decision) {
+			s.Objects.Drift, s.Now = nil, noon.Add(-time.Hour)
+		}, true, 0, 0},
 	} {
 		s, d := drifting(c.times)
 		if c.change != nil {

@@ -87,7 +87,7 @@ func (s State) outdated(w Waited) bool { return s.Now.Sub(w.Seen) > unrelated }
 // Waits returns the waits for the status after a pass: its own, and those of earlier passes since the last change. A
 // decision that changes something, is done, or blocks for a different reason has no waits.
 func Waits(s State, d Decision, changed bool) []Waited {
-	if changed && !d.asksNext || d.Verdict == Done || d.Verdict == Block && !d.overdue {
+	if changed && !d.asksNext && !s.keepsBeingUndone(d) || d.Verdict == Done || d.Verdict == Block && !d.overdue {
 		return nil
 	}
 	now := Waited{Rule: d.Rule, For: d.waitsFor, Since: s.Now, Seen: s.Now}

@@ -82,6 +82,46 @@ func TestObjectChangedByOthersDoesNotStarveHealing(t *testing.T) {
 	}
 }
 
+// TestObjectsRevertedInTurnDoNotStarveHealing: another controller reverts two objects, each at its own pace, so that
+// the differences alternate. The lost member is still replaced within an hour.
+func TestObjectsRevertedInTurnDoNotStarveHealing(t *testing.T) {
+	for name, pace := range map[string][2]int{"both at once": {1, 1}, "one slower": {1, 2}, "in turn": {2, 2}, "slowly": {3, 4}} {
+		w := formed(t, 3)
+		w.LoseVolume(1)
+		passes := 0
+		revert := func(w, _ *simulate.World, _ decide.Decision) {
+			if passes%pace[0] == 0 {
+				w.Change("Service a-client")
+			}
+			if passes%pace[1] == pace[1]-1 {
+				w.Change("PodDisruptionBudget a")
+			}
+			passes++
+		}
+		if fault := healsWhile(w, "", revert); fault != "" {
+			t.Errorf("%s: %s", name, fault)
+		}
+	}
+}
+
+// TestRecordPutBackRepeatedlyEndsInBlock: another controller restores the ConfigMap of the bootstrap every few passes.
+// No member can be replaced without a record that stays, and a Block says so.
+func TestRecordPutBackRepeatedlyEndsInBlock(t *testing.T) {
+	for _, every := range []int{1, 2, 3, 4} {
+		w := formed(t, 3)
+		w.LoseVolume(1)
+		passes := 0
+		putBack := func(w, _ *simulate.World, _ decide.Decision) {
+			if passes++; passes%every == 0 {
+				w.PutBackRecord()
+			}
+		}
+		if fault := healsWhile(w, "Seal", putBack); fault != "" {
+			t.Errorf("every %d passes: %s", every, fault)
+		}
+	}
+}
+
 // healsWhile runs passes for an hour, each followed by others, and returns a fault if the lost member is not replaced
 // and the last decision does not name the reverted action.
 func healsWhile(w *simulate.World, names string, others func(w, before *simulate.World, d decide.Decision)) string {
