@@ -38,11 +38,11 @@ func (s State) subject(d Decision) string {
 	case PromoteLearner:
 		return KindOf(a) + " " + a.Name
 	case ApplyObjects, Declare:
-		// The message names the objects and how they differ from this declaration and these members. If either changes,
-		// nothing was reverted.
-		return KindOf(a) + " " + digest(d.Message+s.Declared.Digest+fmt.Sprint(s.memberIDs()))
+		// The message names the objects and how they differ from this declaration and from these members and volumes.
+		// If one of these changes, nothing was reverted.
+		return KindOf(a) + " " + digest(d.Message+s.Declared.Digest+s.identities(s.slotsInUse()))
 	case Seal:
-		return KindOf(a) + " " + digest(d.Message+fmt.Sprint(s.memberIDs()))
+		return KindOf(a) + " " + digest(d.Message+s.identities(a.Members))
 	case Bootstrap:
 		return KindOf(a) + " " + digest(d.Message) // the objects that are missing
 	case DisarmAlarm, StartRollout, StopReplicas:
@@ -54,13 +54,26 @@ func (s State) subject(d Decision) string {
 	return ""
 }
 
-// memberIDs returns the IDs of the members that etcd lists, in order.
-func (s State) memberIDs() []ID {
-	var ids []ID
-	for _, m := range s.MembersInOrder() {
-		ids = append(ids, m.ID)
+// slotsInUse returns the slots with a member, a pod or a volume.
+func (s State) slotsInUse() Ordinals {
+	var slots Ordinals
+	for ordinal := range s.listed() {
+		slots = slots.With(ordinal)
 	}
-	return ids
+	for _, r := range s.Replicas {
+		slots = slots.With(r.Ordinal)
+	}
+	return slots
+}
+
+// identities returns which members and volumes are in slots.
+func (s State) identities(slots Ordinals) string {
+	var text strings.Builder
+	members := s.listed()
+	for _, ordinal := range slots.List() {
+		fmt.Fprintf(&text, " %d=%s/%s", ordinal, members[ordinal].ID, s.Replica(ordinal).VolumeUID)
+	}
+	return text.String()
 }
 
 // digest returns a short digest of a text, which a status keeps as it is, however long or hostile the text.
@@ -113,6 +126,9 @@ func firstThatLasts(s State) Decision {
 var repairs = []string{"CancelDowngrade", "RestartBroken", "CleanUp", ruleReplaceMember, ruleJoinTogether,
 	"PromoteLearner", "ScaleUp"}
 
+// mayRecur are the rules whose actions can be needed again forever, without any progress of the cluster.
+var mayRecur = []string{"RenewCertificates", ruleSeal, ruleApplyObjects, "CancelDowngrade", "DisarmAlarm"}
+
 // preempted is What of an entry that counts the actions that preceded a repair. It is not the subject of any action.
 const preempted = "preempted"
 
@@ -128,7 +144,7 @@ func (s State) delay(rule string) Repeated {
 // orDelayedRepair returns the decision of a later rule if that is a repair that other actions have preceded too often,
 // and otherwise the decision.
 func (s State) orDelayedRepair(d Decision, later []rule) Decision {
-	if d.Verdict != Act || len(s.Repeated) == 0 {
+	if d.Verdict != Act || len(s.Repeated) == 0 || !slices.Contains(mayRecur, d.Rule) {
 		return d
 	}
 	for _, r := range later {
@@ -245,7 +261,7 @@ func (s State) delayAfter(d, wanted Decision, rule string, changed bool) Repeate
 	switch {
 	case !slices.Contains(repairs, rule) || d.Verdict == Done || changed && d.Rule == rule:
 		return Repeated{}
-	case changed && wanted.Verdict == Act:
+	case changed && wanted.Verdict == Act && slices.Contains(mayRecur, d.Rule):
 		return Repeated{Rule: rule, What: preempted, Times: entry.Times + 1, Last: s.Now}
 	}
 	return entry
