@@ -51,7 +51,7 @@ func opinionFaults(s decide.State) []string {
 		unguarded.CA = decide.CA{Secret: s.Record.CA}
 		unguarded.Objects.Relabelled, unguarded.Objects.Rewritten = nil, nil
 		for _, what := range invariants.Broken(unguarded, o.Decision) {
-			if o.Decision.Verdict == decide.Act && what != "guards hold: acts between two cluster IDs" {
+			if o.Decision.Verdict == decide.Act && what != "guards hold: acts although cluster IDs disagree" {
 				faults = append(faults, fmt.Sprintf("rule %s by itself: %s", o.Rule, what))
 			}
 		}
