@@ -79,10 +79,10 @@ func patiences() []Threshold {
 			"A node that registers again still has its volumes. If spec.replaceAfter is set, it applies instead."},
 		{"Reverted action: number", 0, undoneThreshold, 0,
 			"An action that was needed this many times does not last: all other rules then come first. If it is " +
-				"Seal, nothing else is done: the record does not stay."},
+				"Seal, members are not changed: the record does not stay."},
 		{"Reverted action: time", undonePause, 0, 0, "The action is retried this long after the last attempt."},
 		{"Delayed repair", 0, delayThreshold, 0,
-			"Once other actions have preceded a repair of a member this many times, the repair comes first: " +
+			"Once changes of objects have preceded a repair of a member this many times, the repair comes first: " +
 				"whatever keeps being reverted, a lost member is replaced."},
 		{"Wait recorded in the status", noteAgain, 0, 0,
 			"The entry is updated once it is this old, not on every pass."},
