@@ -163,7 +163,7 @@ func (s State) orDelayedRepair(d Decision, later []rule) Decision {
 		case s.delay(r.Name).Times < delayThreshold && !slices.Contains(mayRecur, r.Name):
 			return d // a repair must not precede, for example, a declared stop
 		case s.delay(r.Name).Times >= delayThreshold:
-			repair.Message += fmt.Sprintf("; %s follows, since other actions have delayed this one", KindOf(d.Action))
+			repair.Message += fmt.Sprintf("; %s follows, because other actions have delayed this one", KindOf(d.Action))
 			return repair
 		}
 	}
