@@ -8,8 +8,8 @@ var alarmInvariants = []invariant{
 		"AlarmRaised applies only while etcd lists every declared member."},
 		healingUnderAlarms},
 	{Invariant{"rollouts wait for alarms",
-		"While an alarm is active, no responding member is restarted for a rollout and no downgrade is enabled. " +
-			"The exception is a rollout during NOSPACE alarms only that raises a member's quota and lowers none."},
+		"While an alarm is active, no responding member is restarted for a rollout and no downgrade is enabled. If " +
+			"all alarms are NOSPACE, a rollout that raises a member's quota and lowers none is allowed."},
 		rolloutsUnderAlarms},
 }
 

@@ -26,8 +26,8 @@ var backupInvariants = []invariant{
 			"and the cluster ID is recorded. It starts one backup per observed generation."},
 		backedUpAsDeclared},
 	{Invariant{"only outdated final backups are discarded",
-		"The Job of a backup is deleted only if the spec requires a final backup, and the Job succeeded for this " +
-			"generation but ended too long ago or is dated in the future."},
+		"The Job of a backup is deleted only if the spec requires a final backup and the Job succeeded for this " +
+			"generation, but too long ago or with a date in the future."},
 		takenAgain},
 	{Invariant{"certificates are renewed before a final backup",
 		"BackUpBeforeDeletion does not apply while all certificates have expired and the recorded CA can renew " +

@@ -43,29 +43,29 @@ var invariants = []invariant{
 			"sealed, unless the record was lost. The recorded CA is kept while pods may trust it."},
 		recordOnlyTightens},
 	{Invariant{"unknown membership is not changed",
-		"If etcd returns no member list, Quorate does not change or seal any member. It restarts only failing or " +
-			"pending pods, and deletes volumes only if the whole cluster is deleted."},
+		"If etcd returns no member list, Quorate does not add, promote, remove or seal members. It restarts single " +
+			"pods only if they are failing or pending, and deletes volumes only if the whole cluster is deleted."},
 		unknownChangesNothing},
 	{Invariant{"quorum is preserved",
-		"A voter is removed, restarted or promoted only if a majority of the resulting voters then responds. The " +
-			"last voter is never removed. A member of a cluster of one or two is restarted only if all voters " +
-			"respond."},
+		"Voters are removed or promoted, and responding voters restarted, only if a majority of the resulting " +
+			"voters then responds. The last voter is never removed. A member of a one- or two-member cluster is " +
+			"restarted only if all voters respond."},
 		quorumSurvives},
 	{Invariant{"leadership is transferred first",
 		"Unless the leader is the only voter, leadership is transferred to a responding voter before the leader is " +
 			"removed or restarted."},
 		leadershipIsTransferredFirst},
 	{Invariant{"a majority decides which data is right",
-		"While members may hold different data, responding members are not restarted, and a voter whose data may " +
-			"be right is removed only if a strict majority of voters reports the same hash. Leadership is not " +
+		"While members may hold different data, responding members are not restarted. A voter whose data may be " +
+			"right is removed only if a strict majority of voters reports the same hash. Leadership is not " +
 			"transferred to an outvoted member, and learners copy only from a leader in that majority. A CORRUPT " +
 			"alarm is disarmed only once all voters report the same hash."},
 		majorityJudges},
 	{Invariant{"one learner, or two joining together",
-		"A second learner is added only if the first has started, is sealed and has a running pod, every member " +
-			"has always allowed two learners, and all voters are healthy and have a small database. Once two " +
-			"learners have joined together, the record keeps that fact, and no learner is promoted while a voter " +
-			"reports a different member list."},
+		"A second learner is added only if the first has started, is sealed and has a running pod. In addition, " +
+			"every member must always have allowed two learners, all voters must be healthy with small databases, " +
+			"and no downgrade may be in progress. Once two learners have joined together, the record keeps that " +
+			"fact, and no learner is promoted while a voter reports a different member list."},
 		fewLearners},
 	{Invariant{"a volume outlives its member",
 		"A volume is deleted only if etcd does not list its member, or if the spec requests deletion of the whole " +
@@ -84,8 +84,8 @@ var invariants = []invariant{
 			"listed, or holds a different member."},
 		missesTheMissing},
 	{Invariant{"new members get an empty slot",
-		"A member is added to a slot only if the previous member's volume is deleted, or is being deleted and no " +
-			"pod runs on it."},
+		"A member is added to a slot only if the previous member's volume is deleted, or is being deleted and its " +
+			"pod is gone or terminating."},
 		emptySlot},
 	{Invariant{"members are added only while all respond",
 		"A member is added only while all members respond. A learner that has just joined and whose pod is running " +
@@ -115,9 +115,9 @@ var invariants = []invariant{
 			"members or stops pods."},
 		oneCA},
 	{Invariant{"members stay while fields are rewritten",
-		"While admission rewrites a field that security or quorum depends on, and members do not run well with the " +
-			"new value, Quorate does not add or remove members, restart single pods or delete volumes. This " +
-			"applies to clusters that should run."},
+		"While admission rewrites a field that security or quorum depends on, Quorate does not add or remove " +
+			"members, restart single pods or delete volumes. This applies to clusters that should run, unless " +
+			"their members run well with the new value."},
 		fieldsAsApplied},
 	{Invariant{"Done means nothing is left to do",
 		"A decision is Done only if the cluster is orphaned or suspended, if it should not run and nothing runs, " +

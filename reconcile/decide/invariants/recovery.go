@@ -11,17 +11,18 @@ import (
 var recoveryInvariants = []invariant{
 	{Invariant{"recovered only on request",
 		"A cluster that should run is stopped, and its data becomes a new cluster, only if the spec requests that " +
-			"for the recorded cluster ID, no quorum responds and no pod is ready. Every other member, or every " +
-			"member if the data comes from a backup, must have lost its volume or be listed in spec.recovery.lost. " +
-			"A recovery that has begun continues while the spec requests it."},
+			"for the recorded cluster ID. No quorum may respond, and no pod may be ready. Every other member, or " +
+			"every member if the data comes from a backup, must have lost its volume or be listed in " +
+			"spec.recovery.lost. A recovery that has begun continues while the spec requests it."},
 		recoveredOnWord},
 	{Invariant{"recovered while nothing runs",
 		"One Job at a time turns a member's data into a new cluster, on the recorded volume and while no pods " +
 			"exist. The member starts on that data only after the Job has succeeded."},
 		recoveredWhileNothingRuns},
 	{Invariant{"a changed request stops its Job",
-		"Restore and Recover do not wait while a Job is running for a request that has since been changed or " +
-			"removed, unless this run may not carry out the request or the cluster may still exist."},
+		"Restore and Recover do not wait or block while a Job is running for a request that has since been changed " +
+			"or removed. The exceptions are a run that may not carry out the request, and a cluster that may still " +
+			"exist."},
 		stopsChangedJob},
 	{Invariant{"the lost cluster stays stopped",
 		"Pods are stopped as members of a lost cluster only if their claims are marked with it, the ID of the new " +
@@ -30,8 +31,8 @@ var recoveryInvariants = []invariant{
 		lostClusterStaysStopped},
 	{Invariant{"the lost cluster is kept",
 		"The record of a new cluster lists every volume of the lost cluster as kept. Unless the whole cluster is " +
-			"deleted, such a volume is deleted only if the spec requests it for that lost cluster, and the new " +
-			"cluster has quorum and its data is not in doubt."},
+			"deleted, such a volume is deleted only if the spec requests it for that lost cluster. The new cluster " +
+			"must have quorum, and its data must not be in doubt."},
 		lostClusterIsKept},
 }
 

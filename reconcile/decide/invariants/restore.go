@@ -21,8 +21,8 @@ var restoreInvariants = []invariant{
 			"runs on the data that the Job reported."},
 		findsWhatWasRestored},
 	{Invariant{"a restore does not stop a cluster",
-		"Objects are not applied for a restore, which would stop all pods, while a pod or another member's volume " +
-			"exists: an older record may have been restored."},
+		"During a restore, applying objects stops all pods. Objects are therefore not applied while a pod or " +
+			"another member's volume exists, because an older record may have been restored."},
 		notStoppedForRestore},
 }
 
