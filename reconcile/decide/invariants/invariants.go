@@ -311,7 +311,7 @@ func wrongStep(s decide.State, a decide.StartRollout) string {
 		runsMajor, runsMinor, known := minorOf(m.Version)
 		skips := major != runsMajor || minor > runsMinor+1 || minor < runsMinor-1
 		if m.Answers && known && skips {
-			return fmt.Sprintf("rolls from %s to %s", m.Version, a.Version)
+			return fmt.Sprintf("moves from %s to %s in one step", m.Version, a.Version)
 		}
 	}
 	return ""
