@@ -162,7 +162,7 @@ func (s State) orDelayedRepair(d Decision, later []rule) Decision {
 		case repair.Verdict != Act || !delayed && !slices.Contains(mayRecur, r.Name):
 			return d // a repair must not precede, for example, a declared stop
 		case delayed:
-			repair.Message += fmt.Sprintf("; %s follows, since other actions have delayed this one", KindOf(d.Action))
+			repair.Message += fmt.Sprintf("; %s follows, because other actions have delayed this one", KindOf(d.Action))
 			return repair
 		}
 	}

@@ -116,7 +116,7 @@ func (w *World) isCopy(id decide.ID, r *raft, m member) bool {
 	return mine && w.stays(m.ordinal) && !wrong && !late && !goes && !w.strandedForLong(v)
 }
 
-// idleForLong reports whether a pod has been down for so long that it does not count any more.
+// idleForLong reports whether a pod has been down for so long that it no longer counts.
 func (w *World) idleForLong(n int) bool {
 	p := w.pods[n]
 	idle, patience := w.now.Sub(p.since), 30*time.Second
@@ -150,7 +150,7 @@ func (w *World) watched(name string, do func()) {
 			w.discountOutvoted(id, before[id])
 		}
 		if what := before[id].lostTo(left, w.Declared.Replicas, surplus); still && what != "" {
-			w.violate("%s: by our own write %s", name, what)
+			w.violate("%s: because of this write, %s", name, what)
 		}
 	}
 }
@@ -187,15 +187,16 @@ func (s standing) lostTo(after standing, declared int, surplus bool) string {
 	case s.whole && !after.whole:
 		return "acknowledged data is lost"
 	case stillSafe < safe && stillSafe < min(declared, safe) && !surplus:
-		return fmt.Sprintf("voters on safe volumes fall from %d to %d of %d declared", safe, stillSafe, declared)
+		return fmt.Sprintf("the number of voters on safe volumes falls from %d to %d of %d declared", safe, stillSafe,
+			declared)
 	case left < copies && left < min(declared-spare, copies):
-		return fmt.Sprintf("copies fall from %d to %d of %d declared", copies, left, declared)
+		return fmt.Sprintf("the number of copies falls from %d to %d of %d declared", copies, left, declared)
 	}
 	return ""
 }
 
-// discountOutvoted removes the voters that are outvoted now. They were no better before the write, but without a member
-// that has lost its data, the majority that shows it is smaller.
+// discountOutvoted removes the copies of voters that are outvoted after the write. Their data was not better before it,
+// but a smaller majority suffices to show that once a member without data is removed.
 func (w *World) discountOutvoted(id decide.ID, s standing) {
 	r := w.rafts[id]
 	for _, m := range r.voters() {
@@ -205,7 +206,7 @@ func (w *World) discountOutvoted(id decide.ID, s standing) {
 	}
 }
 
-// judgeDone records a violation if a Done is decided while a member is on a volume being deleted or stranded.
+// judgeDone records a violation if the verdict is Done while a member is on a volume being deleted or stranded.
 func (w *World) judgeDone(d decide.Decision) {
 	if d.Verdict != decide.Done || w.Declared.Lifecycle != decide.Running || w.Declared.Suspended ||
 		w.Declared.Orphaned != "" {
@@ -217,7 +218,8 @@ func (w *World) judgeDone(d decide.Decision) {
 	}
 	for _, m := range r.voters() {
 		if v := w.volumes[m.ordinal]; v.data.member == m.id && (v.terminating || v.stranded != "") {
-			w.violate("%s is said while %s is on a volume that goes", d.Verdict, w.replicaName(m.ordinal))
+			w.violate("the verdict is %s while %s is on a lost volume or one that is being deleted", d.Verdict,
+				w.replicaName(m.ordinal))
 		}
 	}
 }
@@ -234,5 +236,5 @@ func (w *World) judgeDeletion(n int) {
 		w.strandedForLong(w.volumes[n]) {
 		return
 	}
-	w.violate("the volume of %s is deleted, and no quorum of those it voted with has removed it", w.replicaName(n))
+	w.violate("the volume of %s is deleted, but its cluster has not removed the member", w.replicaName(n))
 }

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestDecisionNeedsRuleAndValidRecheck checks that a decision without rule, or with an invalid recheck interval, is
+// TestDecisionNeedsRuleAndValidRecheck checks that a decision without a rule, or with an invalid recheck interval, is
 // rejected.
 func TestDecisionNeedsRuleAndValidRecheck(t *testing.T) {
 	good := decide.Decision{Rule: "Wait", Verdict: decide.Wait, Message: "wait", Recheck: time.Minute}
@@ -18,7 +18,7 @@ func TestDecisionNeedsRuleAndValidRecheck(t *testing.T) {
 	}
 	for _, bad := range []decide.Decision{nameless, tooEarly, tooLate} {
 		if len(Broken(decide.State{}, bad)) == 0 {
-			t.Errorf("the invariants let through %+v", bad)
+			t.Errorf("the invariants accept %+v", bad)
 		}
 	}
 }
