@@ -90,7 +90,7 @@ func removed(n int) decide.RemovedMember {
 	return decide.RemovedMember{Ordinal: n, VolumeUID: volumeUID(n)}
 }
 
-// down makes a member unresponsive, with its pod failing for that long and etcd exited the given number of times.
+// down makes a member unresponsive. Its pod has been failing for the given time, and etcd has exited that many times.
 func down(n, crashes int, ago time.Duration) func(*world) {
 	return func(w *world) {
 		silent(n)(w)

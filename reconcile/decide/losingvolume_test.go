@@ -77,8 +77,8 @@ func TestOthersAreWell(t *testing.T) {
 	})
 }
 
-// TestOthersWaitForNone checks that members that are down because of a peer's data are not waited for if that peer is
-// removed.
+// TestOthersWaitForNone checks that a removal does not wait for members that are down because of the data of the peer
+// to be removed.
 func TestOthersWaitForNone(t *testing.T) {
 	check(t, State.othersWaitForNone, map[string]slotCase{
 		"all well":                        {nil, true},

@@ -142,7 +142,7 @@ func TestMemberIsReplacedAtMostThreeTimesADay(t *testing.T) {
 	})
 }
 
-// TestVolumeGoesWithPod checks that a volume being deleted counts as gone once nothing runs on it.
+// TestVolumeGoesWithPod checks that a volume being deleted counts as gone once no pod runs on it.
 func TestVolumeGoesWithPod(t *testing.T) {
 	hold(t, State.volumeGoesWithPod, map[string]slotCase{
 		"no pod":         {slot1(PodAbsent, 0, onItsWay), true},

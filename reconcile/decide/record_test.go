@@ -170,8 +170,8 @@ func TestVoidRecoveryIsNotContinued(t *testing.T) {
 	}
 }
 
-// TestIncompleteRecordIsCompleted checks that a record that was written from the volumes alone gains the members that
-// the pass did not see, until anything is proven of its members.
+// TestIncompleteRecordIsCompleted checks that a record that was written only from the volumes is completed with the
+// members that the pass did not see, until something is proven about its members.
 func TestIncompleteRecordIsCompleted(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)

@@ -45,7 +45,7 @@ func TestEachLeaderIsAskedOnce(t *testing.T) {
 				for ; l.Now.Sub(began) < 2*time.Hour; l.Now = l.Now.Add(every) {
 					l.pass(began)
 				}
-				// Once to each voter that stays, except the first leader.
+				// Once to each voter that is kept, except the first leader.
 				if others := sizes[0] - 2; l.moves != others && (every < time.Minute || l.moves == 0 || l.moves > others) {
 					t.Errorf("%v every %s, stays %t: leadership was to move %d times", sizes, every, stays, l.moves)
 				}

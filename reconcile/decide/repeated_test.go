@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
-// TestRevertedActionComesLast checks that drift that returns after every pass does not prevent the
-// replacement of a lost member, and that a Block names it once nothing else remains to be done.
+// TestRevertedActionComesLast checks that drift that returns after every pass does not prevent the replacement of a
+// lost member, and that a Block names the drift once nothing else remains to be done.
 func TestRevertedActionComesLast(t *testing.T) {
 	w := &world{}
 	for _, line := range []string{"cluster a", "set a-1 pod=Failing since=5m volume=none etcd=silent", "add drift=(Service a-client: changed at spec.ports by other)"} {
@@ -49,9 +49,9 @@ func TestRevertedActionComesLast(t *testing.T) {
 	}
 }
 
-// TestDistinctActionsAreNotRepeats checks that actions of the same kind in a row, each for something else, do not
-// count as one action that keeps being reverted: members that are sealed as they respond, and alarms that are disarmed
-// in turn.
+// TestDistinctActionsAreNotRepeats checks that consecutive actions of the same kind on different objects do not count
+// as one action that keeps being reverted: members that are sealed as they respond, and alarms that are disarmed in
+// turn.
 func TestDistinctActionsAreNotRepeats(t *testing.T) {
 	s := decide.State{
 		Name: "a", Declared: decide.Declared{Lifecycle: "Running", Replicas: 5, Version: "3.6.1", SpecHash: "h"},
@@ -111,8 +111,8 @@ func TestDelayedRepairComesFirst(t *testing.T) {
 	}
 }
 
-// TestDelayOfRepairIsForgotten checks that a repair that has not been delayed recently does not come first, nor one
-// that would follow a Wait or a Block.
+// TestDelayOfRepairIsForgotten checks that a repair is not put first if it has not been delayed recently, or if it
+// would follow a Wait or a Block.
 func TestDelayOfRepairIsForgotten(t *testing.T) {
 	for name, c := range map[string]struct {
 		ago   time.Duration

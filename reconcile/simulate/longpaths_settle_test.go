@@ -117,7 +117,7 @@ func inTheWay(d decide.Decision) int {
 	return n
 }
 
-// whatRuns returns the version and options of a ready pod or, without one, the last known version.
+// whatRuns returns the version and options of a ready pod or, if no pod is ready, the last known version.
 func whatRuns(s decide.State) (version, hash string) {
 	for _, r := range s.Replicas {
 		if r.Pod == decide.PodReady {
