@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// A source is not reset to an earlier revision, whatever that declares; here, it declares none of the existing
-// clusters.
+// TestNonFastForwardIsRefused checks that a source is not reset to an earlier revision, whatever that revision
+// declares. Here, it does not declare any of the existing clusters.
 func TestNonFastForwardIsRefused(t *testing.T) {
 	w := newTenants(t, "a", "b")
 	w.made("a/one", "a/two", "b/one")
@@ -48,7 +48,7 @@ func TestNonFastForwardIsRefused(t *testing.T) {
 	if c := w.cluster("b/one"); c.Status.DeclaredRevision != "main@sha1:"+next {
 		t.Errorf("the other tenant is held up: %+v", c.Status)
 	}
-	// It only needs to be allowed once, even for clusters that are no longer declared.
+	// It must be allowed only once, even for clusters that are no longer declared.
 	allowed := append(w.sources("a", "b"), "--allow-non-fast-forward")
 	if got := w.run(allowed...); got.code != exitBlocked || !strings.Contains(got.out, "a/zero") {
 		t.Errorf("%d\n%s", got.code, got.out)
@@ -62,8 +62,8 @@ func TestNonFastForwardIsRefused(t *testing.T) {
 	}
 }
 
-// In a shallow clone, it is unknown whether a revision descends from the previous one. That is only a warning, unless
-// signatures are required, in which case the revision is refused.
+// TestUnknownAncestryIsRefusedIfSignaturesRequired checks that unknown ancestry, as in a shallow clone, is only a
+// warning, unless signatures are required, in which case the revision is refused.
 func TestUnknownAncestryIsRefusedIfSignaturesRequired(t *testing.T) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("ssh-keygen is not installed")
@@ -109,8 +109,8 @@ func TestUnknownAncestryIsRefusedIfSignaturesRequired(t *testing.T) {
 	}
 }
 
-// TestRememberedRevisionsAreBounded: however many revisions statuses name, the number of remembered revisions is
-// bounded, and no history is read beyond the bound.
+// TestRememberedRevisionsAreBounded checks that the number of remembered revisions is bounded, however many revisions
+// statuses name, and that no history is read beyond the bound.
 func TestRememberedRevisionsAreBounded(t *testing.T) {
 	d := &ancestry{asked: map[string]*question{}, loops: true}
 	for n := range mostAsked {
@@ -134,8 +134,8 @@ func TestRememberedRevisionsAreBounded(t *testing.T) {
 	}
 }
 
-// A revision that the source no longer has when its history is read was force-pushed and is gone again: it is refused
-// too.
+// TestForcePushedRevisionThatVanishedIsRefused checks that a force-pushed revision is also refused if the source no
+// longer has it when its history is read.
 func TestForcePushedRevisionThatVanishedIsRefused(t *testing.T) {
 	w := newTenants(t, "a")
 	w.made("a/one")

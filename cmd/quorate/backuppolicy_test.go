@@ -7,8 +7,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// The administrator decides where backups may be stored and which image takes them: for declarations in git, for
-// clusters applied when it was allowed, and for custom resources that are themselves the declarations.
+// TestBackupDestinationAndImageMustBeAllowed checks that the administrator decides where backups may be stored and
+// which image takes them: for declarations in git, for clusters applied when it was allowed, and for custom resources
+// that are themselves the declarations.
 func TestBackupDestinationAndImageMustBeAllowed(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "a")

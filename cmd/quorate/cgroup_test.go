@@ -138,7 +138,7 @@ func flagsOf(b budget) (args []string) {
 
 const runsMain = "QUORATE_TEST_RUNS_MAIN"
 
-// The container's memory determines the limits, unless a flag does.
+// TestContainerMemoryDeterminesLimits checks that the container's memory determines the limits, unless a flag does.
 func TestContainerMemoryDeterminesLimits(t *testing.T) {
 	g := newMemoryGroup(t, 128<<20)
 	if g.dir == "" {

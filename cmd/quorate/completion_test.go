@@ -23,7 +23,7 @@ func completed(t *testing.T, words ...string) string {
 	return strings.Join(strings.Fields(strings.TrimSuffix(out.String(), ":4\n")), " ")
 }
 
-// Shells complete clusters and namespaces, and receive nothing else from an API server.
+// TestCompletion checks that shells complete clusters and namespaces, and receive nothing else from an API server.
 func TestCompletion(t *testing.T) {
 	const items = `{"metadata": {"namespace": "prod", "name": "b"}}, {"metadata": {"namespace": "prod", "name": "a"}}, {"metadata": {"namespace": "shop", "name": "a"}}`
 	const hostile = `{"metadata": {"namespace": "prod", "name": "a\u001b[31m"}}, {"metadata": {"namespace": "prod", "name": "x\ty"}}, {"metadata": {"namespace": "-n;ls", "name": "c"}}`
@@ -79,7 +79,8 @@ func sameWords(got, want []string) bool {
 	return true
 }
 
-// If the API server cannot be reached, or not in time, there are no suggestions and no output.
+// TestCompletionIsEmptyWithoutAPIServer checks that there are no suggestions and no output if the API server cannot be
+// reached, or not in time.
 func TestCompletionIsEmptyWithoutAPIServer(t *testing.T) {
 	done := make(chan struct{})
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -79,7 +79,7 @@ func newObject(t *testing.T, kind string) any {
 	return nil
 }
 
-// The manifests are correct, and this binary accepts the command line in them.
+// TestDeployBaseIsValid checks that the manifests are correct, and that this binary accepts the command line in them.
 func TestDeployBaseIsValid(t *testing.T) {
 	objects := kustomize(t, "../../deploy/base")
 	if len(objects) != 7 {
@@ -92,8 +92,8 @@ func TestDeployBaseIsValid(t *testing.T) {
 	}
 }
 
-// If Flux or Argo CD applies deploy, objects removed from git are deleted, except those whose deletion would delete
-// clusters.
+// TestDeployCRDAndNamespaceAreNotPruned checks that Flux or Argo CD, if they apply deploy, delete objects that are
+// removed from git, except objects whose deletion would delete clusters.
 func TestDeployCRDAndNamespaceAreNotPruned(t *testing.T) {
 	all := kustomize(t, "../../deploy/base")
 	for _, name := range []string{"CustomResourceDefinition etcdclusters.etcd.quorate.dev", "Namespace quorate-system"} {
@@ -108,8 +108,8 @@ func TestDeployCRDAndNamespaceAreNotPruned(t *testing.T) {
 	}
 }
 
-// The loop has the same rights, source, limits and image as the CronJob; only the schedule differs. It answers the
-// probes.
+// TestDeployLoopMatchesCronJob checks that the loop has the same rights, source, limits and image as the CronJob, that
+// only the schedule differs, and that the loop answers the probes.
 func TestDeployLoopMatchesCronJob(t *testing.T) {
 	base, all := kustomize(t, "../../deploy/base"), kustomize(t, "../../deploy/loop")
 	deployment, _ := all["Deployment quorate"].(*appsv1.Deployment)
@@ -160,7 +160,8 @@ func requireLoopUnderstood(t *testing.T, c corev1.Container) {
 	}
 }
 
-// The credentials of a private repository are mounted in the CronJob and in the loop.
+// TestDeployPrivateMountsGitCredentials checks that the credentials of a private repository are mounted in the CronJob
+// and in the loop.
 func TestDeployPrivateMountsGitCredentials(t *testing.T) {
 	job := withComponent(t, "base", "private")["CronJob quorate"].(*batchv1.CronJob)
 	loop := withComponent(t, "loop", "private")["Deployment quorate"].(*appsv1.Deployment)
@@ -178,8 +179,9 @@ func TestDeployPrivateMountsGitCredentials(t *testing.T) {
 	}
 }
 
-// The policy is in the namespace of the CronJob's pods, selects them, and lets them reach the members that Quorate
-// creates. A cluster's own NetworkPolicy identifies Quorate by the labels of these pods and of their namespace.
+// TestDeployNetworkPolicyAllowsMembers checks that the policy is in the namespace of the CronJob's pods, selects them,
+// and lets them reach the members that Quorate creates. A cluster's own NetworkPolicy identifies Quorate by the labels
+// of these pods and of their namespace.
 func TestDeployNetworkPolicyAllowsMembers(t *testing.T) {
 	all := withComponent(t, "base", "network-policy")
 	policy, _ := all["NetworkPolicy quorate"].(*networkingv1.NetworkPolicy)
@@ -206,8 +208,8 @@ func TestDeployNetworkPolicyAllowsMembers(t *testing.T) {
 	}
 }
 
-// With the component, each pod of the Job knows its shard, and a failing pod does not end the others. Everything else
-// is the same as in deploy/base.
+// TestDeployIndexedJobRunsShards checks that, with the component, each pod of the Job knows its shard, and a failing
+// pod does not end the others. Everything else is the same as in deploy/base.
 func TestDeployIndexedJobRunsShards(t *testing.T) {
 	all := withComponent(t, "base", "indexed-job")
 	job := all["CronJob quorate"].(*batchv1.CronJob).Spec.JobTemplate.Spec
@@ -269,8 +271,9 @@ func requireUnderstood(t *testing.T, args []string) {
 	}
 }
 
-// Prometheus finds the members that Quorate creates by the name of their port, and labels each one with its cluster. It
-// also finds Quorate itself if it is a loop, whose metrics name their cluster.
+// TestDeployMonitoringSelectsMembersAndLoop checks that Prometheus finds the members that Quorate creates by the name
+// of their port, and labels each one with its cluster. It also finds Quorate itself if it is a loop, whose metrics name
+// their cluster.
 func TestDeployMonitoringSelectsMembersAndLoop(t *testing.T) {
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../deploy/monitoring")
 	if err != nil {

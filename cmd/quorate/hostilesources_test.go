@@ -55,8 +55,8 @@ d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]
 e: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]
 `
 
-// The container resources in deploy/base are sufficient for every hostile source, both alone and eight times in
-// parallel.
+// TestHostileSourcesFitInContainerMemory checks that the container resources in deploy/base are sufficient for every
+// hostile source, both alone and eight times in parallel.
 func TestHostileSourcesFitInContainerMemory(t *testing.T) {
 	g := newMemoryGroup(t, 256<<20)
 	all := []string{"validate"}

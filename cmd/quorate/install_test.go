@@ -35,7 +35,8 @@ func (w *tenants) output(args ...string) string {
 	return got.out
 }
 
-// The objects of each mode are installed, one mode after the other, and deleted. Clusters are left unchanged.
+// TestInstallAndUninstallLeaveClustersUnchanged checks that the objects of each mode are installed, one mode after the
+// other, and deleted, and that clusters are left unchanged.
 func TestInstallAndUninstallLeaveClustersUnchanged(t *testing.T) {
 	w := newTenants(t, "own")
 	w.made("own/one")
@@ -82,7 +83,8 @@ func (w *tenants) install(args []string) ran {
 	return w.bare(append([]string{args[0], "--kubeconfig", w.kubeconfig}, args[1:]...)...)
 }
 
-// Installing again with fewer flags reports the flags that runs no longer have, without their values.
+// TestInstallReportsRemovedFlagsAndWidenedRights checks that installing again with fewer flags reports the flags that
+// runs no longer have, without their values.
 func TestInstallReportsRemovedFlagsAndWidenedRights(t *testing.T) {
 	w := newTenants(t, "own")
 	if got := w.install(loop("--max-deletions", "3", "--verify-keys=/k3ys")); got.code != exitOK || strings.Contains(got.out, "no longer have") {
@@ -109,8 +111,9 @@ func TestInstallReportsRemovedFlagsAndWidenedRights(t *testing.T) {
 	}
 }
 
-// An overlay and an installation can replace one another, in both directions, without leaving shards or credentials of
-// the other behind. "kubectl apply" decides what to remove by the annotation that it stores.
+// TestInstallAndKubectlApplyReplaceEachOther checks that an overlay and an installation can replace one another, in
+// both directions, without leaving shards or credentials of the other behind. "kubectl apply" decides what to remove by
+// the annotation that it stores.
 func TestInstallAndKubectlApplyReplaceEachOther(t *testing.T) {
 	w := newTenants(t, "own")
 	jobs := w.server.Client.BatchV1().CronJobs("quorate-system")
@@ -168,7 +171,8 @@ func (w writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Pods that are being stopped keep their rights until they end, so that their work is not interrupted.
+// TestUninstallWaitsForPods checks that pods that are being stopped keep their rights until they end, so that their
+// work is not interrupted.
 func TestUninstallWaitsForPods(t *testing.T) {
 	w := newTenants(t, "own")
 	if got := w.install(loop()); got.code != exitOK {
@@ -209,7 +213,8 @@ func TestUninstallWaitsForPods(t *testing.T) {
 	}
 }
 
-// Objects that belong to a Helm release, or to a Quorate in another namespace, are neither taken over nor deleted.
+// TestInstallKeepsObjectsOfOtherOwners checks that objects that belong to a Helm release, or to a Quorate in another
+// namespace, are neither taken over nor deleted.
 func TestInstallKeepsObjectsOfOtherOwners(t *testing.T) {
 	w := newTenants(t, "own", "etcd-ops", "quorate-system")
 	roles, bindings := w.server.Client.RbacV1().ClusterRoles(), w.server.Client.RbacV1().ClusterRoleBindings()
@@ -294,8 +299,8 @@ status:
   - {type: Ready, status: "True", reason: Converged, message: well, lastTransitionTime: "2026-11-20T10:00:00Z"}
 `
 
-// A definition is upgraded in place. Objects stored with an earlier one are kept unchanged, can be read, and can be
-// written.
+// TestCRDUpgradeKeepsStoredObjects checks that a definition is upgraded in place. Objects stored with an earlier
+// definition are kept unchanged, can be read, and can be written.
 func TestCRDUpgradeKeepsStoredObjects(t *testing.T) {
 	w := newTenants(t, "own")
 	earlier, err := os.ReadFile("../../clusters/v1alpha1/crd/testdata/earlier.yaml")

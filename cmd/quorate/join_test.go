@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Sources have distinct names in status and in reports, even if they are similar.
+// TestSourceNamesAreDistinct checks that sources have distinct names in status and in reports, even if they are
+// similar.
 func TestSourceNamesAreDistinct(t *testing.T) {
 	const fleet = "https://host/fleet.git"
 	for _, test := range []struct{ values, want []string }{

@@ -54,7 +54,7 @@ func TestBackupOfMemberWithoutKubernetes(t *testing.T) {
 	}
 }
 
-// TestMemberFlags: invalid members are rejected before any connection is made.
+// TestMemberFlags checks that invalid members are rejected before any connection is made.
 func TestMemberFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"--member a-0":                                      `--member "a-0": expected NAME=https://HOST:2379`,

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// For any amount of memory, limits are above 0 and do not exceed their defaults, more memory does not lower a limit for
-// the same number of simultaneous sources, and all parts together fit.
+// TestBudget checks that, for any amount of memory, limits are above 0 and do not exceed their defaults, more memory
+// does not lower a limit for the same number of simultaneous sources, and all parts together fit.
 func TestBudget(t *testing.T) {
 	property := func(some, more uint32) bool {
 		memory := 96<<20 + int64(some)<<4 // up to 64 GiB
@@ -39,7 +39,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// Setting the number of simultaneous sources divides the memory among them, except for limits that are also set.
+// TestSourcesAtOnceDivideMemory checks that setting the number of simultaneous sources divides the memory among them,
+// except for limits that are also set.
 func TestSourcesAtOnceDivideMemory(t *testing.T) {
 	const memory, mebibyte = 256 << 20, 1 << 20
 	found := memoryLimit
@@ -83,8 +84,8 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 	}
 }
 
-// A limit for one thing does not exceed the limit for all of them together, because the larger value could never be
-// used.
+// TestPartLimitsDoNotExceedTotals checks that a limit for one thing does not exceed the limit for all of them together,
+// because the larger value could never be used.
 func TestPartLimitsDoNotExceedTotals(t *testing.T) {
 	for memory := int64(0); memory <= 4<<30; memory += 1 << 20 {
 		l := budgetWithin(memory).limits
@@ -101,7 +102,7 @@ func TestPartLimitsDoNotExceedTotals(t *testing.T) {
 	}
 }
 
-// docs/reference/limits.md lists these budgets.
+// TestLimitsPageListsBudgets checks that docs/reference/limits.md lists the budgets.
 func TestLimitsPageListsBudgets(t *testing.T) {
 	page := read(t, "docs/reference/limits.md")
 	for _, memory := range []byteSize{128 << 20, 256 << 20, 1 << 30, 4 << 30} {

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestReplaceFile: a file is replaced atomically, with its existing permissions, through links, and a failed attempt
-// leaves nothing behind.
+// TestReplaceFile checks that a file is replaced atomically, with its existing permissions, through links, and that a
+// failed attempt leaves nothing behind.
 func TestReplaceFile(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
@@ -53,7 +53,7 @@ func TestReplaceFile(t *testing.T) {
 	}
 }
 
-// TestFailedOutputDoesNotPreventOthers: an output that cannot be written does not prevent the others.
+// TestFailedOutputDoesNotPreventOthers checks that an output that cannot be written does not prevent the others.
 func TestFailedOutputDoesNotPreventOthers(t *testing.T) {
 	dir := t.TempDir()
 	var out, stderr strings.Builder
@@ -76,7 +76,7 @@ func TestFailedOutputDoesNotPreventOthers(t *testing.T) {
 	}
 }
 
-// TestGitHubSummaryAppendsWithinLimit: the summary is appended, and never exceeds GitHub's limit.
+// TestGitHubSummaryAppendsWithinLimit checks that the summary is appended, and never exceeds GitHub's limit.
 func TestGitHubSummaryAppendsWithinLimit(t *testing.T) {
 	var many report.Report
 	for i := range 20_000 {

@@ -28,8 +28,8 @@ func asStranger(t *testing.T, program string, args ...string) (*exec.Cmd, *bytes
 	return c, out
 }
 
-// The memory of a running process belongs to root, not to its user, so that its child processes cannot read it. The
-// process can still start them.
+// TestProcessMemoryIsHiddenFromChildren checks that the memory of a running process belongs to root, not to its user,
+// so that its child processes cannot read it. The process can still start them.
 func TestProcessMemoryIsHiddenFromChildren(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("to run as another user takes root")

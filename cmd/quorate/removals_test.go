@@ -71,7 +71,7 @@ func (f *fleet) declare(names ...string) {
 	}
 }
 
-// pass runs a command over the fleet, and requires its exit code and the clusters that it reports as held.
+// pass runs a command over the fleet, and requires its exit code and the held clusters that it reports.
 func (f *fleet) pass(command string, code int, held []string, args ...string) string {
 	f.Helper()
 	timeout := "30s"
@@ -85,7 +85,8 @@ func (f *fleet) pass(command string, code int, held []string, args ...string) st
 			Clusters []string
 		}
 	}
-	// Log lines may follow the report, such as of a request to the API server that was active when the time ran out.
+	// Log lines may follow the report, such as one about a request to the API server that was active when the time ran
+	// out.
 	if err := json.NewDecoder(strings.NewReader(said)).Decode(&rep); err != nil {
 		f.Fatalf("%v:\n%s", err, said)
 	}
@@ -114,8 +115,8 @@ func (f *fleet) events(reason string) int {
 	return n
 }
 
-// A source that no longer declares its clusters does not change them until that is confirmed, whatever else it
-// declares.
+// TestRemovalsAreHeld checks that a source that no longer declares its clusters does not change them until the removal
+// is confirmed, whatever else the source declares.
 func TestRemovalsAreHeld(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -26,7 +26,7 @@ func newInPlace(t *testing.T) inPlace {
 
 func (r inPlace) lost() string { return "--lost-cluster-id=" + hexID(r.id.ClusterID) }
 
-// kept returns where the previous member is kept.
+// kept returns the path under which the previous member is kept.
 func (r inPlace) kept() string { return filepath.Join(r.dir(), lostMember(r.id.ClusterID)) }
 
 // isRestored requires that the backup is in place, and that the previous member is kept unchanged.
@@ -47,8 +47,8 @@ func (r inPlace) isRestored() {
 	}
 }
 
-// TestRestoreReplacesMemberOfLostCluster: a backup replaces a member of the lost cluster, which is kept. It does not
-// replace a member of a different cluster or a running one.
+// TestRestoreReplacesMemberOfLostCluster checks that a backup replaces a member of the lost cluster, and that the
+// replaced member is kept. A backup does not replace a member of a different cluster or a running member.
 func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	r := newInPlace(t)
 	r.unchanged(exitBlocked, "the data directory is not empty", func() ran { return r.restore() })
@@ -85,8 +85,8 @@ func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	}
 }
 
-// TestRestoreInPlaceRefusesRunningEtcd: an etcd that runs or waits on the surviving data is noticed, whatever other
-// files are there.
+// TestRestoreInPlaceRefusesRunningEtcd checks that an etcd that runs or waits on the surviving data is detected,
+// whatever other files exist there.
 func TestRestoreInPlaceRefusesRunningEtcd(t *testing.T) {
 	r := newInPlace(t)
 	for name, odd := range map[string]func(member string) error{
@@ -122,8 +122,8 @@ func TestRestoreInPlaceRefusesRunningEtcd(t *testing.T) {
 	}
 }
 
-// TestBlockedRestoreAndRecoverDoNotBlockEachOther: a restored member that could not be put in place does not block a
-// recovery, nor vice versa.
+// TestBlockedRestoreAndRecoverDoNotBlockEachOther checks that a restored member that could not be put in place does not
+// block a recovery, and vice versa.
 func TestBlockedRestoreAndRecoverDoNotBlockEachOther(t *testing.T) {
 	r := newInPlace(t)
 	restore, recover := func() ran { return r.restore(r.lost()) }, func() ran { return r.recover(r.dir()) }
@@ -168,7 +168,7 @@ func emptyFile(name string, size int64) error {
 	return os.Truncate(name, size)
 }
 
-// TestRestoreInPlaceKeepsDamagedMember: the remains of the member are kept, and there may be none.
+// TestRestoreInPlaceKeepsDamagedMember checks that the remains of a damaged member, if any, are kept.
 func TestRestoreInPlaceKeepsDamagedMember(t *testing.T) {
 	r := newInPlace(t)
 	for name, damage := range map[string]func(member string) error{
@@ -210,8 +210,8 @@ func TestRestoreInPlaceKeepsDamagedMember(t *testing.T) {
 	}
 }
 
-// TestKilledRestoreInPlaceKeepsPreviousMember: wherever a restore is killed, the previous member is in place, or the
-// restored member with the previous one next to it. The next attempt ends with both.
+// TestKilledRestoreInPlaceKeepsPreviousMember checks that, wherever a restore is killed, either the previous member is
+// in place, or the restored member with the previous one next to it. The next attempt ends with both.
 func TestKilledRestoreInPlaceKeepsPreviousMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newInPlace(t)
@@ -251,7 +251,7 @@ func TestKilledRestoreInPlaceKeepsPreviousMember(t *testing.T) {
 	}
 }
 
-// TestRestoreInPlaceKeepsExistingFiles: existing files where the member would be kept are not touched.
+// TestRestoreInPlaceKeepsExistingFiles checks that existing files in the place for the previous member are not touched.
 func TestRestoreInPlaceKeepsExistingFiles(t *testing.T) {
 	r := newInPlace(t)
 	if err := os.MkdirAll(filepath.Join(r.kept(), "wal"), 0o700); err != nil {

@@ -159,8 +159,9 @@ func (w *tenants) authorized(user, namespace string) bool {
 	return review.Status.Allowed
 }
 
-// An account with rights in two namespaces is sufficient for a run that is bound to them by --allow-namespace or
-// --namespace: the run requests nothing outside them from the API server, in particular no other Secrets.
+// TestOnlyAllowedNamespacesAreListed checks that an account with rights in two namespaces is sufficient for a run that
+// is bound to them by --allow-namespace or --namespace: the run requests nothing outside them from the API server, in
+// particular no other Secrets.
 func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "also/one", "other/one")
@@ -192,7 +193,8 @@ func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
 	}
 }
 
-// If the sources may not declare anything in the given namespaces, the run covers no namespace, rather than all.
+// TestDisjointNamespaceFlagsAreRejected checks that a run is rejected if the sources may not declare anything in the
+// given namespaces.
 func TestDisjointNamespaceFlagsAreRejected(t *testing.T) {
 	w := &tenants{T: t, kubeconfig: "/nowhere"}
 	got := w.command("run", "--source", ".", "--allow-namespace", "own", "--namespace", "other")
@@ -204,8 +206,8 @@ func TestDisjointNamespaceFlagsAreRejected(t *testing.T) {
 	}
 }
 
-// A namespace that cannot be listed only affects the clusters in it. Clusters elsewhere are processed, and no cluster
-// of the same source is treated as removed or new.
+// TestUnlistableNamespaceAffectsOnlyItsClusters checks that a namespace that cannot be listed only affects the clusters
+// in it. Clusters elsewhere are processed, and no cluster of the same source is treated as removed or new.
 func TestUnlistableNamespaceAffectsOnlyItsClusters(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "own/two", "own/three", "also/one", "other/one")

@@ -114,8 +114,8 @@ func (w *tenants) hides(got ran, of, other string) {
 	}
 }
 
-// A problem with one tenant's source does not delay the other tenant, and neither one learns anything about the other
-// in its own clusters.
+// TestTenantsAreIsolated checks that a problem with one tenant's source does not delay the other tenant, and that
+// neither tenant learns anything about the other in its own clusters.
 func TestTenantsAreIsolated(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
@@ -167,8 +167,8 @@ func TestTenantsAreIsolated(t *testing.T) {
 	}
 }
 
-// A cluster belongs to its source until the source releases it: no other source takes it over, even while its source
-// cannot be read.
+// TestClusterIsNotTakenOverByAnotherSource checks that a cluster belongs to its source until the source releases it.
+// Another source does not take it over, even while its source cannot be read.
 func TestClusterIsNotTakenOverByAnotherSource(t *testing.T) {
 	w := newTenants(t, "a", "b")
 	w.made("a/one", "a/two", "b/one")
@@ -197,8 +197,8 @@ func TestClusterIsNotTakenOverByAnotherSource(t *testing.T) {
 	}
 }
 
-// If two sources declare a cluster that neither has declared before, the intended source is unknown. The cluster names
-// neither.
+// TestClusterDeclaredByTwoSourcesIsStalled checks that a cluster is stalled if two sources declare it that have not
+// declared it before, because the intended source is unknown. The cluster does not name either source.
 func TestClusterDeclaredByTwoSourcesIsStalled(t *testing.T) {
 	w := newTenants(t, "a", "b", "c")
 	w.made("a/one", "b/one", "c/both")

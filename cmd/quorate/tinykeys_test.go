@@ -86,8 +86,9 @@ func serving(t *testing.T, etcd *exec.Cmd, client *http.Client, url string) {
 	}
 }
 
-// An application that may only write tiny keys cannot prevent backups: the memory for inspecting a database does not
-// grow with the number of keys. The ratio corresponds to nine million keys in the 256 MiB of a backup container.
+// TestInspectingTinyKeysFitsInMemory checks that an application that may only write tiny keys cannot prevent backups:
+// the memory for inspecting a database does not grow with the number of keys. The ratio corresponds to nine million
+// keys in the 256 MiB of a backup container.
 func TestInspectingTinyKeysFitsInMemory(t *testing.T) {
 	g := newMemoryGroup(t, 44<<20)
 	if g.dir == "" {

@@ -84,7 +84,7 @@ func wander(seed, world uint64) (script []string, fault string) {
 // journey is a path taken line by line.
 type journey struct {
 	path path
-	// over: most of the data is lost, which ends the path.
+	// over is set if most of the data is lost, which ends the path.
 	over bool
 }
 
