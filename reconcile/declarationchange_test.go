@@ -34,7 +34,8 @@ func both(content string) reconcile.Desired {
 	return d
 }
 
-// A cluster that two sources declare is not looked at again when one of them pushes a change to a different cluster.
+// TestDuplicateDeclarationIsNotRequeued checks that a cluster that two sources declare is not looked at again when one
+// of them pushes a change to a different cluster.
 func TestDuplicateDeclarationIsNotRequeued(t *testing.T) {
 	for _, before := range []string{"one", ""} {
 		synctest.Test(t, func(t *testing.T) {
@@ -68,8 +69,8 @@ func (l *slowLive) setRefuses(about string) {
 	l.refuses = func(int) string { return about }
 }
 
-// If a source has been refused or unreadable since the loop began, clusters that it has stopped declaring are processed
-// once it counts.
+// TestRemovalDuringRefusalIsProcessedLater checks that clusters that a source has stopped declaring are processed once
+// the source counts, even if it has been refused or unreadable since the loop began.
 func TestRemovalDuringRefusalIsProcessedLater(t *testing.T) {
 	for _, what := range []string{"refused", "unread"} {
 		t.Run(what, func(t *testing.T) {
@@ -101,8 +102,8 @@ func TestRemovalDuringRefusalIsProcessedLater(t *testing.T) {
 	}
 }
 
-// A declaration that changed while its source was refused is processed, even if a pass over a different cluster is the
-// first in which the source counts.
+// TestChangeIsProcessedAfterPassOverOtherCluster checks that a declaration that changed while its source was refused is
+// processed, even if the source first counts in a pass over a different cluster.
 func TestChangeIsProcessedAfterPassOverOtherCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b")
@@ -122,7 +123,8 @@ func TestChangeIsProcessedAfterPassOverOtherCluster(t *testing.T) {
 	})
 }
 
-// A declaration that changed during a look at its cluster, and was then refused, is processed once it counts.
+// TestRefusalAfterSlowObservationLosesNoChange checks that a declaration that changed while its cluster was being
+// looked at, and whose source was then refused, is processed once the source counts.
 func TestRefusalAfterSlowObservationLosesNoChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b")
@@ -148,7 +150,8 @@ func TestRefusalAfterSlowObservationLosesNoChange(t *testing.T) {
 	})
 }
 
-// While a source is permanently refused, its changed clusters are not all looked at whenever another source pushes.
+// TestRefusedSourceIsNotRequeuedByOtherPushes checks that, while a source is permanently refused, its changed clusters
+// are not looked at again whenever another source pushes.
 func TestRefusedSourceIsNotRequeuedByOtherPushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names []string
@@ -205,8 +208,8 @@ func TestRefusedSourceIsNotRequeuedByOtherPushes(t *testing.T) {
 	})
 }
 
-// Declarations that changed while their source was refused, or was asked about until it became unreadable, are
-// processed once it counts.
+// TestRefusedChangeIsProcessedOnceAccepted checks that declarations that changed while their source was refused, or was
+// asked about until it became unreadable, are processed once the source counts.
 func TestRefusedChangeIsProcessedOnceAccepted(t *testing.T) {
 	outage := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "one", Unread: errors.New("no route to host")}}}
 	for name, meanwhile := range map[string]func(*looping){

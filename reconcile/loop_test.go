@@ -149,7 +149,8 @@ func (l *looping) wantLooks(when string, want ...int) {
 	}
 }
 
-// A loop looks at all clusters once, and then only at clusters that have changed or whose declarations have.
+// TestLoopObservesOnlyChangedClusters checks that a loop looks at all clusters once, and then only at clusters that
+// have changed or whose declarations have changed.
 func TestLoopObservesOnlyChangedClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b", "ns/c")
@@ -178,7 +179,8 @@ func TestLoopObservesOnlyChangedClusters(t *testing.T) {
 	})
 }
 
-// A healthy cluster is looked at no more often than configured, and not together with all others.
+// TestLoopObservesHealthyClustersAtInterval checks that a healthy cluster is not looked at more often than configured,
+// and not together with all others.
 func TestLoopObservesHealthyClustersAtInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names []string
@@ -212,8 +214,8 @@ func TestLoopObservesHealthyClustersAtInterval(t *testing.T) {
 	})
 }
 
-// A failing cluster is looked at after a growing pause, whatever happens to its objects, but immediately when its
-// declaration changes. It does not delay others.
+// TestLoopBacksOffFromFailingCluster checks that a failing cluster is looked at after a growing pause, whatever happens
+// to its objects, but immediately when its declaration changes. It does not delay others.
 func TestLoopBacksOffFromFailingCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].failsAt = 1 }, "ns/a", "ns/b")
@@ -250,8 +252,8 @@ func TestLoopBacksOffFromFailingCluster(t *testing.T) {
 	})
 }
 
-// A cluster that another process acts on is left alone until its lease expires or it changes, and only the other
-// process reports on it.
+// TestLoopLeavesLockedClusterAlone checks that a cluster that another process acts on is left alone until its lease
+// expires or it changes, and that only the other process reports on it.
 func TestLoopLeavesLockedClusterAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a *slowCluster
@@ -278,8 +280,9 @@ func TestLoopLeavesLockedClusterAlone(t *testing.T) {
 	})
 }
 
-// If one of two loops cannot observe a cluster, for example because of missing rights or a timeout, it does not report
-// on the cluster while the other one acts: the two reports would contradict each other in every pass.
+// TestLoopDoesNotReportOnLockedCluster checks that one of two loops that cannot observe a cluster, for example because
+// of missing rights or a timeout, does not report on the cluster while the other one acts. The two reports would
+// contradict each other in every pass.
 func TestLoopDoesNotReportOnLockedCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a *slowCluster
@@ -304,8 +307,8 @@ func TestLoopDoesNotReportOnLockedCluster(t *testing.T) {
 	})
 }
 
-// A push whose ancestry is not known yet is processed as soon as it is known, and does not delay clusters of other
-// sources.
+// TestLoopProcessesPushOnceAncestryIsKnown checks that a push whose ancestry is not known yet is processed as soon as
+// it is known, and does not delay clusters of other sources.
 func TestLoopProcessesPushOnceAncestryIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b")
@@ -331,7 +334,8 @@ func TestLoopProcessesPushOnceAncestryIsKnown(t *testing.T) {
 	})
 }
 
-// A loop is alive as long as it makes progress. It is ready once it has seen everything and as long as it can list.
+// TestLoopIsAliveAndReadyWhileItProgresses checks that a loop is alive as long as it makes progress. It is ready once
+// it has seen everything, and while it can list.
 func TestLoopIsAliveAndReadyWhileItProgresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reconciler(&source{}, oneCluster())
@@ -357,7 +361,7 @@ func TestLoopIsAliveAndReadyWhileItProgresses(t *testing.T) {
 	})
 }
 
-// A loop that is stopped in the middle of an action ends after the action.
+// TestStoppedLoopFinishesAction checks that a loop that is stopped in the middle of an action ends after the action.
 func TestStoppedLoopFinishesAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) {
@@ -418,7 +422,8 @@ func (c *brief) Do(context.Context, decide.Action) (report.Outcome, error) {
 	return report.Outcome{Changed: true}, nil
 }
 
-// Ten thousand passes use no more memory than a thousand, whatever clusters come and go.
+// TestLoopMemoryDoesNotGrow checks that ten thousand passes do not use more memory than a thousand, whatever clusters
+// come and go.
 func TestLoopMemoryDoesNotGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

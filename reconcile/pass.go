@@ -48,8 +48,8 @@ type Reconciler struct {
 }
 
 // pass runs one pass over the wanted clusters; nil means all clusters whose declarations are known. Each cluster is
-// observed, acted on and reported independently, so that none waits for another, and the pass waits for each cluster at
-// most for its turn.
+// observed, acted on and reported independently, so that none waits for another, and the pass waits for each cluster
+// only for the length of its turn.
 func (r *Reconciler) pass(ctx context.Context, in *feed, wanted func(key string) bool) report.Report {
 	began, busy := time.Now(), r.stragglers.areBusy()
 	observed, err := r.list(ctx, in.desired, wanted)

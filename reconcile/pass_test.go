@@ -261,8 +261,8 @@ func TestUntilConvergedStopsWhenBlocked(t *testing.T) {
 	}
 }
 
-// TestIneffectiveActionIsRepeatedAndBlocks: an action that has had no effect for a long time is still repeated, and
-// the report says that manual action is required.
+// TestIneffectiveActionIsRepeatedAndBlocks checks that an action that has had no effect for a long time is still
+// repeated, and that the report requires manual action.
 func TestIneffectiveActionIsRepeatedAndBlocks(t *testing.T) {
 	l := oneCluster()
 	r := reconciler(&source{}, l)
@@ -323,7 +323,8 @@ func TestUntilConvergedEndsIfSetupIsMissing(t *testing.T) {
 	}
 }
 
-// TestReportNamesDeclarationFile: a report contains where each cluster is declared, if it is declared.
+// TestReportNamesDeclarationFile checks that a report contains the position of each cluster's declaration, if the
+// cluster is declared.
 func TestReportNamesDeclarationFile(t *testing.T) {
 	var d reconcile.Declaration
 	d.Cluster.Namespace, d.Cluster.Name, d.Where = "ns", "a", report.Problem{File: "clusters/a.yaml", Line: 3}

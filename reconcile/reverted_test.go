@@ -47,8 +47,8 @@ func (c *undone) Do(context.Context, decide.Action) (report.Outcome, error) {
 	return report.Outcome{Changed: true, Detail: "applied EtcdCluster a"}, nil
 }
 
-// An action that is reverted each time is not repeated as fast as possible forever, but a push is processed
-// immediately.
+// TestLoopBacksOffFromRevertedAction checks that an action that is reverted each time is not repeated as fast as
+// possible, and that a push is processed immediately.
 func TestLoopBacksOffFromRevertedAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Passing time is not a change, but waiting for something or a newer backup is.
+// TestFollowingShowsOnlyChanges checks that the passing of time is not a change, but a new wait or a newer backup is.
 func TestFollowingShowsOnlyChanges(t *testing.T) {
 	var following report.Following
 	look := func(change func([]report.Cluster)) string {

@@ -86,7 +86,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// The table has one line per cluster, and never shows a number for an unknown value.
+// TestTable checks that the table has one line per cluster, and does not show a number for an unknown value.
 func TestTable(t *testing.T) {
 	for name, style := range map[string]report.Style{"table.txt": {}, "table-80.txt": {Width: 80}, "table-120.txt": {Width: 120}, "table-36.txt": {Width: 36}} {
 		var b bytes.Buffer

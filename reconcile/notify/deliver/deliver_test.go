@@ -58,7 +58,7 @@ func address(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// The requests match the documentation of each git host.
+// TestCommitStatusRequestsMatchHosts checks that the requests match the documentation of each git host.
 func TestCommitStatusRequestsMatchHosts(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind, repository, token  string
@@ -218,7 +218,8 @@ func TestDeliveryErrorsHideSecrets(t *testing.T) {
 	}
 }
 
-// Responses that break the protocol are quoted in errors, which do not reveal secrets either.
+// TestMalformedResponsesHideSecrets checks that errors that quote responses which break the protocol do not reveal
+// secrets.
 func TestMalformedResponsesHideSecrets(t *testing.T) {
 	for _, answer := range []string{
 		"HTTP/1.1 4xx URI KEY\r\n\r\n",

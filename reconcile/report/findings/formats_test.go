@@ -54,7 +54,7 @@ func TestFormatsMatchGolden(t *testing.T) {
 	}
 }
 
-// TestFormatsEscapeHostileText: untrusted text is shown as plain text, and the documents are valid.
+// TestFormatsEscapeHostileText checks that untrusted text is shown as plain text, and that the documents are valid.
 func TestFormatsEscapeHostileText(t *testing.T) {
 	texts := map[string]string{"a link of SARIF": "[sign in](https://evil.example.com)" + printabletest.Mark, "markup": `]]></failure><!--&lt;"'` + printabletest.Mark, "slashes": "a/b/c" + printabletest.Mark}
 	for name, text := range printabletest.Hostile {
@@ -183,7 +183,7 @@ func checkSARIF(t *testing.T, name string, document []byte, said string) {
 	}
 }
 
-// TestSchemaRejectsInvalidSARIF: the schema check can fail.
+// TestSchemaRejectsInvalidSARIF checks that the schema check can fail.
 func TestSchemaRejectsInvalidSARIF(t *testing.T) {
 	var b bytes.Buffer
 	if err := findings.SARIF(&b, "v1", report.Report{}, nil); err != nil {
@@ -199,7 +199,7 @@ func TestSchemaRejectsInvalidSARIF(t *testing.T) {
 	}
 }
 
-// TestSARIFResultsAreLimited: results beyond GitHub's limit are counted.
+// TestSARIFResultsAreLimited checks that results beyond GitHub's limit are counted.
 func TestSARIFResultsAreLimited(t *testing.T) {
 	var r report.Report
 	for range 5002 {
@@ -214,8 +214,8 @@ func TestSARIFResultsAreLimited(t *testing.T) {
 	}
 }
 
-// TestFormatsStateAssumptionsOfPlan: each format contains the assumptions of an offline plan, as text does, and the
-// digest of a live plan. The name of a revision is not interpreted as a command.
+// TestFormatsStateAssumptionsOfPlan checks that each format contains the assumptions of an offline plan, as text does,
+// and the digest of a live plan. The name of a revision is not interpreted as a command.
 func TestFormatsStateAssumptionsOfPlan(t *testing.T) {
 	offline := wrong("x")
 	offline.Compared = &report.Comparison{Against: "main\n::error::<x>](y)" + printabletest.Mark}

@@ -234,7 +234,8 @@ var markup = []string{
 	" ", "  ", "\n", "\n\n", "\t", "    a", "\u202e", "\x00", "\x1b[31m", "\xff", "é", "日本", "🔥", "$$a$$", "$`a`$", "{{a}}", "{% a %}", "[[a]]", "[^1]", "- [ ] a", "/close", "::error::x", "##[error]x", ":--:", "|---|", "a", "b", "0",
 }
 
-// TestHostileTextIsEscaped: untrusted text is shown as plain text everywhere, and does not break anything else.
+// TestHostileTextIsEscaped checks that untrusted text is shown as plain text everywhere, and does not break anything
+// else.
 func TestHostileTextIsEscaped(t *testing.T) {
 	for name, said := range printabletest.Hostile {
 		checkHostile(t, name, said)
@@ -246,7 +247,7 @@ func TestHostileTextIsEscaped(t *testing.T) {
 	}
 }
 
-// TestCombinedHostileTextIsEscaped: the same applies to any combination of these texts.
+// TestCombinedHostileTextIsEscaped checks the same for any combination of these texts.
 func TestCombinedHostileTextIsEscaped(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -268,7 +269,7 @@ func FuzzComment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, said string) { checkHostile(t, "fuzzed", said) })
 }
 
-// TestPipelinePage: the comment in docs/how-to/pipeline.md is an actual comment.
+// TestPipelinePage checks that the comment in docs/how-to/pipeline.md is an actual comment.
 func TestPipelinePage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/how-to/pipeline.md")
 	if err != nil {
@@ -280,7 +281,7 @@ func TestPipelinePage(t *testing.T) {
 	}
 }
 
-// TestREADME: the comment in the README is the actual comment for an upgrade, except that it is unfolded.
+// TestREADME checks that the comment in the README is the actual comment for an upgrade, except that it is unfolded.
 func TestREADME(t *testing.T) {
 	page, err := os.ReadFile("../../../README.md")
 	if err != nil {
@@ -311,8 +312,8 @@ func many(n int, words string) report.Report {
 	return r
 }
 
-// TestCommentStaysWithinLimit: a comment never exceeds its limit; forecasts are omitted before reasons, and reasons
-// before clusters, the worst clusters last. The comment mentions the omissions.
+// TestCommentStaysWithinLimit checks that a comment never exceeds its limit. Forecasts are omitted before reasons, and
+// reasons before clusters, the worst clusters last. The comment mentions the omissions.
 func TestCommentStaysWithinLimit(t *testing.T) {
 	for _, most := range []int{1, 10_000, 65536, 1_000_000} {
 		for _, n := range []int{0, 1, 20, 70, 1000} {
