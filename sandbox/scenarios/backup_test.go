@@ -84,7 +84,7 @@ func TestBackup(t *testing.T) {
 	if r := s3.quorate(w, "backups", "drill", cluster, "--from", s3.url, "--etcd", etcd).requireCode(t, exitDone); !r.says("holds the data that was backed up") {
 		t.Errorf("%s", r)
 	}
-	// Without quorum, a cluster has no data that can be relied on.
+	// Without quorum, a cluster has no reliable data.
 	w.kubectl("--namespace", w.namespace, "scale", "statefulset", "a", "--replicas=1")
 	w.waitForPods("a", 1)
 	r := s3.quorate(w, "backup", "a", "--to", filepath.Join(t.TempDir(), "b.db")).requireCode(t, exitError)

@@ -18,8 +18,8 @@ import (
 
 var leafSecrets = []string{"a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}
 
-// testCAChanged: the CA in the Secret is replaced with another valid CA. Members and applications keep using
-// the CA that they know. Once it is restored, everything is as before.
+// testCAChanged replaces the CA in the Secret with another valid CA. Members and applications keep using the CA that
+// they know. Once it is restored, everything is as before.
 func testCAChanged(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	own, leaves := w.secretData("a-ca"), w.leafData()
@@ -49,8 +49,8 @@ func testCAChanged(t *testing.T, w *world) {
 	w.requireCondition("a", "CertificatesValid", "True", "Valid")
 }
 
-// testWornCertificates: a certificate that is about to expire is reissued even if the declaration is invalid,
-// and reported while the cluster is suspended.
+// testWornCertificates checks that a certificate that is about to expire is reissued even if the declaration is
+// invalid, and reported while the cluster is suspended.
 func testWornCertificates(t *testing.T, w *world) {
 	w.wear("a-server-tls")
 	worn, objects := w.leafData(), w.snapshot()
@@ -87,8 +87,8 @@ func testWornCertificates(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testCAExpired: the CA expires. The instruction in the message works: all pods are stopped, and start again
-// from their data with new certificates.
+// testCAExpired checks the instruction in the message about an expired CA: all pods are stopped, and start again from
+// their data with new certificates.
 func testCAExpired(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("expired", "not the data")

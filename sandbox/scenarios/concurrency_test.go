@@ -63,8 +63,8 @@ func TestManyPassesAtOnce(t *testing.T) {
 	w.requireQuiet("a")
 }
 
-// TestStalledPassWakesLate stops a pass in the middle of bootstrapping until another has taken its lease and
-// finished. Anything the first pass does afterwards must be harmless.
+// TestStalledPassWakesLate stops a pass in the middle of bootstrapping until another pass has taken its lease and
+// finished. Anything that the first pass does afterwards must be harmless.
 func TestStalledPassWakesLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -42,8 +42,8 @@ var disturbances = []disturbance{
 	{"label taken away", services, "a-client", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`},
 }
 
-// testDriftRepaired changes and deletes each kind of object manually. The next pass must repair it without
-// restarting a pod.
+// testDriftRepaired changes and deletes each kind of object manually. The next pass must repair it without restarting
+// pods.
 func testDriftRepaired(t *testing.T, w *world) {
 	want := w.snapshot()
 	pods, restarts := w.podUIDs("a"), w.restarts("a")
@@ -113,8 +113,8 @@ func (w *world) fileOf(pod string) string {
 	return ""
 }
 
-// testLostRecord: the members' record is deleted manually. It is rebuilt from the evidence of volumes and etcd,
-// and a member still starts from it.
+// testLostRecord deletes the members' record manually. It is rebuilt from the evidence of volumes and etcd, and a
+// member still starts from it.
 func testLostRecord(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	pods := w.podUIDs("a")
@@ -138,7 +138,7 @@ func testLostRecord(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testCALost: if the CA is missing, nothing is recreated that would make members reject each other.
+// testCALost checks that nothing that would make members reject each other is recreated if the CA is missing.
 func testCALost(t *testing.T, w *world) {
 	ca, err := w.object(secrets, "a-ca")
 	if err != nil {

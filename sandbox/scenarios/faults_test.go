@@ -112,7 +112,7 @@ func requireGoodEnd(t *testing.T, what string, r result) {
 	}
 }
 
-// testFaultsOfQuietPass does the same to a pass that finds nothing to do. No fault may cause it to write.
+// testFaultsOfQuietPass does the same to a pass that finds nothing to do. Faults must not cause it to write.
 func testFaultsOfQuietPass(t *testing.T, w *world) {
 	proxy := w.newProxy()
 	w.runFrom(through(proxy), "run").requireCode(t, exitDone)

@@ -28,8 +28,8 @@ var foreignObjects = []struct {
 
 func named(name string) map[string]any { return map[string]any{"name": name} }
 
-// TestForeignObject: an unmanaged object with one of the cluster's names is reported and left alone, and no
-// other object is created.
+// TestForeignObject checks that an unmanaged object with one of the cluster's names is reported and left alone, and
+// that no other object is created.
 func TestForeignObject(t *testing.T) {
 	t.Parallel()
 	for _, foreign := range foreignObjects {

@@ -72,7 +72,7 @@ func written(proxy *faultproxy.Proxy) []write {
 	return list
 }
 
-// on breaks every attempt at this write, and no other request.
+// on breaks every attempt at this write, and forwards all other requests.
 func (w write) on(fault faultproxy.Fault) faultproxy.Script {
 	return func(r faultproxy.Request) faultproxy.Fault {
 		if r.Write == 0 || whatIsWritten(r) != w.what {

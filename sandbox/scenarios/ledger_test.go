@@ -26,7 +26,7 @@ type ledger struct {
 // ledgerKeys is the prefix of all keys in a ledger.
 const ledgerKeys = "ledger/"
 
-// writeLedger makes this number of applications write to cluster a, which has this number of members, without
+// writeLedger makes the given number of applications write to cluster a, which has the given number of members, without
 // pausing.
 func (w *world) writeLedger(applications, members int) *ledger {
 	w.t.Helper()

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testSamePodHostsTheNext: a volume and its pod are deleted, and a run starts immediately. When the member is
-// removed, the replacement pod already exists and is waiting for its volume, so the same pod hosts the next
-// member. A process that has been running throughout must decide the same as a new one.
+// testSamePodHostsTheNext deletes a volume and its pod, and starts a run immediately. When the member is removed, the
+// replacement pod already exists and is waiting for its volume, so the same pod hosts the next member. A process that
+// has been running throughout must decide the same as a new one.
 func testSamePodHostsTheNext(t *testing.T, w *world) {
 	before := w.podUIDs("a")["a-1"]
 	w.loseVolume("a-1")
@@ -101,8 +101,8 @@ func during(said []moment, from, to time.Time) (rule string, whole bool) {
 	return rule, rule != ""
 }
 
-// testRelabelledVolume: a policy engine changes the label that identifies a volume, and its pod stops
-// responding. The volume is not considered lost: nothing is changed until the label is restored.
+// testRelabelledVolume checks that a volume is not considered lost if a policy engine changes the label that identifies
+// it, and its pod stops responding. Nothing is changed until the label is restored.
 func testRelabelledVolume(t *testing.T, w *world) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
 	label := func(value string) {
@@ -124,7 +124,7 @@ func testRelabelledVolume(t *testing.T, w *world) {
 	w.requireSame(members, volumes, "")
 }
 
-// TestOnePassFoundsAndSeals: a single pass does not end between bootstrapping a cluster and sealing its
+// TestOnePassFoundsAndSeals checks that a single pass does not end between bootstrapping a cluster and sealing its
 // members. Until then, a member that loses its volume could bootstrap the cluster again.
 func TestOnePassFoundsAndSeals(t *testing.T) {
 	t.Parallel()

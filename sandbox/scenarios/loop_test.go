@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestLoop: a loop bootstraps pushed clusters and repairs a lost volume by itself. When stopped, it exits with
-// 0 and holds no lease.
+// TestLoop checks that a loop bootstraps pushed clusters and repairs a lost volume by itself. When stopped, it exits
+// with 0 and does not hold a lease.
 func TestLoop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -70,8 +70,8 @@ func (w *world) nodeOf(pod string) string {
 	return w.pod(pod).Spec.NodeName
 }
 
-// TestNodeLossForGood: a node is permanently lost, and with it the volume of a member. The member is replaced
-// on another node.
+// TestNodeLossForGood checks that the member is replaced on another node if a node is permanently lost, and with it the
+// volume of a member.
 func TestNodeLossForGood(t *testing.T) {
 	w := newWorld(t)
 	w.declare(modern, three, "replaceAfter: 20s")
@@ -108,9 +108,9 @@ func TestNodeLossForGood(t *testing.T) {
 	w.requireOneCluster("a", 3)
 }
 
-// TestDrain: nodes are drained as for an upgrade. The budget allows one member to be evicted and protects the
-// others. No member is replaced. The pods have their own label, because the nodes may also host other tests'
-// clusters, and their budgets are irrelevant here.
+// TestDrain drains nodes as for an upgrade. The budget allows one member to be evicted and protects the others. Members
+// are not replaced. The pods have their own label, because the nodes may also host other tests' clusters, whose budgets
+// are irrelevant here.
 func TestDrain(t *testing.T) {
 	w := newWorld(t)
 	w.declare(modern, three, "pod: {labels: {to: drain}}")

@@ -210,7 +210,7 @@ func (w *world) requireQuietBy(rule, cluster string) (r result, requests []fault
 	return r, proxy.Requests()
 }
 
-// testQuietPass: right after convergence, a pass writes nothing.
+// testQuietPass checks that a pass right after convergence does not write anything.
 func testQuietPass(t *testing.T, w *world) {
 	proxy := w.newProxy()
 	for range 2 {
@@ -230,7 +230,7 @@ func testQuietPass(t *testing.T, w *world) {
 	}
 }
 
-// testStatusDeleted: a status that was deleted manually is restored with the same facts.
+// testStatusDeleted checks that a status that was deleted manually is restored with the same facts.
 func testStatusDeleted(t *testing.T, w *world) {
 	before := w.status("a")
 	_, err := w.objects.Resource(etcdclusters).Namespace(w.namespace).Patch(w.ctx(), "a", "application/json-patch+json",

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testRemovalHeld: a commit that no longer declares anything may be a mistake. It is reported everywhere. The
-// clusters are kept healthy as last declared, and become orphans once that commit is confirmed.
+// testRemovalHeld pushes a commit that no longer declares any cluster, which may be a mistake. It is reported
+// everywhere. The clusters are kept healthy as last declared, and become orphans once that commit is confirmed.
 func testRemovalHeld(t *testing.T, w *world) {
 	const deleted = "lifecycle: Deleted\nstorage: {retention: Delete}"
 	a := declaration("a", modern, three)
@@ -38,7 +38,7 @@ func testRemovalHeld(t *testing.T, w *world) {
 	w.run().requireCode(t, exitDone).requireRule(t, "a", "Orphaned")
 	w.requireCondition("a", "RemovalHeld", "", "")
 
-	// A cluster that was declared to be deleted may be removed from git once it is gone.
+	// A cluster that was declared to be deleted may be removed from git after its deletion.
 	w.repository.push(map[string]string{"a.yaml": a, "c.yaml": declaration("c", modern, plain, one, deleted)})
 	w.converge().requireRule(t, "a", "Converged")
 	w.declare(modern, three)
@@ -48,7 +48,7 @@ func testRemovalHeld(t *testing.T, w *world) {
 	}
 }
 
-// testOrphan: when a declaration vanishes, nothing is deleted or stopped. It is reported everywhere, with the
+// testOrphan checks that nothing is deleted or stopped if a declaration vanishes. That is reported everywhere, with the
 // commit that removed the declaration.
 func testOrphan(t *testing.T, w *world) {
 	want, pods := w.snapshot(), w.podUIDs("a")
@@ -74,7 +74,7 @@ func testOrphan(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testRename: a cluster that is renamed in git is not bootstrapped again, empty, under the new name.
+// testRename checks that a cluster that is renamed in git is not bootstrapped again, empty, under the new name.
 func testRename(t *testing.T, w *world) {
 	want, pods := w.snapshot(), w.podUIDs("a")
 	w.repository.push(map[string]string{"b.yaml": declaration("b", modern, three)})
@@ -100,7 +100,8 @@ func testRename(t *testing.T, w *world) {
 	}
 }
 
-// TestScaleByHand: kubectl scale works if git does not set replicas. If git sets replicas, git overrides it.
+// TestScaleByHand checks that kubectl scale works if git does not set replicas. If git sets replicas, it overrides
+// kubectl scale.
 func TestScaleByHand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -142,7 +142,7 @@ func (w *world) configured() []string {
 
 func sorted[V any](set map[string]V) []string { return slices.Sorted(maps.Keys(set)) }
 
-// testRevertMidScale: git declares five members and, while the fourth is joining, three again.
+// testRevertMidScale declares five members and, while the fourth is joining, three again.
 func testRevertMidScale(t *testing.T, w *world) {
 	want := w.snapshot()
 	for _, size := range []int{5, 1} {
@@ -159,8 +159,7 @@ func testRevertMidScale(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testScaleChurn repeatedly declares another size before the last one is reached, and kills each unfinished
-// run.
+// testScaleChurn repeatedly declares a different size before the last one is reached, and kills each unfinished run.
 func testScaleChurn(t *testing.T, w *world) {
 	w.resizeBy(3, func() {
 		for _, size := range []int{5, 2, 4, 1, 5, 3} {

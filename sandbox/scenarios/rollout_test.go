@@ -35,7 +35,7 @@ func TestRollouts(t *testing.T) {
 	)
 }
 
-// testRollOptions declares another option. Members adopt it one at a time.
+// testRollOptions declares a different option. Members adopt it one at a time.
 func testRollOptions(t *testing.T, w *world) {
 	pods, volumes := w.podUIDs("a"), w.volumeUIDs("a")
 	history := w.watchWrites(3)
@@ -70,7 +70,7 @@ func testRollOptions(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testRevertMidRoll: git reverts a change after one member has adopted it.
+// testRevertMidRoll reverts a change in git after one member has adopted it.
 func testRevertMidRoll(t *testing.T, w *world) {
 	want, pods := w.snapshot(), w.podUIDs("a")
 	history := w.watchWrites(3)
@@ -100,15 +100,15 @@ func changed(before, after map[string]string) int {
 	return n
 }
 
-// testBadImage: a rollout to a version without an image stops at the first member, and a revert in git repairs
-// it.
+// testBadImage checks that a rollout to a version without an image stops at the first member, and that a revert in git
+// repairs the member.
 func testBadImage(t *testing.T, w *world) {
 	w.breakOneMember(t, noSuchVersion, "20s", func() {})
 }
 
-// testBadProgram: a rollout to a version that crashes at each start also stops there. The member is not
-// replaced however often it crashes, because its data is intact. It does not respond, so the next minor version is
-// not rolled out.
+// testBadProgram checks that a rollout to a version that crashes at each start also stops there. The member is not
+// replaced however often it crashes, because its data is intact. It does not respond, so the next minor version is not
+// rolled out.
 func testBadProgram(t *testing.T, w *world) {
 	w.loadCrashing()
 	w.breakOneMember(t, crashingVersion, "80s", func() {
@@ -160,7 +160,7 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string, then func(
 	}
 }
 
-// testCrashInAHaltedRollout: a rollout has halted, and a healthy member with the old spec crashes. It starts
+// testCrashInAHaltedRollout crashes a healthy member with the old spec while a rollout has halted. The member starts
 // again by itself, unchanged, and quorum is restored. It does not adopt the change that halted the rollout.
 func testCrashInAHaltedRollout(t *testing.T, w *world) {
 	pods := w.podUIDs("a")
@@ -221,7 +221,8 @@ func (w *world) crashUntilBackOff(pod string) {
 	})
 }
 
-// TestFoundingBroken: a cluster that cannot be bootstrapped as declared is bootstrapped once git is corrected.
+// TestFoundingBroken checks that a cluster that cannot be bootstrapped as declared is bootstrapped once git is
+// corrected.
 func TestFoundingBroken(t *testing.T) {
 	t.Parallel()
 	newWorld(t).loadCrashing()

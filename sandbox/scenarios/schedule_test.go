@@ -70,7 +70,7 @@ func TestScheduledBackups(t *testing.T) {
 		return nil
 	})
 
-	// A backup is restored as a drill, and the pass reports how long that took.
+	// A backup is restored as a drill, and the pass reports its duration.
 	w.kubectl("--namespace", w.namespace, "create", "job", "--from=cronjob/a-drill", "practice")
 	w.awaitJob("practice")
 	drilled := w.awaitBackup(allowed, func(b backupStatus) bool { return b.Drill.Job != "" })

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// TestSeveralSandboxes: one run covers two Kubernetes clusters, each a sandbox, from one repository with a
-// directory for each. While the API server of one is not responding, the other is changed. Once it responds
-// again, the declared changes are made there, too.
+// TestSeveralSandboxes checks that one run covers two Kubernetes clusters, each a sandbox, from one repository with a
+// directory for each. While the API server of one cluster is not responding, the other cluster is changed. Once it
+// responds again, the declared changes are made there, too.
 func TestSeveralSandboxes(t *testing.T) {
 	t.Parallel()
 	eu := newWorld(t)

@@ -55,8 +55,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestSeveralSources: the clusters of one source are still reconciled while another source cannot be read. The
-// clusters of that source are left unchanged, allowed or not.
+// TestSeveralSources checks that the clusters of one source are still reconciled while another source cannot be read.
+// The clusters of that source are left unchanged, whether or not they are allowed.
 func TestSeveralSources(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -83,8 +83,8 @@ func TestSeveralSources(t *testing.T) {
 		t.Errorf("b is called an orphan while its source cannot be read: %s", why.Message)
 	}
 
-	// The spec that was applied last is no longer allowed: Kubernetes keeps the cluster running, Quorate does
-	// nothing for it, and other clusters are still reconciled.
+	// The last applied spec is no longer allowed: Kubernetes keeps the cluster running, Quorate does not change it, and
+	// other clusters are still reconciled.
 	w.declare(modern, plain, one)
 	w.deletePod("b-0")
 	r = w.runFrom(outside, "run", "--until-converged", "--timeout", patience.String(), "--source", url+",path=apps,allow-image-repository=registry.example.com/etcd").requireCode(t, exitError)
@@ -94,7 +94,7 @@ func TestSeveralSources(t *testing.T) {
 	}
 }
 
-// TestClusterAsSource: another tool syncs the custom resources, and they are the declarations.
+// TestClusterAsSource checks that custom resources that another tool syncs can be the declarations.
 func TestClusterAsSource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -133,7 +133,7 @@ func TestClusterAsSource(t *testing.T) {
 	if volumes := w.volumeUIDs("a"); len(volumes) != 1 {
 		t.Errorf("volumes %v", volumes)
 	}
-	// Declared again, it comes back with its data.
+	// When it is declared again, it comes back with its data.
 	w.applyAs("somebody-else", declaration("a", modern, plain, one))
 	w.converge().requireRule(t, "a", "Converged")
 	if got := w.requireOneCluster("a", 1); got != id {
@@ -176,8 +176,8 @@ func (w *world) applyAs(manager, object string) {
 	}
 }
 
-// TestActingAsSomebodyElse: a run acts with the rights of the impersonated user, and never with its own, which
-// are all rights here.
+// TestActingAsSomebodyElse checks that a run acts with the rights of the impersonated user, and never with its own,
+// which are all rights here.
 func TestActingAsSomebodyElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -197,8 +197,8 @@ func TestActingAsSomebodyElse(t *testing.T) {
 	w.requireOneCluster("a", 1)
 }
 
-// TestRewound: a pushed history lacks the applied commit. It is rejected until it is allowed, and then becomes
-// the last applied revision.
+// TestRewound pushes a history that lacks the applied commit. It is rejected until it is allowed, and then becomes the
+// last applied revision.
 func TestRewound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// testEtcdUnreachable: a running cluster that does not respond is never mistaken for a new one.
+// testEtcdUnreachable checks that a running cluster that does not respond is never mistaken for a new one.
 func testEtcdUnreachable(t *testing.T, w *world) {
 	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
 	for name, fault := range map[string]faultproxy.Fault{
@@ -66,7 +66,7 @@ func testUnreachableAndForgotten(t *testing.T, w *world) {
 	}
 }
 
-// requireOnlyTold fails if anything other than status and events was written.
+// requireOnlyTold fails if anything except status and events was written.
 func requireOnlyTold(t *testing.T, proxy *faultproxy.Proxy) {
 	t.Helper()
 	for _, write := range proxy.Writes() {
@@ -101,7 +101,7 @@ func testOneMemberHangs(t *testing.T, w *world) {
 	}
 }
 
-// testAllMembersHang stops all members: the membership is then unknown, and nothing is changed.
+// testAllMembersHang stops all members. The membership is then unknown, and nothing is changed.
 func testAllMembersHang(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	proxy := w.newProxy()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// testGitUnreachable: without git, the last applied spec is used: drift is repaired from it, and the problem is
-// reported everywhere.
+// testGitUnreachable checks that the last applied spec is used without git: drift is repaired from it, and the problem
+// is reported everywhere.
 func testGitUnreachable(t *testing.T, w *world) {
 	url, server := w.repository.serve()
 	w.source = url
@@ -42,7 +42,7 @@ func testGitUnreachable(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testSuspend: a suspended cluster is observed and left unchanged.
+// testSuspend checks that a suspended cluster is observed and left unchanged.
 func testSuspend(t *testing.T, w *world) {
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three, "suspend: true")})
 	w.converge().requireRule(t, "a", "Suspended")

@@ -64,8 +64,8 @@ var specs = []struct {
 	{name: "replaceAfter", version: modern, spec: []string{"replaceAfter: soon"}, refusal: "replaceAfter"},
 }
 
-// TestValidation: the API server rejects and accepts the same declarations as quorate validate, without a
-// webhook.
+// TestValidation checks that the API server, without a webhook, rejects and accepts the same declarations as quorate
+// validate.
 func TestValidation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -124,7 +124,7 @@ func validate(t *testing.T, text string) error {
 	return nil
 }
 
-// TestDefaulting: the custom resource has defaults for fields that git omits.
+// TestDefaulting checks that the custom resource has defaults for fields that git omits.
 func TestDefaulting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -142,8 +142,8 @@ func TestDefaulting(t *testing.T) {
 	}
 }
 
-// TestInvalidClusterSize: invalid sizes in git are rejected with their file and line, and nothing is created. A
-// valid cluster next to them is still created.
+// TestInvalidClusterSize checks that invalid sizes in git are rejected with their file and line, and that nothing is
+// created for them. A valid cluster next to them is still created.
 func TestInvalidClusterSize(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 10, -1} {
@@ -175,8 +175,8 @@ func TestInvalidClusterSize(t *testing.T) {
 	}
 }
 
-// TestInvalidUpdate: a change that a live cluster cannot make is rejected, and the cluster keeps running as
-// last applied.
+// TestInvalidUpdate checks that a change that a live cluster cannot make is rejected, and that the cluster keeps
+// running as last applied.
 func TestInvalidUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -198,8 +198,8 @@ func TestInvalidUpdate(t *testing.T) {
 	testQuotaOfVolume(t, w)
 }
 
-// testQuotaOfVolume: an omitted quota is half of the existing volume's size. A larger size in git, which is not
-// acted on, changes neither.
+// testQuotaOfVolume checks that an omitted quota is half of the existing volume's size. A larger size in git, which is
+// not acted on, does not change the quota or the volume.
 func testQuotaOfVolume(t *testing.T, w *world) {
 	before := w.pod("a-0").UID
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, one, "storage: {size: 8Gi}")})
