@@ -112,7 +112,7 @@ func TestChangedOptionsOrRevisionIsReadAgain(t *testing.T) {
 	}
 }
 
-// An error is not remembered, and does not discard what was read before.
+// TestFetchErrorIsNotRemembered checks that an error is not remembered, and does not discard what was read before.
 func TestFetchErrorIsNotRemembered(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")
@@ -192,7 +192,7 @@ func read(t *testing.T, name string) string {
 	return string(content)
 }
 
-// A cache entry that was changed is fetched again and replaced.
+// TestTamperedCacheEntryIsReplaced checks that a cache entry that was changed is fetched again and replaced.
 func TestTamperedCacheEntryIsReplaced(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")
@@ -256,7 +256,7 @@ func TestUnusableCacheDirIsRefused(t *testing.T) {
 	wantError(t, o, ErrSource, "open the cache: "+o.CacheDir+" can be written by others (mode drwxrwxrwx); name a directory in it that does not exist yet, such as "+o.CacheDir+"/quorate")
 }
 
-// Several processes may use one cache at the same time.
+// TestCacheAllowsConcurrentUse checks that several processes may use one cache at the same time.
 func TestCacheAllowsConcurrentUse(t *testing.T) {
 	r := newRepository(t)
 	commits := []string{r.Declare("a"), r.Declare("b")}
@@ -283,7 +283,7 @@ func TestCacheAllowsConcurrentUse(t *testing.T) {
 	}
 }
 
-// A tag of a tag of a commit is cached as well.
+// TestNestedTagsAreCached checks that a tag of a tag of a commit is cached as well.
 func TestNestedTagsAreCached(t *testing.T) {
 	r, _ := revisions(t)
 	location, seen := r.counted()

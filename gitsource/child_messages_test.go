@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// Messages from the fetcher are limited in length, and decoding one takes at most a few times its length in memory,
-// whatever it contains.
+// TestFetcherMessagesAreBounded checks that messages from the fetcher are limited in length, and that decoding a
+// message takes at most a few times its length in memory, whatever it contains.
 func TestFetcherMessagesAreBounded(t *testing.T) {
 	o := Options{
 		Location: "https://git.example.com/x.git",

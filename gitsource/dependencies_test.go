@@ -20,8 +20,8 @@ var fixed = map[string]string{
 	"go.yaml.in/yaml/v3":                    "v3.0.1",  // CVE-2022-28948
 }
 
-// The linked dependencies are at versions that fix all known advisories. "make vuln" checks the database for newer
-// ones.
+// TestDependenciesIncludeSecurityFixes checks that the linked dependencies are at versions that fix all known
+// advisories. "make vuln" checks the database for newer ones.
 func TestDependenciesIncludeSecurityFixes(t *testing.T) {
 	content, err := os.ReadFile("../go.mod")
 	if err != nil {

@@ -100,7 +100,7 @@ func (r *repository) addNoise(commits, files, bytes int) {
 	}
 }
 
-// Files outside the path do not have to fit into memory.
+// TestFetchMemoryIsBounded checks that files outside the path do not have to fit into memory.
 func TestFetchMemoryIsBounded(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("there is no /proc")

@@ -35,7 +35,8 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 	}
 }
 
-// Text that is not valid UTF-8 would reach the fetcher changed, so it is rejected before.
+// TestOptionsMustBeUTF8 checks that text that is not valid UTF-8 is rejected, because it would reach the fetcher
+// changed.
 func TestOptionsMustBeUTF8(t *testing.T) {
 	const url = "https://git.example.com/x.git"
 	for want, o := range map[string]Options{

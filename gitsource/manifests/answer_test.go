@@ -9,7 +9,8 @@ import (
 	"testing/fstest"
 )
 
-// Answers of an honest process within the limits are accepted, and larger ones are rejected.
+// TestAnswersAreBounded checks that answers of an honest process within the limits are accepted, and that larger
+// answers are rejected.
 func TestAnswersAreBounded(t *testing.T) {
 	const bytes = 1 << 10
 	limits := Limits{FileBytes: bytes}

@@ -69,9 +69,9 @@ func readHere(ctx context.Context, tree fstest.MapFS, o Options) (read Declarati
 	return read, err
 }
 
-// For any file content, decoding does not panic, and it returns only valid clusters and problems with a position. The
-// result is deterministic. Ignoring other kinds never ignores a cluster, and clusters are declared only in allowed
-// namespaces.
+// FuzzDecode checks, for any file content, that decoding does not panic, and that it returns only valid clusters and
+// problems with a position. The result is deterministic. Ignoring other kinds never ignores a cluster, and clusters are
+// declared only in allowed namespaces.
 func FuzzDecode(f *testing.F) {
 	seeds(f, func(name string, content []byte) {
 		if isManifest(name) {
@@ -96,8 +96,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// For any content in a kustomization and its resource, rendering ends, only kustomize itself may panic, and nothing is
-// fetched.
+// FuzzRender checks, for any content in a kustomization and its resource, that rendering ends, that only kustomize
+// itself may panic, and that nothing is fetched.
 func FuzzRender(f *testing.F) {
 	resource := []byte(clusterNamed("a"))
 	seeds(f, func(name string, content []byte) {

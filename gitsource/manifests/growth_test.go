@@ -74,8 +74,8 @@ func numberedFiles(n int) map[string]string {
 	return files
 }
 
-// A source four times as large takes about four times as long, and never very long. The test measures processor time,
-// including the child's, relative to an ordinary source in the same run.
+// TestTimeGrowsWithSize checks that a source four times as large takes about four times as long, and never very long.
+// The test measures processor time, including the child's, relative to an ordinary source in the same run.
 func TestTimeGrowsWithSize(t *testing.T) {
 	ordinary := min(timeOf(t, plain(clusters)(1)), timeOf(t, plain(clusters)(1)))
 	most := 100*ordinary + time.Second

@@ -33,7 +33,7 @@ func (s saying) UploadPack(_ context.Context, request *packp.UploadPackRequest) 
 
 func (s saying) Close() error { return nil }
 
-// For any response of a server, fetching returns a result or a printable error.
+// FuzzFetch checks that fetching returns a result or a printable error, for any response of a server.
 func FuzzFetch(f *testing.F) {
 	commit := strings.Repeat("a", 40)
 	line := commit + " HEAD\x00ofs-delta shallow side-band-64k symref=HEAD:refs/heads/main\n"

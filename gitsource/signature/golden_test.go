@@ -41,8 +41,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Objects created now by the installed git, gpg and ssh-keygen give the same results as those in testdata/signature,
-// and git accepts everything that is accepted here.
+// TestRealToolsMatchGolden checks that objects created now by the installed git, gpg and ssh-keygen give the same
+// results as those in testdata/signature, and that git accepts everything that is accepted here.
 func TestRealToolsMatchGolden(t *testing.T) {
 	w := newWorkshop(t)
 	w.makeCases()

@@ -39,7 +39,7 @@ func replacing(old, with string) func(string) string {
 
 const x509 = "-----BEGIN SIGNED MESSAGE-----\n MIIBAA==\n -----END SIGNED MESSAGE-----"
 
-// Commits that git does not create: each is a signed commit with one change.
+// TestTamperedCommitsAreRefused checks commits that git does not create: each is a signed commit with one change.
 func TestTamperedCommitsAreRefused(t *testing.T) {
 	const tree = "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n"
 	other := strings.Replace(tree, "4b82", "4b83", 1)
@@ -191,7 +191,7 @@ func TestTamperedTagsAreRefused(t *testing.T) {
 	}
 }
 
-// The target of a signed tag is read strictly and never guessed.
+// TestTarget checks that the target of a signed tag is read strictly and never guessed.
 func TestTarget(t *testing.T) {
 	object, _, _ := genuine(t, "tag_pgp")
 	want := string(object[len("object "):][:40])
@@ -328,7 +328,8 @@ func writeKeys(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// A Secret is mounted as links into a directory that is replaced on updates.
+// TestReadMountedSecret reads keys from a Secret as it is mounted: as links into a directory that is replaced on
+// updates.
 func TestReadMountedSecret(t *testing.T) {
 	archive := readArchive(t, filepath.Join(archivesDir, "keys.txtar"))
 	dir := t.TempDir()

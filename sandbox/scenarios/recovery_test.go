@@ -137,7 +137,7 @@ func testCorruptMember(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testPVCMemberCrashLoopSelfHeal damages the database of a member, so that it crashes at each start. This is enough for
+// TestPVCMemberCrashLoopSelfHeal damages the database of a member, so that it crashes at each start. This is enough for
 // a replacement. A crash because of its options would not be.
 func TestPVCMemberCrashLoopSelfHeal(t *testing.T) {
 	t.Parallel()

@@ -90,7 +90,7 @@ func (w *world) resizeBy(size int, run func()) {
 	}
 }
 
-// requireSize fails unless cluster a consists of members 0 to n-1, and nothing is left of other members.
+// requireSize fails unless cluster a consists of members 0 to n-1, without leftovers of other members.
 func (w *world) requireSize(n int) {
 	w.t.Helper()
 	w.requireOneCluster("a", n)

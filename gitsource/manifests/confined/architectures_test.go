@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// For every Linux architecture, either a seccomp filter or a refusal to read sources without one is compiled in: never
-// neither, and never both.
+// TestEveryArchitectureHasAFilterOrNone checks that, for every Linux architecture, exactly one of two is compiled in: a
+// seccomp filter, or a refusal to read sources without one.
 func TestEveryArchitectureHasAFilterOrNone(t *testing.T) {
 	filtered := []string{"amd64", "arm64", "loong64", "ppc64le", "riscv64"}
 	for _, arch := range []string{"386", "amd64", "arm", "arm64", "loong64", "mips", "mips64", "mips64le", "mipsle", "ppc64", "ppc64le", "riscv64", "s390x"} {
