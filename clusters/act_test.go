@@ -228,7 +228,8 @@ func (s *stage) restoreConfigMap() {
 	}
 }
 
-// rollOut: nothing drifts until the rollout starts, pods of both templates then have files, and it starts only once.
+// rollOut checks that there is no drift until the rollout starts, that pods of both templates then have files, and that
+// it starts only once.
 func (s *stage) rollOut() {
 	s.spec = "version: 3.7.3, etcd: {quota: 1Gi}"
 	asked := s.observe()
@@ -255,7 +256,7 @@ func (s *stage) rollOut() {
 	s.do(late, start, false)
 }
 
-// restart: only the observed pod is deleted, once, and with its grace period.
+// restart checks that only the observed pod is deleted, once, and with its grace period.
 func (s *stage) restart() {
 	c := s.observe()
 	r := c.state.Replica(1)
@@ -289,7 +290,7 @@ func (s *stage) say(name string, status corev1.PodStatus) {
 	}
 }
 
-// remove: nothing is removed or added while etcd's membership is not known.
+// remove checks that nothing is removed or added while etcd's membership is unknown.
 func (s *stage) remove() {
 	c := s.observe()
 	s.refuse(c, decide.DeleteVolume{Ordinal: 2, VolumeUID: c.state.Replica(2).VolumeUID}, "etcd does not return its member list")
@@ -348,7 +349,7 @@ func (s *stage) loseClaim() {
 	}
 }
 
-// stop: only the number of pods changes, to 0.
+// stop checks that only the number of pods changes, to 0.
 func (s *stage) stop() {
 	s.spec += ", lifecycle: Stopped"
 	c := s.observe()
@@ -361,8 +362,8 @@ func (s *stage) stop() {
 	}
 }
 
-// end: nothing is deleted while a pod exists; then everything except the custom resource and the volumes is, and then
-// the volumes.
+// end checks that nothing is deleted while a pod exists. Then everything except the custom resource and the volumes is
+// deleted, and finally the volumes.
 func (s *stage) end() {
 	s.spec = strings.Replace(s.spec, "Stopped", "Deleted, storage: {retention: Delete}", 1)
 	s.do(s.observe(), decide.Declare{}, true)

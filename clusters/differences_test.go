@@ -78,8 +78,9 @@ func (s *stage) edit(kind, name, patch string) {
 	}
 }
 
-// TestChanges: a plan shows exactly what the API server would be asked to change: the declaration, and objects that
-// were changed, deleted or are no longer declared. For Secrets it shows only that they change.
+// TestChanges checks that a plan shows exactly the changes that the API server would be asked to make: of the
+// declaration, and of objects that were changed, deleted or are no longer declared. For Secrets, it shows only that
+// they change.
 func TestChanges(t *testing.T) {
 	s := newStage(t)
 	s.differ(nil) // not bootstrapped yet
@@ -125,7 +126,7 @@ func (s *stage) tamper() {
 	)
 }
 
-// showRollout: if a rollout is next, the changes of new pods are shown.
+// showRollout checks that the changes of new pods are shown if a rollout is next.
 func (s *stage) showRollout() {
 	s.spec = "version: 3.7.3"
 	s.do(s.observe(), decide.Declare{}, true)

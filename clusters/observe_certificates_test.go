@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestClientStaysRoot: applications lose the name of etcd's superuser only if they certainly do not need it.
+// TestClientStaysRoot checks that applications lose the name of etcd's superuser only if they certainly do not need it.
 func TestClientStaysRoot(t *testing.T) {
 	client := func(name string) (k objects.Certificates) {
 		pair, err := caMade(t, time.Now()).Issue(pki.Leaf{CommonName: name}, time.Now())
@@ -58,8 +58,8 @@ func TestClientStaysRoot(t *testing.T) {
 	}
 }
 
-// TestOwnClientCertificateIsIssued: a cluster from before Quorate had its own certificate gets one, and etcd is asked
-// with the applications' certificate until then.
+// TestOwnClientCertificateIsIssued checks that a cluster from before Quorate had its own certificate gets one, and that
+// etcd is asked with the applications' certificate until then.
 func TestOwnClientCertificateIsIssued(t *testing.T) {
 	s := running(t)
 	c := s.observe()

@@ -68,7 +68,8 @@ func (s *eventServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(eventsv1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "events.k8s.io/v1", Kind: "EventList"}, Items: s.events})
 }
 
-// TestFindRefused: events are read only while a wanted pod is missing. If they cannot be read, nothing is concluded.
+// TestFindRefused checks that events are read only while a wanted pod is missing, and that nothing is concluded if they
+// cannot be read.
 func TestFindRefused(t *testing.T) {
 	stranger := failedCreate(strings.ReplaceAll(quotaExceeded, "a-2", "a-1"), 0)
 	stranger.Regarding.UID = "s0"
@@ -123,7 +124,7 @@ func TestFindRefused(t *testing.T) {
 	}
 }
 
-// TestRightMissing: if the API server denies access to the pods, its own message is reported.
+// TestRightMissing checks that the API server's own message is reported if it denies access to the pods.
 func TestRightMissing(t *testing.T) {
 	c := &cluster{live: &Live{}}
 	if words := c.rightMissing(); words != "" {

@@ -94,8 +94,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestUnmanagedObjectsBlockRestore: unmanaged objects with the names of Job and claim are left alone, and nothing is
-// restored.
+// TestUnmanagedObjectsBlockRestore checks that unmanaged objects with the names of Job and claim are left alone, and
+// that nothing is restored.
 func TestUnmanagedObjectsBlockRestore(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
@@ -134,9 +134,9 @@ func TestUnmanagedObjectsBlockRestore(t *testing.T) {
 	s.refuse(early, start, "must not be filled")
 }
 
-// TestFormedClusterIsNotRestored: policies do not check the restore source of a cluster that has formed according to
-// its status. So nothing is restored into such a cluster, whatever its record says, even that it was created from that
-// source.
+// TestFormedClusterIsNotRestored checks that nothing is restored into a cluster that has formed according to its
+// status, whatever its record says, even that it was created from that source: policies do not check the restore source
+// of such a cluster.
 func TestFormedClusterIsNotRestored(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
@@ -250,8 +250,8 @@ func (s *stage) deletePod(name string) {
 	}
 }
 
-// TestLeftoverRecoveryDoesNotDelayRestore: a spec.recovery that is left over does not delay stopping a restore that
-// git has changed: the pod of the restore Job is not one of the recovery.
+// TestLeftoverRecoveryDoesNotDelayRestore checks that a leftover spec.recovery does not delay stopping a restore that
+// git has changed: the pod of the restore Job is not a pod of the recovery.
 func TestLeftoverRecoveryDoesNotDelayRestore(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore + ", recovery: {clusterID: c1, member: 1, lost: [0, 2]}"

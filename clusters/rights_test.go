@@ -12,7 +12,8 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// A missing right is reported with advice, once, and other errors are not treated as missing rights.
+// TestMissingRightsAreReportedWithAdvice checks that a missing right is reported once, with advice, and that other
+// errors are not treated as missing rights.
 func TestMissingRightsAreReportedWithAdvice(t *testing.T) {
 	forbidden := func(words string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a-ca", errors.New(words))

@@ -31,8 +31,8 @@ func (s *stage) restartsNothing(spec string) {
 	s.settled(s.observe())
 }
 
-// TestRespelledSpecDoesNotRestartPods: a declaration that is only spelled differently does not restart pods, whether
-// they were created before or after spelling was normalized. A declaration with a different meaning does.
+// TestRespelledSpecDoesNotRestartPods checks that a declaration that is only spelled differently does not restart pods,
+// whether they were created before or after spelling was normalized. A declaration with a different meaning does.
 func TestRespelledSpecDoesNotRestartPods(t *testing.T) {
 	s := newStage(t)
 	spellings := []string{

@@ -57,7 +57,7 @@ func found(t *testing.T, b store.Bucket, o Order) *store.Manifest {
 	return m
 }
 
-// counts requires a sound backup to be found in the slot.
+// counts requires that a sound backup is found in the slot.
 func counts(t *testing.T, b store.Bucket, o Order, want store.Manifest) {
 	t.Helper()
 	if m := found(t, b, o); m == nil || m.Data != want.Data || !m.Slot.Equal(want.Slot) {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// TestAuthEnabled: the result is correct or an error.
+// TestAuthEnabled checks that the returned state of authentication is correct, or that an error is returned.
 func TestAuthEnabled(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {

@@ -167,7 +167,7 @@ func (s *servers) checkLost(t *testing.T, size int, method, what string, change 
 	}
 }
 
-// TestMemberChangeFailsWithoutLeader: a change without a leader has no effect and is retryable.
+// TestMemberChangeFailsWithoutLeader checks that a change without a leader has no effect and is retryable.
 func TestMemberChangeFailsWithoutLeader(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaries(t)[0], nil, 3)
@@ -194,8 +194,8 @@ func TestMemberChangeFailsWithoutLeader(t *testing.T) {
 	checkRefused(t, clients.RemoveMember(stopped, s.cluster(3), leader.ID), "remove member "+leader.ID.String()+": context canceled")
 }
 
-// TestChangeIsRefusedIfPodsDisagreeOnCluster: a change for one cluster must not affect another that responds under the
-// same name.
+// TestChangeIsRefusedIfPodsDisagreeOnCluster checks that a change for one cluster does not affect another cluster that
+// responds under the same name.
 func TestChangeIsRefusedIfPodsDisagreeOnCluster(t *testing.T) {
 	t.Parallel()
 	s := newServers(t, binaries(t)[0], nil)

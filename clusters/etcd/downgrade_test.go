@@ -55,8 +55,8 @@ func ready(version, downgrade string) func(decide.Membership) bool {
 	}
 }
 
-// TestCancelDowngradeWithEtcd35: etcd 3.5 does not report downgrades, and rejects canceling one that is not in
-// progress.
+// TestCancelDowngradeWithEtcd35 checks that etcd 3.5 does not report downgrades, and rejects canceling a downgrade that
+// is not in progress.
 func TestCancelDowngradeWithEtcd35(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaryOf(t, "3.5"), nil, 1)

@@ -63,8 +63,8 @@ func TestObserveAfterMemberLoss(t *testing.T) {
 // members have.
 const late = "no response within 1s of the others"
 
-// TestUnresponsiveMemberDoesNotDelayOthers: a member that accepts connections without responding does not use its full
-// timeout once most others have responded.
+// TestUnresponsiveMemberDoesNotDelayOthers checks that a member that accepts connections without responding does not
+// use its full timeout once most others have responded.
 func TestUnresponsiveMemberDoesNotDelayOthers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 3)
@@ -112,7 +112,7 @@ func (s *servers) checkSilent(t *testing.T, clients *etcd.Clients, follower stri
 	}
 }
 
-// checkUnready: the other members wait for an unready, slow member only now and then, not each time.
+// checkUnready checks that the other members wait for an unready, slow member only occasionally, not each time.
 func (s *servers) checkUnready(t *testing.T, clients *etcd.Clients, follower string) {
 	t.Helper()
 	cluster := s.cluster(3)
@@ -142,8 +142,9 @@ func (s *servers) checkUnready(t *testing.T, clients *etcd.Clients, follower str
 	}
 }
 
-// TestInitialMemberReportsNothingWithoutQuorum: an initial member reports nothing before the initial members have a
-// quorum. So anything that a member reports about its cluster shows that the cluster has formed.
+// TestInitialMemberReportsNothingWithoutQuorum checks that an initial member does not report anything before the
+// initial members have quorum. Anything that a member reports about its cluster therefore shows that the cluster has
+// formed.
 func TestInitialMemberReportsNothingWithoutQuorum(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := newServers(t, binary, nil)
@@ -159,7 +160,7 @@ func TestInitialMemberReportsNothingWithoutQuorum(t *testing.T) {
 	})
 }
 
-// TestUnresponsivePodsTimeOut: only the kernel responds behind every name.
+// TestUnresponsivePodsTimeOut checks the timeout if only the kernel responds behind every name.
 func TestUnresponsivePodsTimeOut(t *testing.T) {
 	hole := blackHole(t)
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {

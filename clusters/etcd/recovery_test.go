@@ -178,8 +178,8 @@ func tree(t *testing.T, dir string) string {
 	return said.String()
 }
 
-// TestRecoverKeepsUncommittedEntries: an entry that the survivor does not know to be committed is kept, because its
-// leader may have acknowledged it. etcd alone drops it.
+// TestRecoverKeepsUncommittedEntries checks that an entry that the survivor does not know to be committed is kept,
+// because its leader may have acknowledged it. etcd by itself drops it.
 func TestRecoverKeepsUncommittedEntries(t *testing.T) {
 	t.Parallel()
 	all := binaries(t)

@@ -158,8 +158,8 @@ func goldenFiles(t *testing.T) []string {
 	return files
 }
 
-// TestOpenReturnsListedObjects: opening a cluster returns everything that was listed, unchanged. The data available
-// before opening matches it.
+// TestOpenReturnsListedObjects checks that opening a cluster returns everything that was listed, unchanged. The data
+// available before opening matches it.
 func TestOpenReturnsListedObjects(t *testing.T) {
 	met := map[string]bool{}
 	for _, file := range goldenFiles(t) {
@@ -196,8 +196,8 @@ func TestOpenReturnsListedObjects(t *testing.T) {
 	}
 }
 
-// TestClusterOpensOnlyOnce: objects are not kept after opening, and the cluster is not mistaken for an empty one
-// because of that.
+// TestClusterOpensOnlyOnce checks that objects are not kept after opening, and that the cluster is not mistaken for an
+// empty one because of that.
 func TestClusterOpensOnlyOnce(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	owned, k := sorted(t, AnyCluster, list...), keyOf(list[0])
@@ -216,7 +216,8 @@ func TestClusterOpensOnlyOnce(t *testing.T) {
 	}
 }
 
-// TestUnwantedClustersAreNotKept: for clusters that may not be opened, only the data needed of all clusters is kept.
+// TestUnwantedClustersAreNotKept checks that only the data that is needed of all clusters is kept for clusters that may
+// not be opened.
 func TestUnwantedClustersAreNotKept(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	owned := sorted(t, func(k Key) bool { return k != keyOf(list[0]) }, list...)
@@ -232,7 +233,7 @@ func TestUnwantedClustersAreNotKept(t *testing.T) {
 	}
 }
 
-// TestUnpackErrorReturnsNothing: if one object of a cluster cannot be unpacked, nothing is returned.
+// TestUnpackErrorReturnsNothing checks that nothing is returned if one object of a cluster cannot be unpacked.
 func TestUnpackErrorReturnsNothing(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	for i, o := range list {

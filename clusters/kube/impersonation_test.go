@@ -13,7 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// TestEmptyImpersonationIsRejected: an empty user name would mean the process itself (CVE-2026-23990).
+// TestEmptyImpersonationIsRejected checks that an empty user name is rejected, because it would mean the process itself
+// (CVE-2026-23990).
 func TestEmptyImpersonationIsRejected(t *testing.T) {
 	for want, as := range map[string]kube.Impersonation{
 		"empty name, so": {},
@@ -27,7 +28,7 @@ func TestEmptyImpersonationIsRejected(t *testing.T) {
 	}
 }
 
-// TestEveryRequestIsMadeAsSomebody: every request has the impersonation headers, including rejected ones.
+// TestEveryRequestIsMadeAsSomebody checks that every request has the impersonation headers, even a rejected one.
 func TestEveryRequestIsMadeAsSomebody(t *testing.T) {
 	var mu sync.Mutex
 	var asked, own []string

@@ -12,8 +12,8 @@ import (
 )
 
 // TestRealEtcdAddsTwoLearners grows from three to five members with two learners at the same time, with the files that
-// this package writes for such a cluster. The second is added once the first has published its name; the first is then
-// restarted. If etcd allows one learner only, it must refuse the second.
+// this package writes for such a cluster. The second learner is added once the first has published its name; the first
+// is then restarted. If etcd allows only one learner, it must refuse the second.
 func TestRealEtcdAddsTwoLearners(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {

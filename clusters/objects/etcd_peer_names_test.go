@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// refuseStrangers: a client without a certificate, or with a certificate from another CA, is rejected; so is a client
-// that poses as a member. A member's peer server certificate does not open any port.
+// refuseStrangers checks that a client without a certificate, or with a certificate from another CA, is rejected, and
+// that a client that poses as a member is too. A member's peer server certificate does not open any port.
 func (w *world) refuseStrangers() {
 	c := w.in.Cluster
 	if !secure(c) {
@@ -34,8 +34,8 @@ func (w *world) refuseStrangers() {
 	}
 }
 
-// TestRealEtcdRejectsClientAsMember: a client is not accepted as a member either if etcd does not restrict members'
-// names.
+// TestRealEtcdRejectsClientAsMember checks that a client is not accepted as a member even if etcd does not restrict
+// members' names.
 func TestRealEtcdRejectsClientAsMember(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {

@@ -140,8 +140,8 @@ func fits(goType string, value any) bool {
 	return false
 }
 
-// TestUnsupportedOptionsAreRefused: for each version, an option is refused if and only if the configuration file has
-// no key for it.
+// TestUnsupportedOptionsAreRefused checks that an option is refused for a version if and only if the configuration file
+// has no key for it.
 func TestUnsupportedOptionsAreRefused(t *testing.T) {
 	table := readKeys(t)
 	for _, v := range releasesAround(table) {
@@ -156,7 +156,7 @@ func TestUnsupportedOptionsAreRefused(t *testing.T) {
 	}
 }
 
-// TestCRDAcceptsKnownOptions: the custom resource accepts exactly the options that this package can write.
+// TestCRDAcceptsKnownOptions checks that the custom resource accepts exactly the options that this package can write.
 func TestCRDAcceptsKnownOptions(t *testing.T) {
 	for _, name := range append(slices.Sorted(maps.Keys(options)), "data-dir", "force-new-cluster", "initial-cluster") {
 		o, known := options[name]

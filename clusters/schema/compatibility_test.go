@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// TestEarlierObjectsRemainValid: everything that an earlier definition accepted and stored is
-// accepted by the current one, with the same meaning. It can be upgraded in place.
+// TestEarlierObjectsRemainValid checks that the current definition accepts everything that an earlier one accepted and
+// stored, with the same meaning, and that it can be upgraded in place.
 func TestEarlierObjectsRemainValid(t *testing.T) {
 	text, err := os.ReadFile("../v1alpha1/crd/testdata/earlier.yaml")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestEarlierObjectsRemainValid(t *testing.T) {
 	}
 }
 
-// TestNarrowed: changes that narrow a schema are found, and changes that widen it are not reported.
+// TestNarrowed checks that changes that narrow a schema are found, and that changes that widen it are not reported.
 func TestNarrowed(t *testing.T) {
 	const before = "{type: object, required: [a], properties: {a: {type: string, maxLength: 5, enum: [x, y]}, " +
 		"b: {type: array, maxItems: 3, items: {type: integer, maximum: 9, default: 1}}}}"
@@ -166,7 +166,7 @@ func narrowed(earlier, today *apiextensionsv1.JSONSchemaProps, path string) (all
 	return all
 }
 
-// grown removes two bounds if the current one is not lower.
+// grown removes two bounds if the current bound is not lower.
 func grown[T int64 | float64](was, is **T) {
 	if *was != nil && *is != nil && **is >= **was {
 		*was, *is = nil, nil

@@ -145,7 +145,7 @@ func warningsOf(t *testing.T, object map[string]any) (lines []string) {
 	return lines
 }
 
-// TestEveryRuleHasAnExample: every rule of the definition has an example that it refuses.
+// TestEveryRuleHasAnExample checks that every rule of the definition has an example that it refuses.
 func TestEveryRuleHasAnExample(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
@@ -190,7 +190,7 @@ func collectRules(s *structuralschema.Structural, messages map[string]bool) {
 	}
 }
 
-// TestEveryOptionHasAKind: each supported option has a kind, which rejects invalid values.
+// TestEveryOptionHasAKind checks that each supported option has a kind, which rejects invalid values.
 func TestEveryOptionHasAKind(t *testing.T) {
 	taken := regexp.MustCompile(`self\.all\(k, k in \[('[^\]]*')\]\)`).FindSubmatch(bytes.Join(bytes.Fields(crd.YAML), []byte(" ")))
 	if taken == nil {

@@ -34,9 +34,9 @@ var examples = []string{
 // contains no information of its own.
 const rulesNotChecked = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
 
-// TestValidateMatchesAPIServer: Validate reports the same errors as the API server's own strategy for custom
-// resources, except that not all rules were checked. That strategy is used only in tests, because it depends on
-// the API server's storage.
+// TestValidateMatchesAPIServer checks that Validate reports the same errors as the API server's own strategy for custom
+// resources, except that not all rules were checked. That strategy is used only in tests, because it depends on the API
+// server's storage.
 func TestValidateMatchesAPIServer(t *testing.T) {
 	oracle := newOracle(t)
 	for _, example := range examples {

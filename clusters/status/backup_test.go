@@ -97,8 +97,8 @@ func TestBackupConditions(t *testing.T) {
 	}
 }
 
-// TestBackupIsRemembered: the newest backup in the status is read back unchanged, and stays when its Job is gone; so
-// does a failure, until a backup succeeds.
+// TestBackupIsRemembered checks that the newest backup in the status is read back unchanged, and is kept when its Job
+// is gone. The same applies to a failure, until a backup succeeds.
 func TestBackupIsRemembered(t *testing.T) {
 	live, entry := backedUp(), healthyEntry()
 	entry.State.Declared.Lifecycle = decide.Running
@@ -128,8 +128,8 @@ func TestBackupIsRemembered(t *testing.T) {
 	}
 }
 
-// TestBackupBeforeDeletionIsRemembered: the backup that a deletion relies on stays in the status when the Jobs are
-// gone, until another generation is declared.
+// TestBackupBeforeDeletionIsRemembered checks that the backup that a deletion relies on is kept in the status when the
+// Jobs are gone, until another generation is declared.
 func TestBackupBeforeDeletionIsRemembered(t *testing.T) {
 	live, entry := backedUp(), healthyEntry()
 	s := &entry.State
@@ -155,8 +155,8 @@ func TestBackupBeforeDeletionIsRemembered(t *testing.T) {
 	}
 }
 
-// TestDrillIsRemembered: the newest drill, and a later failed drill, stay in the status when their Jobs are gone. Each
-// failure is an event once.
+// TestDrillIsRemembered checks that the newest drill, and a later failed drill, are kept in the status when their Jobs
+// are gone. Each failure is an event once.
 func TestDrillIsRemembered(t *testing.T) {
 	live, entry := backedUp(), healthyEntry()
 	done := &decide.Drill{Job: "a-drill-1", Slot: noon.Add(-2 * time.Hour), ClusterID: 0xc1, EtcdVersion: "3.6.16", FinishedAt: noon.Add(-time.Hour), Seconds: 42, Bytes: 7}
@@ -190,7 +190,7 @@ func TestDrillIsRemembered(t *testing.T) {
 	}
 }
 
-// TestRestoredFrom: the origin of a restored cluster is kept while the cluster ID is the same.
+// TestRestoredFrom checks that the origin of a restored cluster is kept while the cluster ID is the same.
 func TestRestoredFrom(t *testing.T) {
 	for _, test := range []struct{ record, old, oldID, want string }{
 		{"", "", "", ""},

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestExpiryIsReported: the condition and the events report when certificates expire.
+// TestExpiryIsReported checks that the condition and the events report when certificates expire.
 func TestExpiryIsReported(t *testing.T) {
 	live, entry := liveCluster(), healthyEntry()
 	tell := func() (status, reason string, warned bool) {

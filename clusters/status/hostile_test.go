@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestHostileTextInStatusAndEvents: untrusted text in conditions and events is readable and short enough.
+// TestHostileTextInStatusAndEvents checks that untrusted text in conditions and events is readable and short enough.
 func TestHostileTextInStatusAndEvents(t *testing.T) {
 	for name, text := range printabletest.Hostile {
 		for where, say := range map[string]func(*report.Cluster, *reconcile.SourceStatus, *targets.Target){

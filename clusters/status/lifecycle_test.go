@@ -64,8 +64,8 @@ func TestUnreachableSinceIsKept(t *testing.T) {
 	}
 }
 
-// TestSilenceOfAllMembersIsNotCounted: a member that is silent while all members are may be healthy, because Quorate
-// may be cut off. Its silence begins once others respond.
+// TestSilenceOfAllMembersIsNotCounted checks that a member's silence does not count while all members are silent. It
+// may be healthy, because Quorate may be cut off. Its silence begins once others respond.
 func TestSilenceOfAllMembersIsNotCounted(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")
@@ -130,8 +130,8 @@ func TestOrphanStatus(t *testing.T) {
 	}
 }
 
-// TestHeldRemovalIsReportedOnce: a held removal is reported once, in addition to the decision. Ready depends only on
-// the members.
+// TestHeldRemovalIsReportedOnce checks that a held removal is reported once, in addition to the decision. Ready depends
+// only on the members.
 func TestHeldRemovalIsReportedOnce(t *testing.T) {
 	const said = "main@sha1:def no longer declares it"
 	live := liveCluster()
@@ -169,7 +169,8 @@ func TestHeldRemovalIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestStatusOfClusterDeclaredElsewhereIsKept: if another run reads the cluster's source, only etcd's state is reported.
+// TestStatusOfClusterDeclaredElsewhereIsKept checks that only etcd's state is reported if another run reads the
+// cluster's source.
 func TestStatusOfClusterDeclaredElsewhereIsKept(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")
@@ -200,7 +201,8 @@ func TestStoppedClusterIsNotReady(t *testing.T) {
 	}
 }
 
-// TestClusterIDIsKeptUntilEverythingIsDeleted: a cluster may bootstrap again only if its last volume is gone.
+// TestClusterIDIsKeptUntilEverythingIsDeleted checks that a cluster may bootstrap again only if its last volume is
+// gone.
 func TestClusterIDIsKeptUntilEverythingIsDeleted(t *testing.T) {
 	deleted := func() report.Cluster {
 		entry := healthyEntry()
@@ -228,8 +230,8 @@ func TestClusterIDIsKeptUntilEverythingIsDeleted(t *testing.T) {
 	}
 }
 
-// TestStatusKeepsTheClusterID: the ID of a different cluster's etcd is never written to the status, because the next
-// pass would trust it.
+// TestStatusKeepsTheClusterID checks that the ID of a different cluster's etcd is never written to the status, because
+// the next pass would trust it.
 func TestStatusKeepsTheClusterID(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")

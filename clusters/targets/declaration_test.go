@@ -74,7 +74,7 @@ func TestDeclarationDoesNotChangeSource(t *testing.T) {
 	}
 }
 
-// TestOmittedReplicasKeepLiveValue: if the source omits replicas, the live object's value is used.
+// TestOmittedReplicasKeepLiveValue checks that the live object's value is used if the source omits replicas.
 func TestOmittedReplicasKeepLiveValue(t *testing.T) {
 	source := stated(3, "1Gi")
 	delete(source["spec"].(map[string]any), "replicas")

@@ -190,7 +190,7 @@ func TestPrepareKeepsUnrelatedFiles(t *testing.T) {
 }
 
 // TestFinishRejectsOtherClusterOrVersion checks that a drill can be continued only for the same cluster and version.
-// For another one, etcd is not contacted, and nothing is returned that could change its records.
+// Otherwise, etcd is not contacted, and nothing is returned that could change the records of that cluster.
 func TestFinishRejectsOtherClusterOrVersion(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	dir, state := t.TempDir(), t.TempDir()
