@@ -203,8 +203,8 @@ func TestActions(t *testing.T) {
 	s.end()
 }
 
-// restoreConfigMap: a backup tool merges a ConfigMap from when the cluster had two more members. The tool owns these
-// keys from then on, so that apply alone would keep the files of those members.
+// restoreConfigMap merges a ConfigMap from when the cluster had two more members, as a backup tool does. The tool owns
+// these keys from then on, so that applying would keep the files of those members.
 func (s *stage) restoreConfigMap() {
 	s.Helper()
 	configMaps := s.server.Client.CoreV1().ConfigMaps("default")
