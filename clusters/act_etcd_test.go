@@ -50,7 +50,7 @@ func TestChangesAlreadyMadeAreNotRepeated(t *testing.T) {
 		}
 	}
 	if !noDowngrade(decide.CancelDowngrade{Version: "3.6"}).alreadySo(decide.Membership{Known: true}) {
-		t.Error("a downgrade that is not under way is to be cancelled")
+		t.Error("a downgrade that is not in progress would be canceled")
 	}
 }
 
@@ -181,7 +181,7 @@ func TestAddLearnerWaitsForUnstartedMembers(t *testing.T) {
 		}
 		outcome, err := c.addLearner(t.Context(), decide.AddLearner{Ordinal: 2, PeerURL: peerOf(2)})
 		if err != nil || outcome.Changed != (url == "") || len(l.etcd.members) != listed {
-			t.Errorf("beside %q: %+v, %v, %d members", url, outcome, err, len(l.etcd.members))
+			t.Errorf("with %q: %+v, %v, %d members", url, outcome, err, len(l.etcd.members))
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (s *stage) form() {
 	c := s.observe()
 	record := c.state.Record
 	if made := c.state.Objects.RunsToken; made != record.Token || made == "" {
-		s.Errorf("volumes are made for token %q, and the record says %q", made, record.Token)
+		s.Errorf("volumes are created for token %q, but the record has %q", made, record.Token)
 	}
 	record.ClusterID = 0xc1
 	for _, m := range record.Members {
@@ -132,7 +132,7 @@ func (s *stage) form() {
 	}
 	defer release()
 	if in.Leads {
-		s.Error("clients are led to members that may still found the cluster")
+		s.Error("clients can reach members that may still bootstrap the cluster")
 	}
 	if _, err := c.applySealed(ctx, in); err != nil {
 		s.Fatal(err)
@@ -306,7 +306,7 @@ func (s *stage) remove() {
 	} {
 		why, err := c.besideJoining(s.Context(), decide.Membership{Known: true, Members: []decide.Member{*learner}})
 		if err != nil || (why == "") != may {
-			s.Errorf("beside %+v: %q, %v", learner, why, err)
+			s.Errorf("with %+v: %q, %v", learner, why, err)
 		}
 	}
 	s.do(c, decide.RemoveMember{ID: 1, Name: "a-0"}, false)

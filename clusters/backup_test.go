@@ -82,7 +82,7 @@ func TestBackupObjects(t *testing.T) {
 	}
 	s.do(late, decide.ApplyObjects{}, false)
 	if _, err := cronJobs.Get(t.Context(), "a-backup", metav1.GetOptions{}); err != nil {
-		t.Errorf("a late pass has deleted what is not ours: %v", err)
+		t.Errorf("a late pass has deleted an unmanaged object: %v", err)
 	}
 }
 

@@ -124,7 +124,7 @@ func TestDifferentCAInSecretBlocksIssuing(t *testing.T) {
 	s.do(s.decided("ApplyObjects", "Secret a-ca"), decide.ApplyObjects{}, true) // Quorate owns its fields again
 	s.settled(s.observe())
 	if now := secretOf(s.observe(), "a-ca"); !maps.EqualFunc(now, ca, bytes.Equal) {
-		t.Error("the CA that was put back is another one now")
+		t.Error("the restored CA has changed")
 	}
 
 	// A leaf that trusts a different CA is corrected from the recorded CA.

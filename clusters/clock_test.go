@@ -63,7 +63,7 @@ func TestPassUsesAPIServerClock(t *testing.T) {
 				asked = f.asked.Load()
 			}
 			if n := f.asked.Load(); n != asked {
-				t.Errorf("%d requests, and %d where both clocks agree", n, asked)
+				t.Errorf("%d requests, but %d if both clocks agree", n, asked)
 			}
 		})
 	}
@@ -89,6 +89,6 @@ func TestPassFailsWithoutServerTime(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := c.Report(t.Context(), report.Cluster{}, reconcile.SourceStatus{}); err == nil {
-		t.Error("something is told of it")
+		t.Error("something is reported about it")
 	}
 }

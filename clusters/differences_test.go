@@ -47,12 +47,12 @@ func (s *stage) tellsNoSecret(changes []report.Change) {
 		for key, value := range secret.Data {
 			line := strings.SplitN(string(value), "\n", 3)
 			if len(line) > 1 && strings.Contains(string(told), line[1]) || strings.Contains(string(told), base64.StdEncoding.EncodeToString(value)) {
-				s.Errorf("%s of %s is told of in %s", key, secret.Name, told)
+				s.Errorf("%s of %s is visible in %s", key, secret.Name, told)
 			}
 		}
 	}
 	if strings.Contains(string(told), "tampered") {
-		s.Errorf("what somebody wrote into a Secret is told of in %s", told)
+		s.Errorf("the content of a Secret is visible in %s", told)
 	}
 }
 

@@ -28,7 +28,7 @@ func TestEachLiveHasItsOwnLeaseHolder(t *testing.T) {
 	identity, seconds, now := eu.holder.String(), int32(15), metav1.NowMicro()
 	lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &identity, LeaseDurationSeconds: &seconds, RenewTime: &now}}
 	if again.lockHolder(lease, now.Time) == "" {
-		t.Error("one takes the lease of the other for its own")
+		t.Error("one treats the lease of the other as its own")
 	}
 	if who := eu.lockHolder(lease, now.Time); who != "" {
 		t.Errorf("its own lease is held by %s", who)

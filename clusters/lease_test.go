@@ -64,7 +64,7 @@ func (s *stage) lateObjects(early *cluster) {
 	early.tenure = &leaseHold{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
 	for _, object := range built {
 		if _, err := early.applyOne(s.Context(), object); !kube.IsConflict(err) {
-			s.Errorf("%s %s was written over: %v", object.Kind, object.Name, err)
+			s.Errorf("%s %s was overwritten: %v", object.Kind, object.Name, err)
 		}
 	}
 }
@@ -156,11 +156,11 @@ func (s *stage) lost() {
 		s.Errorf("it may write: %v", err)
 	}
 	if _, err := c.carryOut(s.Context(), decide.Bootstrap{Replicas: 3}); !errors.Is(err, reconcile.ErrLocked) {
-		s.Errorf("it goes on: %v", err)
+		s.Errorf("it continues: %v", err)
 	}
 	release()
 	if left := s.observe().state.Objects.Remaining; len(left) > 0 {
-		s.Errorf("written all the same: %v", left)
+		s.Errorf("written anyway: %v", left)
 	}
 	s.change(func(l *coordinationv1.Lease) {
 		nobody := ""
@@ -182,7 +182,7 @@ func (s *stage) renewedAhead() {
 		l.Spec.HolderIdentity = &other
 	})
 	if _, release, err := c.hold(s.Context()); !errors.Is(err, reconcile.ErrLocked) {
-		s.Errorf("it holds what another has taken: %v", err)
+		s.Errorf("it holds a lease that another process has taken: %v", err)
 		if err == nil {
 			release()
 		}

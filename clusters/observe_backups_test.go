@@ -71,7 +71,7 @@ func TestOverdueBackupIsDetected(t *testing.T) {
 	c.state = decide.State{Now: now, Record: decide.Record{ClusterID: 0xc1}}
 	c.findBackups()
 	if c.state.Backups.Overdue {
-		t.Error("none is declared, and one is overdue")
+		t.Error("no backup is declared, but one is overdue")
 	}
 	c.target.Cluster.Spec.Backup = &v1alpha1.BackupSpec{Schedule: "0 3 * * *", TimeZone: "Etc/UTC", Deadline: "1h"}
 	c.findBackups()

@@ -52,7 +52,7 @@ func TestClientStaysRoot(t *testing.T) {
 				t.Errorf("it stays: %t", got)
 			}
 			if told := c.state.ClientIsRoot; told != (test.stays && test.auth == &on && !test.unknown) {
-				t.Errorf("a person is told: %t", told)
+				t.Errorf("manual action is reported: %t", told)
 			}
 		})
 	}
@@ -77,7 +77,7 @@ func TestOwnClientCertificateIsIssued(t *testing.T) {
 	}
 	c = s.decided("ApplyObjects", "Secret a-quorate-tls")
 	if tls := c.clientTLS(); tls == nil || string(tls.Cert) != string(root.Certificate) {
-		t.Error("etcd would not be asked with the certificate that there is")
+		t.Error("etcd would not be asked with the existing certificate")
 	}
 	s.do(c, decide.ApplyObjects{}, true)
 	c = s.observe()

@@ -87,7 +87,7 @@ func (l *life) same(when string) *cluster {
 	defer young.etcd.Close()
 	old, fresh := l.seen(l.old), l.seen(young)
 	if was, is := inWords(old.state), inWords(fresh.state); was != is {
-		l.Fatalf("%s the process that lives on decides\n%s\nand a new one\n%s", when, was, is)
+		l.Fatalf("%s the running process decides\n%s\nand a new process decides\n%s", when, was, is)
 	}
 	return old
 }

@@ -128,11 +128,11 @@ func TestFindRefused(t *testing.T) {
 func TestRightMissing(t *testing.T) {
 	c := &cluster{live: &Live{}}
 	if words := c.rightMissing(); words != "" {
-		t.Errorf("nothing was refused: %q", words)
+		t.Errorf("no request was refused: %q", words)
 	}
 	c.noteRefusal(errors.New("port-forward: forbidden: it is forbidden: not by the API server"))
 	if words := c.rightMissing(); words != "" {
-		t.Errorf("some other error: %q", words)
+		t.Errorf("a different error: %q", words)
 	}
 	c.noteRefusal(errors.Join(kube.ErrForbidden, errors.New("pods \"a-0\" is forbidden: User \"ci\" cannot create resource \"pods/portforward\"")))
 	if words := c.rightMissing(); words != `User "ci" cannot create resource "pods/portforward"` {

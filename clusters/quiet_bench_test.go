@@ -174,7 +174,7 @@ func (f *quietFleet) pass(part shard.Shard) {
 	const kinds, each = 12, 18 // kinds, and objects of each cluster
 	asked, most := int(f.asked.Load()), kinds+each*len(f.desired.Clusters)/500
 	if len(rep.Clusters) == 0 || asked > most || f.otherwise.Load() > 0 {
-		f.Fatalf("%d clusters took %d requests, want %d at most; %d of them are no LIST", len(rep.Clusters), asked, most, f.otherwise.Load())
+		f.Fatalf("%d clusters required %d requests, want at most %d; %d of them are not LISTs", len(rep.Clusters), asked, most, f.otherwise.Load())
 	}
 }
 
@@ -224,7 +224,7 @@ func fleetApart(b *testing.B, clusters int) *quietFleet {
 			return f
 		}
 	}
-	b.Fatal("nobody answers for the fleet")
+	b.Fatal("no process responds for the fleet")
 	return nil
 }
 

@@ -179,7 +179,7 @@ func TestLostMarksOfListedMembersAreRemoved(t *testing.T) {
 	s.requireMarks("", "c7", "c7")
 	c = s.observe()
 	if len(c.state.WrongMarks()) > 0 {
-		t.Errorf("nobody has heard etcd: %+v", c.state.WrongMarks())
+		t.Errorf("etcd has not responded: %+v", c.state.WrongMarks())
 	}
 	list := decide.Membership{Known: true, ClusterID: c.state.Record.ClusterID}
 	for n := range 3 {

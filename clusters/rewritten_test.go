@@ -106,7 +106,7 @@ func TestAdmissionRewritesAreNotReapplied(t *testing.T) {
 	custom := s.observe().own.Custom
 	told := meta.FindStatusCondition(custom.Status.Conditions, v1alpha1.ConditionFieldsRewritten)
 	if told == nil || !strings.Contains(told.Message, "StatefulSet a: spec.template.spec.containers[etcd].resources.limits.cpu") {
-		t.Errorf("the condition says %+v", told)
+		t.Errorf("the condition is %+v", told)
 	}
 	events, err := s.server.Client.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{})
 	warned := 0

@@ -55,7 +55,7 @@ func TestMissingRightsAreReportedWithAdvice(t *testing.T) {
 			t.Errorf("%s: %q, want %q", test.name, advice, test.want)
 		}
 		if again := l.advised(test.namespace, fmt.Errorf("observe: %w", got)); again.Error() != "observe: "+got.Error() {
-			t.Errorf("%s: said twice: %v", test.name, again)
+			t.Errorf("%s: reported twice: %v", test.name, again)
 		}
 	}
 	if err := New(nil, Options{}).advised("shop", nil); err != nil {

@@ -66,13 +66,13 @@ func TestShardsDecideLikeOneRun(t *testing.T) {
 		}
 		for _, c := range rep.Clusters {
 			if !part.Owns(c.Key()) {
-				t.Errorf("shard %s tells of %s", part, c.Key())
+				t.Errorf("shard %s reports %s", part, c.Key())
 			}
 		}
 		both = append(both, rep.Clusters...)
 	}
 	if got, want := told(t, both), told(t, whole.Clusters); !slices.Equal(got, want) {
-		t.Errorf("both shards:\n%s\nwant what one run says:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("both shards:\n%s\nwant the result of one run:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	begun := 0
 	for _, c := range both {

@@ -131,7 +131,7 @@ func TestFetchErrorIsNotRemembered(t *testing.T) {
 	down.Store(true)
 	for _, reader := range []*Reader{reader, new(Reader)} {
 		if _, err := reader.Fetch(t.Context(), o); err == nil || !strings.Contains(err.Error(), "503") {
-			t.Errorf("error %v: the cache is no source of its own", err)
+			t.Errorf("error %v: the cache must not be used as a source", err)
 		}
 	}
 	down.Store(false)
@@ -170,7 +170,7 @@ func TestCacheServesUnchangedRevision(t *testing.T) {
 	wantClusters(t, fetched(t, new(Reader), o), "b")
 	seen.want(t, 4, 2)
 	if content := read(t, entriesOf(t, o.CacheDir)[0]); strings.Contains(content, "name: a\n") {
-		t.Error("what is old is kept")
+		t.Error("old entries are kept")
 	}
 }
 
@@ -225,7 +225,7 @@ func TestTamperedCacheEntryIsReplaced(t *testing.T) {
 			wantClusters(t, fetched(t, new(Reader), o), "a")
 			seen.want(t, lists+1, packs+1)
 			if got := read(t, entry); len(got) != len(good) {
-				t.Errorf("what is missing is fetched again, and kept; got %q", got)
+				t.Errorf("a missing entry is fetched again and kept; got %q", got)
 			}
 			wantClusters(t, fetched(t, new(Reader), o), "a")
 			seen.want(t, lists+2, packs+1)

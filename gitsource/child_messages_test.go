@@ -22,7 +22,7 @@ func TestFetcherMessagesAreBounded(t *testing.T) {
 	}
 	bound := maxLine(o)
 	if want := 3 << 20; bound > want {
-		t.Errorf("a message may have %d bytes, want %d at most", bound, want)
+		t.Errorf("a message may have %d bytes, want at most %d", bound, want)
 	}
 	many := func(start, again, end string) string {
 		return start + strings.Repeat(again, (bound-len(start)-len(end))/len(again)) + end

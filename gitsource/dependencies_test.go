@@ -40,10 +40,10 @@ func TestDependenciesIncludeSecurityFixes(t *testing.T) {
 	}
 	for path := range fixed {
 		if !seen[path] {
-			t.Errorf("%s is not required any more; take it off the list", path)
+			t.Errorf("%s is no longer required; remove it from the list", path)
 		}
 	}
 	for _, r := range file.Replace {
-		t.Errorf("%s is replaced by %s: the version that is required is not the one that is linked in", r.Old.Path, r.New.Path)
+		t.Errorf("%s is replaced by %s: the required version is not the linked one", r.Old.Path, r.New.Path)
 	}
 }

@@ -30,7 +30,7 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 	} {
 		wantError(t, o, ErrOptions, want)
 		if _, err := Fetch(t.Context(), o); strings.Contains(err.Error(), secret) {
-			t.Errorf("the error tells the secret: %v", err)
+			t.Errorf("the error contains the secret: %v", err)
 		}
 	}
 }
@@ -48,7 +48,7 @@ func TestOptionsMustBeUTF8(t *testing.T) {
 	} {
 		wantError(t, o, ErrOptions, want)
 		if _, err := Fetch(t.Context(), o); strings.Contains(err.Error(), secret) {
-			t.Errorf("the error tells a secret: %v", err)
+			t.Errorf("the error contains a secret: %v", err)
 		}
 	}
 }

@@ -232,7 +232,7 @@ func TestVerifiedObjectsMustMatchTheirHashes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := Fetch(t.Context(), Options{Location: r.Dir}); err != nil {
-			t.Errorf("%s: without verification the repository is taken at its word: %v", kind, err)
+			t.Errorf("%s: the repository is trusted without verification: %v", kind, err)
 		}
 		wantForged(t, o, hash)
 		if err := os.WriteFile(file, honest, 0o600); err != nil {

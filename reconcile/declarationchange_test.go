@@ -54,7 +54,7 @@ func TestDuplicateDeclarationIsNotRequeued(t *testing.T) {
 			}
 			synctest.Wait()
 			if a, b := l.clusters["ns/a"].look-a, l.clusters["ns/b"].look-b; a > 0 || b != 20 {
-				t.Errorf("before %q: looked %d times at what is declared twice and as it was, %d times at the other", before, a, b)
+				t.Errorf("before %q: looked %d times at the unchanged cluster that is declared twice, %d times at the other", before, a, b)
 			}
 			stop()
 			l.end(t)
@@ -93,7 +93,7 @@ func TestRemovalDuringRefusalIsProcessedLater(t *testing.T) {
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if l.clusters["ns/c"].look == before {
-					t.Error("did not look at what is no longer declared")
+					t.Error("did not look at a cluster that is no longer declared")
 				}
 				stop()
 				l.end(t)
@@ -194,7 +194,7 @@ func TestRefusedSourceIsNotRequeuedByOtherPushes(t *testing.T) {
 			time.Sleep(5 * time.Second)
 		}
 		if n := looks() - before; n > 100 {
-			t.Errorf("20 pushes of another source led to %d looks at 100 clusters of one that is refused", n)
+			t.Errorf("20 pushes of another source caused %d looks at 100 clusters of a refused source", n)
 		}
 		l.setRefuses("")
 		before = looks()
@@ -238,7 +238,7 @@ func TestRefusedChangeIsProcessedOnceAccepted(t *testing.T) {
 				l.git.next <- revision("y", "x")
 				time.Sleep(time.Minute)
 				if looks := len(l.looks("ns/a")); looks != 0 {
-					t.Errorf("looked %d times at what had been taken up", looks)
+					t.Errorf("looked %d times at a cluster that had been processed", looks)
 				}
 				l.stop()
 			})

@@ -42,7 +42,7 @@ func TestReportNamesAllClusters(t *testing.T) {
 				known = append(known, c.Key())
 			}
 			if slices.Sort(known); !slices.Equal(known, []string{"ns/a", "ns/waits"}) {
-				t.Errorf("it knows of %q", known)
+				t.Errorf("it contains %q", known)
 			}
 			if len(rep.Others) > 0 {
 				partial++

@@ -204,7 +204,7 @@ func TestLoopObservesHealthyClustersAtInterval(t *testing.T) {
 		}
 		for when, n := range at {
 			if n > 20 {
-				t.Errorf("%d of 26 were looked at at once, at %s", n, when)
+				t.Errorf("%d of 26 were looked at at the same time, at %s", n, when)
 			}
 		}
 		if len(at) > 10*60/7 { // lists are also rare: there is one for each time
@@ -233,7 +233,7 @@ func TestLoopBacksOffFromFailingCluster(t *testing.T) {
 		l.events.tell("ns/b", false)
 		time.Sleep(time.Second)
 		if n := len(l.looks("ns/a")); n > 1 {
-			t.Errorf("events led to %d looks", n)
+			t.Errorf("events caused %d looks", n)
 		}
 		l.wantLooks("beside one that fails", 0, 1)
 		for what, happens := range map[string]func(){
@@ -265,7 +265,7 @@ func TestLoopLeavesLockedClusterAlone(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		gaps := l.looks("ns/a")
 		if slices.Min(gaps) < 15*time.Second || len(gaps) < 10 || len(a.actions)+len(a.sources) > 0 {
-			t.Errorf("looked after %s, did %q, and told %d times", gaps, a.actions, len(a.sources))
+			t.Errorf("looked after %s, did %q, and reported %d times", gaps, a.actions, len(a.sources))
 		}
 		l.mu.Lock()
 		a.world.LockHolder = ""
@@ -273,7 +273,7 @@ func TestLoopLeavesLockedClusterAlone(t *testing.T) {
 		time.Sleep(time.Minute)
 		l.mu.Lock()
 		if len(a.actions) == 0 || len(a.sources) == 0 {
-			t.Errorf("after the lease ran out, it did %q and told %d times", a.actions, len(a.sources))
+			t.Errorf("after the lease ran out, it did %q and reported %d times", a.actions, len(a.sources))
 		}
 		l.mu.Unlock()
 		l.stop()
@@ -293,14 +293,14 @@ func TestLoopDoesNotReportOnLockedCluster(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		l.mu.Lock()
 		if len(a.sources) > 0 {
-			t.Errorf("told %d times", len(a.sources))
+			t.Errorf("reported %d times", len(a.sources))
 		}
 		a.world.LockHolder = ""
 		l.mu.Unlock()
 		time.Sleep(20 * time.Minute)
 		l.mu.Lock()
 		if len(a.sources) == 0 {
-			t.Error("after the lease ran out, it did not tell")
+			t.Error("after the lease expired, it did not report")
 		}
 		l.mu.Unlock()
 		l.stop()
@@ -327,7 +327,7 @@ func TestLoopProcessesPushOnceAncestryIsKnown(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if took := time.Since(start); took < time.Second || took > 10*time.Second {
-			t.Errorf("it was taken up after %s", took)
+			t.Errorf("it was processed after %s", took)
 		}
 		l.wantLooks("of what is as before", 0, 0)
 		l.stop()
@@ -355,7 +355,7 @@ func TestLoopIsAliveAndReadyWhileItProgresses(t *testing.T) {
 		l.events.tell("ns/a", false)
 		time.Sleep(6 * time.Minute)
 		if l.Alive() {
-			t.Error("it is alive while nothing goes on")
+			t.Error("it is alive without progress")
 		}
 		l.stop()
 	})

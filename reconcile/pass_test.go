@@ -216,7 +216,7 @@ func TestUnreadableSourceIsReported(t *testing.T) {
 	l := oneCluster()
 	rep := reconciler(&source{err: errors.New("fetch main: connection refused")}, l).Pass(t.Context())
 	if rep.Error != "fetch main: connection refused" || l.fetched[0] || l.sources[0].Error != rep.Error {
-		t.Errorf("got %+v, fetched %v, told %+v", rep, l.fetched, l.sources)
+		t.Errorf("got %+v, fetched %v, reported %+v", rep, l.fetched, l.sources)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestUntilConverged(t *testing.T) {
 		t.Errorf("fetched %d times; a run is about one revision", s.fetches)
 	}
 	if c.Outcome == nil || !c.Outcome.Changed {
-		t.Error("the report does not say that something was changed")
+		t.Error("the report does not contain the change")
 	}
 	if violations := l.worlds["a"].Violations(); len(violations) > 0 {
 		t.Error(violations)

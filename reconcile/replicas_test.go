@@ -114,7 +114,7 @@ func TestTwoLoopsNeverActTogether(t *testing.T) {
 		shared.mu.Lock()
 		for _, c := range shared.clusters {
 			if len(c.actions) == 0 || replicas[1].acts == before {
-				t.Errorf("%s was left as it was by the one that is left", c.name)
+				t.Errorf("%s was left unchanged by the remaining process", c.name)
 			}
 		}
 		shared.wrong = slices.DeleteFunc(shared.wrong, func(what string) bool { return !strings.Contains(what, "twice") })

@@ -67,7 +67,7 @@ func TestLoopBacksOffFromRevertedAction(t *testing.T) {
 			atOnce = atOnce || !at.Before(pushed) && at.Before(pushed.Add(time.Second))
 		}
 		if !atOnce {
-			t.Errorf("the push at %s led to nothing at once: %s", pushed, u.acts)
+			t.Errorf("the push at %s had no immediate effect: %s", pushed, u.acts)
 		}
 	})
 }

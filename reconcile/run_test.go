@@ -85,7 +85,7 @@ func TestStoppedPassStillReportsDecision(t *testing.T) {
 			}
 			rep := run(ctx, reconciler(&source{}, l))
 			if last := l.reported[len(l.reported)-1]; last.Decision.Rule != "Seal" {
-				t.Errorf("told last of %s", last.Decision)
+				t.Errorf("last reported %s", last.Decision)
 			}
 			if c := rep.Clusters[0]; c.Decision.Rule != "Seal" || c.Error != "" || c.Outcome == nil {
 				t.Errorf("reports %s, error %q", c.Decision, c.Error)

@@ -109,7 +109,7 @@ func TestSlowClustersDoNotDelayOthers(t *testing.T) {
 		entry := rep.Clusters[i]
 		switch {
 		case c.hangs && entry.Error == "":
-			t.Errorf("%s is not said to be slow: %+v", c.name, entry)
+			t.Errorf("%s is not reported as slow: %+v", c.name, entry)
 		case !c.hangs && (c.acted.IsZero() || c.acted.Sub(start) > r.ClusterTimeout):
 			t.Errorf("%s was acted on after %s", c.name, c.acted.Sub(start))
 		}
@@ -145,7 +145,7 @@ func TestHangingClustersCostOneTimeout(t *testing.T) {
 	well, _ := pass(0)
 	whole, others := pass(50)
 	if added := whole - well; added >= reconcile.ClusterTimeout || others > well+10*time.Second {
-		t.Errorf("a pass takes %s more than %s; those that answer are done after %s", added, well, others)
+		t.Errorf("a pass takes %s more than %s; responsive clusters are done after %s", added, well, others)
 	}
 }
 

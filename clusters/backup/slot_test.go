@@ -97,7 +97,7 @@ func TestFindReturnsExistingBackup(t *testing.T) {
 	b, o = attempt(true)
 	m := found(t, b, o)
 	if m == nil {
-		t.Fatal("what was stored is not found")
+		t.Fatal("the stored backup is not found")
 	}
 	counts(t, b, o, *m)
 	if listing, err := store.List(t.Context(), b, o.Cluster); err != nil || len(listing.Backups) != 1 || len(listing.Data) != 1 {

@@ -31,7 +31,7 @@ func TestMemberChanges(t *testing.T) {
 			return err
 		})
 		if id, err := clients.AddLearner(ctx, s.cluster(2), s.peerURL(0)); err != nil || id != first {
-			t.Errorf("add who votes already: %s, %v", id, err)
+			t.Errorf("add a member that already votes: %s, %v", id, err)
 		}
 		_, err := clients.AddLearner(ctx, s.cluster(2), s.peerURL(2))
 		checkNotYet(t, err, "add a learner at "+s.peerURL(2)+": too many learner members in cluster")
@@ -54,7 +54,7 @@ func TestMemberChanges(t *testing.T) {
 		s.kill(pod(0))
 		answer = eventually(t, clients, s.cluster(2), "one answering member", allAnswer(1))
 		if m := answer.Membership.Members[0]; m.ID != learner || !m.Leader {
-			t.Errorf("who is left: %+v", m)
+			t.Errorf("remaining members: %+v", m)
 		}
 		checkRefused(t, clients.PromoteLearner(ctx, s.cluster(2), first), "promote learner "+first.String()+": member not found")
 	})

@@ -35,7 +35,7 @@ func TestDowngrade(t *testing.T) {
 
 			twice(t, "enable", func() error { return clients.EnableDowngrade(ctx, cluster, target) })
 			if m := clients.Observe(ctx, cluster).Membership; m.Downgrade != target {
-				t.Errorf("the downgrade under way is to %q", m.Downgrade)
+				t.Errorf("the downgrade in progress is to %q", m.Downgrade)
 			}
 			eventually(t, clients, cluster, "written for "+target, ready(target, target))
 			twice(t, "enable when it is done", func() error { return clients.EnableDowngrade(ctx, cluster, target) })

@@ -39,7 +39,7 @@ func TestObserveAfterMemberLoss(t *testing.T) {
 		})
 		const why = "a-0, a-1: connection refused; a-2: no leader"
 		if answer.Membership.Known || answer.Membership.Why != why || len(answer.Membership.Members) != 3 || len(answer.ClusterIDs) != 1 {
-			t.Errorf("want %q and what a-2 believes: %s", why, print(answer))
+			t.Errorf("want %q and the view of a-2: %s", why, print(answer))
 		}
 		if last := byName(t, answer.Membership, pod(2)); last.Answers || last.Leader || last.Why != "no leader" || last.Version == "" {
 			t.Errorf("the last member: %+v", last)
@@ -54,7 +54,7 @@ func TestObserveAfterMemberLoss(t *testing.T) {
 		s.kill(pod(2))
 		answer = clients.Observe(t.Context(), s.cluster(3))
 		if m := answer.Membership; m.Known || m.Why != "a-0, a-1, a-2: connection refused" || m.Members != nil || len(answer.ClusterIDs) > 0 {
-			t.Errorf("nobody is left: %s", print(answer))
+			t.Errorf("no member is left: %s", print(answer))
 		}
 	})
 }

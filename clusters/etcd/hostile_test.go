@@ -230,7 +230,7 @@ func TestEmptyChangeResponseIsRejected(t *testing.T) {
 	})
 	clients := newClients(t)
 	if on, err := clients.AuthEnabled(t.Context(), s.cluster()); err == nil {
-		t.Errorf("authentication is on: %t, in nobody's word", on)
+		t.Errorf("authentication is on: %t, without a response", on)
 	}
 	for what, change := range changes(clients, s.cluster()) {
 		err := change(t)

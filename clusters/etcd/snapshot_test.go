@@ -130,10 +130,10 @@ func TestSnapshotNeedsQuorum(t *testing.T) {
 	s.freeze(pod(1))
 	s.freeze(pod(2))
 	if _, err := clients.Snapshot(t.Context(), s.cluster(3)); err == nil {
-		t.Error("it took one of a member that is cut off")
+		t.Error("it took a snapshot of a partitioned member")
 	}
 	if id, err := clients.ClusterID(t.Context(), s.cluster(3)); err == nil {
-		t.Errorf("it took the word of a member that is cut off: %x", id)
+		t.Errorf("it accepted the response of a partitioned member: %x", id)
 	}
 	s.thaw(pod(1))
 	s.thaw(pod(2))
@@ -237,7 +237,7 @@ func (s *servers) hashes(t *testing.T, i int) int {
 	}
 	found := regexp.MustCompile(`grpc_server_started_total\{grpc_method="HashKV".*\} (\d+)`).FindSubmatch(text)
 	if found == nil {
-		t.Fatalf("%s does not say how often it was asked", pod(i))
+		t.Fatalf("%s does not explain how often it was asked", pod(i))
 	}
 	n, err := strconv.Atoi(string(found[1]))
 	if err != nil {
@@ -282,7 +282,7 @@ func TestProofStopsWaiting(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 	if !slices.Equal(proof.By, []string{pod(0)}) || proof.Why != "1 of 3 voters hold the same data; a-2: connection refused" {
-		t.Errorf("one is down: %+v", proof)
+		t.Errorf("one member is down: %+v", proof)
 	}
 	if after := [2]int{s.hashes(t, 0), s.hashes(t, 1)}; after != [2]int{before[0] + 1, before[1] + 1} {
 		t.Errorf("those that had answered were asked for %v hashes, and %v before", after, before)

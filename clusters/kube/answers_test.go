@@ -91,7 +91,7 @@ func TestLargeObjectsAreReadInSmallPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := sorter.Listed()[inventory.Key{Namespace: "ns", Name: "a"}].Applied; got != there {
-		t.Errorf("%d of %d were taken in", got, there)
+		t.Errorf("%d of %d were read", got, there)
 	}
 	if got := strings.Join(limits, " "); got != "0+500 0+62 0+7 7+7 14+7 21+7 28+7 35+7" {
 		t.Errorf("asked for %s", got)

@@ -50,7 +50,7 @@ func TestNow(t *testing.T) {
 			now, err := client.Now()
 			switch {
 			case date == "soon" && err == nil:
-				t.Errorf("it is %s by an answer that does not say so", now)
+				t.Errorf("a response without a time sets it to %s", now)
 			case date == "soon":
 			case err != nil || now.Sub(time.Now().Add(ahead)).Abs() > 30*time.Second:
 				t.Errorf("ahead %s, %s: %s, %v", ahead, date, now, err)

@@ -75,7 +75,7 @@ func TestEmptyKubeconfigIsAnError(t *testing.T) {
 	}
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	if config, err := kube.Config(kube.Kubeconfig{Context: "prod"}); config != nil || err == nil || !strings.Contains(err.Error(), `"prod"`) {
-		t.Errorf("a context that nobody has: %v, %v", config, err)
+		t.Errorf("an unknown context: %v, %v", config, err)
 	}
 }
 

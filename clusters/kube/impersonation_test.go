@@ -52,7 +52,7 @@ func TestEveryRequestIsMadeAsSomebody(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := client.List(t.Context(), "ns", "a=b", nil); err == nil {
-		t.Error("what is forbidden is listed")
+		t.Error("a forbidden resource is listed")
 	}
 	_, _ = client.Nodes(t.Context())
 	_, _ = client.Volume(t.Context(), "v")

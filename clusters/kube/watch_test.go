@@ -103,7 +103,7 @@ func TestWatchIgnoresStatusChanges(t *testing.T) {
 		}
 		cancel()
 		if got := strings.Join(names, " "); got != want+" last" {
-			t.Errorf("%s: told of %q, want %q", resource, got, want)
+			t.Errorf("%s: reported %q, want %q", resource, got, want)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func TestWatchContinuesFromLastVersion(t *testing.T) {
 			}
 			want := "10 20 30 40 50 60 70 80 90 100"
 			if got := strings.Join(from, " "); !missing && (got != want || told.Load() != 40) {
-				t.Errorf("it watched from %s, want %s, and told of %d objects", got, want, told.Load())
+				t.Errorf("it watched from %s, want %s, and reported %d objects", got, want, told.Load())
 			}
 		})
 	}

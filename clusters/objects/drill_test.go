@@ -59,7 +59,7 @@ func TestDrillHidesCredentialsFromEtcd(t *testing.T) {
 		i := slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == recoveryEtcd })
 		etcd := pod.Spec.InitContainers[i]
 		if len(etcd.Env) > 0 || len(etcd.EnvFrom) > 0 || len(etcd.VolumeMounts) != 1 || etcd.VolumeMounts[0].Name != volumeWork {
-			t.Errorf("%s: etcd has more than what was restored: %+v", to, etcd)
+			t.Errorf("%s: etcd has more than the restored data: %+v", to, etcd)
 		}
 		work := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volumeWork })
 		if pod.Spec.Volumes[work].EmptyDir == nil {

@@ -24,7 +24,7 @@ func TestRealEtcdAddsTwoLearners(t *testing.T) {
 			if !w.version().AtLeast(etcdversion.Must("3.6.0")) {
 				_, err := w.ask(0, "/v3/cluster/member/add", w.learner(4))
 				if err == nil || !strings.Contains(err.Error(), "too many learner members") {
-					t.Fatalf("etcd %s takes a second learner, and no file tells it to: %v", text, err)
+					t.Fatalf("etcd %s accepts a second learner, although no file allows it: %v", text, err)
 				}
 				return
 			}
@@ -63,7 +63,7 @@ func TestRealEtcdLearnerLimitsMustMatch(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
 			if !mustParse(t, text).AtLeast(etcdversion.Must("3.6.0")) {
-				t.Skip("it takes one learner")
+				t.Skip("it accepts one learner")
 			}
 			w := foundedWorld(t, text, binary, decide.FoundingToken("f00d", text))
 			w.stop(2)

@@ -36,7 +36,7 @@ func TestEtcdKeys(t *testing.T) {
 	if *rewrite {
 		for _, v := range releasesAround(readKeys(t)) {
 			if sources[v] == "" {
-				t.Skipf("the table is kept as it is: go mod download go.etcd.io/etcd/server/v3@v%s, and the other releases in which it changes, to write it again", v)
+				t.Skipf("the table is kept unchanged: to regenerate it, go mod download go.etcd.io/etcd/server/v3@v%s, and the other releases in which it changes", v)
 			}
 		}
 		writeKeys(t, sources)
@@ -150,7 +150,7 @@ func TestUnsupportedOptionsAreRefused(t *testing.T) {
 				return k.structName == "Config" && (k.key == name || k.key == o.key35) && v.AtLeast(k.first) && k.last.AtLeast(v)
 			})
 			if taken := v.AtLeast(o.since); taken != has {
-				t.Errorf("etcd %s has option %s: %t, it is taken: %t", v, name, has, taken)
+				t.Errorf("etcd %s has option %s: %t, it is accepted: %t", v, name, has, taken)
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func TestCRDAcceptsKnownOptions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if problems := schema.Validate(object, nil); known != (len(problems) == 0) {
-			t.Errorf("option %s: this package knows it: %t, the definition says %v", name, known, problems)
+			t.Errorf("option %s: this package knows it: %t, the definition has %v", name, known, problems)
 		}
 	}
 }

@@ -273,7 +273,7 @@ func TestSpellingDoesNotChangeHash(t *testing.T) {
 		}
 		for _, c := range []*v1alpha1.EtcdCluster{a, b} {
 			if again := inputOf(c, k).Cluster; SpecHash(again) != SpecHash(a) || !reflect.DeepEqual(inputOf(again, Certificates{}).Cluster, again) {
-				t.Fatalf("normalised twice, %s is another", inJSON(t, c.Spec))
+				t.Fatalf("normalized twice, %s is different", inJSON(t, c.Spec))
 			}
 		}
 		before := asBefore(a, k)
@@ -283,7 +283,7 @@ func TestSpellingDoesNotChangeHash(t *testing.T) {
 			t.Fatal(err)
 		}
 		if same, err := RunsDeclared(inB, set); err != nil || !same {
-			t.Fatalf("%v: pods made of\n%s\nare not those of\n%s", err, inJSON(t, a.Spec), inJSON(t, b.Spec))
+			t.Fatalf("%v: pods created from\n%s\ndo not match those of\n%s", err, inJSON(t, a.Spec), inJSON(t, b.Spec))
 		}
 	}
 }
@@ -322,7 +322,7 @@ func TestHashChangesWithPods(t *testing.T) {
 			t.Fatal(err)
 		}
 		if same, err := RunsDeclared(inB, set); err != nil || same {
-			t.Fatalf("%v: pods made of\n%s\nare taken for those of\n%s", err, inJSON(t, a.Spec), inJSON(t, b.Spec))
+			t.Fatalf("%v: pods created from\n%s\nare treated as those of\n%s", err, inJSON(t, a.Spec), inJSON(t, b.Spec))
 		}
 	}
 	if changed < 75 {

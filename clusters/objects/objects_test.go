@@ -217,7 +217,7 @@ func TestRecordIsWrittenWithoutCertificates(t *testing.T) {
 	}
 	for _, o := range list {
 		if o.Kind == "Secret" {
-			t.Errorf("there is %s", o)
+			t.Errorf("%s exists", o)
 		}
 	}
 }

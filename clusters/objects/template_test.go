@@ -60,7 +60,7 @@ func TestFilesFollowTheirTemplate(t *testing.T) {
 	in.Live, in.Runs, in.Pods = during, declared, []Template{declared}
 	for key := range filesOf(t, in) {
 		if key != RecordKey && !strings.HasSuffix(key, declared.String()+".yaml") {
-			t.Errorf("%s is still there after the rollout", key)
+			t.Errorf("%s still exists after the rollout", key)
 		}
 	}
 }

@@ -213,7 +213,7 @@ func (s standing) changeAtRandom(t *testing.T, r *rand.Rand, times int) {
 		}
 	}
 	if found == times || found > 20 && kept == 0 {
-		t.Errorf("%T: of %d changes, %d left it as wanted, and of %d that is told", s.live, times, found, kept)
+		t.Errorf("%T: of %d changes, %d left it as wanted, and %d were recognized as such", s.live, times, found, kept)
 	}
 }
 

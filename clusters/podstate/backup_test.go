@@ -133,6 +133,6 @@ func TestManualBackupHasNoGeneration(t *testing.T) {
 	byHand := backupJob()
 	byHand.OwnerReferences[0].Kind = "CronJob"
 	if j := BackupJob("a", byHand, done, made); j.Generation != 0 || j.Backup == nil || j.Backup.Generation != 0 {
-		t.Errorf("a person has made it, and it is %+v, %+v", j, j.Backup)
+		t.Errorf("it was created manually, and it is %+v, %+v", j, j.Backup)
 	}
 }

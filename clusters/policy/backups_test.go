@@ -153,7 +153,7 @@ func TestInvalidBackupPatternsAreRefused(t *testing.T) {
 	} {
 		for pattern := range strings.FieldsSeq(invalid) {
 			if err := kind.Check(pattern); err == nil {
-				t.Errorf("%s takes %q", kind, pattern)
+				t.Errorf("%s accepts %q", kind, pattern)
 			}
 		}
 	}

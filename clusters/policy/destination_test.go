@@ -150,7 +150,7 @@ func TestInvalidDestinationPatternsAreRefused(t *testing.T) {
 	}
 	for _, setting := range []string{";", "volume://a;"} {
 		if _, err := (Allowed{}).Setting(BackupDestinations, setting); err == nil {
-			t.Errorf("%q is taken", setting)
+			t.Errorf("%q is accepted", setting)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestWithinLimitsEveryKind(t *testing.T) {
 		}
 	}
 	if kinds != len(Kinds) {
-		t.Errorf("%d kinds are limited, and there are %q", kinds, Kinds)
+		t.Errorf("%d kinds are limited, and the kinds are %q", kinds, Kinds)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestUndecidedFieldsAreRefused(t *testing.T) {
 		r.refuseFields([]string{path}, spec)
 		others.refuseFields([]string{path}, v1alpha1.EtcdClusterSpec{})
 		if len(r) != 1 || r[0].Path != "spec."+path || len(others) != 0 {
-			t.Errorf("%s: %+v, and where it is not set %+v", path, r, others)
+			t.Errorf("%s: %+v, and if it is not set %+v", path, r, others)
 		}
 	}
 }

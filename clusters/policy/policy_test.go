@@ -102,7 +102,7 @@ func TestTopologyKeys(t *testing.T) {
 		near := v1alpha1.PodSpec{Affinity: &v1alpha1.Affinity{PodAffinity: &v1alpha1.PodAffinity{Preferred: []v1alpha1.WeightedPodAffinityTerm{{PodAffinityTerm: v1alpha1.PodAffinityTerm{TopologyKey: test.key}}}}}}
 		for _, pod := range []v1alpha1.PodSpec{spread, beside, near} {
 			if got := p.Problems(v1alpha1.EtcdClusterSpec{Pod: pod}); (len(got) == 0) != (test.want == "allowed") {
-				t.Errorf("with %q, %q is to be %s: %q", test.patterns, test.key, test.want, got)
+				t.Errorf("with %q, %q must be %s: %q", test.patterns, test.key, test.want, got)
 			}
 		}
 	}
@@ -208,12 +208,12 @@ func TestMisleadingPatternsAreRefused(t *testing.T) {
 	} {
 		for _, pattern := range patterns {
 			if _, err := (Allowed{}).Setting(kind, pattern); err == nil {
-				t.Errorf("%s=%q is taken", kind, pattern)
+				t.Errorf("%s=%q is accepted", kind, pattern)
 			}
 		}
 		for _, setting := range []string{";", "a;", ";**"} {
 			if _, err := (Allowed{}).Setting(kind, setting); err == nil {
-				t.Errorf("%s=%q is taken", kind, setting)
+				t.Errorf("%s=%q is accepted", kind, setting)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func TestEarlierObjectsRemainValid(t *testing.T) {
 	}
 	earlier, today := definition(t, text), definition(t, crd.YAML)
 	if len(earlier.Spec.Versions) != 1 || len(today.Spec.Versions) != 1 {
-		t.Fatal("there is more than one version: which of them were stored?")
+		t.Fatal("more than one version exists: which of them were stored?")
 	}
 	for _, what := range narrowed(schemaOf(earlier), schemaOf(today), "") {
 		t.Error(what)
@@ -34,7 +34,7 @@ func TestEarlierObjectsRemainValid(t *testing.T) {
 	earlier.Spec.Versions[0].Schema, today.Spec.Versions[0].Schema = nil, nil
 	earlier.Spec.Versions[0].AdditionalPrinterColumns, today.Spec.Versions[0].AdditionalPrinterColumns = nil, nil
 	if !reflect.DeepEqual(earlier.Spec, today.Spec) {
-		t.Errorf("besides the schema, the definition was\n%+v\nand is\n%+v", earlier.Spec, today.Spec)
+		t.Errorf("apart from the schema, the definition was\n%+v\nand is\n%+v", earlier.Spec, today.Spec)
 	}
 }
 

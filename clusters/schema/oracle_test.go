@@ -93,7 +93,7 @@ func compare(t *testing.T, example string, got, want field.ErrorList) {
 	t.Helper()
 	others := slices.DeleteFunc(slices.Clone(want), func(err *field.Error) bool { return err.Detail == rulesNotChecked })
 	if len(want) > 0 && len(others) == 0 {
-		t.Errorf("%s: the API server says no more than that it did not check everything", example)
+		t.Errorf("%s: the API server only reports that it did not check everything", example)
 	}
 	if g, w := sorted(got), sorted(others); !slices.Equal(g, w) {
 		t.Errorf("%s\n got %q\nwant %q", example, g, w)

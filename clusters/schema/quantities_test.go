@@ -20,7 +20,7 @@ func TestEveryQuantityIsKnown(t *testing.T) {
 	slices.Sort(got)
 	want := []string{"spec.etcd.maxRequestBytes", "spec.etcd.quota", "spec.pod.resources.limits.*", "spec.pod.resources.requests.*", "spec.storage.size"}
 	if !slices.Equal(got, want) {
-		t.Errorf("quantities are %q, want %q: a new one needs the rules of the others", got, want)
+		t.Errorf("quantities are %q, want %q: a new quantity needs the same rules as the others", got, want)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestShardsAreDisjointAndEven(t *testing.T) {
 		}
 	}
 	if !(shard.Shard{}).Owns("ns/a") {
-		t.Error("what is not divided has no ns/a")
+		t.Error("without shards, ns/a has no owner")
 	}
 }
 
@@ -91,7 +91,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, text := range []string{"", "1", "/", "4/4", "-1/4", "0/0", "1/x", "x/1", "0/1001", "0/4/4", " 0/4"} {
 		if s, err := shard.Parse(text); err == nil {
-			t.Errorf("%q is taken for %s", text, s)
+			t.Errorf("%q is treated as %s", text, s)
 		}
 	}
 }

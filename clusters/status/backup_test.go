@@ -117,10 +117,10 @@ func TestBackupIsRemembered(t *testing.T) {
 	entry.State.Backups = decide.Backups{Last: last}
 	again := newStatus(live, live, entry, fetchedMain)
 	if WorthWriting(first, again) || len(backupEvents(live, again, kube.Event{})) > 0 {
-		t.Errorf("without its Jobs, it is another: %+v", again.Backup)
+		t.Errorf("without its Jobs, it is different: %+v", again.Backup)
 	}
 	if last, _ := LastBackup(live, noon.Add(-10*time.Hour)); last != nil {
-		t.Errorf("one of the future counts: %+v", last)
+		t.Errorf("a future backup counts: %+v", last)
 	}
 	entry.State.Backups.Last = of(noon)
 	if cured := newStatus(live, live, entry, fetchedMain); cured.Backup.Failed != nil || !WorthWriting(again, cured) {
@@ -143,7 +143,7 @@ func TestBackupBeforeDeletionIsRemembered(t *testing.T) {
 		t.Fatalf("got %+v, want %+v", noted, stored)
 	}
 	if _, early := LastBackup(live, noon.Add(-time.Hour)); early != nil {
-		t.Errorf("one of the future counts: %+v", early)
+		t.Errorf("a future backup counts: %+v", early)
 	}
 	s.Backups = decide.Backups{BeforeDeletion: noted}
 	if again := newStatus(live, live, entry, fetchedMain); again.Backup == nil || again.Backup.BeforeDeletion == nil {
@@ -175,7 +175,7 @@ func TestDrillIsRemembered(t *testing.T) {
 	entry.State.Backups = decide.Backups{Drill: was, DrillFailed: faulty}
 	again := newStatus(live, live, entry, fetchedMain)
 	if WorthWriting(first, again) || len(backupEvents(live, again, kube.Event{})) > 0 {
-		t.Errorf("without its Jobs, it is another: %+v", again.Backup)
+		t.Errorf("without its Jobs, it is different: %+v", again.Backup)
 	}
 	entry.State.Backups.DrillFailed = nil
 	if cured := newStatus(live, live, entry, fetchedMain); cured.Backup.DrillFailed != nil || cured.Backup.Drill == nil || !WorthWriting(again, cured) {
@@ -186,7 +186,7 @@ func TestDrillIsRemembered(t *testing.T) {
 	}
 	live.Status.Backup.Drill.ClusterID = "x"
 	if was, _ := LastDrill(live, noon); was != nil {
-		t.Errorf("it is of nobody knows which cluster: %+v", was)
+		t.Errorf("its cluster is unknown: %+v", was)
 	}
 }
 

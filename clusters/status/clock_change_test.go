@@ -172,7 +172,7 @@ func (w *weeks) stored(slot, now time.Time) {
 		}
 	}
 	if b.Verified && len(w.kept) > len(promised) && len(plan.Delete) < retention.MaxDeleted {
-		w.Fatalf("at %s, there are %d backups, and %d are promised", now, len(w.kept), len(promised))
+		w.Fatalf("at %s, %d backups exist, but %d are promised", now, len(w.kept), len(promised))
 	}
 }
 

@@ -59,7 +59,7 @@ func TestHostileTextInStatusAndEvents(t *testing.T) {
 				}
 			}
 			if !strings.Contains(strings.Join(told, "\n"), printabletest.Mark) {
-				t.Errorf("%s as %s is not told", name, where)
+				t.Errorf("%s as %s is not reported", name, where)
 			}
 		}
 	}

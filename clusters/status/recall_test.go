@@ -56,7 +56,7 @@ func TestStrandedSinceIsRememberedPerMember(t *testing.T) {
 	}
 	s.Membership.Members[0].ID = 7
 	if got := StrandedBefore(&v1alpha1.EtcdCluster{Status: status}, s, 1); !got.IsZero() {
-		t.Errorf("another in its slot is stranded since %s", got)
+		t.Errorf("another member in its slot is stranded since %s", got)
 	}
 	s.Replicas[0] = decide.Replica{Ordinal: 1, Pod: decide.PodPending}
 	if status.Members = memberStatuses(s, status); !status.Members[0].StrandedSince.IsZero() {

@@ -67,7 +67,7 @@ func TestStatusIsWrittenOnlyOnChange(t *testing.T) {
 	live := liveCluster()
 	first := newStatus(live, live, healthyEntry(), fetchedMain)
 	if !WorthWriting(live.Status, first) {
-		t.Fatal("the first status is no news")
+		t.Fatal("the first status is not news")
 	}
 	live.Status = first
 	again := healthyEntry()
@@ -81,15 +81,15 @@ func TestStatusIsWrittenOnlyOnChange(t *testing.T) {
 	}
 	again.State.Membership.Members[0].DBSize *= 2
 	if !WorthWriting(live.Status, newStatus(live, live, again, fetchedMain)) {
-		t.Error("a database that doubled is no news")
+		t.Error("a database that doubled is not news")
 	}
 	again = healthyEntry()
 	again.State.Membership.Members[0].Answers = false
 	if !WorthWriting(live.Status, newStatus(live, live, again, fetchedMain)) {
-		t.Error("a silent member is no news")
+		t.Error("a silent member is not news")
 	}
 	if !WorthWriting(live.Status, newStatus(live, live, healthyEntry(), reconcile.SourceStatus{Error: "unreachable"})) {
-		t.Error("a source that cannot be read is no news")
+		t.Error("a source that cannot be read is not news")
 	}
 }
 
@@ -199,16 +199,16 @@ func TestMovesRevision(t *testing.T) {
 		return newStatus(live, live, healthyEntry(), reconcile.SourceStatus{Source: "s", Revision: revision})
 	}
 	if MovesRevision(live.Status, at("main@sha1:1")) {
-		t.Error("the first revision is no news")
+		t.Error("the first revision is not news")
 	}
 	live.Status = at("main@sha1:1")
 	next := at("main@sha1:2")
 	if !MovesRevision(live.Status, next) || !WorthWriting(live.Status, next) {
-		t.Error("a revision is more than it is")
+		t.Error("it counts as more than a new revision")
 	}
 	next.DeclaredRevisionTime = &metav1.Time{Time: noon}
 	if !MovesRevision(live.Status, next) {
-		t.Error("a revision is more than it is where it is known when it was committed")
+		t.Error("with a known commit time, it counts as more than a new revision")
 	}
 	for what, change := range map[string]func(*v1alpha1.EtcdClusterStatus){
 		"rule":       func(s *v1alpha1.EtcdClusterStatus) { s.Rule = "Seal" },
@@ -220,7 +220,7 @@ func TestMovesRevision(t *testing.T) {
 	} {
 		next := at("main@sha1:2")
 		if change(&next); MovesRevision(live.Status, next) {
-			t.Errorf("another %s is no news", what)
+			t.Errorf("a different %s is not news", what)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestUnobserved(t *testing.T) {
 	}
 	live.Status = next
 	if _, isNews := Unobserved(live, "list Pods: forbidden, again", later); isNews {
-		t.Error("it is told again")
+		t.Error("it is reported again")
 	}
 	again := New(live, targets.Target{Cluster: *live}, healthyEntry(), reconcile.SourceStatus{})
 	if !WorthWriting(live.Status, again) || !meta.IsStatusConditionTrue(again.Conditions, v1alpha1.ConditionReady) {

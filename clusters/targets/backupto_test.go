@@ -54,7 +54,7 @@ func TestBackupTo(t *testing.T) {
 		}
 		said := made.Metadata.Annotations[objects.AnnotationBackupTo]
 		if declared != said || seen[declared] {
-			t.Errorf("%+v: declared %q, and its Job says %q; others: %v", to, declared, said, seen)
+			t.Errorf("%+v: declared %q, but its Job reports %q; others: %v", to, declared, said, seen)
 		}
 		seen[declared] = true
 	}

@@ -70,7 +70,7 @@ func TestDeclarationDoesNotChangeSource(t *testing.T) {
 	before := digest(source)
 	Target{Applied: source}.Declaration()
 	if digest(source) != before {
-		t.Error("making the declaration changed what the source stated")
+		t.Error("creating the declaration changed the source's object")
 	}
 }
 

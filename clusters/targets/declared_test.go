@@ -48,6 +48,6 @@ func TestDigestCoversTheSpec(t *testing.T) {
 	}
 	same := func(*v1alpha1.EtcdClusterSpec) {}
 	if digest(same, "image") != approved || digest(same, "another") == approved {
-		t.Error("the digest does not depend on the spec and the image alone")
+		t.Error("the digest depends on more than the spec and the image")
 	}
 }

@@ -36,7 +36,7 @@ func testDeletionsOfReplicas(t *testing.T) {
 	owned.At("ns", "a").Custom.Spec = doomed() // the first has begun
 	time.Sleep(round / 4)
 	if !waits(second) { // started only now
-		t.Error("the second lets b begin while the first deletes a")
+		t.Error("the second loop lets b begin while the first deletes a")
 	}
 	owned.At("ns", "a").Pods = 0 // a is gone
 	if !waits(first) || !waits(second) {

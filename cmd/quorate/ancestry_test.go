@@ -39,14 +39,14 @@ func TestNonFastForwardIsRefused(t *testing.T) {
 			}
 		}
 		if got.code != exitError || strings.Contains(got.out, "a/zero") {
-			t.Errorf("what was rewound counts: %d\n%s", got.code, got.out)
+			t.Errorf("a rewound revision counts: %d\n%s", got.code, got.out)
 		}
 		if removed := w.condition("a/one", v1alpha1.ConditionRemovalHeld); removed != "" {
-			t.Errorf("nothing is known of what is removed: %s", removed)
+			t.Errorf("the removal is not reported: %s", removed)
 		}
 	}
 	if c := w.cluster("b/one"); c.Status.DeclaredRevision != "main@sha1:"+next {
-		t.Errorf("the other tenant is held up: %+v", c.Status)
+		t.Errorf("the other tenant is delayed: %+v", c.Status)
 	}
 	// It must be allowed only once, even for clusters that are no longer declared.
 	allowed := append(w.sources("a", "b"), "--allow-non-fast-forward")
@@ -58,7 +58,7 @@ func TestNonFastForwardIsRefused(t *testing.T) {
 	}
 	w.git("a", "reset", "--quiet", "--hard", last)
 	if got := w.run(w.sources("a", "b")...); got.code != exitOK {
-		t.Errorf("on top of what was allowed: %d\n%s", got.code, got.out)
+		t.Errorf("on top of the allowed revision: %d\n%s", got.code, got.out)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestUnknownAncestryIsRefusedIfSignaturesRequired(t *testing.T) {
 		t.Errorf("%d\n%s", got.code, got.out)
 	}
 	if said := w.condition("a/one", v1alpha1.ConditionSourceReady); !strings.HasPrefix(said, "SourceReady=False "+why) {
-		t.Errorf("it says %s", said)
+		t.Errorf("got %s", said)
 	}
 	got = w.run(w.sources("a")...)
 	if got.code != exitOK || !strings.Contains(got.out, "warning cannot tell whether main@sha1:"+next+" of "+w.repository("a")+" descends from main@sha1:"+before) {
@@ -166,6 +166,6 @@ func TestForcePushedRevisionThatVanishedIsRefused(t *testing.T) {
 		t.Errorf("%d\n%s", got.code, got.out)
 	}
 	if got := w.run(source...); got.code != exitOK {
-		t.Errorf("what was there before is refused: %d\n%s", got.code, got.out)
+		t.Errorf("the previous revision is refused: %d\n%s", got.code, got.out)
 	}
 }

@@ -34,7 +34,7 @@ func etcdPrograms(t *testing.T) []string {
 	t.Helper()
 	etcds, err := filepath.Glob(filepath.Join(os.Getenv("QUORATE_ETCD_DIR"), "etcd-*", "etcd"))
 	if os.Getenv("QUORATE_ETCD_DIR") == "" || err != nil || len(etcds) == 0 {
-		t.Skip("QUORATE_ETCD_DIR names no directory with etcd-<version>/etcd; make test sets it")
+		t.Skip("QUORATE_ETCD_DIR does not name a directory with etcd-<version>/etcd; make test sets it")
 	}
 	return etcds
 }
@@ -257,11 +257,11 @@ func TestBackupJobResultIsWrittenInPlace(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	if text, err := os.ReadFile(j.result); err != nil || len(text) > 0 {
-		t.Errorf("a backup that failed says %q, %v", text, err)
+		t.Errorf("a failed backup has the result %q, %v", text, err)
 	}
 	taken := len(j.backups())
 	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skip("there is no /dev/full")
+		t.Skip("no /dev/full")
 	}
 	j.result = "/dev/full"
 	if got := j.backUp("by-hand"); got.code != exitOK || !strings.Contains(got.err, "the backup is stored, but --result was not written: ") || len(j.backups()) != taken+1 {
@@ -325,7 +325,7 @@ func TestStoppedBackupEndsAndEmptiesSpool(t *testing.T) {
 			case <-ended:
 			case <-time.After(20 * time.Second):
 				_ = quorate.Process.Kill()
-				t.Fatalf("it goes on: %v: %s", <-ended, said.String())
+				t.Fatalf("it continues: %v: %s", <-ended, said.String())
 			}
 			left, err := os.ReadDir(spool)
 			if code := quorate.ProcessState.ExitCode(); code != exitError || err != nil || len(left) > 0 {

@@ -49,7 +49,7 @@ func TestBackupDestinationAndImageMustBeAllowed(t *testing.T) {
 	}
 	stalled("allowed", "", "--source", source, allowed, image)
 	if w.cluster("a/one").Spec.Backup == nil {
-		t.Error("what is allowed is not applied")
+		t.Error("an allowed declaration is not applied")
 	}
 	stalled("allowed no longer", refused, "--source", source, image)
 	stalled("without an image", noImage, "--source", source, allowed)
@@ -77,7 +77,7 @@ func TestImageFlag(t *testing.T) {
 	} {
 		var i image
 		if err := i.Set(value); err == nil || i != "" {
-			t.Errorf("%q is taken", value)
+			t.Errorf("%q is accepted", value)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestNoBarsWithoutTerminal(t *testing.T) {
 	tell, done := bars(w)
 	if tell != nil {
 		tell("receive", 1, 2)
-		t.Error("a pipe is told of it")
+		t.Error("a pipe shows it")
 	}
 	tell.Step("check every page")
 	done()

@@ -22,6 +22,6 @@ func TestCanceledRequestIsNotLoggedAsError(t *testing.T) {
 	log.Info("begun")
 	if said := b.String(); strings.Contains(said, "given up") || !strings.Contains(said, "reset by peer") ||
 		!strings.Contains(said, "begun") {
-		t.Errorf("it says\n%s", said)
+		t.Errorf("got\n%s", said)
 	}
 }

@@ -18,7 +18,7 @@ func completed(t *testing.T, words ...string) string {
 		t.Errorf("%q: exit code %d", words, code)
 	}
 	if said := stderr.String(); strings.Count(said, "\n") > 1 || !strings.HasPrefix(said, "Completion ended with directive: ShellCompDirectiveNoFileComp") {
-		t.Errorf("%q: it says %q", words, said)
+		t.Errorf("%q: got %q", words, said)
 	}
 	return strings.Join(strings.Fields(strings.TrimSuffix(out.String(), ":4\n")), " ")
 }

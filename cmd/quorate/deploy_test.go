@@ -145,7 +145,7 @@ func requireLoopUnderstood(t *testing.T, c corev1.Container) {
 	}
 	f := &loopFlags{on: true, often: reconcile.Intervals{Git: time.Second, Resync: time.Second, Etcd: time.Second}}
 	if err := f.check(command.Flags()); err != nil || !command.Flags().Changed("loop") {
-		t.Errorf("%q is no loop: %v", c.Args, err)
+		t.Errorf("%q is not a loop: %v", c.Args, err)
 	}
 	if port := c.Ports[0]; command.Flags().Lookup("listen").Value.String() != fmt.Sprintf(":%d", port.ContainerPort) {
 		t.Errorf("it listens elsewhere than at %+v", port)
@@ -155,7 +155,7 @@ func requireLoopUnderstood(t *testing.T, c corev1.Container) {
 		answer := httptest.NewRecorder()
 		routes.ServeHTTP(answer, httptest.NewRequest("GET", probe.HTTPGet.Path, nil))
 		if answer.Code == http.StatusNotFound || probe.HTTPGet.Port.StrVal != c.Ports[0].Name {
-			t.Errorf("nobody answers %+v", probe.HTTPGet)
+			t.Errorf("nothing responds to %+v", probe.HTTPGet)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestDeployPrivateMountsGitCredentials(t *testing.T) {
 		if at < 0 || !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
 			return v.Name == c.VolumeMounts[at].Name && v.Secret != nil && v.Secret.SecretName == "quorate-git"
 		}) || *pod.SecurityContext.FSGroup != *pod.SecurityContext.RunAsGroup {
-			t.Errorf("%s mounts %v, and is told %v", what, c.VolumeMounts, c.Args)
+			t.Errorf("%s mounts %v, but has the arguments %v", what, c.VolumeMounts, c.Args)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func TestDeployNetworkPolicyAllowsMembers(t *testing.T) {
 	all := withComponent(t, "base", "network-policy")
 	policy, _ := all["NetworkPolicy quorate"].(*networkingv1.NetworkPolicy)
 	if policy == nil {
-		t.Fatal("there is no NetworkPolicy quorate")
+		t.Fatal("no NetworkPolicy quorate")
 	}
 	job := all["CronJob quorate"].(*batchv1.CronJob)
 	pods := job.Spec.JobTemplate.Spec.Template.Labels
@@ -214,19 +214,19 @@ func TestDeployIndexedJobRunsShards(t *testing.T) {
 	all := withComponent(t, "base", "indexed-job")
 	job := all["CronJob quorate"].(*batchv1.CronJob).Spec.JobTemplate.Spec
 	if job.CompletionMode == nil || *job.CompletionMode != batchv1.IndexedCompletion || job.Completions == nil || job.Parallelism == nil || *job.Completions != *job.Parallelism {
-		t.Fatalf("it is no Job of shards that run at once: %+v", job)
+		t.Fatalf("it is not a Job of shards that run at the same time: %+v", job)
 	}
 	if job.BackoffLimit != nil || job.BackoffLimitPerIndex == nil || *job.BackoffLimitPerIndex != 0 {
-		t.Errorf("a shard that fails ends others, or is tried again: %v, %v", job.BackoffLimit, job.BackoffLimitPerIndex)
+		t.Errorf("a failing shard ends others, or is retried: %v, %v", job.BackoffLimit, job.BackoffLimitPerIndex)
 	}
 	c, alone := container(t, all), container(t, kustomize(t, "../../deploy/base"))
 	if !slices.Equal(c.Env, []corev1.EnvVar{{Name: completionsVariable, Value: fmt.Sprint(*job.Completions)}}) || !slices.Equal(c.Args, alone.Args) {
-		t.Errorf("it is told %v and %q", c.Env, c.Args)
+		t.Errorf("it has the arguments %v and %q", c.Env, c.Args)
 	}
 	t.Setenv(indexVariable, "3")
 	t.Setenv(completionsVariable, c.Env[0].Value)
 	if got, err := (&liveFlags{part: &part{}}).shard(); err != nil || got != (shard.Shard{Index: 3, Of: 4}) {
-		t.Errorf("its last pod takes itself for %s, %v", got, err)
+		t.Errorf("its last pod considers itself to be %s, %v", got, err)
 	}
 }
 
@@ -252,7 +252,7 @@ func container(t *testing.T, objects map[string]any) corev1.Container {
 	t.Helper()
 	job, _ := objects["CronJob quorate"].(*batchv1.CronJob)
 	if job == nil || len(job.Spec.JobTemplate.Spec.Template.Spec.Containers) != 1 {
-		t.Fatal("there is no CronJob quorate with one container")
+		t.Fatal("no CronJob quorate with one container")
 	}
 	return job.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
 }
@@ -315,7 +315,7 @@ func TestDeployMonitoringSelectsMembersAndLoop(t *testing.T) {
 				t.Errorf("it selects %s, and scrapes %+v", selector, endpoint)
 			}
 			if monitor.Spec.NamespaceSelector.Any {
-				t.Error("whoever makes pods in some namespace says there how any cluster is")
+				t.Error("pods in any namespace can report metrics about any cluster")
 			}
 			continue
 		}
@@ -323,7 +323,7 @@ func TestDeployMonitoringSelectsMembersAndLoop(t *testing.T) {
 			t.Errorf("it selects %s", selector)
 		}
 		if drop := endpoint.MetricRelabelings; len(drop) != 1 || drop[0].Action != "drop" || drop[0].Regex != "quorate_.*" || !slices.Equal(drop[0].SourceLabels, []string{"__name__"}) {
-			t.Errorf("a member may say how runs of Quorate have ended: %+v", drop)
+			t.Errorf("a member can report how runs of Quorate have ended: %+v", drop)
 		}
 		pod := read(t, "testdata/objects/founding_3_of_3.6.txtar")
 		if !strings.Contains(pod, fmt.Sprintf("- containerPort: %d\n          name: %s\n", objects.MetricsPort, endpoint.Port)) {

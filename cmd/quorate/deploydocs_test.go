@@ -123,7 +123,7 @@ func TestPagesThatSuspendCronJobMentionLoop(t *testing.T) {
 	for _, page := range pages(t) {
 		if text := read(t, page); strings.Contains(text, `"suspend":true`) {
 			if all++; !strings.Contains(text, "[loop](loop.md)") && !strings.Contains(text, "scale deployment quorate --replicas=0") {
-				t.Errorf("%s does not say how a loop is stopped", page)
+				t.Errorf("%s does not explain how a loop is stopped", page)
 			}
 		}
 	}
@@ -175,7 +175,7 @@ func secretsMounted(t *testing.T, objects map[string]any) map[string]string {
 			}
 			mounted[mount.MountPath] = volume.Secret.SecretName
 			if mode := volume.Secret.DefaultMode; mode == nil || *mode != 0o440 || pod.SecurityContext.FSGroup == nil || *pod.SecurityContext.FSGroup != *pod.SecurityContext.RunAsGroup || !mount.ReadOnly {
-				t.Errorf("the user of the container does not read %s, or not alone", volume.Secret.SecretName)
+				t.Errorf("the user of the container cannot read %s, or others can too", volume.Secret.SecretName)
 			}
 		}
 	}

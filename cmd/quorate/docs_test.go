@@ -99,7 +99,7 @@ func requireTests(t *testing.T, page string, least int) {
 	}
 	for _, match := range named {
 		if !there[match[1] != ""][match[2]] {
-			t.Errorf("%s: there is no %s%s", page, match[1], match[2])
+			t.Errorf("%s: no %s%s", page, match[1], match[2])
 		}
 	}
 }
@@ -135,7 +135,7 @@ func TestHardCasesPageIsComplete(t *testing.T) {
 			mentions++
 			for _, n := range casesIn(t, mention) {
 				if !entries[n] {
-					t.Errorf("%s says %q, and %s has no H%d", path, mention, page, n)
+					t.Errorf("%s contains %q, but %s has no H%d", path, mention, page, n)
 				}
 			}
 		}
@@ -189,11 +189,11 @@ func TestDocumentationLinksAreValid(t *testing.T) {
 				target = filepath.Join(filepath.Dir(page), path)
 			}
 			if _, err := os.Stat(filepath.Join("../..", target)); err != nil {
-				t.Errorf("%s: %s leads nowhere", page, match[1])
+				t.Errorf("%s: %s has no target", page, match[1])
 				continue
 			}
 			if anchor != "" && !slices.Contains(anchors(t, target), anchor) {
-				t.Errorf("%s: %s leads to no heading", page, match[1])
+				t.Errorf("%s: %s has no matching heading", page, match[1])
 			}
 		}
 	}

@@ -151,7 +151,7 @@ func TestInterruptedReadRestartsAtNextTurn(t *testing.T) {
 			return ctx.Err()
 		})
 		if at := <-another; at != firstTimeSlice {
-			t.Errorf("the other one had its turn after %s", at)
+			t.Errorf("the other source had its turn after %s", at)
 		}
 		if err != nil || !slices.Equal(turns, []time.Duration{firstTimeSlice, time.Minute}) || len(one.places) != 0 {
 			t.Errorf("turns of %s, error %v", turns, err)

@@ -86,16 +86,16 @@ func TestUnchangedSourceIsNotReported(t *testing.T) {
 	other := read
 	other.desired.Revision.Commit = "2"
 	if !s.take(other) || s.take(other) {
-		t.Error("another revision is no news, or is twice")
+		t.Error("a different revision is not reported, or is reported twice")
 	}
 	failed := sourceResult{err: fmt.Errorf("no route"), at: momentOf(time.Now())}
 	if !s.take(failed) || s.take(failed) || !s.take(other) {
-		t.Error("an error is no news, or is twice, or its end is not")
+		t.Error("an error is not reported, or is reported twice, or its end is not reported")
 	}
 	s.descent = &ancestry{loops: true, asked: map[string]*question{"0": {asked: time.Now(), done: make(chan struct{})}}}
 	close(s.descent.asked["0"].done)
 	if _, err := s.descent.descendsFrom(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
-		t.Errorf("another process may have read what it does not follow: %v", err)
+		t.Errorf("another process may have read a revision that it does not follow: %v", err)
 	}
 	other.began = time.Now().Add(time.Second)
 	s.take(other)

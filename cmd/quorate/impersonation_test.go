@@ -127,7 +127,7 @@ func TestRunImpersonatesTenantUsers(t *testing.T) {
 	for _, r := range seen.requests() {
 		in := namespaced.FindStringSubmatch(r.path)
 		if in == nil && !strings.HasPrefix(r.as, "quorate:tenant:") || in != nil && r.as != userOf(in[1]) {
-			t.Errorf("as somebody else: %+v", r)
+			t.Errorf("as a different user: %+v", r)
 		}
 	}
 	for name, c := range map[string]struct {

@@ -46,19 +46,19 @@ func TestInstallAndUninstallLeaveClustersUnchanged(t *testing.T) {
 	} {
 		args := []string{"install", "--mode", mode, "--image", "registry.example.com/quorate:1", "--source", "https://git.example.com/fleet.git"}
 		if said := w.output(append(args, "--path", mode)...); !strings.Contains(said, "applied "+workload+"\n") {
-			t.Errorf("%s says\n%s", mode, said)
+			t.Errorf("%s prints\n%s", mode, said)
 		}
 		if said := w.output(append(args, "--path", mode)...); strings.Contains(said, "deleted ") {
-			t.Errorf("%s once more says\n%s", mode, said)
+			t.Errorf("%s again prints\n%s", mode, said)
 		}
 		there := strings.Split(strings.TrimSpace(w.output("uninstall", "--print")), "\n")
 		if jobs := slices.DeleteFunc(slices.Clone(there), func(o string) bool { return !strings.HasSuffix(o, "quorate-system/quorate") }); len(jobs) != 2 ||
 			!slices.Contains(jobs, workload) || !slices.Contains(jobs, "ServiceAccount quorate-system/quorate") {
-			t.Errorf("in mode %s there are %q", mode, there)
+			t.Errorf("in mode %s, got %q", mode, there)
 		}
 	}
 	if said := w.output("uninstall"); !strings.HasPrefix(said, "deleted CronJob quorate-system/quorate\n") && !strings.HasPrefix(said, "deleted Deployment ") || strings.Count(said, "ConfigMap quorate-system/quorate-source-") != 3 || !strings.Contains(said, "deleted ClusterRole quorate\n") {
-		t.Errorf("uninstall says\n%s", said)
+		t.Errorf("uninstall prints\n%s", said)
 	}
 	if there := w.output("uninstall", "--print") + w.output("uninstall"); there != "" {
 		t.Errorf("it leaves\n%s", there)
@@ -135,7 +135,7 @@ func TestInstallAndKubectlApplyReplaceEachOther(t *testing.T) {
 		for _, text := range strings.Split(want, "---\n") {
 			printed := &batchv1.CronJob{}
 			if err := yaml.Unmarshal([]byte(text), printed); err == nil && printed.Kind == "CronJob" && !reflect.DeepEqual(last, printed) {
-				t.Errorf("kubectl takes this for what was applied\n%+v\nand it was\n%+v", last, printed)
+				t.Errorf("kubectl treats this as the applied object\n%+v\nand it was\n%+v", last, printed)
 			}
 		}
 		return job.Spec.JobTemplate.Spec
@@ -153,13 +153,13 @@ func TestInstallAndKubectlApplyReplaceEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := install(with); !reflect.DeepEqual(got, plain) {
-		t.Errorf("over an overlay, there is\n%+v\nand otherwise\n%+v", got, plain)
+		t.Errorf("over an overlay, got\n%+v\nand otherwise\n%+v", got, plain)
 	}
 	if sharded := install("indexed-job"); sharded.Completions == nil {
-		t.Errorf("there are no shards: %+v", sharded)
+		t.Errorf("no shards: %+v", sharded)
 	}
 	if got := install(with); !reflect.DeepEqual(got, plain) {
-		t.Errorf("over another mode, there is\n%+v\nand otherwise\n%+v", got, plain)
+		t.Errorf("over another mode, got\n%+v\nand otherwise\n%+v", got, plain)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestUninstallWaitsForPods(t *testing.T) {
 	waited := false
 	code := execute(t.Context(), []string{"uninstall", "--kubeconfig", w.kubeconfig}, streams{out: io.Discard, err: writer(func(said string) {
 		if !strings.HasPrefix(said, "waiting for pods to finish: 1\n") {
-			t.Errorf("it says %q", said)
+			t.Errorf("got %q", said)
 			return
 		}
 		waited = true
@@ -199,7 +199,7 @@ func TestUninstallWaitsForPods(t *testing.T) {
 			t.Errorf("a pod is under way: %v", err)
 		}
 		if _, err := kubernetes.AppsV1().Deployments("quorate-system").Get(t.Context(), "quorate", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("it waits for pods that are made again: %v", err)
+			t.Errorf("it waits for recreated pods: %v", err)
 		}
 		if err := kubernetes.CoreV1().Pods("quorate-system").Delete(t.Context(), "under-way", metav1.DeleteOptions{}); err != nil {
 			t.Error(err)

@@ -31,7 +31,7 @@ func TestSourceNamesAreDistinct(t *testing.T) {
 		}
 		for i, label := range labelsOf(sources) {
 			if want := strings.Replace(test.want[i], ",path=b", ",path=./b/", 1); label != want {
-				t.Errorf("%q: reports call one %q, want %q", test.values, label, want)
+				t.Errorf("%q: the name in reports is %q, want %q", test.values, label, want)
 			}
 		}
 	}

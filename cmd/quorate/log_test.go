@@ -14,7 +14,7 @@ import (
 func TestDefaultLogLevel(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil || !isTerminal(terminal) {
-		t.Skipf("there is no terminal to be had: %v", err)
+		t.Skipf("no terminal to be had: %v", err)
 	}
 	defer terminal.Close()
 	for _, test := range []struct {
@@ -41,6 +41,6 @@ func TestDefaultLogLevel(t *testing.T) {
 		}
 	}
 	if usage := newRun(streams{}).Flags().Lookup("log-level").Usage; !strings.Contains(usage, "nothing on a terminal") {
-		t.Errorf("it says: %s", usage)
+		t.Errorf("got %s", usage)
 	}
 }

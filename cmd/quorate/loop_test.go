@@ -121,7 +121,7 @@ func (l *loops) stop(t *testing.T) {
 	t.Helper()
 	_ = l.Process.Signal(syscall.SIGTERM)
 	if err := l.Wait(); err != nil {
-		t.Errorf("told to stop, it ends with %v\n%s", err, l.said.String())
+		t.Errorf("when stopped, it ends with %v\n%s", err, l.said.String())
 	}
 }
 
@@ -174,7 +174,7 @@ func TestTwoLoopsApplyPushesAndReleaseLeases(t *testing.T) {
 	}
 	for _, l := range []*loops{one, two} {
 		if text := l.said.String(); strings.Contains(text, "level=ERROR") || strings.Count(text, "LockedElsewhere") > 20 {
-			t.Errorf("it said\n%s", text)
+			t.Errorf("got\n%s", text)
 		}
 	}
 }

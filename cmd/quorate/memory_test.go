@@ -26,7 +26,7 @@ func TestBudget(t *testing.T) {
 	}
 	for atOnce := 1; atOnce <= 4; atOnce++ { // as docs/reference/limits.md says
 		if b := budgetFor(256<<20, atOnce); b.own+b.used() > 256<<20 {
-			t.Errorf("%d at once do not fit: %+v", atOnce, b)
+			t.Errorf("%d simultaneous sources do not fit: %+v", atOnce, b)
 		}
 	}
 	for _, memory := range []int64{1, 1 << 20, 32 << 20} { // too little memory, but no limit is 0
@@ -96,7 +96,7 @@ func TestPartLimitsDoNotExceedTotals(t *testing.T) {
 			"documents": {int64(l.files.Objects), int64(l.files.Documents)},
 		} {
 			if sizes[0] > sizes[1] {
-				t.Fatalf("of %d MiB: %s: one may have %d, and all together %d", memory>>20, name, sizes[0], sizes[1])
+				t.Fatalf("of %d MiB: %s: one may use %d, and all together %d", memory>>20, name, sizes[0], sizes[1])
 			}
 		}
 	}

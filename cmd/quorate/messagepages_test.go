@@ -22,7 +22,7 @@ func TestMessagesNameExistingPages(t *testing.T) {
 			named++
 			file, anchor, _ := strings.Cut(page, "#")
 			if _, err := os.Stat(filepath.Join(root, file)); err != nil || anchor != "" && !slices.Contains(anchors(t, file), anchor) {
-				t.Errorf("%s: %s leads nowhere", path, page)
+				t.Errorf("%s: %s has no target", path, page)
 			}
 		}
 	}, ".go")

@@ -167,6 +167,6 @@ func TestInvalidMetricsURLsAreRejected(t *testing.T) {
 		}
 	}
 	if err := (&metricsFlags{pushgateway: "https://push.example.com"}).check(); err == nil {
-		t.Error("a job without a name is taken")
+		t.Error("a job without a name is accepted")
 	}
 }

@@ -246,7 +246,7 @@ func TestNotificationContextNamesKubernetesCluster(t *testing.T) {
 	for kubernetes, want := range map[string]string{"": "team", "eu-1": "team/eu-1"} {
 		n := f.begin(t.Context(), &reconcile.Reconciler{Log: slog.New(slog.DiscardHandler)}, kubernetes, true)
 		if n.context != want {
-			t.Errorf("%q is told of as %q, not %q", kubernetes, n.context, want)
+			t.Errorf("%q is reported as %q, not %q", kubernetes, n.context, want)
 		}
 		n.end(t.Context(), time.Second)
 	}

@@ -62,7 +62,7 @@ func (s *watcher) onlyReads(t *testing.T, secrets ...string) {
 		_, secret, is := strings.Cut(path, "/secrets/")
 		switch {
 		case is && !strings.HasSuffix(secret, "-quorate-tls"):
-			t.Errorf("a Secret that is none of its business: %+v", r)
+			t.Errorf("an unrelated Secret: %+v", r)
 		case strings.Contains(r.path, "/secrets") && !refused && !slices.Contains(secrets, secret):
 			t.Errorf("it had a Secret: %+v", r)
 		case !strings.Contains(r.path, "/secrets") && refused:

@@ -47,7 +47,7 @@ func TestPolicyViolationAffectsOnlyItsCluster(t *testing.T) {
 	}
 	tolerated := func() int { return len(w.cluster("a/one").Spec.Pod.Tolerations) }
 	if tolerated() > 0 {
-		t.Error("what is refused is applied")
+		t.Error("a refused declaration is applied")
 	}
 
 	if got := w.says("run", "--source", source+allowed, "--source", other); got.code != exitOK || tolerated() == 0 {

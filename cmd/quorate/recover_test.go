@@ -172,7 +172,7 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	_, flags, _ := strings.Cut(got.out, "TLS flags and\n")
 	url, etcd := r.start(r.dir(), strings.Fields(flags)[3:]...)
 	if identity, revision := askWho(t, url); identity != made || revision <= snapshot.DefaultBump {
-		t.Errorf("%+v at %d; it was made as %+v", identity, revision, made)
+		t.Errorf("%+v at %d; it was created as %+v", identity, revision, made)
 	}
 	if _, said := post(t, url+"/v3/kv/range", `{"key":"aw=="}`); !strings.Contains(said, `"value":"dg=="`) {
 		t.Error(said)
@@ -360,7 +360,7 @@ func TestKilledRecoverKeepsPreviousMember(t *testing.T) {
 				killed++
 			}
 			if found == r.id && err == nil {
-				t.Fatalf("%s %d: it says that it is recovered", call, n)
+				t.Fatalf("%s %d: it is reported as recovered", call, n)
 			}
 			if err == nil || found != r.id {
 				if got := r.recover(r.dir()); got.code != exitOK || !strings.Contains(got.out, "was recovered at") && found != r.id {
@@ -416,7 +416,7 @@ func TestRecoverRefusesBusyOrUnsafeDirectory(t *testing.T) {
 		t.Errorf("%+v, %+v, %v", got, found, err)
 	}
 	if made, err := snapshot.IdentityIn(filepath.Join(r.dir(), "member.lost-"+hexID(r.id.ClusterID))); err != nil || made == r.id {
-		t.Errorf("%+v, %v: what was made is to be where the other one would have been kept", made, err)
+		t.Errorf("%+v, %v: the created member must be in the place for the previous one", made, err)
 	}
 	if err := waiting.Close(); err != nil {
 		t.Fatal(err)

@@ -122,7 +122,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 	f := newFleet(t)
 	f.declare()
 	if said := f.pass("run", exitOK, nil); !strings.Contains(said, "does not declare any clusters") {
-		t.Errorf("nothing is said of an empty source:\n%s", said)
+		t.Errorf("an empty source is not mentioned:\n%s", said)
 	}
 	f.declare("a", "b", "c")
 	f.pass("run", exitNotConverged, nil) // there are no nodes, so that no pod starts and each run uses all of its time
@@ -131,7 +131,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 	all := []string{"default/a", "default/b", "default/c"}
 	f.pass("plan", exitBlocked, all)
 	if n := f.events("RemovalHeld"); n != 0 {
-		t.Errorf("a plan has told of %d removals", n)
+		t.Errorf("a plan has reported %d removals", n)
 	}
 	for range 2 {
 		f.pass("run", exitBlocked, all)
@@ -144,7 +144,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 	for _, command := range []string{"plan", "run"} {
 		const want = "--confirm-removals names ANOTHER, but the held clusters were removed at directory: none of them is confirmed"
 		if said := f.pass(command, exitBlocked, all, "--confirm-removals", another); strings.Count(said, strings.Replace(want, "ANOTHER", another, 1)) != 1 {
-			t.Errorf("%s: it is not said that another revision is confirmed:\n%s", command, said)
+			t.Errorf("%s: it is not reported that a different revision is confirmed:\n%s", command, said)
 		}
 	}
 
@@ -156,15 +156,15 @@ func TestRemovalsAreHeld(t *testing.T) {
 	f.pass("plan", exitOK, nil, "--confirm-removals", "directory")
 	said := f.pass("run", exitNotConverged, nil, "--confirm-removals", "directory")
 	if strings.Count(said, `"Orphaned"`) != 2 {
-		t.Errorf("a and b are no orphans:\n%s", said)
+		t.Errorf("a and b are not orphans:\n%s", said)
 	}
 	if said := f.pass("run", exitNotConverged, nil, "--confirm-removals", another); strings.Contains(said, "names "+another) {
-		t.Errorf("nothing is held, and a word is said about it:\n%s", said)
+		t.Errorf("nothing is held, but it is mentioned:\n%s", said)
 	}
 
 	// One of four is an orphan immediately.
 	f.declare("c", "d", "e")
 	if said := f.pass("run", exitNotConverged, nil); strings.Count(said, `"Orphaned"`) != 3 {
-		t.Errorf("f is no orphan:\n%s", said)
+		t.Errorf("f is not an orphan:\n%s", said)
 	}
 }

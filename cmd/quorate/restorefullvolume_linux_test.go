@@ -21,7 +21,7 @@ func TestRestoreOnFullVolumeLeavesNoMember(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if _, err := os.Stat(filepath.Join(r.dir(), "member")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("there is a member: %v", err)
+		t.Errorf("a member exists: %v", err)
 	}
 	backuptest.Grow(t, r.volume, "256m")
 	if got := r.restore(); got.code != exitOK {

@@ -81,7 +81,7 @@ func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	url, _ := r.start(r.dir(), "--initial-cluster=a-0=http://127.0.0.1:2380", "--initial-cluster-token=ns-a-t")
 	_, said := post(t, url+"/v3/kv/range", `{"key":"aw=="}`)
 	if !strings.Contains(said, fmt.Sprintf(`"revision":"%d"`, told.NewRevision)) || strings.Contains(said, `"value":"dg=="`) {
-		t.Errorf("it is to begin at revision %d, without what the lost cluster held: %s", told.NewRevision, said)
+		t.Errorf("it must begin at revision %d, without the lost cluster's data: %s", told.NewRevision, said)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestRestoreInPlaceRefusesRunningEtcd(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if after, err := os.Stat(member); err != nil || !os.SameFile(before, after) {
-			t.Errorf("%s: another member is in place: %v", name, err)
+			t.Errorf("%s: a different member is in place: %v", name, err)
 		}
 		if err := database.Close(); err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func TestBlockedRestoreAndRecoverDoNotBlockEachOther(t *testing.T) {
 			t.Errorf("%s: once more: %+v", name, got)
 		}
 		if got := order[0](); got.code == exitOK {
-			t.Errorf("%s: and the other one: %+v", name, got)
+			t.Errorf("%s: the previous member: %+v", name, got)
 		}
 	}
 }
@@ -204,7 +204,7 @@ func TestRestoreInPlaceKeepsDamagedMember(t *testing.T) {
 		case before == "" && !errors.Is(err, os.ErrNotExist):
 			t.Errorf("%s: %s is there: %v", name, r.kept(), err)
 		case before != "" && strings.ReplaceAll(contents(t, r.kept()), r.kept(), member) != before:
-			t.Errorf("%s: what is kept is %s; it was %s", name, contents(t, r.kept()), before)
+			t.Errorf("%s: %s is kept; it was %s", name, contents(t, r.kept()), before)
 		}
 		r.unchanged(exitOK, "by the same command line", func() ran { return r.restore(r.lost()) })
 	}
@@ -234,7 +234,7 @@ func TestKilledRestoreInPlaceKeepsPreviousMember(t *testing.T) {
 				t.Fatalf("%s %d: %v", call, n, unknown)
 			}
 			if found == r.id && err == nil {
-				t.Fatalf("%s %d: it says that it is restored: %s", call, n, said)
+				t.Fatalf("%s %d: it is reported as restored: %s", call, n, said)
 			}
 			if got := r.restore(r.lost()); got.code != exitOK {
 				t.Errorf("%s %d: %+v", call, n, got)

@@ -139,7 +139,7 @@ func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
 		}
 	}
 	if eu.cluster("shop/a") != nil || us.cluster("shop/a") != nil {
-		t.Error("a plan has made something")
+		t.Error("a plan has created something")
 	}
 	for command, same := range map[string][]string{"run": {"us", "eu-again", "silent", "eu"}, "plan": {"eu", "eu-again"}, "status": {"eu-again", "eu"}} {
 		if got := on(command, same...); got.code != exitInvalid || !strings.Contains(got.err, "are the same Kubernetes cluster") {
@@ -147,7 +147,7 @@ func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
 		}
 	}
 	if eu.cluster("shop/a") != nil || us.cluster("shop/a") != nil {
-		t.Error("a run that was refused has made something")
+		t.Error("a refused run has created something")
 	}
 	got := on("run", "silent", "eu", "us")
 	if got.code != exitError || !strings.Contains(got.out, "\nerror silent: ") || !strings.Contains(got.out, "\neu shop/a ") {
@@ -155,7 +155,7 @@ func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
 	}
 	acted, failed := strings.Index(got.err, "msg=acted kubernetes=us"), strings.Index(got.err, "kubernetes=silent")
 	if eu.cluster("shop/a") == nil || us.cluster("shop/a") == nil || acted < 0 || failed < acted {
-		t.Errorf("one that does not answer has held up others: %+v", got)
+		t.Errorf("an unresponsive cluster has delayed others: %+v", got)
 	}
 	got = on("status", "eu", "silent", "us")
 	if got.code != exitError || !strings.Contains(got.out, "KUBERNETES  NAMESPACE/NAME") || !strings.Contains(got.out, "\nus          shop/a ") ||
@@ -240,7 +240,7 @@ func TestPlanIsApprovedForAllKubernetesClusters(t *testing.T) {
 		return on("run", "--until-converged", "--context", "eu", "--context", "us", "--approve", "plan="+digest)
 	}
 	if got := run(one); got.code != exitBlocked || eu.cluster("shop/a") != nil || us.cluster("shop/a") != nil {
-		t.Errorf("a plan of one: %+v", got)
+		t.Errorf("a plan of one cluster: %+v", got)
 	}
 	if got := run(both); got.code != exitNotConverged || eu.cluster("shop/a") == nil || us.cluster("shop/a") == nil {
 		t.Errorf("%+v", got)
@@ -284,7 +284,7 @@ func TestSharedSourceIsReadOnce(t *testing.T) {
 		_, _ = shared.once("b", func() (gitsource.Desired, error) { panic("x") })
 	}()
 	if _, err := shared.once("b", nil); err == nil {
-		t.Error("what has panicked declares nothing")
+		t.Error("a source that panicked declares nothing")
 	}
 }
 
@@ -442,7 +442,7 @@ func TestSourceKeyDistinguishesPathAndBranch(t *testing.T) {
 		for _, s := range all {
 			what, key := fmt.Sprintf("%s of %s", s.source.path, s.source.selector.Branch), s.whatIsRead()
 			if before, same := read[key]; same {
-				t.Errorf("%q is taken for %q", what, before)
+				t.Errorf("%q is treated as %q", what, before)
 			}
 			read[key] = what
 		}

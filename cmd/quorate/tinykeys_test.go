@@ -92,7 +92,7 @@ func serving(t *testing.T, etcd *exec.Cmd, client *http.Client, url string) {
 func TestInspectingTinyKeysFitsInMemory(t *testing.T) {
 	g := newMemoryGroup(t, 44<<20)
 	if g.dir == "" {
-		t.Skip("a control group takes root and a writable /sys/fs/cgroup")
+		t.Skip("a control group requires root and a writable /sys/fs/cgroup")
 	}
 	file := filepath.Join(t.TempDir(), "s.db")
 	tinyKeys(t, file, 1_500_000)
@@ -114,7 +114,7 @@ func TestBackupAndRestoreOfTinyKeysFitInMemory(t *testing.T) {
 	etcd := programs[len(programs)-1]
 	g := newMemoryGroup(t, memory)
 	if g.dir == "" {
-		t.Skip("a control group takes root and a writable /sys/fs/cgroup")
+		t.Skip("a control group requires root and a writable /sys/fs/cgroup")
 	}
 	g = g.named(t, "quorate")
 	dir := t.TempDir()

@@ -40,7 +40,7 @@ func TestTamperedEntriesCountAsMissing(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			if what == "of another user" && os.Geteuid() != 0 {
-				t.Skip("to give a file away takes root")
+				t.Skip("changing the owner of a file requires root")
 			}
 			defer os.RemoveAll(name)
 			if err := tamper(); err != nil {

@@ -98,7 +98,7 @@ func TestFromEnvironment(t *testing.T) {
 	values := map[string]string{"QUORATE_GIT_USERNAME": "x", "QUORATE_GIT_PASSWORD": "y\n", "QUORATE_GIT_TOKEN": "z"}
 	got := credentials.FromEnvironment(func(name string) string { return values[name] })
 	if got.Username != "x" || got.Password != "y" || got.BearerToken != "z" {
-		t.Error("not what the environment holds")
+		t.Error("not the value in the environment")
 	}
 	if got := credentials.FromEnvironment(func(string) string { return "" }); got.Given() {
 		t.Errorf("got %v of nothing", got)

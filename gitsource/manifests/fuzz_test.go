@@ -82,11 +82,11 @@ func FuzzDecode(f *testing.F) {
 		tree := fstest.MapFS{"a.yaml": {Data: content}, "b.yaml": {Data: []byte(clusterNamed("a"))}}
 		read := readFuzzed(t, tree, Options{})
 		if diff := cmp.Diff(read, readFuzzed(t, tree, Options{})); diff != "" {
-			t.Errorf("the second time it is another:\n%s", diff)
+			t.Errorf("the second result differs:\n%s", diff)
 		}
 		ignoring := readFuzzed(t, tree, Options{IgnoreOtherKinds: true})
 		if diff := cmp.Diff(read.Clusters, ignoring.Clusters); diff != "" {
-			t.Errorf("to ignore other kinds changes clusters:\n%s", diff)
+			t.Errorf("ignoring other kinds changes clusters:\n%s", diff)
 		}
 		for _, c := range readFuzzed(t, tree, Options{AllowNamespaces: []string{"x"}}).Clusters {
 			if c.Cluster.Namespace != "x" {

@@ -88,7 +88,7 @@ func TestTimeGrowsWithSize(t *testing.T) {
 				once, four = timeOf(t, g.files(g.n)), timeOf(t, g.files(4*g.n)) // repeat the measurement once
 			}
 			if four > 6*once+2*ordinary || four > most {
-				t.Errorf("%s, and %s for four times as much; want six times as much at most, and %s", once, four, most)
+				t.Errorf("%s, and %s for four times as much; want at most six times as much, and %s", once, four, most)
 			}
 		})
 	}

@@ -46,7 +46,7 @@ func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 			defer cancel()
 			read, err := Read(ctx, tree, Options{})
 			if err != nil || len(read.Clusters) != 1 {
-				t.Errorf("beside a source that takes long: clusters %v, problems %v, error %v", read.Clusters, read.Problems, err)
+				t.Errorf("with a slow source: clusters %v, problems %v, error %v", read.Clusters, read.Problems, err)
 			}
 			close(slow.release)
 			if err := <-done; err != nil {

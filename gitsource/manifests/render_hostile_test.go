@@ -70,7 +70,7 @@ func TestRenderingsDoNotAffectEachOther(t *testing.T) {
 			t.Errorf("%s: problems %v, error %v", name, read.Problems, err)
 		}
 		if after := show(Read(t.Context(), other, Options{})); after != alone {
-			t.Errorf("after %s it is\n%s\nand alone\n%s", name, after, alone)
+			t.Errorf("after %s, it is\n%s\nand by itself\n%s", name, after, alone)
 		}
 	}
 }

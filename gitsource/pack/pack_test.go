@@ -211,7 +211,7 @@ func TestHostilePacksAreRejected(t *testing.T) {
 				t.Fatalf("error %v, want %q", err, c.want)
 			}
 			if store != nil {
-				t.Error("with an error there is no store")
+				t.Error("with an error no store")
 			}
 		})
 	}
@@ -227,7 +227,7 @@ func TestEveryByteCounts(t *testing.T) {
 	}
 	for i := range pack {
 		if _, err := Read(t.Context(), bytes.NewReader(pack[:i]), Options{Limits: small}); err == nil {
-			t.Errorf("%d bytes are taken for a pack", i)
+			t.Errorf("%d bytes are accepted as a pack", i)
 		}
 		other := bytes.Clone(pack)
 		other[i] ^= 1 << (i % 8)

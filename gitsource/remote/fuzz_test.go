@@ -60,7 +60,7 @@ func FuzzFetch(f *testing.F) {
 			return
 		}
 		if strings.ContainsAny(err.Error(), "\x1b\n") {
-			t.Errorf("%q prints what the server wrote", err)
+			t.Errorf("%q prints the server's text", err)
 		}
 	})
 }

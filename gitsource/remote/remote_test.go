@@ -99,7 +99,7 @@ func TestHTTPCredentialsAreSent(t *testing.T) {
 	} {
 		wantError(t, o, want)
 		if err := fetch(t.Context(), o); strings.Contains(err.Error(), secret) {
-			t.Errorf("the error tells the secret: %v", err)
+			t.Errorf("the error contains the secret: %v", err)
 		}
 	}
 	wantError(t, remote.Repository{URL: basic, Auth: remote.Auth{CABundle: []byte("x")}}, "does not contain a PEM certificate")
@@ -111,7 +111,7 @@ func TestAuthDoesNotPrintItsSecrets(t *testing.T) {
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "auth", a)
 	for _, printed := range []string{fmt.Sprint(a), fmt.Sprintf("%v %+v %#v %s %q", a, a, a, a, a), fmt.Sprintf("%+v %#v", remote.Repository{Auth: a}, remote.Repository{Auth: a}), log.String()} {
 		if strings.Contains(printed, secret) {
-			t.Errorf("%s tells the secret", printed)
+			t.Errorf("%s contains the secret", printed)
 		}
 	}
 }

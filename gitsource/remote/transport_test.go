@@ -186,7 +186,7 @@ func TestGitHubApp(t *testing.T) {
 		wantFetched(t, o)
 		want := map[string]any{"repositories": []any{name}, "permissions": map[string]any{"contents": "read"}}
 		if !reflect.DeepEqual(hub.Asked, want) {
-			t.Errorf("a token was asked for that is good for %v, want %v", hub.Asked, want)
+			t.Errorf("a token was requested with permissions %v, want %v", hub.Asked, want)
 		}
 	}
 	if hub.Given.Load() != 3 {
@@ -194,7 +194,7 @@ func TestGitHubApp(t *testing.T) {
 	}
 	for _, printed := range []string{fmt.Sprintf("%v %+v %#v %s", o, o, o, o.Auth.GitHubApp), fmt.Sprintf("%+v %#v", o.Auth.GitHubApp, o.Auth.GitHubApp)} {
 		if strings.Contains(printed, "PRIVATE") || strings.Contains(printed, fmt.Sprint([]byte("-----BEGIN"))[1:20]) {
-			t.Errorf("%s tells the key", printed)
+			t.Errorf("%s contains the key", printed)
 		}
 	}
 }

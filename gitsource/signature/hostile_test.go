@@ -22,7 +22,7 @@ func genuine(t testing.TB, name string) ([]byte, Keys, time.Time) {
 	t.Helper()
 	archive := readArchive(t, filepath.Join(archivesDir, name+".txtar"))
 	if !strings.HasPrefix(fileIn(archive, "want"), "signer: ") {
-		t.Fatalf("%s is not signed by one who may", name)
+		t.Fatalf("%s is not signed by an allowed signer", name)
 	}
 	keys := keysIn(t, readArchive(t, filepath.Join(archivesDir, "keys.txtar")), "pgp.asc", "rsa.asc", "ed25519.sshpub", "ecdsa.sshpub", "rsassh.sshpub")
 	now, err := time.Parse(time.RFC3339, testNow)
@@ -200,7 +200,7 @@ func TestTarget(t *testing.T) {
 	}
 	commit, _, _ := genuine(t, "commit_pgp_pgp")
 	if _, err := Target(commit); !errors.Is(err, errAmbiguous) {
-		t.Errorf("a commit is no tag: %v", err)
+		t.Errorf("a commit is not a tag: %v", err)
 	}
 }
 

@@ -100,7 +100,7 @@ func TestUnplannedActionNeedsNewApproval(t *testing.T) {
 		t.Errorf("%s: %s", end, refused)
 	}
 	if !strings.Contains(end.Message, "RemoveMember") {
-		t.Errorf("it does not say what would be next: %s", end.Message)
+		t.Errorf("it does not report what would be next: %s", end.Message)
 	}
 	if again, end := run(w, approval.Of(planOf(w)), never); again != "" || end.Verdict != decide.Done {
 		t.Errorf("with a new plan: %s, %s", again, end)
@@ -173,7 +173,7 @@ func TestNeverRestart(t *testing.T) {
 		"MoveLeader", "RemoveMember", "RestartReplica", "StartRecovery", "StartRollout", "StopPods", "StopRecovery", "StopReplicas", "StopRestore"}
 	slices.Sort(refused)
 	if !slices.Equal(refused, want) {
-		t.Errorf("refused are %q, want %q", refused, want)
+		t.Errorf("%q are refused, want %q", refused, want)
 	}
 }
 
@@ -219,17 +219,17 @@ func TestDigestCoversApprovedContent(t *testing.T) {
 	}
 	for _, revision := range []string{"directory", "main@sha1:abc directory"} {
 		if got := plan(func(_ *simulate.World, r *report.Report) { r.Revision = revision }); got != "" {
-			t.Errorf("of %s, whose files may be others by now, it is %q", revision, got)
+			t.Errorf("for %s, whose files may have changed, it is %q", revision, got)
 		}
 	}
 	if got := plan(func(_ *simulate.World, r *report.Report) { r.Revision = "directory@sha1:abc" }); got == "" {
-		t.Error("there is none of a branch of that name")
+		t.Error("a plan of a branch of that name has no digest")
 	}
 	if got := plan(func(_ *simulate.World, r *report.Report) { r.Compared = &report.Comparison{} }); got != "" {
-		t.Errorf("where nothing was observed, it is %q", got)
+		t.Errorf("without observation, it is %q", got)
 	}
 	if got := planOf(world(0)).Digest(); got != "" {
-		t.Errorf("where nothing is to be done, it is %q", got)
+		t.Errorf("with nothing to do, it is %q", got)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestFinishedRecoveryIsNotTakenUpAgain(t *testing.T) {
 		w := recoveredAndGrown(t, lines...)
 		t.Log("\n" + name + "\n" + look(t, w))
 		if decide.RequiredRecord(w.State, "").Recovering() {
-			t.Errorf("%s: the recovery is taken up again", name)
+			t.Errorf("%s: the recovery is resumed", name)
 		}
 		for range 8 {
 			d := decide.Decide(w.State)

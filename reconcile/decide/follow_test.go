@@ -169,7 +169,7 @@ func TestMissing(t *testing.T) {
 		}
 		s.Declared.Lifecycle = "Stopped"
 		if d, speaks := membersMissing(s); speaks {
-			t.Errorf("%s, and it is to stop: %s", what, d)
+			t.Errorf("%s, but it must stop: %s", what, d)
 		}
 	}
 }

@@ -512,7 +512,7 @@ func TestInvariantsRejectWrongDecisions(t *testing.T) {
 			d := decide.Decision{Rule: c.by(), Verdict: c.verdict, Action: c.action, Message: c.message}
 			broken := invariants.Broken(w.State, d)
 			if !strings.Contains("\n"+strings.Join(broken, "\n"), "\n"+c.invariant+": ") {
-				t.Errorf("the invariant lets it through; broken are %q", broken)
+				t.Errorf("the invariant accepts it; violated are %q", broken)
 			}
 			caught[c.invariant] = true
 		})

@@ -86,7 +86,7 @@ func TestLost(t *testing.T) {
 	}
 	two := after(2, slot1(PodFailing, time.Minute, crashed(4)))
 	if two.lost(two.Membership.Members[1]) == "" {
-		t.Error("one of two crashes, and the other is well: it is not lost")
+		t.Error("one of two members crashes and the other is healthy, but it does not count as lost")
 	}
 }
 

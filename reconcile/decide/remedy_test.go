@@ -122,7 +122,7 @@ func TestDecideRetriesActionAfterDeadline(t *testing.T) {
 		t.Errorf("after an hour: %s", d)
 	}
 	if d := NoProgress(s, Decide(s), "refused"); d.Verdict != Block {
-		t.Errorf("after an hour in vain: %s", d)
+		t.Errorf("after an hour without effect: %s", d)
 	}
 }
 

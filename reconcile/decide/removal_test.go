@@ -50,7 +50,7 @@ func TestEachLeaderIsAskedOnce(t *testing.T) {
 					t.Errorf("%v every %s, stays %t: leadership was to move %d times", sizes, every, stays, l.moves)
 				}
 				if l.told < longPatience || l.told > longPatience+2*every {
-					t.Errorf("%v every %s, stays %t: a person was told after %s", sizes, every, stays, l.told)
+					t.Errorf("%v every %s, stays %t: manual action was requested after %s", sizes, every, stays, l.told)
 				}
 				if passes := int(2 * time.Hour / every); l.asked < passes-l.moves-1 {
 					t.Errorf("%v every %s, stays %t: asked in %d of %d passes", sizes, every, stays, l.asked, passes)

@@ -45,7 +45,7 @@ func TestRevertedActionComesLast(t *testing.T) {
 	}
 	s.Objects.Drift, s.Now = nil, s.Now.Add(time.Hour)
 	if list := decide.Repeats(s, decide.Decide(s), true); len(list) != 1 || list[0].Rule != "ReplaceMember" {
-		t.Errorf("what has lasted is not forgotten: %+v", list)
+		t.Errorf("an old entry is not forgotten: %+v", list)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestDelayOfRepairIsForgotten(t *testing.T) {
 			t.Errorf("%s: got %s", name, d)
 		}
 		if delays := strings.Contains(d.Message, "ApplyObjects follows"); delays != (d.Rule == "ReplaceMember") {
-			t.Errorf("%s: it says %s", name, d)
+			t.Errorf("%s: got %s", name, d)
 		}
 	}
 }

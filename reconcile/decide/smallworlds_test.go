@@ -625,13 +625,13 @@ func (all *tally) compare(t *testing.T) {
 	told := toldInStories(t)
 	for said := range all.said {
 		if _, found := told[said[0]+" "+said[1]]; !found {
-			t.Errorf("no story tells of %q", said)
+			t.Errorf("no story contains %q", said)
 		}
 	}
 	for said := range told {
 		verdict, rule, _ := strings.Cut(said, " ")
 		if !all.said[[2]string{verdict, rule}] && !slices.Contains(outOfReach, said) {
-			t.Errorf("a story tells of %q, and no small world says so", said)
+			t.Errorf("a story contains %q, but no small world does", said)
 		}
 	}
 }

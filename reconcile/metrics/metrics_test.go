@@ -336,12 +336,12 @@ func TestConcurrentScrapesAreLimited(t *testing.T) {
 		<-answered
 		if answer.Code == http.StatusServiceUnavailable {
 			if n < 2 {
-				t.Errorf("%d are answered at once: two servers of Prometheus ask", n)
+				t.Errorf("%d requests are answered at the same time: two Prometheus servers may ask", n)
 			}
 			return
 		}
 	}
-	t.Error("any number is answered at once")
+	t.Error("any number of requests is answered at the same time")
 }
 
 const metricsPage = "../../docs/reference/metrics.md"

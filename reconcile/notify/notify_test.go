@@ -167,7 +167,7 @@ func TestSign(t *testing.T) {
 	}
 	for _, secret := range []string{"", "short", "whsec_!", "whsec_AAAA"} {
 		if _, err := Sign(secret, "", noon, nil); err == nil {
-			t.Errorf("%q is taken", secret)
+			t.Errorf("%q is accepted", secret)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestChangesAreBounded(t *testing.T) {
 	}
 	both := object{"metadata": object{"annotations": many}, "spec": object{"replicas": 1}}
 	if lines := (report.Cluster{Changes: report.Changes(object{}, both)}).Lines(); lines[0] != "spec.replicas: none -> 1" {
-		t.Errorf("annotations hide what is asked for: it begins with %.100s", lines[0])
+		t.Errorf("annotations hide the requested change: it begins with %.100s", lines[0])
 	}
 }
 

@@ -35,7 +35,7 @@ func TestFollowingShowsOnlyChanges(t *testing.T) {
 			list[i].State.Now = noon.Add(time.Minute)
 		}
 	}); got != "" {
-		t.Errorf("time goes by:\n%s", got)
+		t.Errorf("the passing of time is shown:\n%s", got)
 	}
 	if got := look(func(list []report.Cluster) { list[0].Custom.Status.DeclaredRevision = "moved" }); !strings.HasPrefix(got, "prod/a ") {
 		t.Errorf("a revision moves:\n%s", got)

@@ -137,7 +137,7 @@ func TestDigestDistinguishesKubernetesClusters(t *testing.T) {
 	plan := func(first, second string) string { return planOf(part(first, "a"), part(second, "b")) }
 	digest := plan("eu", "us")
 	if turned := planOf(part("us", "b"), part("eu", "a")); turned != digest {
-		t.Errorf("in another order it is %q, not %q", turned, digest)
+		t.Errorf("in a different order, it is %q, not %q", turned, digest)
 	}
 	for _, other := range []string{plan("us", "eu"), plan("eu", "ap"), plan("eu", "eu")} {
 		if digest == "" || other == digest {

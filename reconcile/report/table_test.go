@@ -105,7 +105,7 @@ func TestTable(t *testing.T) {
 		plain := painted.String()
 		for _, code := range []string{"\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"} {
 			if !strings.Contains(plain, code) {
-				t.Errorf("%s: nothing is painted %q", name, code)
+				t.Errorf("%s: no text has the color %q", name, code)
 			}
 			plain = strings.ReplaceAll(plain, code, "")
 		}

@@ -66,7 +66,7 @@ func isTaken(t *testing.T, w *simulate.World) {
 	t.Helper()
 	ahead := forecast.Of(w.Observe())
 	if ahead.Open {
-		t.Errorf("the road is open: %s\nbut in a world that is made up: %s", decide.Decide(w.Observe()), decide.Decide(simulate.From(w.Observe(), 0).Observe()))
+		t.Errorf("the forecast is open: %s\nbut in a constructed world: %s", decide.Decide(w.Observe()), decide.Decide(simulate.From(w.Observe(), 0).Observe()))
 		return
 	}
 	var foretold, taken []string

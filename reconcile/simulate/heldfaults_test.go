@@ -59,7 +59,7 @@ func TestNothingWaitsForever(t *testing.T) {
 				w := beginning.Clone()
 				b.do(w)
 				if last, for_ := longestWait(w, 2*anHour); for_ >= anHour {
-					t.Errorf("%d replicas, %s, %s: for an hour it says %s", replicas, name, b.name, last)
+					t.Errorf("%d replicas, %s, %s: for an hour, the decision is %s", replicas, name, b.name, last)
 				}
 			}
 		}

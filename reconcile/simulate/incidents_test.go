@@ -164,7 +164,7 @@ func TestEveryIncident(t *testing.T) {
 // TestEveryTwoIncidents checks the same with a second incident, immediately or after a pass.
 func TestEveryTwoIncidents(t *testing.T) {
 	if testing.Short() {
-		t.Skip("pairs take long")
+		t.Skip("pairs take a long time")
 	}
 	for _, replicas := range []int{1, 3} {
 		for name, beginning := range beginnings(replicas, 1) {

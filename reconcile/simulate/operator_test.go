@@ -288,7 +288,7 @@ func TestEveryDeedAtEveryMoment(t *testing.T) {
 // TestEveryTwoDeeds checks the same for two actions, together or some passes apart, in the smallest clusters.
 func TestEveryTwoDeeds(t *testing.T) {
 	if testing.Short() {
-		t.Skip("pairs take long")
+		t.Skip("pairs take a long time")
 	}
 	sizes := []int{1, 3}
 	if thorough() {

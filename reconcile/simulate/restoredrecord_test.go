@@ -61,7 +61,7 @@ func (w lostMajority) oneServes() {
 		w.Error(violation)
 	}
 	if ids := w.Serving(); len(ids) > 1 {
-		w.Errorf("clients are led to clusters %v", ids)
+		w.Errorf("clients reach clusters %v", ids)
 	}
 }
 

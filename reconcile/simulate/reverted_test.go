@@ -164,7 +164,7 @@ func TestRewritingPolicyDoesNotStarveHealing(t *testing.T) {
 			w.Tick()
 		}
 		if d := decide.Decide(w.Observe()); d.Verdict != decide.Done || !isWhole(w) || writes > 8 {
-			t.Errorf("%s: applied %d times, whole %t, and it says %s", object, writes, isWhole(w), d)
+			t.Errorf("%s: applied %d times, whole %t, and the decision is %s", object, writes, isWhole(w), d)
 		}
 
 		w = formed(t, 3)
@@ -172,7 +172,7 @@ func TestRewritingPolicyDoesNotStarveHealing(t *testing.T) {
 		w.Change(object)
 		steps := w.Converge(patienceOfTests)
 		if last := steps[len(steps)-1].Decision; object != "EtcdCluster a" && (last.Verdict != decide.Block || last.Rule != "FieldsRewritten" || !strings.Contains(last.Message, object)) {
-			t.Errorf("%s, rewritten unsafely: it says %s", object, last)
+			t.Errorf("%s, rewritten unsafely: got %s", object, last)
 		}
 		w.StopRewriting()
 		w.LoseVolume(1)
@@ -181,7 +181,7 @@ func TestRewritingPolicyDoesNotStarveHealing(t *testing.T) {
 			w.Tick()
 		}
 		if d := decide.Decide(w.Observe()); d.Verdict != decide.Done || !isWhole(w) {
-			t.Errorf("%s, no longer rewritten: it says %s", object, d)
+			t.Errorf("%s, no longer rewritten: got %s", object, d)
 		}
 	}
 }

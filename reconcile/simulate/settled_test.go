@@ -47,7 +47,7 @@ func TestSettled(t *testing.T) {
 			t.Errorf("%+v: %v", d, violations)
 		}
 		if again, _ := simulate.Settled("a", d); !reflect.DeepEqual(again.Observe(), w.Observe()) {
-			t.Errorf("%+v: another world the second time", d)
+			t.Errorf("%+v: a different world the second time", d)
 		}
 		if ahead := forecast.Of(w.Observe()); len(ahead.Steps) > 0 || ahead.End.Rule != end.Rule {
 			t.Errorf("%+v: something is left to do: %s", d, ahead.Text(""))

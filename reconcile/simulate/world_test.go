@@ -106,7 +106,7 @@ func TestSimulatedMemberJoinsAndLeaves(t *testing.T) {
 	}
 	w.Do(decide.DeleteVolume{Ordinal: 3, VolumeUID: "another"}, simulate.NoCrash)
 	if w.Observe().Replica(3).VolumeTerminating {
-		t.Error("a volume is deleted under another UID")
+		t.Error("a volume is deleted with a different UID")
 	}
 	w.Do(decide.DeleteVolume{Ordinal: 3, VolumeUID: w.Observe().Replica(3).VolumeUID}, simulate.NoCrash)
 	w.Do(decide.RestartReplica{Ordinal: 2, PodUID: w.Observe().Replica(2).PodUID}, simulate.NoCrash)
@@ -138,7 +138,7 @@ func TestNewMemberStartsBeforeItServes(t *testing.T) {
 		}
 	}
 	if silent == 0 {
-		t.Error("each lets clients in at once")
+		t.Error("every member accepts clients immediately")
 	}
 }
 
@@ -148,13 +148,13 @@ func TestStrictReconfigCheckRefusesUnsafeChanges(t *testing.T) {
 	w := formed(t, 3)
 	w.NodeDown(2, true)
 	if writes := w.Do(decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}, simulate.NoCrash); len(writes) != 0 {
-		t.Errorf("a member is added while another is away: %q", writes)
+		t.Errorf("a member is added while another is down: %q", writes)
 	}
 	if writes := w.Do(decide.RemoveMember{ID: memberNamed(t, w, "a-1").ID, Name: "a-1"}, simulate.NoCrash); len(writes) != 0 {
 		t.Errorf("a member is removed that the others need: %q", writes)
 	}
 	if writes := w.Do(decide.RemoveMember{ID: memberNamed(t, w, "a-2").ID, Name: "a-2"}, simulate.NoCrash); len(writes) != 1 {
-		t.Error("a member that is away is not removed")
+		t.Error("a member that is down is not removed")
 	}
 }
 
@@ -206,7 +206,7 @@ func TestUnsealedMemberWithoutVolumeCannotRejoin(t *testing.T) {
 		w.Tick()
 		w.Tick()
 		if runs := w.Observe().Replica(1).ClusterID != 0; runs != alone {
-			t.Errorf("alone %t, and it starts %t: %s", alone, runs, w.Observe().Replica(1).PodMessage)
+			t.Errorf("alone %t, but starts %t: %s", alone, runs, w.Observe().Replica(1).PodMessage)
 		}
 	}
 }

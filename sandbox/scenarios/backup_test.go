@@ -113,7 +113,7 @@ func requireRestored(t *testing.T, c *clientv3.Client, revision int64) {
 	// Clients that watched the previous cluster must list again, so that they do not silently miss changes.
 	answer := <-c.Watch(ctx, "app/", clientv3.WithPrefix(), clientv3.WithRev(revision))
 	if answer.CompactRevision == 0 {
-		t.Errorf("a watch from before goes on: %+v", answer)
+		t.Errorf("a watch from before continues: %+v", answer)
 	}
 	if _, err := c.Put(ctx, "app/new", "x"); err != nil {
 		t.Error(err)

@@ -26,7 +26,7 @@ func testCAChanged(t *testing.T, w *world) {
 	w.putSecret("a-ca", anotherCA(t))
 	r := w.run("--until-converged", "--timeout", "20s").requireCode(t, exitBlocked).requireRule(t, "a", "CAChanged")
 	if !r.says("kubectl scale statefulset a") {
-		t.Errorf("it does not say how to go on:\n%s", r)
+		t.Errorf("the instructions are missing:\n%s", r)
 	}
 	w.requireCondition("a", "Stalled", "True", "CAChanged")
 	w.deletePod("a-2")
@@ -39,7 +39,7 @@ func testCAChanged(t *testing.T, w *world) {
 		t.Errorf("a-0 reads %q", got)
 	}
 	if now := w.leafData(); !reflect.DeepEqual(leaves, now) {
-		t.Error("certificates were issued from a CA that nobody trusts")
+		t.Error("certificates were issued from an untrusted CA")
 	}
 	w.putSecret("a-ca", own)
 	w.converge().requireRule(t, "a", "Converged")
@@ -98,7 +98,7 @@ func testCAExpired(t *testing.T, w *world) {
 	w.putSecret("a-ca", expired)
 	r := w.run("--until-converged", "--timeout", "20s").requireCode(t, exitBlocked).requireRule(t, "a", "CALost")
 	if !r.says("kubectl scale statefulset a --replicas=0") {
-		t.Errorf("it does not say how to go on:\n%s", r)
+		t.Errorf("the instructions are missing:\n%s", r)
 	}
 	w.requireCondition("a", "CertificatesValid", "False", "Expired")
 	w.kubectl("--namespace", w.namespace, "scale", "statefulset", "a", "--replicas=0")

@@ -78,7 +78,7 @@ func testStoppedMember(t *testing.T, w *world) {
 	})
 	r := w.run("--until-converged", "--timeout", "30s").requireCode(t, exitBlocked).requireRule(t, "a", "DataInDoubt")
 	if !r.says(good + " does not start because its data differs from a peer's") {
-		t.Errorf("it does not say who does not start:\n%s", r)
+		t.Errorf("it does not report who does not start:\n%s", r)
 	}
 	w.requireSame(members, volumes, "")
 

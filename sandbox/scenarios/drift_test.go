@@ -59,7 +59,7 @@ func testDriftRepaired(t *testing.T, w *world) {
 			w.runFrom(outside, "run", "--detailed-exitcode").requireCode(t, exitChanges)
 			w.converge()
 			if wrong := difference(want, w.snapshot()); wrong != "" {
-				t.Errorf("not put right: %s", wrong)
+				t.Errorf("not repaired: %s", wrong)
 			}
 			if now := w.podUIDs("a"); !maps.Equal(now, pods) || w.restarts("a") != restarts {
 				t.Errorf("pods before %v, after %v; %d restarts", pods, now, w.restarts("a")-restarts)
@@ -109,7 +109,7 @@ func (w *world) fileOf(pod string) string {
 			return key
 		}
 	}
-	w.t.Fatalf("there is no configuration file of %s: %v", pod, record.Object["data"])
+	w.t.Fatalf("no configuration file of %s: %v", pod, record.Object["data"])
 	return ""
 }
 
@@ -149,10 +149,10 @@ func testCALost(t *testing.T, w *world) {
 	_, err = w.object(secrets, "a-ca")
 	w.recreate(secrets, ca)
 	if err == nil {
-		t.Error("another CA was made")
+		t.Error("another CA was created")
 	}
 	if r.requireCode(t, exitBlocked); !r.says("a-ca") {
-		t.Errorf("quorate does not say what is lost:\n%s", r)
+		t.Errorf("quorate does not report the loss:\n%s", r)
 	}
 	w.requireCondition("a", "Stalled", "True", "CALost")
 	w.converge().requireRule(t, "a", "Converged")

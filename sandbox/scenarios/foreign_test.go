@@ -46,7 +46,7 @@ func TestForeignObject(t *testing.T) {
 			for range 2 {
 				r := w.run().requireCode(t, exitBlocked).requireRule(t, "a", "ForeignObjects")
 				if !r.says(object.GetKind() + " " + object.GetName()) {
-					t.Errorf("quorate does not say which object is in the way:\n%s", r)
+					t.Errorf("quorate does not report which object is in the way:\n%s", r)
 				}
 			}
 			now, err := client.Get(w.ctx(), object.GetName(), metav1.GetOptions{})
@@ -55,7 +55,7 @@ func TestForeignObject(t *testing.T) {
 			}
 			for _, name := range w.ownObjects("a") {
 				if name != object.GetKind()+" "+object.GetName() && name != "EtcdCluster a" {
-					t.Errorf("%s was made beside it", name)
+					t.Errorf("%s was also created", name)
 				}
 			}
 		})

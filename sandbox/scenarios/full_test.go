@@ -26,7 +26,7 @@ func TestFullDatabase(t *testing.T) {
 	w.loseVolume(lost)
 	w.declare(modern, three, "etcd: {quota: 100Mi, snapshotCount: 5000}")
 	if r := w.runAlarmed(); !r.says("during a NOSPACE alarm, only a larger etcd.quota is rolled out") {
-		t.Errorf("it does not say why the rollout waits:\n%s", r)
+		t.Errorf("it does not explain why the rollout waits:\n%s", r)
 	}
 	w.requireOneCluster("a", 3)
 	w.requireSame(members, volumes, lost)
@@ -49,7 +49,7 @@ func TestFullDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := w.converge().requireRule(t, "a", "Converged"); len(r.cluster("a").Warnings) > 0 {
-		t.Errorf("there are warnings still: %q", r.cluster("a").Warnings)
+		t.Errorf("warnings remain: %q", r.cluster("a").Warnings)
 	}
 	m.put("writable", "again")
 }

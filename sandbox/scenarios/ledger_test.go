@@ -101,7 +101,7 @@ func (l *ledger) requireUntil(c *clientv3.Client, revision int64) {
 		}
 	}
 	if before == 0 || after == 0 {
-		l.t.Errorf("%d writes were acknowledged before the backup and %d after it: nothing went on meanwhile", before, after)
+		l.t.Errorf("%d writes were acknowledged before the backup and %d after it: there was no concurrent writing", before, after)
 	}
 	l.t.Logf("%d writes were acknowledged until the backup, which are all there, and %d after it", before, after)
 }

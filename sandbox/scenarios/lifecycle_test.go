@@ -34,7 +34,7 @@ func testAvailability(t *testing.T, w *world) {
 		}
 	}
 	if ready != 3 {
-		t.Errorf("the client service leads to %d ready members, want 3", ready)
+		t.Errorf("the client Service has %d ready members, want 3", ready)
 	}
 }
 

@@ -67,7 +67,7 @@ func (w *world) requireSameRules(r result, plans []moment) {
 				break
 			}
 			if rule, whole := during(said, first.at, last.at); whole && rule != first.rule && last.at.Sub(first.at) > steady {
-				w.t.Fatalf("from %s to %s the run went by %s, and new processes by %s:\n%s", first.at.Format(time.TimeOnly), last.at.Format(time.TimeOnly), rule, first.rule, r)
+				w.t.Fatalf("from %s to %s, the run applied %s, and new processes applied %s:\n%s", first.at.Format(time.TimeOnly), last.at.Format(time.TimeOnly), rule, first.rule, r)
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func testRelabelledVolume(t *testing.T, w *world) {
 	w.signal("a-1", syscall.SIGSTOP) // so that it does not respond either
 	r := w.run().requireCode(t, exitBlocked).requireRule(t, "a", "LabelsLost")
 	if !r.says("PersistentVolumeClaim data-a-1 has lost app.kubernetes.io/managed-by=quorate") {
-		t.Errorf("it does not say which label to put back:\n%s", r)
+		t.Errorf("it does not report which label to restore:\n%s", r)
 	}
 	w.signal("a-1", syscall.SIGCONT)
 	label("quorate")
@@ -139,7 +139,7 @@ func TestOnePassFoundsAndSeals(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(fmt.Sprint(record.Object["data"]), "initial-cluster-state: new") {
-		t.Errorf("members may still found: %v", record.Object["data"])
+		t.Errorf("members may still bootstrap: %v", record.Object["data"])
 	}
 	w.converge()
 	w.requireOneCluster("a", 3)

@@ -39,7 +39,7 @@ func TestLoop(t *testing.T) {
 	_ = loop.command.Process.Signal(syscall.SIGTERM)
 	r := loop.wait().requireCode(t, exitDone)
 	if strings.Contains(r.stderr, "level=ERROR") {
-		t.Errorf("it said\n%s", r.stderr)
+		t.Errorf("got\n%s", r.stderr)
 	}
 	w.run().requireCode(t, exitDone) // the lease is free
 }

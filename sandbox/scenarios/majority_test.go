@@ -176,7 +176,7 @@ func (w *world) recoverFromBackup() {
 	}
 	m := w.member("a", 2)
 	if greeting, later := m.get("greeting"), m.get("later"); greeting != "hello" || later != "" {
-		w.t.Errorf("the greeting is %q, and what was written later %q", greeting, later)
+		w.t.Errorf("the greeting is %q, and the later value is %q", greeting, later)
 	}
 	if now, err := m.revision(); err != nil || now < revision+900_000_000 {
 		w.t.Errorf("the revision is %d, and was %d: %v", now, revision, err)

@@ -258,7 +258,7 @@ func (p *prometheus) requireDashboards(texts, chosen map[string]string) {
 		}
 	}
 	if queries < 35 {
-		p.w.t.Errorf("there are only %d queries", queries)
+		p.w.t.Errorf("only %d queries", queries)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestNodeLoss(t *testing.T) {
 		return nil
 	})
 	if s := w.status("a"); s.Voters != "2/3" || s.member(lost).Health != "Unreachable" || s.condition("Ready").Status == "True" {
-		t.Errorf("status says %s, %+v, %+v", s.Voters, s.member(lost), s.condition("Ready"))
+		t.Errorf("the status has %s, %+v, %+v", s.Voters, s.member(lost), s.condition("Ready"))
 	}
 
 	if err := w.startNode(lostNode); err != nil {
@@ -122,7 +122,7 @@ func TestDrain(t *testing.T) {
 	drain := []string{"drain", "--ignore-daemonsets", "--delete-emptydir-data", "--pod-selector=to=drain", "--timeout=8s"}
 	w.kubectl(append(drain, first)...)
 	if out, err := w.tryKubectl(append(drain, second)...); err == nil || !strings.Contains(out, "disruption budget") {
-		t.Errorf("a second node is drained beside the first: %v\n%s", err, out)
+		t.Errorf("a second node is drained in addition to the first: %v\n%s", err, out)
 	}
 	if r := w.run(); r.cluster("a").Decision.Verdict != "Wait" || !strings.Contains(r.cluster("a").Decision.Message, "a-0") {
 		t.Errorf("while a node is drained:\n%s", r)

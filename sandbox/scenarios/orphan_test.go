@@ -20,12 +20,12 @@ func testRemovalHeld(t *testing.T, w *world) {
 	for range 2 {
 		r := w.run().requireCode(t, exitBlocked).requireRule(t, "a", "Converged").requireRule(t, "c", "Converged")
 		if !r.says("--confirm-removals=main@sha1:" + commit) {
-			t.Errorf("it does not say how to confirm the removal:\n%s", r)
+			t.Errorf("it does not explain how to confirm the removal:\n%s", r)
 		}
 	}
 	w.requireCondition("a", "RemovalHeld", "True", "NotConfirmed")
 	if n := w.toldOf("main@sha1:" + commit + " no longer declares it"); n != 2 {
-		t.Errorf("told %d times, want once for each cluster", n)
+		t.Errorf("reported %d times, want once for each cluster", n)
 	}
 	w.emptyVolumes("a-1")
 	r := w.runFrom(outside, "run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s")
@@ -55,12 +55,12 @@ func testOrphan(t *testing.T, w *world) {
 	commit := w.repository.push(map[string]string{"README": "no cluster here"})
 	r := w.run("--confirm-removals", commit).requireCode(t, exitDone).requireRule(t, "a", "Orphaned")
 	if !r.says(commit[:7]) {
-		t.Errorf("it does not say which commit dropped the declaration:\n%s", r)
+		t.Errorf("it does not report which commit dropped the declaration:\n%s", r)
 	}
 	w.disturb(disturbance{"budget deleted", budgets, "a", ""})
 	w.run().requireCode(t, exitDone).requireRule(t, "a", "Orphaned")
 	if _, err := w.object(budgets, "a"); err == nil {
-		t.Error("an object of an orphan was put right")
+		t.Error("an object of an orphan was repaired")
 	}
 	w.requireQuietBy("Orphaned", "a")
 	if now := w.podUIDs("a"); !maps.Equal(now, pods) {
@@ -85,10 +85,10 @@ func testRename(t *testing.T, w *world) {
 	now := w.snapshot()
 	delete(now, "EtcdCluster b")
 	if touched := difference(want, now); touched != "" {
-		t.Errorf("something was made or touched: %s", touched)
+		t.Errorf("something was created or touched: %s", touched)
 	}
 	if pods := w.pods("b"); len(pods) > 0 {
-		t.Errorf("%d pods of b were made", len(pods))
+		t.Errorf("%d pods of b were created", len(pods))
 	}
 	w.declare(modern, three)
 	if err := w.objects.Resource(etcdclusters).Namespace(w.namespace).Delete(w.ctx(), "b", metav1.DeleteOptions{}); err != nil {

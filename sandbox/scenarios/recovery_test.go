@@ -228,6 +228,6 @@ func TestPodThatWaitsForEver(t *testing.T) {
 	w.converge().requireRule(t, "a", "Converged")
 	w.requireOneCluster("a", 3)
 	if w.toldOf("can never get its volume") == 0 {
-		t.Error("nobody told of a pod that waits forever")
+		t.Error("a pod that waits forever was not reported")
 	}
 }

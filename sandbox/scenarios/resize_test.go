@@ -105,7 +105,7 @@ func (w *world) requireSize(n int) {
 		return nil
 	})
 	if configured := w.configured(); !slices.Equal(configured, names) {
-		w.t.Errorf("there are configuration files for %v, want %v", configured, names)
+		w.t.Errorf("got configuration files for %v, want %v", configured, names)
 	}
 	budget, err := w.kube.PolicyV1().PodDisruptionBudgets(w.namespace).Get(w.ctx(), "a", metav1.GetOptions{})
 	if err != nil || budget.Spec.MinAvailable.IntValue() != n/2+1 {
@@ -113,7 +113,7 @@ func (w *world) requireSize(n int) {
 	}
 	s := w.status("a")
 	if want := fmt.Sprintf("%d/%d", n, n); s.Voters != want || s.Replicas != n || len(s.Members) != n || len(s.Endpoints) != n {
-		w.t.Errorf("status says %s, %d replicas, %d members, %d endpoints, want %s", s.Voters, s.Replicas, len(s.Members), len(s.Endpoints), want)
+		w.t.Errorf("the status has %s, %d replicas, %d members, %d endpoints, want %s", s.Voters, s.Replicas, len(s.Members), len(s.Endpoints), want)
 	}
 }
 

@@ -54,7 +54,7 @@ func testRollOptions(t *testing.T, w *world) {
 		ctx, cancel := m.ctx()
 		defer cancel()
 		if err := transaction(ctx, m, 200); err != nil {
-			t.Errorf("a-%d does not take 200 operations in a transaction: %v", ordinal, err)
+			t.Errorf("a-%d does not accept 200 operations in a transaction: %v", ordinal, err)
 		}
 	}
 	for pod, uid := range w.podUIDs("a") {
@@ -84,7 +84,7 @@ func testRevertMidRoll(t *testing.T, w *world) {
 		t.Errorf("not as before: %s", wrong)
 	}
 	if n := changed(pods, w.podUIDs("a")); n != 1 {
-		t.Errorf("%d pods were recreated, want the one that had the change", n)
+		t.Errorf("%d pods were recreated, want the pod that had the change", n)
 	}
 	w.requireQuiet("a")
 }
@@ -115,7 +115,7 @@ func testBadProgram(t *testing.T, w *world) {
 		w.declare("3.7.3", three)
 		r := w.run("--until-converged", "--timeout", patience.String()).requireCode(t, exitBlocked).requireRule(t, "a", "MemberFailing")
 		if !r.says("etcd 3.7.3 is not rolled out while a member is not responding") {
-			t.Errorf("it does not say why the next minor version is not rolled out:\n%s", r)
+			t.Errorf("it does not explain why the next minor version is not rolled out:\n%s", r)
 		}
 	})
 }
@@ -130,7 +130,7 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string, then func(
 		t.Errorf("exit code %d:\n%s", r.code, r)
 	}
 	if n := changed(pods, w.podUIDs("a")); n != 1 {
-		t.Errorf("%d pods were recreated, want the first alone", n)
+		t.Errorf("%d pods were recreated, want only the first", n)
 	}
 	broken := ""
 	for _, pod := range w.pods("a") {
@@ -139,7 +139,7 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string, then func(
 		}
 	}
 	if said := r.cluster("a").Decision.Message; broken == "" || !strings.Contains(said, broken) {
-		t.Errorf("%q is broken, and the pass says: %s", broken, said)
+		t.Errorf("%q is broken, and the pass reports: %s", broken, said)
 	}
 	then()
 	w.declare(modern, three)
@@ -147,7 +147,7 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string, then func(
 	history.end()
 	w.requireOneCluster("a", 3)
 	if n := changed(pods, w.podUIDs("a")); n != 1 {
-		t.Errorf("%d pods were recreated in the end, want the first alone", n)
+		t.Errorf("%d pods were recreated in the end, want only the first", n)
 	}
 	if now := w.volumeUIDs("a"); !maps.Equal(now, volumes) {
 		t.Errorf("volumes before %v, after %v", volumes, now)

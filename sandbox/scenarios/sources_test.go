@@ -51,7 +51,7 @@ func TestSources(t *testing.T) {
 		t.Errorf("the kustomization asks for 1 replica, the custom resource has %v", got)
 	}
 	if r := w.run("--path", "broken", "--tag", "v1").requireCode(t, exitInvalid); !r.says("b.yaml") {
-		t.Errorf("quorate does not say which file is broken:\n%s", r)
+		t.Errorf("quorate does not report which file is broken:\n%s", r)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestClusterAsSource(t *testing.T) {
 	w.requireCondition("a", "SourceReady", "True", "Fetched")
 	for _, entry := range w.resource("a").GetManagedFields() {
 		if entry.Subresource == "" && entry.Manager != "somebody-else" {
-			t.Errorf("%s has written what is somebody else's: %s", entry.Manager, entry.FieldsV1)
+			t.Errorf("%s has written an object of a different owner: %s", entry.Manager, entry.FieldsV1)
 		}
 	}
 
@@ -186,10 +186,10 @@ func TestActingAsSomebodyElse(t *testing.T) {
 	as := []string{"--as", user}
 	before := w.snapshot()
 	if r := w.run(as...).requireCode(t, exitError); !r.says("forbidden") {
-		t.Errorf("somebody without rights is not told so:\n%s", r)
+		t.Errorf("a user without rights does not get an error:\n%s", r)
 	}
 	if touched := difference(before, w.snapshot()); touched != "" {
-		t.Errorf("somebody without rights has changed %s", touched)
+		t.Errorf("a user without rights has changed %s", touched)
 	}
 	w.runFrom(outside, "run", "--as", "").requireCode(t, exitInvalid)
 	w.grantHere(deployedRole(t), user)
@@ -214,7 +214,7 @@ func TestRewound(t *testing.T) {
 		w.source = source
 		r := w.run().requireCode(t, exitError).requireRule(t, "a", "Converged")
 		if !r.says("does not descend from") {
-			t.Errorf("the report does not say what is refused:\n%s", r)
+			t.Errorf("the report does not contain the refusal:\n%s", r)
 		}
 		w.requireCondition("a", "SourceReady", "False", "FetchFailed")
 		if touched := difference(before, w.snapshot()); touched != "" {
@@ -226,6 +226,6 @@ func TestRewound(t *testing.T) {
 	w.converge().requireRule(t, "a", "Converged")
 	w.requireCondition("a", "SourceReady", "True", "Fetched")
 	if difference(before, w.snapshot()) == "" {
-		t.Error("what was allowed was not applied")
+		t.Error("the allowed revision was not applied")
 	}
 }

@@ -66,7 +66,7 @@ func testStopped(t *testing.T, w *world) {
 	}
 	w.requireCondition("a", "Stalled", "False", "")
 	if s := w.status("a"); s.ClusterID != id || s.ReadyReplicas != 0 {
-		t.Errorf("status says %+v", s)
+		t.Errorf("the status has %+v", s)
 	}
 	w.run("--detailed-exitcode").requireCode(t, exitDone).requireRule(t, "a", "Stop")
 	w.requireBack(t, id, "stopped", "not lost")
@@ -142,7 +142,7 @@ func testVolumesWithOldData(t *testing.T, w *world) {
 		t.Errorf("clients reach the old data: %v, %v", service, err)
 	}
 	if got := w.status("a").ClusterID; got != "" {
-		t.Errorf("the status says cluster %s", got)
+		t.Errorf("the status has cluster %s", got)
 	}
 
 	kept := w.volumeUIDs("a")

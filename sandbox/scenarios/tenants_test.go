@@ -43,7 +43,7 @@ func TestTwoTenants(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("beside a hostile tenant, a life takes %s times what it takes alone; want %.1f at most", strings.Join(ratios, ", "), besideOthers)
+	t.Errorf("with a hostile tenant, a life takes %s times as long as without; want at most %.1f", strings.Join(ratios, ", "), besideOthers)
 }
 
 // life bootstraps a cluster, replaces a member that has lost its volume, and adds a member. It returns the time
@@ -135,7 +135,7 @@ func (w *world) requireNothingOf(other *world) {
 	w.t.Helper()
 	for _, custom := range w.list(etcdclusters) {
 		if text := fmt.Sprint(custom.Object); strings.Contains(text, other.namespace) || strings.Contains(text, other.repository.bare) {
-			w.t.Errorf("%s says something of another tenant: %s", custom.GetName(), text)
+			w.t.Errorf("%s shows something of another tenant: %s", custom.GetName(), text)
 		}
 	}
 }

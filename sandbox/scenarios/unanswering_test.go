@@ -71,7 +71,7 @@ func requireOnlyTold(t *testing.T, proxy *faultproxy.Proxy) {
 	t.Helper()
 	for _, write := range proxy.Writes() {
 		if write.Resource != "etcdclusters/status" && write.Resource != "events" {
-			t.Errorf("nothing was to be changed, and yet: %s", write)
+			t.Errorf("nothing had to be changed, but got: %s", write)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func testOneMemberHangs(t *testing.T, w *world) {
 			t.Errorf("from %s: decided %s by %s: %s", name, c.Verdict, c.Rule, c.Message)
 		}
 		if s := w.status("a"); s.member("a-1").Health != "Unreachable" || s.member("a-0").Health != "Healthy" || s.Voters != "2/3" {
-			t.Errorf("from %s: status says %s, %+v", name, s.Voters, s.Members)
+			t.Errorf("from %s: the status has %s, %+v", name, s.Voters, s.Members)
 		}
 		w.waitForPods("a", 3)
 		w.converge()

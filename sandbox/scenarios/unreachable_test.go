@@ -17,7 +17,7 @@ func testGitUnreachable(t *testing.T, w *world) {
 	w.disturb(disturbance{"budget deleted", budgets, "a", ""})
 	r := w.run().requireCode(t, exitError)
 	if r.report.Error == "" {
-		t.Errorf("the report does not say that git cannot be read:\n%s", r)
+		t.Errorf("the report does not contain that git cannot be read:\n%s", r)
 	}
 	w.requireCondition("a", "SourceReady", "False", "")
 	if wrong := difference(want, w.snapshot()); wrong != "" {
@@ -49,7 +49,7 @@ func testSuspend(t *testing.T, w *world) {
 	w.disturb(disturbance{"budget deleted", budgets, "a", ""})
 	w.run().requireCode(t, exitDone).requireRule(t, "a", "Suspended")
 	if _, err := w.object(budgets, "a"); err == nil {
-		t.Error("an object of a suspended cluster was put right")
+		t.Error("an object of a suspended cluster was repaired")
 	}
 	w.requireQuietBy("Suspended", "a")
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})

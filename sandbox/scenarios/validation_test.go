@@ -87,9 +87,9 @@ func checkVerdict(t *testing.T, who, want string, got error) {
 	case want == "" && got != nil:
 		t.Errorf("%s refuses it: %v", who, got)
 	case want != "" && got == nil:
-		t.Errorf("%s takes it", who)
+		t.Errorf("%s accepts it", who)
 	case want != "" && !strings.Contains(got.Error(), want):
-		t.Errorf("%s refuses it without saying %q: %v", who, want, got)
+		t.Errorf("%s refuses it without the message %q: %v", who, want, got)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestInvalidClusterSize(t *testing.T) {
 			})
 			for _, r := range []result{w.runFrom(outside, "plan"), w.runUntilWaiting(outside)} {
 				if r.requireCode(t, exitInvalid); !r.says("bad.yaml") || !r.says("replicas") {
-					t.Errorf("it does not say what is wrong where:\n%s", r)
+					t.Errorf("the problem is not reported with its position:\n%s", r)
 				}
 			}
 			var names []string
@@ -163,13 +163,13 @@ func TestInvalidClusterSize(t *testing.T) {
 				names = append(names, o.GetName())
 			}
 			if fmt.Sprint(names) != "[good]" {
-				t.Errorf("custom resources %v were made", names)
+				t.Errorf("custom resources %v were created", names)
 			}
 			if _, err := w.object(statefulSets, "bad"); err == nil {
-				t.Error("a StatefulSet was made for the bad one")
+				t.Error("a StatefulSet was created for the invalid cluster")
 			}
 			if _, err := w.object(statefulSets, "good"); err != nil {
-				t.Errorf("the good one is held up: %v", err)
+				t.Errorf("the valid cluster is delayed: %v", err)
 			}
 		})
 	}

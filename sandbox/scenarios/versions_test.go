@@ -82,7 +82,7 @@ func testDowngradeTakenBack(t *testing.T, w *world) {
 		if err != nil {
 			t.Errorf("%s: %v", m.name, err)
 		} else if answer.DowngradeInfo.GetEnabled() {
-			t.Errorf("%s goes down to %s still", m.name, answer.DowngradeInfo.GetTargetVersion())
+			t.Errorf("%s is still downgraded to %s", m.name, answer.DowngradeInfo.GetTargetVersion())
 		}
 	}
 }
@@ -182,7 +182,7 @@ func (w *world) requireVersion(version string) {
 		}
 	}
 	if got := w.status("a").Version; got != version {
-		w.t.Errorf("status says version %s, want %s", got, version)
+		w.t.Errorf("the status has version %s, want %s", got, version)
 	}
 	if n := w.restarts("a"); n > 0 {
 		w.t.Errorf("containers were restarted %d times", n)
@@ -196,7 +196,7 @@ func testSkipMinor(t *testing.T, w *world, from, to string) {
 	w.declare(to, three, oftenSnapshots)
 	r := w.run("--until-converged", "--timeout", "20s").requireCode(t, exitBlocked).requireRule(t, "a", "VersionRefused")
 	if said := r.cluster("a").Decision.Message; !strings.Contains(said, "3.6") {
-		t.Errorf("it does not say which step to take: %s", said)
+		t.Errorf("it does not report which step to take: %s", said)
 	}
 	w.requireCondition("a", "Stalled", "True", "VersionRefused")
 	if now := w.podUIDs("a"); !maps.Equal(now, pods) {

@@ -85,7 +85,7 @@ func TestNoRightToReachPods(t *testing.T) {
 	w.grant(role, user)
 	r := w.runFrom(through(w.newProxyAs(user)), "run", "--until-converged").requireCode(t, exitBlocked).requireRule(t, "a", "MembershipUnknown")
 	if !r.says("pods/portforward") {
-		t.Errorf("it does not say which right is missing:\n%s", r)
+		t.Errorf("it does not report which right is missing:\n%s", r)
 	}
 }
 

@@ -59,7 +59,7 @@ func programs(t *testing.T) []etcdprocess.Program {
 	t.Helper()
 	dir := os.Getenv("QUORATE_ETCD_DIR")
 	if dir == "" {
-		t.Skip("QUORATE_ETCD_DIR names no directory with etcd-<version>/etcd; make test sets it")
+		t.Skip("QUORATE_ETCD_DIR does not name a directory with etcd-<version>/etcd; make test sets it")
 	}
 	paths, err := filepath.Glob(filepath.Join(dir, "etcd-*", "etcd"))
 	if err != nil || len(paths) == 0 {
@@ -199,7 +199,7 @@ func TestFinishRejectsOtherClusterOrVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, drillFile)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("etcd could write to what Finish goes by: %v", err)
+		t.Errorf("etcd could write to the files that Finish uses: %v", err)
 	}
 	newer := v
 	newer.Patch++

@@ -116,7 +116,7 @@ func TestPruneInvariants(t *testing.T) {
 		oneID := !slices.ContainsFunc(backups, func(b store.Backup) bool { return b.ClusterID == earlier })
 		if kept := without(backups, plan.Delete); oneID && len(plan.Delete) < MaxDeleted {
 			if again := Prune(store.Listing{Backups: kept}, policy, now); len(again.Delete) > 0 {
-				t.Fatalf("seed %d: what was kept is deleted the next time: %+v", seed, again.Delete)
+				t.Fatalf("seed %d: kept backups are deleted the next time: %+v", seed, again.Delete)
 			}
 		}
 	}

@@ -43,7 +43,7 @@ func TestAbandonedS3UploadsAreAborted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := left(); len(all) != 4 || !slices.Equal(got, all) {
-		t.Errorf("those that are under way: %q, want %q", got, all)
+		t.Errorf("uploads in progress: %q, want %q", got, all)
 	}
 	b.clear(t.Context(), dir, time.Now().Add(time.Hour))
 	want := slices.DeleteFunc(all, func(key string) bool { return key == "ours/"+data })

@@ -20,7 +20,7 @@ func TestEveryArchitectureHasAFilterOrNone(t *testing.T) {
 		has := func(file string) bool { return slices.Contains(p.GoFiles, file) }
 		want := slices.Contains(filtered, arch)
 		if has("seccomp_linux.go") != want || has("seccomp_linux_"+arch+".go") != want || has("filing_linux.go") != want || has("seccomp_linux_none.go") == want {
-			t.Errorf("%s is made of %q", arch, p.GoFiles)
+			t.Errorf("%s consists of %q", arch, p.GoFiles)
 		}
 	}
 }

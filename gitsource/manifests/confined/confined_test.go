@@ -106,7 +106,7 @@ func run(ctx context.Context, what string, limits Limits) (said []string, err er
 func TestRun(t *testing.T) {
 	said, err := run(t.Context(), "ask", roomy)
 	if err != nil || strings.Join(said, ", ") != "hello world, done" {
-		t.Errorf("it said %q, error %v", said, err)
+		t.Errorf("output %q, error %v", said, err)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestGoRuntimeWorksConfined(t *testing.T) {
 	large := roomy
 	large.Memory = 1 << 30 // the race detector needs a lot
 	if said, err := run(t.Context(), "work", large); err != nil || len(said) != 1 {
-		t.Errorf("it said %q, error %v", said, err)
+		t.Errorf("output %q, error %v", said, err)
 	}
 }
 
@@ -163,12 +163,12 @@ func TestExceededLimitNamesItsFlag(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			if confinedtest.RaceDetector && what == "take memory" {
-				t.Skip("the race detector takes more memory than the bound, and ends the process with words of its own")
+				t.Skip("the race detector uses more memory than the limit, and ends the process with its own message")
 			}
 			said, err := run(t.Context(), what, c.limits)
 			var exceeded Exceeded
 			if !errors.As(err, &exceeded) || err.Error() != c.want || len(said) > 0 {
-				t.Errorf("it said %q, error %v", said, err)
+				t.Errorf("output %q, error %v", said, err)
 			}
 		})
 	}

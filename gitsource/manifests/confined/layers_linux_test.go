@@ -116,7 +116,7 @@ func TestLandlockBlocksOpeningFiles(t *testing.T) {
 // other processes of that user cannot read its memory.
 func TestHiddenProcessMemoryIsUnreadable(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("to run as another user takes root")
+		t.Skip("running as another user requires root")
 	}
 	if said, want := inLayer(t, "hidden", 65532), `["hello world" "done"], <nil>, mem: true, <nil>`; said != want {
 		t.Errorf("%s, want %s", said, want)
@@ -139,6 +139,6 @@ func TestInheritedFilesAreClosed(t *testing.T) {
 	}
 	said, err := run(t.Context(), fmt.Sprintf("read in %d", file.Fd()), roomy)
 	if want := "read: bad file descriptor"; err != nil || said[0] != want {
-		t.Errorf("error %v, it said %q, want %s", err, said, want)
+		t.Errorf("error %v, output %q, want %s", err, said, want)
 	}
 }

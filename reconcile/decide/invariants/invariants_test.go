@@ -18,7 +18,7 @@ func TestDecisionNeedsRuleAndValidRecheck(t *testing.T) {
 	}
 	for _, bad := range []decide.Decision{nameless, tooEarly, tooLate} {
 		if len(Broken(decide.State{}, bad)) == 0 {
-			t.Errorf("the invariants let through %+v", bad)
+			t.Errorf("the invariants accept %+v", bad)
 		}
 	}
 }

@@ -139,7 +139,7 @@ func TestHostAPIAddress(t *testing.T) {
 	}
 	for _, test := range [][2]string{{"svn", "https://x/a/b"}, {"github", "https://x/a"}, {"github", "https://x/a/b/c"}, {"gitlab", "https://x/a/../b"}, {"gitea", "https://x/a//b"}} {
 		if _, err := NewHost(test[0], "", address(t, test[1])); err == nil {
-			t.Errorf("%q is taken", test)
+			t.Errorf("%q is accepted", test)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func TestFindingNamesOnlyCheckedOutFiles(t *testing.T) {
 			t.Errorf("%+v: it is in %q:%d", test, got.File, got.Line)
 		}
 		if bare := got.Message == "wrong"; bare != (test.want != "" || test.file == "") {
-			t.Errorf("%+v: it says %q", test, got.Message)
+			t.Errorf("%+v: got %q", test, got.Message)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func TestMostSevereFindingsAreShown(t *testing.T) {
 			t.Errorf("%d each: %d errors, %d warnings", n, errors, warnings)
 		}
 		if rest := fmt.Sprintf("::error::and %s: see the report\n", decide.Count(n-9, "other error")); (n > 10) != strings.Contains(said, rest) {
-			t.Errorf("%d: %q is missing, or there for nothing:\n%s", n, rest, said)
+			t.Errorf("%d: %q is missing, or present without need:\n%s", n, rest, said)
 		}
 		if n > 0 && !strings.HasPrefix(said, "::error title=Error::first\n") {
 			t.Errorf("%d: the most severe is not first", n)

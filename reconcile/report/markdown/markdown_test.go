@@ -341,13 +341,13 @@ func TestCommentStaysWithinLimit(t *testing.T) {
 					rows = len(page.columns[0]) - 1
 				}
 				if folds > 0 && rows < n {
-					t.Errorf("%s: there are %d rows, and yet %d folds", what, rows, folds)
+					t.Errorf("%s: %d rows, but %d folds", what, rows, folds)
 				}
 				if missing := rows < n || folds < n; missing && !strings.Contains(comment, " omitted for lack of space") {
-					t.Errorf("%s: with %d rows and %d folds, it does not say what is missing", what, rows, folds)
+					t.Errorf("%s: with %d rows and %d folds, the omissions are not mentioned", what, rows, folds)
 				}
 				if n == 20 && most == 1_000_000 && words == "" && (rows != 20 || folds != 20 || strings.Contains(comment, "no room")) {
-					t.Errorf("%s: there are %d rows and %d folds", what, rows, folds)
+					t.Errorf("%s: %d rows and %d folds", what, rows, folds)
 				}
 			}
 		}
