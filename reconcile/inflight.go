@@ -68,7 +68,8 @@ func (s *inFlight) each(
 	return entries
 }
 
-// begin divides the clusters that are not busy into those that a pass waits for and those that it does not wait for.
+// begin divides the clusters that are not busy into clusters that a pass waits for and clusters that it does not wait
+// for.
 func (s *inFlight) begin(clusters []Cluster, wereBusy map[string]bool) (quick, slow []Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -264,8 +264,8 @@ func foretell(entry *report.Cluster) {
 	}
 }
 
-// warnOfCertificates warns of certificates that need manual action, and of those that expire soon, unless the pass has
-// just renewed them.
+// warnOfCertificates warns of certificates that need manual action, and of certificates that expire soon, unless the
+// pass has just renewed them.
 func warnOfCertificates(entry *report.Cluster) {
 	entry.Warnings = slices.Concat(entry.Warnings, entry.State.CertificateWarnings())
 	if !entry.Renews() {

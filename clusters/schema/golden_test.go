@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// TestGolden: the files in testdata are examples of valid and invalid objects. Each example is merged into the
-// smallest valid cluster:
+// TestGolden checks the examples of valid and invalid objects in testdata. Each example is merged into the smallest
+// valid cluster:
 //
 //	validate    the YAML is a new cluster: everything the API server would refuse, and our warnings
 //	update      two documents: the old cluster and the new one

@@ -17,7 +17,7 @@ type Action interface {
 }
 
 // Bootstrap creates all objects of a cluster that has never formed, and all its members together. The record is
-// RequiredRecord: the existing one, if any.
+// RequiredRecord, which is the existing record, if one exists.
 type Bootstrap struct {
 	// Replicas is the initial number of members.
 	Replicas int `json:"replicas"`

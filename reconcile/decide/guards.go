@@ -74,7 +74,7 @@ func clusterIDMismatch(s State) (Decision, bool) {
 	return block("%s %s, but %s%s", claims[0].who, claims[0].id, Enumerate(others), s.describeOldData())
 }
 
-// describeOldData returns which members started on data of a different cluster during bootstrap, and what to do about
+// describeOldData returns which members started on data of a different cluster during bootstrap, and how to correct
 // that, or "".
 func (s State) describeOldData() string {
 	var volumes []string
@@ -217,8 +217,8 @@ func (s State) mayRecover(voters []Member) bool {
 	return recoverable >= Quorum(len(voters))
 }
 
-// whatToDoWithVolumes returns what to do if members do not come up: only volumes on which etcd has found no data may be
-// deleted.
+// whatToDoWithVolumes returns the manual action on volumes if members do not come up: only volumes on which etcd has
+// found no data may be deleted.
 func (s State) whatToDoWithVolumes() string {
 	for _, m := range s.Record.Members {
 		if r := s.Replica(m.Ordinal); !r.NoData || s.volumeLost(m.Ordinal) {

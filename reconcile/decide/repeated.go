@@ -9,8 +9,8 @@ import (
 )
 
 // Repeated is an action that passes carried out repeatedly, because a later pass found it reverted each time: by an
-// admission policy, another controller or an operator. Or it is a repair that actions of other rules preceded, which
-// are what it counts. It is kept in the status of the custom resource.
+// admission policy, another controller or an operator. Or it is a repair that was preceded by actions of other rules;
+// it then counts those actions. It is kept in the status of the custom resource.
 type Repeated struct {
 	// Rule that decided the action.
 	Rule string `json:"rule"`
@@ -98,7 +98,7 @@ func firstThatLasts(s State) Decision {
 		switch {
 		case !applies:
 		case s.keepsBeingUndone(d) && d.Rule == ruleSeal:
-			// Without a record that stays, no replacement is completed.
+			// Without a record that is kept, no replacement is completed.
 			return s.afterUndone(Decision{Verdict: Done}, append([]Decision{d}, undone...))
 		case s.keepsBeingUndone(d):
 			undone = append(undone, d)
@@ -193,8 +193,8 @@ func Retried(s State, d Decision) Decision {
 }
 
 // Repeats returns the repeated actions that the status must record after a pass with decision d, which has changed
-// something if changed is set. An action that the pass no longer requested has lasted, but one that writes objects is
-// remembered for a while: what reverts it may be slower than passes.
+// something if changed is set. An action that the pass no longer requested has lasted. An action that writes objects is
+// remembered for a while, because it may be reverted more slowly than passes run.
 func Repeats(s State, d Decision, changed bool) []Repeated {
 	if d.Rule == LockedElsewhere || len(s.Repeated) == 0 && !changed {
 		return s.Repeated

@@ -57,7 +57,7 @@ type Replica struct {
 	// VolumeUID is the UID of the claim. It is empty without a claim, or if the claim was created under a running pod:
 	// etcd still uses the previous claim's volume.
 	VolumeUID string `json:"volumeUID,omitempty"`
-	// VolumeToken is the cluster token for which the claim was created.
+	// VolumeToken is the cluster token with which the claim was created.
 	VolumeToken string `json:"volumeToken,omitempty"`
 	// VolumeTerminating is true if the claim is being deleted.
 	VolumeTerminating bool `json:"volumeTerminating,omitempty"`

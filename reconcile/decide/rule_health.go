@@ -176,7 +176,7 @@ func waitForMembers(s State) (Decision, bool) {
 	return d, true
 }
 
-// describeClosed reports that the client Service does not lead to the members yet, or returns "".
+// describeClosed reports that the client Service does not route to the members yet, or returns "".
 func (s State) describeClosed() string {
 	if !s.Record.MayFound() {
 		return ""

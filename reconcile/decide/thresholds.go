@@ -40,14 +40,14 @@ type Threshold struct {
 	Length time.Duration
 	Times  int
 	Bytes  int64
-	// About describes what it limits, and why.
+	// About describes the limit and its reason.
 	About string
 }
 
 // Thresholds lists all thresholds, except those declared in git (spec.replaceAfter).
 func Thresholds() []Threshold { return slices.Concat(patiences(), membershipChanges(), rechecks()) }
 
-// patiences lists what must happen, or for how long, before anything is done about it.
+// patiences lists the conditions for an action, or how long they must hold.
 func patiences() []Threshold {
 	return []Threshold{
 		{"Starting container", startPatience, 0, 0,

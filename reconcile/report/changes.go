@@ -139,7 +139,7 @@ func shown(value any) string {
 	return printable.Short(printable.Line(strings.TrimSpace(b.String())), longestValue)
 }
 
-// Changes returns the fields in which the JSON forms of two objects differ, by path. Fields of the spec come first,
+// Changes returns the fields that differ between the JSON forms of two objects, by path. Fields of the spec come first,
 // because there may be any number of annotations, and only the first changes are shown. A list is a single value.
 func Changes(from, to any) []Change {
 	var list []Change
