@@ -102,7 +102,7 @@ func (r *backoff) listingBackoff(unobserved bool) time.Duration {
 
 func (r *backoff) failing(cluster string) bool { return r != nil && r.failures[cluster] > 0 }
 
-// note records what was done to a cluster.
+// note records an action on a cluster.
 func (r *backoff) note(c report.Cluster) {
 	if c.Outcome == nil || !c.Outcome.Changed {
 		return

@@ -37,7 +37,7 @@ type Reconciler struct {
 	// Steps, if set, is called when a phase ends, and for lease conflicts.
 	Steps steps.Hook
 
-	// said is what was last logged about each cluster, so that a run of many passes logs each message once.
+	// said contains the last log message about each cluster, so that a run of many passes logs each message once.
 	said sync.Map
 	// failed are the clusters that failed at the last look.
 	failed     map[string]bool

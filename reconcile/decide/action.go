@@ -147,7 +147,7 @@ type StopRestore struct {
 type FinishRestore struct {
 	VolumeUID string `json:"volumeUID"`
 	From      string `json:"from"`
-	// Data is what that member must report before the client Service is opened.
+	// Data describes the data that this member must report before the client Service is opened.
 	Data RestoredData `json:"data,omitzero"`
 }
 

@@ -71,7 +71,7 @@ type BackupJob struct {
 	EndedAt   time.Time `json:"endedAt,omitzero"`
 	// Message is why the Job failed or why it waits, if known.
 	Message string `json:"message,omitempty"`
-	// Damaged is true if the stored backup was read back and differs from what was stored.
+	// Damaged is true if the stored backup was read back and differs from the stored data.
 	Damaged bool `json:"damaged,omitempty"`
 	// Backup is what the Job has stored, even if it failed afterwards, or nil if it stored nothing or its report is
 	// gone.
@@ -91,7 +91,7 @@ type Backup struct {
 	ClusterID  ID        `json:"clusterID,omitempty"`
 	Revision   int64     `json:"revision,omitempty"`
 	Bytes      int64     `json:"bytes,omitempty"`
-	// Verified is true if the backup was read back and matches what was stored.
+	// Verified is true if the backup was read back and matches the stored data.
 	Verified bool `json:"verified,omitempty"`
 }
 
@@ -275,7 +275,7 @@ func waitForBackup(s State) (Decision, bool) {
 	return block("%s", lack)
 }
 
-// describeLackingBackup returns what an upgrade waits for, or "", and whether that ends by itself.
+// describeLackingBackup returns why an upgrade waits for a backup, or "", and whether the wait ends by itself.
 func (s State) describeLackingBackup() (lack string, ends bool) {
 	if !s.lacksBackup() {
 		return "", false

@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/internal/etcdversion"
 )
 
-// LastUse is what a claim's annotations report about the etcd that last ran on the volume. They outlive the record, the
-// status and the pods.
+// LastUse contains the information in a claim's annotations about the etcd that last ran on the volume. They outlive
+// the record, the status and the pods.
 type LastUse struct {
 	ClusterID ID `json:"clusterID,omitempty"`
 	// Version of etcd, and the minor version of its data, as far as etcd reports it.

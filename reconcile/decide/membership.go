@@ -43,7 +43,7 @@ type Alarm struct {
 	Kind AlarmKind `json:"kind"`
 }
 
-// Member is an entry in etcd's member list, with what the member reports about itself.
+// Member is an entry in etcd's member list, with the member's own report.
 type Member struct {
 	ID ID `json:"id"`
 	// Name is empty for a member that has been added but has not started.

@@ -22,7 +22,7 @@ type Repeated struct {
 	Last time.Time `json:"last"`
 }
 
-// subject returns what a decision does, without current IDs and UIDs: the same text means that the same action is
+// subject describes the action of a decision, without current IDs and UIDs: the same text means that the same action is
 // repeated.
 func (s State) subject(d Decision) string {
 	target := s.Declared.Version + "/" + s.Declared.SpecHash

@@ -201,7 +201,8 @@ func notActedOn(s State) (Decision, bool) {
 		strings.Join(wishes, ", "))
 }
 
-// unmetChanges returns declared changes that no rule makes. During bootstrap, members are first waited for and sealed.
+// unmetChanges returns declared changes that no rule carries out. During bootstrap, members are first waited for and
+// sealed.
 func (s State) unmetChanges() []string {
 	var wishes []string
 	if runs := s.Objects.RunsStorage; !s.founding() && runs != "" && runs != s.Declared.Storage {

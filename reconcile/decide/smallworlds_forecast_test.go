@@ -63,7 +63,7 @@ func TestEveryRoadOfSmallWorlds(t *testing.T) {
 // roads counts the forecasts that were followed.
 type roads struct{ closed, steps, open atomic.Int64 }
 
-// follow returns what is wrong with the forecast from a state, or nothing for an impossible state.
+// follow returns the faults of the forecast from a state, or nothing for an impossible state.
 func (all *roads) follow(s decide.State) []string {
 	s = distinct(s)
 	s.LockHolder = ""

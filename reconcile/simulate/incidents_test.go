@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// incident is an event in a world, and what ends it.
+// incident is an event in a world, and the event that ends it.
 type incident struct {
 	name string
 	do   func(*simulate.World)

@@ -127,7 +127,7 @@ func whatRuns(s decide.State) (version, hash string) {
 	return cmp.Or(s.ReportedVersion, s.Declared.Version), s.Declared.SpecHash
 }
 
-// makeGood heals what can be healed, and sets a reachable spec.
+// makeGood repairs every fault that can be repaired, and sets a reachable spec.
 func (r *path) makeGood() {
 	r.Heal()
 	r.ScheduleBackup() // as Kubernetes does sooner or later

@@ -102,7 +102,7 @@ func TestEveryLateDeed(t *testing.T) {
 	found.report(t)
 }
 
-// between returns what may happen between a decision and its execution: manual actions, faults, time, and other passes.
+// between returns possible events between a decision and its execution: manual actions, faults, time, and other passes.
 func between(replicas int) []act {
 	list := slices.DeleteFunc(deeds(replicas), func(a act) bool { return a.do == "person put-back-record" }) // this cannot be detected
 	list = append(list, act{do: "tick 2"}, act{do: "pass 1"}, act{do: "pass 2"}, act{do: "pass 5"})

@@ -150,7 +150,7 @@ func (r *rendered) visit(n *dom.Node, inCode bool) {
 
 var (
 	known = []string{"html", "head", "body", "h2", "p", "strong", "code", "ul", "li", "details", "summary", "table", "thead", "tbody", "tr", "th", "td"}
-	// sought matches what git hosts interpret in text outside code.
+	// sought matches text that git hosts interpret outside code.
 	sought = regexp.MustCompile(`(?i)@[a-z0-9]|#[a-z0-9]|[!~%&$^][a-z0-9]|://|www\.|\bgh-[0-9]|:[a-z0-9+_-]+:|[a-z]@|\b[0-9a-f]{7,40}\b`)
 )
 
