@@ -16,7 +16,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A member is gone if etcd lists neither that member nor a member whose slot is not known yet.
+// TestMemberGone checks that a member is gone if etcd lists neither that member nor a member whose slot is not known
+// yet.
 func TestMemberGone(t *testing.T) {
 	for name, test := range map[string]struct {
 		also *listedMember
@@ -41,8 +42,9 @@ func TestMemberGone(t *testing.T) {
 	}
 }
 
-// The volume left by a lost cluster may hold better data while the new cluster is not healthy, even if git requests its
-// deletion. It is kept while a member is not responding, or while a claim is being deleted or has been replaced.
+// TestKeptVolumeStaysWhileMembersAreUnhealthy checks that the volume left by a lost cluster is kept while a member is
+// not responding, or while a claim is being deleted or has been replaced, even if git requests its deletion. It may
+// hold better data while the new cluster is not healthy.
 func TestKeptVolumeStaysWhileMembersAreUnhealthy(t *testing.T) {
 	going := metav1.Time{Time: noon}
 	for name, test := range map[string]struct {
@@ -85,8 +87,8 @@ func TestKeptVolumeStaysWhileMembersAreUnhealthy(t *testing.T) {
 	}
 }
 
-// If the custom resources are the source, a list of many can be seconds old when a cluster has its turn. If the
-// deletion has been canceled since, everything left is kept.
+// TestCanceledDeletionDeletesNothing checks that everything that remains is kept if the deletion has been canceled. If
+// the custom resources are the source, a list of many can be seconds old when a cluster has its turn.
 func TestCanceledDeletionDeletesNothing(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)

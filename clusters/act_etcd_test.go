@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Changes that etcd has already made are not requested again.
+// TestChangesAlreadyMadeAreNotRepeated checks that changes that etcd has already made are not requested again.
 func TestChangesAlreadyMadeAreNotRepeated(t *testing.T) {
 	now := decide.Membership{
 		Known: true, Downgrade: "3.6", StaleAlarms: []decide.Alarm{{ID: 9, Kind: "CORRUPT"}},
@@ -50,11 +50,12 @@ func TestChangesAlreadyMadeAreNotRepeated(t *testing.T) {
 		}
 	}
 	if !noDowngrade(decide.CancelDowngrade{Version: "3.6"}).alreadySo(decide.Membership{Known: true}) {
-		t.Error("a downgrade that is not under way is to be cancelled")
+		t.Error("a downgrade that is not in progress would be canceled")
 	}
 }
 
-// A member that has not started gets the name of its pod; a member with a different name is still counted.
+// TestPeers checks that a member that has not started gets the name of its pod, and that a member with a different name
+// is still counted.
 func TestPeers(t *testing.T) {
 	c := &cluster{state: decide.State{Name: "a"}}
 	members := []decide.Member{
@@ -74,7 +75,8 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// Only a claim known not to be the removed member's is without data.
+// TestMadeAfterRemoval checks that only a claim that is known not to be the removed member's counts as being without
+// data.
 func TestMadeAfterRemoval(t *testing.T) {
 	c := &cluster{}
 	c.state.Record.Removed = []decide.RemovedMember{{Ordinal: 1, VolumeUID: "old"}, {Ordinal: 2}}
@@ -88,8 +90,8 @@ func TestMadeAfterRemoval(t *testing.T) {
 	}
 }
 
-// A learner is promoted only while it and a majority of the voters respond. If it has died, it would count as a voter,
-// and the only other voter would not be a majority.
+// TestPromotionNeedsQuorum checks that a learner is promoted only while it and a majority of the voters respond. If it
+// has died, it would count as a voter, and the only other voter would not be a majority.
 func TestPromotionNeedsQuorum(t *testing.T) {
 	for _, test := range []struct {
 		size  int
@@ -112,8 +114,8 @@ func TestPromotionNeedsQuorum(t *testing.T) {
 	}
 }
 
-// A learner copied from a leader whose data is now in doubt is not promoted: with its vote, the leader would have a
-// majority, and the members with the right data would be removed.
+// TestCorruptAlarmBlocksPromotion checks that a learner copied from a leader whose data is now in doubt is not
+// promoted: with its vote, the leader would have a majority, and the members with the right data would be removed.
 func TestCorruptAlarmBlocksPromotion(t *testing.T) {
 	for _, alarm := range []string{"", "alarm:CORRUPT"} {
 		l := newLife(t)
@@ -131,8 +133,8 @@ func TestCorruptAlarmBlocksPromotion(t *testing.T) {
 	}
 }
 
-// A learner is not promoted while its volume is being deleted with its pod: of two voters, the other would not be a
-// majority without it.
+// TestPromotionNeedsVolume checks that a learner is not promoted while its volume is being deleted with its pod: of two
+// voters, the other would not be a majority without it.
 func TestPromotionNeedsVolume(t *testing.T) {
 	for _, going := range []string{"data-a-0", "data-a-2"} {
 		l := newLife(t)
@@ -163,8 +165,9 @@ func (l *life) onVolumes(c *cluster, going string) {
 	}))
 }
 
-// A learner is not added while another member has not started, even a voter added a moment ago, because that member
-// would start with an outdated list. Nor is a learner added to a slot that already has a member, at any address.
+// TestAddLearnerWaitsForUnstartedMembers checks that a learner is not added while another member has not started, even
+// a voter added a moment ago, because that member would start with an outdated list. A learner is not added to a slot
+// that already has a member either, at any address.
 func TestAddLearnerWaitsForUnstartedMembers(t *testing.T) {
 	for _, url := range []string{"", "http://a-2.a:2380", peerOf(3), "http://10.0.0.9:2380"} {
 		l := newLife(t)
@@ -178,7 +181,7 @@ func TestAddLearnerWaitsForUnstartedMembers(t *testing.T) {
 		}
 		outcome, err := c.addLearner(t.Context(), decide.AddLearner{Ordinal: 2, PeerURL: peerOf(2)})
 		if err != nil || outcome.Changed != (url == "") || len(l.etcd.members) != listed {
-			t.Errorf("beside %q: %+v, %v, %d members", url, outcome, err, len(l.etcd.members))
+			t.Errorf("with %q: %+v, %v, %d members", url, outcome, err, len(l.etcd.members))
 		}
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// The evidence that a member is lost is read again immediately before the removal is requested from etcd.
+// TestLossIsConfirmedBeforeRemoval checks that the evidence that a member is lost is read again immediately before the
+// removal is requested from etcd.
 func TestLossIsConfirmedBeforeRemoval(t *testing.T) {
 	going := claimed("v1")
 	going.DeletionTimestamp = &metav1.Time{Time: noon}
@@ -78,7 +79,7 @@ func TestLossIsConfirmedBeforeRemoval(t *testing.T) {
 	}
 }
 
-// Evidence that cannot be read again does not count.
+// TestUnreadableLossEvidenceIsAnError checks that evidence that cannot be read again does not count.
 func TestUnreadableLossEvidenceIsAnError(t *testing.T) {
 	c := &cluster{live: &Live{kube: clientOf(t, &storageServer{refuse: true})}, state: decide.State{Name: "a"}}
 	a := decide.RemoveMember{ID: 2, Name: "a-1", Evidence: decide.LossEvidence{Loss: decide.VolumeLost, VolumeUID: "v1"}}
@@ -87,7 +88,8 @@ func TestUnreadableLossEvidenceIsAnError(t *testing.T) {
 	}
 }
 
-// The removal of a member for the loss of its volume is not requested from etcd while that volume exists.
+// TestRemovalNeedsProof checks that the removal of a member for the loss of its volume is not requested from etcd while
+// that volume exists.
 func TestRemovalNeedsProof(t *testing.T) {
 	l := newLife(t)
 	l.etcd.running[1].hangs.Store(true)
@@ -107,8 +109,8 @@ func TestRemovalNeedsProof(t *testing.T) {
 	}
 }
 
-// A surplus member is kept while no other member has its data on a volume that is kept, because its own data would be
-// deleted next.
+// TestSurplusMemberWithLastCopyIsKept checks that a surplus member is kept while no other member has its data on a
+// volume that is kept, because its own data would be deleted next.
 func TestSurplusMemberWithLastCopyIsKept(t *testing.T) {
 	for name, test := range map[string]struct {
 		deleted string

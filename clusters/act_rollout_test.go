@@ -39,8 +39,8 @@ func (s *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// A pod that is being evicted responds for seconds, until its etcd has transferred leadership. No other of the three
-// pods is restarted during that time.
+// TestRestartWaitsForOtherPods checks that none of the other two pods is restarted while a pod that is being evicted
+// still responds, which it does for seconds, until its etcd has transferred leadership.
 func TestRestartWaitsForOtherPods(t *testing.T) {
 	for name, test := range map[string]struct {
 		happens func(*corev1.Pod)
@@ -66,8 +66,8 @@ func TestRestartWaitsForOtherPods(t *testing.T) {
 	}
 }
 
-// A serving member is not restarted with an older version once the downgrade has been canceled, because it would not
-// start with its data.
+// TestRestartWaitsForDowngrade checks that a serving member is not restarted with an older version once the downgrade
+// has been canceled, because it would not start with its data.
 func TestRestartWaitsForDowngrade(t *testing.T) {
 	for _, enabled := range []string{"", "3.5.0"} {
 		l := newLife(t)
@@ -82,8 +82,8 @@ func TestRestartWaitsForDowngrade(t *testing.T) {
 	}
 }
 
-// A serving member is not restarted once another member has been removed manually: of the two remaining members, the
-// other is not a majority, although it responds.
+// TestRestartWaitsForOtherVoters checks that a serving member is not restarted once another member has been removed
+// manually: the other of the two remaining members is not a majority, although it responds.
 func TestRestartWaitsForOtherVoters(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		l := newLife(t)
@@ -103,8 +103,8 @@ func TestRestartWaitsForOtherVoters(t *testing.T) {
 	}
 }
 
-// A serving member is not restarted either once etcd has found that members hold different data: on restart, it
-// compares its data with a peer's, and does not start if the peer's data is wrong.
+// TestCorruptAlarmBlocksRestart checks that a serving member is not restarted once etcd has found that members hold
+// different data: on restart, it compares its data with a peer's, and does not start if the peer's data is wrong.
 func TestCorruptAlarmBlocksRestart(t *testing.T) {
 	for _, alarm := range []string{"", "memberID:1 alarm:CORRUPT", "memberID:2 alarm:CORRUPT", "alarm:CORRUPT"} {
 		l := newLife(t)
@@ -118,9 +118,9 @@ func TestCorruptAlarmBlocksRestart(t *testing.T) {
 	}
 }
 
-// A pod is kept if its claim is being deleted or has been replaced since it was observed: the volume and its data would
-// be deleted with the pod, in a cluster of one member all data. A claim that was already being deleted when it was
-// observed does not keep the pod.
+// TestRestartKeepsVolume checks that a pod is kept if its claim is being deleted or has been replaced since it was
+// observed. The volume and its data would be deleted with the pod; in a cluster of one member, this is all data. A
+// claim that was already being deleted when it was observed does not keep the pod.
 func TestRestartKeepsVolume(t *testing.T) {
 	for _, test := range []struct {
 		name             string

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A volume is recorded only if it existed both before and after the member responded.
+// TestVolumesNow checks that a volume is recorded only if it existed both before and after the member responded.
 func TestVolumesNow(t *testing.T) {
 	for _, test := range []struct {
 		name   string

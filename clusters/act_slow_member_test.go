@@ -28,7 +28,8 @@ func slow(t *testing.T) (*life, *cluster) {
 	return l, c
 }
 
-// A member that did not respond a moment ago gets its full time again before it is removed for that.
+// TestRemovalWaitsForSlowMember checks that a member that did not respond a moment ago gets its full time again before
+// it is removed for not responding.
 func TestRemovalWaitsForSlowMember(t *testing.T) {
 	l, c := slow(t)
 	c.live.kube = clientOf(t, &storageServer{})
@@ -41,7 +42,7 @@ func TestRemovalWaitsForSlowMember(t *testing.T) {
 	}
 }
 
-// Its pod is not deleted for that either.
+// TestRestartWaitsForSlowMember checks that its pod is not deleted without that time either.
 func TestRestartWaitsForSlowMember(t *testing.T) {
 	l, c := slow(t)
 	deleted := false

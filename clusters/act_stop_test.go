@@ -9,9 +9,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Pods are not stopped if a volume that only a pod keeps is now being deleted, even if the pod was terminating when the
-// cluster was observed. A volume that was already being deleted then, without a pod or with a terminating pod, is
-// deleted anyway.
+// TestVolumeBeingDeletedBlocksStop checks that pods are not stopped if a volume that only a pod keeps is now being
+// deleted, even if the pod was terminating when the cluster was observed. A volume that was already being deleted then,
+// without a pod or with a terminating pod, is deleted anyway.
 func TestVolumeBeingDeletedBlocksStop(t *testing.T) {
 	for _, test := range []struct {
 		name      string

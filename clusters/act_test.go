@@ -115,7 +115,7 @@ func (s *stage) form() {
 	c := s.observe()
 	record := c.state.Record
 	if made := c.state.Objects.RunsToken; made != record.Token || made == "" {
-		s.Errorf("volumes are made for token %q, and the record says %q", made, record.Token)
+		s.Errorf("volumes are created for token %q, but the record has %q", made, record.Token)
 	}
 	record.ClusterID = 0xc1
 	for _, m := range record.Members {
@@ -132,7 +132,7 @@ func (s *stage) form() {
 	}
 	defer release()
 	if in.Leads {
-		s.Error("clients are led to members that may still found the cluster")
+		s.Error("clients can reach members that may still bootstrap the cluster")
 	}
 	if _, err := c.applySealed(ctx, in); err != nil {
 		s.Fatal(err)
@@ -203,8 +203,8 @@ func TestActions(t *testing.T) {
 	s.end()
 }
 
-// restoreConfigMap: a backup tool merges a ConfigMap from when the cluster had two more members. The tool owns these
-// keys from then on, so that apply alone would keep the files of those members.
+// restoreConfigMap merges a ConfigMap from when the cluster had two more members, as a backup tool does. The tool owns
+// these keys from then on, so that applying would keep the files of those members.
 func (s *stage) restoreConfigMap() {
 	s.Helper()
 	configMaps := s.server.Client.CoreV1().ConfigMaps("default")
@@ -228,7 +228,8 @@ func (s *stage) restoreConfigMap() {
 	}
 }
 
-// rollOut: nothing drifts until the rollout starts, pods of both templates then have files, and it starts only once.
+// rollOut checks that there is no drift until the rollout starts, that pods of both templates then have files, and that
+// it starts only once.
 func (s *stage) rollOut() {
 	s.spec = "version: 3.7.3, etcd: {quota: 1Gi}"
 	asked := s.observe()
@@ -255,7 +256,7 @@ func (s *stage) rollOut() {
 	s.do(late, start, false)
 }
 
-// restart: only the observed pod is deleted, once, and with its grace period.
+// restart checks that only the observed pod is deleted, once, and with its grace period.
 func (s *stage) restart() {
 	c := s.observe()
 	r := c.state.Replica(1)
@@ -289,7 +290,7 @@ func (s *stage) say(name string, status corev1.PodStatus) {
 	}
 }
 
-// remove: nothing is removed or added while etcd's membership is not known.
+// remove checks that nothing is removed or added while etcd's membership is unknown.
 func (s *stage) remove() {
 	c := s.observe()
 	s.refuse(c, decide.DeleteVolume{Ordinal: 2, VolumeUID: c.state.Replica(2).VolumeUID}, "etcd does not return its member list")
@@ -305,7 +306,7 @@ func (s *stage) remove() {
 	} {
 		why, err := c.besideJoining(s.Context(), decide.Membership{Known: true, Members: []decide.Member{*learner}})
 		if err != nil || (why == "") != may {
-			s.Errorf("beside %+v: %q, %v", learner, why, err)
+			s.Errorf("with %+v: %q, %v", learner, why, err)
 		}
 	}
 	s.do(c, decide.RemoveMember{ID: 1, Name: "a-0"}, false)
@@ -348,7 +349,7 @@ func (s *stage) loseClaim() {
 	}
 }
 
-// stop: only the number of pods changes, to 0.
+// stop checks that only the number of pods changes, to 0.
 func (s *stage) stop() {
 	s.spec += ", lifecycle: Stopped"
 	c := s.observe()
@@ -361,8 +362,8 @@ func (s *stage) stop() {
 	}
 }
 
-// end: nothing is deleted while a pod exists; then everything except the custom resource and the volumes is, and then
-// the volumes.
+// end checks that nothing is deleted while a pod exists. Then everything except the custom resource and the volumes is
+// deleted, and finally the volumes.
 func (s *stage) end() {
 	s.spec = strings.Replace(s.spec, "Stopped", "Deleted, storage: {retention: Delete}", 1)
 	s.do(s.observe(), decide.Declare{}, true)

@@ -82,7 +82,7 @@ func TestBackupObjects(t *testing.T) {
 	}
 	s.do(late, decide.ApplyObjects{}, false)
 	if _, err := cronJobs.Get(t.Context(), "a-backup", metav1.GetOptions{}); err != nil {
-		t.Errorf("a late pass has deleted what is not ours: %v", err)
+		t.Errorf("a late pass has deleted an unmanaged object: %v", err)
 	}
 }
 
@@ -135,8 +135,8 @@ func TestDrillObjects(t *testing.T) {
 	}
 }
 
-// TestStartBackup: a pass starts one Job for each generation of the custom resource. Jobs that neither Quorate nor its
-// CronJob started do not count, whatever their labels.
+// TestStartBackup checks that a pass starts one Job for each generation of the custom resource. Jobs that neither
+// Quorate nor its CronJob started do not count, whatever their labels.
 func TestStartBackup(t *testing.T) {
 	s := backedUp(t)
 	s.do(s.observe(), decide.ApplyObjects{}, true)
@@ -171,8 +171,8 @@ func TestStartBackup(t *testing.T) {
 	}
 }
 
-// TestLastBackup: the pass that deletes a cluster starts a backup for the declaration that requests it and leaves the
-// StatefulSet unchanged. Only the observed Job can be discarded, and a new Job can then be started.
+// TestLastBackup checks that the pass that deletes a cluster starts a backup for the declaration that requests it and
+// leaves the StatefulSet unchanged. Only the observed Job can be discarded, and a new Job can then be started.
 func TestLastBackup(t *testing.T) {
 	s := backedUp(t)
 	s.do(s.observe(), decide.ApplyObjects{}, true)

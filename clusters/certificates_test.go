@@ -96,8 +96,8 @@ func versions(c *cluster) map[string]string {
 	return all
 }
 
-// TestDifferentCAInSecretBlocksIssuing: a different valid CA in the Secret is reported, and nothing is issued from it
-// until the old CA is no longer trusted.
+// TestDifferentCAInSecretBlocksIssuing checks that a different valid CA in the Secret is reported, and that nothing is
+// issued from it until the old CA is no longer trusted.
 func TestDifferentCAInSecretBlocksIssuing(t *testing.T) {
 	s := running(t)
 	before := s.observe()
@@ -124,7 +124,7 @@ func TestDifferentCAInSecretBlocksIssuing(t *testing.T) {
 	s.do(s.decided("ApplyObjects", "Secret a-ca"), decide.ApplyObjects{}, true) // Quorate owns its fields again
 	s.settled(s.observe())
 	if now := secretOf(s.observe(), "a-ca"); !maps.EqualFunc(now, ca, bytes.Equal) {
-		t.Error("the CA that was put back is another one now")
+		t.Error("the restored CA has changed")
 	}
 
 	// A leaf that trusts a different CA is corrected from the recorded CA.
@@ -135,8 +135,8 @@ func TestDifferentCAInSecretBlocksIssuing(t *testing.T) {
 	s.settled(s.observe())
 }
 
-// TestUnrecordedCAIsRecordedIfAllAgree: a record from before CAs were recorded gets a CA only if Secret, pods and
-// members agree on it, and a CA that differs from theirs is rejected.
+// TestUnrecordedCAIsRecordedIfAllAgree checks that a record from before CAs were recorded gets a CA only if Secret,
+// pods and members agree on it, and that a CA that differs from theirs is rejected.
 func TestUnrecordedCAIsRecordedIfAllAgree(t *testing.T) {
 	s := running(t)
 	c := s.observe()
@@ -167,8 +167,8 @@ func TestUnrecordedCAIsRecordedIfAllAgree(t *testing.T) {
 	s.decided("CAChanged", "pods mount CA")
 }
 
-// TestExpiredCA: an expired CA is replaced by stopping all pods. Then a new CA is created, all certificates are issued
-// from it, and the members start on their data.
+// TestExpiredCA checks that an expired CA is replaced by stopping all pods. Then a new CA is created, all certificates
+// are issued from it, and the members start on their data.
 func TestExpiredCA(t *testing.T) {
 	s := running(t)
 	expired := caMade(t, time.Now().Add(-11*year))
@@ -195,8 +195,8 @@ func TestExpiredCA(t *testing.T) {
 	}
 }
 
-// TestCAMismatchDoesNotBlockStop: the pods of a cluster with lifecycle Stopped are stopped although the CA is not the
-// one that they trust. Only the StatefulSet and the declaration are written.
+// TestCAMismatchDoesNotBlockStop checks that the pods of a cluster with lifecycle Stopped are stopped although they
+// trust a different CA. Only the StatefulSet and the declaration are written.
 func TestCAMismatchDoesNotBlockStop(t *testing.T) {
 	for _, stripped := range []bool{false, true} {
 		s := running(t)
@@ -227,8 +227,8 @@ func TestCAMismatchDoesNotBlockStop(t *testing.T) {
 	}
 }
 
-// TestInvalidSpecDoesNotBlockRenewal: worn certificates are reissued even if the spec is invalid, and nothing else is
-// written.
+// TestInvalidSpecDoesNotBlockRenewal checks that worn certificates are reissued even if the spec is invalid, and that
+// nothing else is written.
 func TestInvalidSpecDoesNotBlockRenewal(t *testing.T) {
 	s := running(t)
 	c := s.observe()

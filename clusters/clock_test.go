@@ -22,8 +22,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestPassUsesAPIServerClock: a pass uses the API server's clock, however wrong its own is. It remembers backups,
-// reaches the members, does not treat certificates as worn, and makes as many requests as with a correct clock.
+// TestPassUsesAPIServerClock checks that a pass uses the API server's clock, however wrong its own is. It remembers
+// backups, reaches the members, does not treat certificates as worn, and makes as many requests as with a correct
+// clock.
 func TestPassUsesAPIServerClock(t *testing.T) {
 	asked := int64(0)
 	for _, ahead := range []time.Duration{0, -24 * time.Hour, -time.Hour, time.Hour, 24 * time.Hour} {
@@ -62,13 +63,14 @@ func TestPassUsesAPIServerClock(t *testing.T) {
 				asked = f.asked.Load()
 			}
 			if n := f.asked.Load(); n != asked {
-				t.Errorf("%d requests, and %d where both clocks agree", n, asked)
+				t.Errorf("%d requests, but %d if both clocks agree", n, asked)
 			}
 		})
 	}
 }
 
-// TestPassFailsWithoutServerTime: if responses do not contain the time, ages are not known, and neither are clusters.
+// TestPassFailsWithoutServerTime checks that ages, and therefore clusters, are unknown if responses do not contain the
+// time.
 func TestPassFailsWithoutServerTime(t *testing.T) {
 	server := &listServer{t: t, clusters: []string{"a"}}
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
@@ -87,6 +89,6 @@ func TestPassFailsWithoutServerTime(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := c.Report(t.Context(), report.Cluster{}, reconcile.SourceStatus{}); err == nil {
-		t.Error("something is told of it")
+		t.Error("something is reported about it")
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestEmptyMapsAreApplied: a map that git empties is treated as omitted. The API server rejects an empty map in place
-// of an owner's last entries, because it turns the map into null.
+// TestEmptyMapsAreApplied checks that a map that git empties is treated as omitted. The API server rejects an empty map
+// in place of an owner's last entries, because it turns the map into null.
 func TestEmptyMapsAreApplied(t *testing.T) {
 	s := newStage(t)
 	s.spec = "version: 3.6.16"

@@ -47,12 +47,12 @@ func (s *stage) tellsNoSecret(changes []report.Change) {
 		for key, value := range secret.Data {
 			line := strings.SplitN(string(value), "\n", 3)
 			if len(line) > 1 && strings.Contains(string(told), line[1]) || strings.Contains(string(told), base64.StdEncoding.EncodeToString(value)) {
-				s.Errorf("%s of %s is told of in %s", key, secret.Name, told)
+				s.Errorf("%s of %s is visible in %s", key, secret.Name, told)
 			}
 		}
 	}
 	if strings.Contains(string(told), "tampered") {
-		s.Errorf("what somebody wrote into a Secret is told of in %s", told)
+		s.Errorf("the content of a Secret is visible in %s", told)
 	}
 }
 
@@ -78,8 +78,9 @@ func (s *stage) edit(kind, name, patch string) {
 	}
 }
 
-// TestChanges: a plan shows exactly what the API server would be asked to change: the declaration, and objects that
-// were changed, deleted or are no longer declared. For Secrets it shows only that they change.
+// TestChanges checks that a plan shows exactly the changes that the API server would be asked to make: of the
+// declaration, and of objects that were changed, deleted or are no longer declared. For Secrets, it shows only that
+// they change.
 func TestChanges(t *testing.T) {
 	s := newStage(t)
 	s.differ(nil) // not bootstrapped yet
@@ -125,7 +126,7 @@ func (s *stage) tamper() {
 	)
 }
 
-// showRollout: if a rollout is next, the changes of new pods are shown.
+// showRollout checks that the changes of new pods are shown if a rollout is next.
 func (s *stage) showRollout() {
 	s.spec = "version: 3.7.3"
 	s.do(s.observe(), decide.Declare{}, true)

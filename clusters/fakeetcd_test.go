@@ -27,7 +27,7 @@ type fakeEtcd struct {
 	running map[int]*fakeMember // by ordinal
 	// alarm is an alarm that all members report, as in etcd, unless it is nil or empty.
 	alarm atomic.Pointer[string]
-	// auth is whether authentication is on; nil means that members do not answer that.
+	// auth is whether authentication is on; nil means that members do not respond to that request.
 	auth *bool
 }
 

@@ -74,7 +74,7 @@ func FuzzReadBack(f *testing.F) {
 			t.Errorf("took %s", took)
 		}
 		if want := look(t, map[string]any{"metadata": map[string]any{"namespace": "evil", "name": "x"}}, map[string]any{}); got != want {
-			t.Errorf("of another cluster it is said\n%s\nwant\n%s", got, want)
+			t.Errorf("the result for another cluster is\n%s\nwant\n%s", got, want)
 		}
 	})
 }
@@ -106,7 +106,7 @@ func lookAtBoth(t *testing.T, l *Live) (good string) {
 		}
 	}
 	if !strings.Contains(good, "Bootstrap") {
-		t.Fatalf("the cluster that nobody has touched is not founded: %s", good)
+		t.Fatalf("the untouched cluster is not bootstrapped: %s", good)
 	}
 	return good
 }

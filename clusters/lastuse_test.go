@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// The claims of members that respond are annotated with the etcd that uses them. Annotations that the API server does
-// not keep are reported.
+// TestClaimsAreAnnotatedWithLastUse checks that the claims of members that respond are annotated with the etcd that
+// uses them. Annotations that the API server does not keep are reported.
 func TestClaimsAreAnnotatedWithLastUse(t *testing.T) {
 	for what, c := range map[string]struct {
 		code  int
@@ -62,7 +62,8 @@ func TestClaimsAreAnnotatedWithLastUse(t *testing.T) {
 	}
 }
 
-// The annotations of a claim are read as written; unreadable values are not known.
+// TestLastUseRoundTrip checks that the annotations of a claim are read as written, and that unreadable values count as
+// unknown.
 func TestLastUseRoundTrip(t *testing.T) {
 	for _, use := range []decide.LastUse{{}, {ClusterID: 0xc1, Version: "3.6.16", StorageVersion: "3.6"}, {ClusterID: 1, Version: "3.5.35"}} {
 		if got := objects.LastUse(objects.LastUseAnnotations(use)); got != use {

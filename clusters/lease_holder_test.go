@@ -21,14 +21,14 @@ func TestHolderIdentityRoundTrip(t *testing.T) {
 	}
 }
 
-// Two parts of one process that unknowingly work on the same Kubernetes cluster do not act on one cluster at the same
-// time.
+// TestEachLiveHasItsOwnLeaseHolder checks that two parts of one process that unknowingly work on the same Kubernetes
+// cluster do not act on one cluster at the same time.
 func TestEachLiveHasItsOwnLeaseHolder(t *testing.T) {
 	eu, again := New(nil, Options{}), New(nil, Options{})
 	identity, seconds, now := eu.holder.String(), int32(15), metav1.NowMicro()
 	lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &identity, LeaseDurationSeconds: &seconds, RenewTime: &now}}
 	if again.lockHolder(lease, now.Time) == "" {
-		t.Error("one takes the lease of the other for its own")
+		t.Error("one treats the lease of the other as its own")
 	}
 	if who := eu.lockHolder(lease, now.Time); who != "" {
 		t.Errorf("its own lease is held by %s", who)
@@ -71,8 +71,8 @@ func TestLockHolder(t *testing.T) {
 	}
 }
 
-// TestForgedLeaseExpires: one write of a lease, such as by a tenant of the namespace, does not lock a cluster for long,
-// whatever duration and renewal time the lease has.
+// TestForgedLeaseExpires checks that one write of a lease, such as by a tenant of the namespace, does not lock a
+// cluster for long, whatever duration and renewal time the lease has.
 func TestForgedLeaseExpires(t *testing.T) {
 	live, now := &Live{holder: newHolder()}, time.Unix(1_000_000_000, 0)
 	for _, test := range []struct {
@@ -97,8 +97,8 @@ func TestForgedLeaseExpires(t *testing.T) {
 	}
 }
 
-// TestPreviousHolderOfForgedLeaseStops: a pass takes a lease that counts as expired because of its renewal time. The
-// process that held it can then neither renew it nor write.
+// TestPreviousHolderOfForgedLeaseStops checks that, after a pass has taken a lease that counts as expired because of
+// its renewal time, the process that held it can neither renew it nor write.
 func TestPreviousHolderOfForgedLeaseStops(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)

@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestStaleWritesAreRejected: the API server rejects writes based on an older observation of the objects, whatever the
-// lease says.
+// TestStaleWritesAreRejected checks that the API server rejects writes based on an older observation of the objects,
+// whatever the lease says.
 func TestStaleWritesAreRejected(t *testing.T) {
 	s := newStage(t)
 	early := s.observe() // nothing exists yet
@@ -50,7 +50,7 @@ func (s *stage) late(c *cluster, a decide.Action, why string) {
 	}
 }
 
-// lateObjects: objects that did not exist when observed are only created, never overwritten.
+// lateObjects checks that objects that did not exist when observed are only created, never overwritten.
 func (s *stage) lateObjects(early *cluster) {
 	s.Helper()
 	in, err := s.observe().input(s.observe().state.Record)
@@ -64,12 +64,12 @@ func (s *stage) lateObjects(early *cluster) {
 	early.tenure = &leaseHold{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
 	for _, object := range built {
 		if _, err := early.applyOne(s.Context(), object); !kube.IsConflict(err) {
-			s.Errorf("%s %s was written over: %v", object.Kind, object.Name, err)
+			s.Errorf("%s %s was overwritten: %v", object.Kind, object.Name, err)
 		}
 	}
 }
 
-// lateDelete: a pod that has changed since it was observed is kept.
+// lateDelete checks that a pod that has changed since it was observed is kept.
 func (s *stage) lateDelete() {
 	s.Helper()
 	pods := s.server.Client.CoreV1().Pods("default")
@@ -87,7 +87,7 @@ func (s *stage) lateDelete() {
 	}
 }
 
-// TestWritesRequireLease: nothing is written without the lease.
+// TestWritesRequireLease checks that nothing is written without the lease.
 func TestWritesRequireLease(t *testing.T) {
 	s := newStage(t)
 	s.foreignLease()
@@ -97,7 +97,7 @@ func TestWritesRequireLease(t *testing.T) {
 	s.withoutLabels()
 }
 
-// foreignLease: an unmanaged lease with the cluster's name, such as a leader election lease, is never taken.
+// foreignLease checks that an unmanaged lease with the cluster's name, such as a leader election lease, is never taken.
 func (s *stage) foreignLease() {
 	s.Helper()
 	leases := s.server.Client.CoordinationV1().Leases("default")
@@ -114,7 +114,7 @@ func (s *stage) foreignLease() {
 	}
 }
 
-// renewed: a process that acts for longer than the lease lasts keeps the lease.
+// renewed checks that a process that acts for longer than the lease lasts keeps the lease.
 func (s *stage) renewed() {
 	s.Helper()
 	s.live.options.LeaseDuration = 300 * time.Millisecond
@@ -134,7 +134,7 @@ func (s *stage) renewed() {
 	}
 }
 
-// lost: once another process has taken the lease, the action ends and nothing more is written.
+// lost checks that, once another process has taken the lease, the action ends and nothing more is written.
 func (s *stage) lost() {
 	s.Helper()
 	s.live.options.LeaseDuration = 6 * time.Second // renewed every two seconds, so that another process can take it in between
@@ -156,11 +156,11 @@ func (s *stage) lost() {
 		s.Errorf("it may write: %v", err)
 	}
 	if _, err := c.carryOut(s.Context(), decide.Bootstrap{Replicas: 3}); !errors.Is(err, reconcile.ErrLocked) {
-		s.Errorf("it goes on: %v", err)
+		s.Errorf("it continues: %v", err)
 	}
 	release()
 	if left := s.observe().state.Objects.Remaining; len(left) > 0 {
-		s.Errorf("written all the same: %v", left)
+		s.Errorf("written anyway: %v", left)
 	}
 	s.change(func(l *coordinationv1.Lease) {
 		nobody := ""
@@ -168,8 +168,8 @@ func (s *stage) lost() {
 	})
 }
 
-// renewedAhead: a lease with a renewal time in the future, because a clock was set back, is requested again before
-// anything is written.
+// renewedAhead checks that a lease with a renewal time in the future, because a clock was set back, is requested again
+// before anything is written.
 func (s *stage) renewedAhead() {
 	s.Helper()
 	s.change(func(l *coordinationv1.Lease) {
@@ -182,7 +182,7 @@ func (s *stage) renewedAhead() {
 		l.Spec.HolderIdentity = &other
 	})
 	if _, release, err := c.hold(s.Context()); !errors.Is(err, reconcile.ErrLocked) {
-		s.Errorf("it holds what another has taken: %v", err)
+		s.Errorf("it holds a lease that another process has taken: %v", err)
 		if err == nil {
 			release()
 		}
@@ -193,7 +193,7 @@ func (s *stage) renewedAhead() {
 	})
 }
 
-// withoutLabels: the cluster's own lease without its labels is not treated as unmanaged.
+// withoutLabels checks that the cluster's own lease without its labels is not treated as unmanaged.
 func (s *stage) withoutLabels() {
 	s.Helper()
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)

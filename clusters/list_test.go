@@ -20,8 +20,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// A source that is split by path is one source in which a cluster may have been renamed: nothing is bootstrapped in one
-// part while the other cannot be listed.
+// TestUnlistedPathBlocksBootstrap checks that nothing is bootstrapped in one part of a source that is split by path
+// while the other part cannot be listed. It is one source, in which a cluster may have been renamed.
 func TestUnlistedPathBlocksBootstrap(t *testing.T) {
 	l := listing{inventory: inventory.ByCluster{}, unlisted: map[string]error{"ns1": errors.New("forbidden")}}
 	d := reconcile.Declaration{Source: "https://g/repo,path=y"}
@@ -39,8 +39,9 @@ func TestUnlistedPathBlocksBootstrap(t *testing.T) {
 	}
 }
 
-// Without the right to list NetworkPolicies, only clusters that declare one are not observed. Without the right to list
-// CronJobs, a cluster continues without its backups and reports that.
+// TestMissingListRights checks that, without the right to list NetworkPolicies, only clusters that declare a
+// NetworkPolicy are not observed. Without the right to list CronJobs, a cluster continues without its backups and
+// reports that.
 func TestMissingListRights(t *testing.T) {
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -77,7 +78,7 @@ func TestMissingListRights(t *testing.T) {
 	}
 }
 
-// TestUnlistableNamespaceIsReported: clusters in a namespace that cannot be listed are not treated as gone.
+// TestUnlistableNamespaceIsReported checks that clusters in a namespace that cannot be listed are not treated as gone.
 func TestUnlistableNamespaceIsReported(t *testing.T) {
 	forbidding, lists := &listServer{t: t, forbids: "pods"}, &listServer{t: t, clusters: []string{"a"}}
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {

@@ -98,7 +98,8 @@ func servedLists(t *testing.T, clusters ...string) (*listServer, *Live) {
 	return l, New(client, Options{})
 }
 
-// A pass over some clusters requests only their objects, and reuses the last listing of the others.
+// TestListWanted checks that a pass over some clusters requests only their objects, and reuses the last listing of the
+// others.
 func TestListWanted(t *testing.T) {
 	l, live := servedLists(t, "a", "b")
 	if names, asked := l.observed(live); !slices.Equal(names, []string{"a", "b"}) || !slices.Contains(asked, "etcdclusters?") {
@@ -125,7 +126,8 @@ func TestListWanted(t *testing.T) {
 	}
 }
 
-// Unmanaged objects are not listed, however many exist, except custom resources and nodes.
+// TestUnmanagedObjectsAreNotListed checks that unmanaged objects are not listed, however many exist, except custom
+// resources and nodes.
 func TestUnmanagedObjectsAreNotListed(t *testing.T) {
 	l, live := servedLists(t, "a")
 	_, asked := l.observed(live)
@@ -145,7 +147,8 @@ func TestUnmanagedObjectsAreNotListed(t *testing.T) {
 	}
 }
 
-// If a cluster's objects cannot be listed, its state is not known: it is not treated as gone, and the others continue.
+// TestListWantedFails checks that the state of a cluster is unknown if its objects cannot be listed. It is not treated
+// as gone, and the other clusters continue.
 func TestListWantedFails(t *testing.T) {
 	l, live := servedLists(t, "a", "b")
 	l.observed(live)
@@ -166,7 +169,8 @@ func TestListWantedFails(t *testing.T) {
 	}
 }
 
-// A revoked right is not mistaken for missing objects: all is listed again, and the hidden kinds are reported.
+// TestListWantedDetectsRevokedRight checks that a revoked right is not mistaken for missing objects: everything is
+// listed again, and the hidden kinds are reported.
 func TestListWantedDetectsRevokedRight(t *testing.T) {
 	l, live := servedLists(t, "a", "b")
 	l.observed(live)
@@ -176,7 +180,8 @@ func TestListWantedDetectsRevokedRight(t *testing.T) {
 	}
 }
 
-// If many clusters are wanted, one list of all is cheaper than a list of each.
+// TestManyWantedClustersUseOneList checks that a single list of all clusters is used if many are wanted, because it is
+// cheaper than a list of each.
 func TestManyWantedClustersUseOneList(t *testing.T) {
 	var clusters, wanted []string
 	for _, letter := range "abcdefghijklmnopqrst" {
@@ -189,7 +194,8 @@ func TestManyWantedClustersUseOneList(t *testing.T) {
 	}
 }
 
-// If one list of all is cheaper, the objects of other clusters are not kept, but these clusters are reported as before.
+// TestFullListDropsUnwantedObjects checks that, if one list of all clusters is cheaper, the objects of unwanted
+// clusters are not kept, but these clusters are reported as before.
 func TestFullListDropsUnwantedObjects(t *testing.T) {
 	f := newQuietFleet(t, 2)
 	live := New(f.client, Options{Timeout: time.Minute})
@@ -207,8 +213,8 @@ func TestFullListDropsUnwantedObjects(t *testing.T) {
 	}
 }
 
-// A cluster that is still being observed has its own copy of its listing: later passes read the listing while the
-// cluster adds what it finds.
+// TestStragglerKeepsCopyOfListing checks that a cluster that is still being observed has its own copy of its listing:
+// later passes read the listing while the cluster adds its findings.
 func TestStragglerKeepsCopyOfListing(t *testing.T) {
 	f := newQuietFleet(t, 2)
 	live := New(f.client, Options{Timeout: time.Minute})
@@ -232,8 +238,9 @@ func TestStragglerKeepsCopyOfListing(t *testing.T) {
 	}
 }
 
-// Observing a cluster takes its listed objects. A later pass that does not want the cluster reports it as before but
-// cannot observe it; it is not treated as gone.
+// TestObservedClusterNeedsNewListing checks that a cluster that has been observed, which takes its listed objects,
+// cannot be observed by a later pass that does not want it. That pass reports it as before, and does not treat it as
+// gone.
 func TestObservedClusterNeedsNewListing(t *testing.T) {
 	f := newQuietFleet(t, 1)
 	live := New(f.client, Options{Timeout: time.Minute})
@@ -258,8 +265,8 @@ func TestObservedClusterNeedsNewListing(t *testing.T) {
 	}
 }
 
-// A pass that continues without a cluster reads its identity while it is being observed, so observing must not write
-// it. The race detector would report that.
+// TestObservingDoesNotWriteIdentity checks that observing a cluster does not write its identity, because a pass that
+// continues without the cluster reads it at the same time. The race detector would report that.
 func TestObservingDoesNotWriteIdentity(t *testing.T) {
 	f := newQuietFleet(t, 1)
 	live := New(f.client, Options{Timeout: time.Minute})
@@ -287,7 +294,8 @@ type unpackable struct{ corev1.ConfigMap }
 
 func (u *unpackable) Unmarshal([]byte) error { return errors.New("no") }
 
-// If an object of a cluster cannot be unpacked, the state of the cluster is not known.
+// TestUnpackableObjectMakesStateUnknown checks that the state of a cluster is unknown if one of its objects cannot be
+// unpacked.
 func TestUnpackableObjectMakesStateUnknown(t *testing.T) {
 	_, live := servedLists(t, "a")
 	if _, err := live.list(t.Context(), nil, nil); err != nil { // learns the server's time
@@ -305,7 +313,8 @@ func TestUnpackableObjectMakesStateUnknown(t *testing.T) {
 	}
 }
 
-// A connection that is kept for the next pass may dial again after Leave.
+// TestDialAfterLeaveReturnsError checks that a connection that is kept for the next pass may dial again after Leave,
+// and then gets an error.
 func TestDialAfterLeaveReturnsError(t *testing.T) {
 	_, live := servedLists(t, "a")
 	seen, err := live.Observe(t.Context(), reconcile.Desired{Live: true}, nil)

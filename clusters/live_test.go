@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestNew: the limits of a run reach the code that enforces them.
+// TestNew checks that the limits of a run are passed to the code that enforces them.
 func TestNew(t *testing.T) {
 	one := 1
 	l := New(nil, Options{MaxDeletions: &one, Timeout: 3 * time.Second})
@@ -21,8 +21,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestUndeclaredQuotaIsSetOnObserve: an undeclared quota is known before anything is decided, because pods are created
-// with it.
+// TestUndeclaredQuotaIsSetOnObserve checks that an undeclared quota is known before anything is decided, because pods
+// are created with it.
 func TestUndeclaredQuotaIsSetOnObserve(t *testing.T) {
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -52,6 +52,6 @@ func TestNetworkPolicy(t *testing.T) {
 	}
 	s.do(late, decide.ApplyObjects{}, false)
 	if _, err := policies.Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
-		t.Errorf("a late pass has deleted what is not ours: %v", err)
+		t.Errorf("a late pass has deleted an unmanaged object: %v", err)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestDamagedNewestBackupIsSkipped: the newest backup in the status, recorded before it was read back, is damaged. The
-// good backup of an hour earlier is known from its pod and counts as the newest.
+// TestDamagedNewestBackupIsSkipped checks that the newest backup does not count if it is found to be damaged after it
+// was recorded in the status. The good backup of an hour earlier is known from its pod and counts as the newest.
 func TestDamagedNewestBackupIsSkipped(t *testing.T) {
 	hour := time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC)
 	job := func(n int) *batchv1.Job {
@@ -60,7 +60,8 @@ func TestDamagedNewestBackupIsSkipped(t *testing.T) {
 	}
 }
 
-// TestOverdueBackupIsDetected: observing a cluster determines from the declared schedule whether a backup is overdue.
+// TestOverdueBackupIsDetected checks that observing a cluster shows from the declared schedule whether a backup is
+// overdue.
 func TestOverdueBackupIsDetected(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	c := &cluster{names: objects.NamesOf("a"), target: targets.Target{}}
@@ -70,7 +71,7 @@ func TestOverdueBackupIsDetected(t *testing.T) {
 	c.state = decide.State{Now: now, Record: decide.Record{ClusterID: 0xc1}}
 	c.findBackups()
 	if c.state.Backups.Overdue {
-		t.Error("none is declared, and one is overdue")
+		t.Error("no backup is declared, but one is overdue")
 	}
 	c.target.Cluster.Spec.Backup = &v1alpha1.BackupSpec{Schedule: "0 3 * * *", TimeZone: "Etc/UTC", Deadline: "1h"}
 	c.findBackups()

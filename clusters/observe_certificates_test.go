@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestClientStaysRoot: applications lose the name of etcd's superuser only if they certainly do not need it.
+// TestClientStaysRoot checks that applications lose the name of etcd's superuser only if they certainly do not need it.
 func TestClientStaysRoot(t *testing.T) {
 	client := func(name string) (k objects.Certificates) {
 		pair, err := caMade(t, time.Now()).Issue(pki.Leaf{CommonName: name}, time.Now())
@@ -52,14 +52,14 @@ func TestClientStaysRoot(t *testing.T) {
 				t.Errorf("it stays: %t", got)
 			}
 			if told := c.state.ClientIsRoot; told != (test.stays && test.auth == &on && !test.unknown) {
-				t.Errorf("a person is told: %t", told)
+				t.Errorf("manual action is reported: %t", told)
 			}
 		})
 	}
 }
 
-// TestOwnClientCertificateIsIssued: a cluster from before Quorate had its own certificate gets one, and etcd is asked
-// with the applications' certificate until then.
+// TestOwnClientCertificateIsIssued checks that a cluster from before Quorate had its own certificate gets one, and that
+// etcd is asked with the applications' certificate until then.
 func TestOwnClientCertificateIsIssued(t *testing.T) {
 	s := running(t)
 	c := s.observe()
@@ -77,7 +77,7 @@ func TestOwnClientCertificateIsIssued(t *testing.T) {
 	}
 	c = s.decided("ApplyObjects", "Secret a-quorate-tls")
 	if tls := c.clientTLS(); tls == nil || string(tls.Cert) != string(root.Certificate) {
-		t.Error("etcd would not be asked with the certificate that there is")
+		t.Error("etcd would not be asked with the existing certificate")
 	}
 	s.do(c, decide.ApplyObjects{}, true)
 	c = s.observe()

@@ -87,7 +87,7 @@ func (l *life) same(when string) *cluster {
 	defer young.etcd.Close()
 	old, fresh := l.seen(l.old), l.seen(young)
 	if was, is := inWords(old.state), inWords(fresh.state); was != is {
-		l.Fatalf("%s the process that lives on decides\n%s\nand a new one\n%s", when, was, is)
+		l.Fatalf("%s the running process decides\n%s\nand a new process decides\n%s", when, was, is)
 	}
 	return old
 }
@@ -138,8 +138,8 @@ func TestProcessAgeDoesNotAffectDecisions(t *testing.T) {
 	}
 }
 
-// An older record that was restored may list a current member as removed. Members that etcd lists are still asked, and
-// so is such a member if no other member returns a list.
+// TestListedMemberRecordedAsRemovedIsAsked checks that members that etcd lists are still asked if an older record that
+// was restored lists them as removed. They are also asked if no other member returns a list.
 func TestListedMemberRecordedAsRemovedIsAsked(t *testing.T) {
 	l := newLife(t)
 	for ordinal, alone := range map[int]bool{1: false, 0: true} {
@@ -154,8 +154,8 @@ func TestListedMemberRecordedAsRemovedIsAsked(t *testing.T) {
 	}
 }
 
-// A pod may get a different address during its life, for example after its node has restarted. The connection to the
-// old address hangs.
+// TestPodWithNewAddressIsReached checks that a pod is reached after its address has changed, for example because its
+// node has restarted. The connection to the old address hangs.
 func TestPodWithNewAddressIsReached(t *testing.T) {
 	l := newLife(t)
 	l.same("before")

@@ -68,7 +68,8 @@ func (s *eventServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(eventsv1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "events.k8s.io/v1", Kind: "EventList"}, Items: s.events})
 }
 
-// TestFindRefused: events are read only while a wanted pod is missing. If they cannot be read, nothing is concluded.
+// TestFindRefused checks that events are read only while a wanted pod is missing, and that nothing is concluded if they
+// cannot be read.
 func TestFindRefused(t *testing.T) {
 	stranger := failedCreate(strings.ReplaceAll(quotaExceeded, "a-2", "a-1"), 0)
 	stranger.Regarding.UID = "s0"
@@ -123,15 +124,15 @@ func TestFindRefused(t *testing.T) {
 	}
 }
 
-// TestRightMissing: if the API server denies access to the pods, its own message is reported.
+// TestRightMissing checks that the API server's own message is reported if it denies access to the pods.
 func TestRightMissing(t *testing.T) {
 	c := &cluster{live: &Live{}}
 	if words := c.rightMissing(); words != "" {
-		t.Errorf("nothing was refused: %q", words)
+		t.Errorf("no request was refused: %q", words)
 	}
 	c.noteRefusal(errors.New("port-forward: forbidden: it is forbidden: not by the API server"))
 	if words := c.rightMissing(); words != "" {
-		t.Errorf("some other error: %q", words)
+		t.Errorf("a different error: %q", words)
 	}
 	c.noteRefusal(errors.Join(kube.ErrForbidden, errors.New("pods \"a-0\" is forbidden: User \"ci\" cannot create resource \"pods/portforward\"")))
 	if words := c.rightMissing(); words != `User "ci" cannot create resource "pods/portforward"` {

@@ -84,7 +84,8 @@ func TestClaimCreatedUnderRunningPodIsNotItsVolume(t *testing.T) {
 	}
 }
 
-// Pods are not stopped if a pod's claim has been replaced, because its volume would be deleted with the pod.
+// TestReplacedClaimBlocksStop checks that pods are not stopped if a pod's claim has been replaced, because its volume
+// would be deleted with the pod.
 func TestReplacedClaimBlocksStop(t *testing.T) {
 	const want = "not yet: PersistentVolumeClaim data-a-1 is not the one the pod uses, whose volume would be deleted with the pod"
 	for _, seen := range []string{"", "v1"} {

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A read-only run does not act, whatever was decided.
+// TestReadOnlyRunDoesNotAct checks that a read-only run does not act, whatever was decided.
 func TestReadOnlyRunDoesNotAct(t *testing.T) {
 	c := &cluster{live: New(nil, Options{Reading: true}), names: objects.NamesOf("a"), own: &inventory.Cluster{}}
 	for _, action := range []decide.Action{decide.ApplyObjects{}, decide.Bootstrap{Replicas: 3}, decide.RenewCertificates{}} {
@@ -20,7 +20,8 @@ func TestReadOnlyRunDoesNotAct(t *testing.T) {
 	}
 }
 
-// Without TLS, Secrets are not needed: nothing is reported as unseen, and nothing is requested.
+// TestNoSecretsWithoutTLS checks that Secrets are not needed without TLS: nothing is reported as unseen, and nothing is
+// requested.
 func TestNoSecretsWithoutTLS(t *testing.T) {
 	c := &cluster{live: New(nil, Options{Reading: true}), names: objects.NamesOf("a"), own: &inventory.Cluster{}, hidden: errors.New("forbidden")}
 	c.target.Cluster.Spec.TLS.Mode = v1alpha1.TLSDisabled

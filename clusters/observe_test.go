@@ -14,7 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Only objects that Quorate creates belong to the cluster, whatever other objects have its labels.
+// TestRemaining checks that only objects that Quorate creates belong to the cluster, whatever other objects have its
+// labels.
 func TestRemaining(t *testing.T) {
 	three := int32(3)
 	own := &inventory.Cluster{Objects: map[string]metav1.Object{
@@ -34,7 +35,8 @@ func TestRemaining(t *testing.T) {
 	}
 }
 
-// A claim with the labels but not the name of a member's claim is not in a slot, in either listing order.
+// TestUnrelatedClaimsAreNotReplicas checks that a claim that has the labels but not the name of a member's claim is not
+// in a slot, in either listing order.
 func TestUnrelatedClaimsAreNotReplicas(t *testing.T) {
 	claim := func(name, uid string) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
@@ -46,8 +48,8 @@ func TestUnrelatedClaimsAreNotReplicas(t *testing.T) {
 	}
 }
 
-// TestOlderPodQuotaIsReadFromItsFile: the quota of a pod built from a different declaration is read from that pod's
-// file.
+// TestOlderPodQuotaIsReadFromItsFile checks that the quota of a pod built from a different declaration is read from
+// that pod's file.
 func TestOlderPodQuotaIsReadFromItsFile(t *testing.T) {
 	files := map[string]string{
 		"z-0-3.6.16-h1.yaml": "data-dir: d\nquota-backend-bytes: 2147483648\n",

@@ -149,7 +149,7 @@ func claimed(uid types.UID) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// hard case H46: a member whose volume was lost with its node waits for that node forever.
+// TestFindStranded checks hard case H46: a member whose volume was lost with its node waits for that node forever.
 func TestFindStranded(t *testing.T) {
 	local := volumeOn(in(corev1.LabelHostname, "n1"))
 	pending := func() *corev1.Pod {
@@ -214,7 +214,8 @@ func TestFindStranded(t *testing.T) {
 	}
 }
 
-// A pod that has a node and a claim without a volume waits forever. Lists read at different times do not prove that.
+// TestFindUnbound checks that a pod that has a node and a claim without a volume counts as waiting forever. Lists read
+// at different times do not prove that.
 func TestFindUnbound(t *testing.T) {
 	claim := func(uid types.UID, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 		c := claimed(uid)

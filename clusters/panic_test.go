@@ -50,8 +50,8 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestPanicWhileObserving: after a panic, even in one of the cluster's goroutines, every call returns the error instead
-// of a partial state.
+// TestPanicWhileObserving checks that every call after a panic, even in one of the cluster's goroutines, returns the
+// error instead of a partial state.
 func TestPanicWhileObserving(t *testing.T) {
 	c := lame(t)
 	for range 2 {
@@ -62,7 +62,7 @@ func TestPanicWhileObserving(t *testing.T) {
 	}
 }
 
-// TestPanicWhileRenewing: once the lease is no longer renewed, nothing more is written.
+// TestPanicWhileRenewing checks that nothing more is written once the lease is no longer renewed.
 func TestPanicWhileRenewing(t *testing.T) {
 	c := lame(t)
 	ctx, release, err := c.hold(t.Context())

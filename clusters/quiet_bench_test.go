@@ -104,7 +104,7 @@ func BenchmarkQuietFigures(b *testing.B) {
 	}
 }
 
-// measured runs run as often as the benchmark requires, and reports its processor time and memory too.
+// measured executes run as often as the benchmark requires, and reports its processor time and memory too.
 func measured(b *testing.B, run func()) {
 	b.ReportAllocs()
 	var all cost
@@ -116,7 +116,7 @@ func measured(b *testing.B, run func()) {
 	b.ReportMetric(all.mebibytes(), "peak-MiB")
 }
 
-// cost is what a run takes of this process.
+// cost is the resource usage of this process during a run.
 type cost struct {
 	took, cpu time.Duration
 	// peak is the peak resident set in bytes; 0 if the system does not report it.
@@ -174,7 +174,7 @@ func (f *quietFleet) pass(part shard.Shard) {
 	const kinds, each = 12, 18 // kinds, and objects of each cluster
 	asked, most := int(f.asked.Load()), kinds+each*len(f.desired.Clusters)/500
 	if len(rep.Clusters) == 0 || asked > most || f.otherwise.Load() > 0 {
-		f.Fatalf("%d clusters took %d requests, want %d at most; %d of them are no LIST", len(rep.Clusters), asked, most, f.otherwise.Load())
+		f.Fatalf("%d clusters required %d requests, want at most %d; %d of them are not LISTs", len(rep.Clusters), asked, most, f.otherwise.Load())
 	}
 }
 
@@ -198,10 +198,10 @@ func (f *quietFleet) floor() {
 	f.check(group.Wait())
 }
 
-// asksFor is the variable that makes the test binary answer for a fleet of this many clusters.
+// asksFor is the variable that makes the test binary respond for a fleet of this many clusters.
 const asksFor = "QUORATE_TEST_FLEET"
 
-// fleetApart returns a fleet that a different process answers for. This process knows the declarations.
+// fleetApart returns a fleet for which a different process responds. This process knows the declarations.
 func fleetApart(b *testing.B, clusters int) *quietFleet {
 	b.Helper()
 	f := declaredFleet(b, clusters)
@@ -224,11 +224,11 @@ func fleetApart(b *testing.B, clusters int) *quietFleet {
 			return f
 		}
 	}
-	b.Fatal("nobody answers for the fleet")
+	b.Fatal("no process responds for the fleet")
 	return nil
 }
 
-// TestAnswers answers for a fleet as long as a benchmark in a different process needs it.
+// TestAnswers responds for a fleet as long as a benchmark in a different process needs it.
 func TestAnswers(t *testing.T) {
 	clusters, err := strconv.Atoi(os.Getenv(asksFor))
 	if err != nil {

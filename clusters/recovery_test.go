@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRecovery creates a new cluster from what a lost cluster has left, on a real API server, as far as Kubernetes
+// TestRecovery creates a new cluster from the remains of a lost cluster, on a real API server, as far as Kubernetes
 // objects are concerned.
 func TestRecovery(t *testing.T) {
 	s := newStage(t)
@@ -102,7 +102,7 @@ func TestRecovery(t *testing.T) {
 	}
 	s.refuse(c, start, "StatefulSet a is not scaled to 0") // a late pass
 
-	// The record is lost too, and etcd does not respond: members do not start on what is left of the lost cluster.
+	// The record is lost too, and etcd does not respond: members do not start on the remains of the lost cluster.
 	s.loseRecord()
 	r = decide.RequiredRecord(s.observe().state, "")
 	if m, _ := r.Member(1); len(r.Members) != 1 || m.Mode != decide.Sealed || len(r.Removed) != 2 || r.Removed[0].LostCluster != 0xc1 {
@@ -155,7 +155,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 	}
 }
 
-// TestLostMarksOfListedMembersAreRemoved: marks are removed from claims whose members etcd lists.
+// TestLostMarksOfListedMembersAreRemoved checks that marks are removed from claims whose members etcd lists.
 func TestLostMarksOfListedMembersAreRemoved(t *testing.T) {
 	s := running(t)
 	c := s.observe()
@@ -179,7 +179,7 @@ func TestLostMarksOfListedMembersAreRemoved(t *testing.T) {
 	s.requireMarks("", "c7", "c7")
 	c = s.observe()
 	if len(c.state.WrongMarks()) > 0 {
-		t.Errorf("nobody has heard etcd: %+v", c.state.WrongMarks())
+		t.Errorf("etcd has not responded: %+v", c.state.WrongMarks())
 	}
 	list := decide.Membership{Known: true, ClusterID: c.state.Record.ClusterID}
 	for n := range 3 {

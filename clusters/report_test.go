@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestUnwrittenStatusReportsOnlyActions: if the status cannot be written, each pass would find the same news, so it
-// reports only what it has done.
+// TestUnwrittenStatusReportsOnlyActions checks that a pass reports only its actions if the status cannot be written,
+// because each pass would find the same news.
 func TestUnwrittenStatusReportsOnlyActions(t *testing.T) {
 	for reason, code := range map[metav1.StatusReason]int{metav1.StatusReasonForbidden: 403, metav1.StatusReasonConflict: 409} {
 		for _, acted := range []bool{false, true} {
@@ -62,7 +62,8 @@ func TestUnwrittenStatusReportsOnlyActions(t *testing.T) {
 	}
 }
 
-// TestUnobservedClusterSetsReadyUnknown: a cluster that cannot be observed reports that in its condition Ready.
+// TestUnobservedClusterSetsReadyUnknown checks that a cluster that cannot be observed reports that in its condition
+// Ready.
 func TestUnobservedClusterSetsReadyUnknown(t *testing.T) {
 	var told []string
 	server := &listServer{t: t, clusters: []string{"a"}}

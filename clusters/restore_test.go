@@ -26,7 +26,7 @@ func TestRestore(t *testing.T) {
 	s.live.options.BackupImage = "quorate:v1"
 	s.do(s.decided("Bootstrap", "restoring 20261121t180000z of b/a from volume://backups"), decide.Bootstrap{Replicas: 1, Restores: true}, true)
 	if set, service := s.set(), s.clients(); *set.Spec.Replicas != 0 || len(service.Spec.Selector) > 0 {
-		t.Errorf("%d replicas, clients are led by %v", *set.Spec.Replicas, service.Spec.Selector)
+		t.Errorf("%d replicas, clients use the selector %v", *set.Spec.Replicas, service.Spec.Selector)
 	}
 
 	before := s.decided("Restore", "into the volume of a-0")
@@ -71,7 +71,7 @@ func TestRestore(t *testing.T) {
 	}
 	s.do(s.decided("ApplyObjects", "StatefulSet a"), decide.ApplyObjects{}, true)
 	if set, service := s.set(), s.clients(); *set.Spec.Replicas != 1 || len(service.Spec.Selector) != 0 {
-		t.Errorf("%d replicas, clients are led by %v", *set.Spec.Replicas, service.Spec.Selector)
+		t.Errorf("%d replicas, clients use the selector %v", *set.Spec.Replicas, service.Spec.Selector)
 	}
 	s.refuse(c, start, "not being restored from a backup")
 	s.do(changed, start, false) // a late pass
@@ -79,13 +79,13 @@ func TestRestore(t *testing.T) {
 		t.Errorf("%+v, %q", c.state.Restore, c.state.Objects.Drift)
 	}
 	if want := (decide.RestoredData{ClusterID: 0xc2, MemberID: 0xa1, Revision: 1000018204}); c.state.Record.Restored != want {
-		t.Errorf("the member is to show %+v", c.state.Record.Restored)
+		t.Errorf("the member must show %+v", c.state.Record.Restored)
 	}
 
 	// Once the first member has proved its data, the client Service is opened and stays open.
 	s.form()
 	if service := s.clients(); len(service.Spec.Selector) == 0 {
-		t.Error("clients are led nowhere")
+		t.Error("clients do not reach any member")
 	}
 	c = s.observe()
 	c.state.Record.ClusterID = 0
@@ -94,8 +94,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestUnmanagedObjectsBlockRestore: unmanaged objects with the names of Job and claim are left alone, and nothing is
-// restored.
+// TestUnmanagedObjectsBlockRestore checks that unmanaged objects with the names of Job and claim are left alone, and
+// that nothing is restored.
 func TestUnmanagedObjectsBlockRestore(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
@@ -115,7 +115,7 @@ func TestUnmanagedObjectsBlockRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if seen := s.observe(); len(seen.own.VolumePods) != 1 || len(seen.state.Restore.Stopping) > 0 {
-		t.Errorf("%d pods with the labels; it waits for %q, which has nothing of the cluster's", len(seen.own.VolumePods), seen.state.Restore.Stopping)
+		t.Errorf("%d pods with the labels; it waits for %q, which does not belong to the cluster", len(seen.own.VolumePods), seen.state.Restore.Stopping)
 	}
 	s.do(early, start, false)
 	background := metav1.DeletePropagationBackground
@@ -134,9 +134,9 @@ func TestUnmanagedObjectsBlockRestore(t *testing.T) {
 	s.refuse(early, start, "must not be filled")
 }
 
-// TestFormedClusterIsNotRestored: policies do not check the restore source of a cluster that has formed according to
-// its status. So nothing is restored into such a cluster, whatever its record says, even that it was created from that
-// source.
+// TestFormedClusterIsNotRestored checks that nothing is restored into a cluster that has formed according to its
+// status, whatever its record says, even that it was created from that source: policies do not check the restore source
+// of such a cluster.
 func TestFormedClusterIsNotRestored(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
@@ -158,7 +158,7 @@ func TestFormedClusterIsNotRestored(t *testing.T) {
 			t.Fatalf("%s is not read: %+v", record, seen.Record)
 		}
 		if stands := decide.RequiredRecord(seen, "new"); !seen.Formed() || stands.ClusterID != 0xc1 || stands.Restoring() {
-			t.Errorf("%s: taken for %+v", record, stands)
+			t.Errorf("%s: treated as %+v", record, stands)
 		}
 	}
 }
@@ -250,8 +250,8 @@ func (s *stage) deletePod(name string) {
 	}
 }
 
-// TestLeftoverRecoveryDoesNotDelayRestore: a spec.recovery that is left over does not delay stopping a restore that
-// git has changed: the pod of the restore Job is not one of the recovery.
+// TestLeftoverRecoveryDoesNotDelayRestore checks that a leftover spec.recovery does not delay stopping a restore that
+// git has changed: the pod of the restore Job is not a pod of the recovery.
 func TestLeftoverRecoveryDoesNotDelayRestore(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore + ", recovery: {clusterID: c1, member: 1, lost: [0, 2]}"

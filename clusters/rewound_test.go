@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// A revision that does not descend from the applied revision of its source is treated as unread, with everything that
-// it declares. Other sources are not affected.
+// TestRewoundSourceIsTreatedAsUnread checks that a revision that does not descend from the applied revision of its
+// source is treated as unread, with everything that it declares. Other sources are not affected.
 func TestRewoundSourceIsTreatedAsUnread(t *testing.T) {
 	follows := func(yes bool, err error) func(context.Context, string) (bool, error) {
 		return func(_ context.Context, before string) (bool, error) {

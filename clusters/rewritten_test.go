@@ -83,8 +83,8 @@ func (s *stage) deleteSet() {
 	}
 }
 
-// TestAdmissionRewritesAreNotReapplied: on a real API server, a field that an admission policy changes is reported
-// once and left alone, but a field that security depends on blocks. Neither is applied repeatedly.
+// TestAdmissionRewritesAreNotReapplied checks, on a real API server, that a field that an admission policy changes is
+// reported once and left alone, but blocks if security depends on it. Neither kind of field is applied repeatedly.
 func TestAdmissionRewritesAreNotReapplied(t *testing.T) {
 	s := newStage(t)
 	s.spec = "version: 3.6.16, pod: {resources: {limits: {cpu: 1, memory: 1Gi}}}"
@@ -106,7 +106,7 @@ func TestAdmissionRewritesAreNotReapplied(t *testing.T) {
 	custom := s.observe().own.Custom
 	told := meta.FindStatusCondition(custom.Status.Conditions, v1alpha1.ConditionFieldsRewritten)
 	if told == nil || !strings.Contains(told.Message, "StatefulSet a: spec.template.spec.containers[etcd].resources.limits.cpu") {
-		t.Errorf("the condition says %+v", told)
+		t.Errorf("the condition is %+v", told)
 	}
 	events, err := s.server.Client.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{})
 	warned := 0

@@ -12,7 +12,8 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// A missing right is reported with advice, once, and other errors are not treated as missing rights.
+// TestMissingRightsAreReportedWithAdvice checks that a missing right is reported once, with advice, and that other
+// errors are not treated as missing rights.
 func TestMissingRightsAreReportedWithAdvice(t *testing.T) {
 	forbidden := func(words string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a-ca", errors.New(words))
@@ -54,7 +55,7 @@ func TestMissingRightsAreReportedWithAdvice(t *testing.T) {
 			t.Errorf("%s: %q, want %q", test.name, advice, test.want)
 		}
 		if again := l.advised(test.namespace, fmt.Errorf("observe: %w", got)); again.Error() != "observe: "+got.Error() {
-			t.Errorf("%s: said twice: %v", test.name, again)
+			t.Errorf("%s: reported twice: %v", test.name, again)
 		}
 	}
 	if err := New(nil, Options{}).advised("shop", nil); err != nil {

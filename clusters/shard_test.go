@@ -41,8 +41,9 @@ func told(t *testing.T, clusters []report.Cluster) (lines []string) {
 	return lines
 }
 
-// Two shards together decide what one run decides, each for its own clusters. Limits over all clusters are the same in
-// each shard: one of the deletions may start, and clusters that the source drops are held.
+// TestShardsDecideLikeOneRun checks that two shards together make the same decisions as one run, each for its own
+// clusters. Limits over all clusters are the same in each shard: one of the deletions may start, and clusters that the
+// source drops are held.
 func TestShardsDecideLikeOneRun(t *testing.T) {
 	f := newQuietFleet(t, 16)
 	for i := range 4 {
@@ -65,13 +66,13 @@ func TestShardsDecideLikeOneRun(t *testing.T) {
 		}
 		for _, c := range rep.Clusters {
 			if !part.Owns(c.Key()) {
-				t.Errorf("shard %s tells of %s", part, c.Key())
+				t.Errorf("shard %s reports %s", part, c.Key())
 			}
 		}
 		both = append(both, rep.Clusters...)
 	}
 	if got, want := told(t, both), told(t, whole.Clusters); !slices.Equal(got, want) {
-		t.Errorf("both shards:\n%s\nwant what one run says:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("both shards:\n%s\nwant the result of one run:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	begun := 0
 	for _, c := range both {

@@ -13,11 +13,11 @@ func (s *stage) restartsNothing(spec string) {
 	s.spec = spec
 	c := s.observe()
 	if c.state.WantsOtherPods() {
-		s.Errorf("%s: it wants pods of %s, and new ones are of %s", spec, c.state.Declared.SpecHash, c.state.Objects.RunsHash)
+		s.Errorf("%s: it requires pods of %s, and new pods are of %s", spec, c.state.Declared.SpecHash, c.state.Objects.RunsHash)
 	}
 	for _, r := range c.state.Replicas {
 		if r.PodSpecHash != c.state.Declared.SpecHash {
-			s.Errorf("%s: it wants pods of %s, and a-%d is of %s", spec, c.state.Declared.SpecHash, r.Ordinal, r.PodSpecHash)
+			s.Errorf("%s: it requires pods of %s, and a-%d is of %s", spec, c.state.Declared.SpecHash, r.Ordinal, r.PodSpecHash)
 		}
 	}
 	for _, a := range []decide.Action{decide.Declare{}, decide.ApplyObjects{}} { // either may have nothing to do
@@ -31,8 +31,8 @@ func (s *stage) restartsNothing(spec string) {
 	s.settled(s.observe())
 }
 
-// TestRespelledSpecDoesNotRestartPods: a declaration that is only spelled differently does not restart pods, whether
-// they were created before or after spelling was normalized. A declaration with a different meaning does.
+// TestRespelledSpecDoesNotRestartPods checks that a declaration that is only spelled differently does not restart pods,
+// whether they were created before or after spelling was normalized. A declaration with a different meaning does.
 func TestRespelledSpecDoesNotRestartPods(t *testing.T) {
 	s := newStage(t)
 	spellings := []string{
@@ -64,12 +64,12 @@ func TestRespelledSpecDoesNotRestartPods(t *testing.T) {
 	c := s.observe()
 	declared := objects.DeclaredTemplate(&c.target.Cluster)
 	if !c.state.WantsOtherPods() || c.state.Declared.SpecHash != declared.SpecHash {
-		t.Errorf("it wants pods of %s, and not of %s", c.state.Declared.SpecHash, declared)
+		t.Errorf("it requires pods of %s, not of %s", c.state.Declared.SpecHash, declared)
 	}
 	s.do(c, decide.Declare{}, true)
 	s.do(s.observe(), decide.StartRollout{Version: declared.Version, SpecHash: declared.SpecHash}, true)
 	s.spec = `version: 3.6.16, storage: {size: 1Gi}, etcd: {autoCompaction: {mode: Periodic, retention: 1h1m}, heartbeatInterval: 100ms}`
 	if c := s.observe(); c.state.WantsOtherPods() || c.runs() != declared {
-		t.Errorf("it wants pods of %s, and new ones are of %s", c.state.Declared.SpecHash, c.runs())
+		t.Errorf("it requires pods of %s, and new pods are of %s", c.state.Declared.SpecHash, c.runs())
 	}
 }

@@ -161,7 +161,7 @@ func TestEndlessServerResponsesAreCutOff(t *testing.T) {
 	}
 }
 
-// A function that ignores its context is abandoned.
+// TestHangingFetchIsAbandoned checks that a function that ignores its context is abandoned.
 func TestHangingFetchIsAbandoned(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
@@ -192,8 +192,8 @@ func TestPackLimitsNameTheirFlags(t *testing.T) {
 	wantClusters(t, fetched(t, new(Reader), Options{Location: location, Transfer: remote.Limits{Pack: pack.Limits{Objects: 4, ObjectBytes: 1 << 10}}}), "a")
 }
 
-// A file over the size limit is not transferred if the server can filter it out. The resulting problem is the same if
-// the server cannot.
+// TestLargeFilesAreNotTransferred checks that a file over the size limit is not transferred if the server can filter it
+// out. The resulting problem is the same if the server cannot.
 func TestLargeFilesAreNotTransferred(t *testing.T) {
 	r := newRepository(t)
 	noise := make([]byte, 3<<20)
@@ -217,7 +217,7 @@ func TestLargeFilesAreNotTransferred(t *testing.T) {
 	}
 }
 
-// Hostile reference names are neither used as paths nor printed.
+// TestHostileReferenceNamesAreIgnored checks that hostile reference names are neither used as paths nor printed.
 func TestHostileReferenceNamesAreIgnored(t *testing.T) {
 	r := newRepository(t)
 	commit := r.Declare("a")
@@ -271,7 +271,8 @@ func TestManyReferencesAreReadInTime(t *testing.T) {
 	wantError(t, Options{Location: location, Transfer: remote.Limits{RefsBytes: 4 << 20}}, ErrSource, "raise --max-refs-bytes")
 }
 
-// Directories that repeatedly contain the same subdirectory never end in practice: 10 to the power of 40 here.
+// TestEndlessDirectoriesAreBounded checks directories that repeatedly contain the same subdirectory. In practice, they
+// never end: the depth here gives 10 to the power of 40.
 func TestEndlessDirectoriesAreBounded(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")

@@ -112,7 +112,7 @@ func TestChangedOptionsOrRevisionIsReadAgain(t *testing.T) {
 	}
 }
 
-// An error is not remembered, and does not discard what was read before.
+// TestFetchErrorIsNotRemembered checks that an error is not remembered, and does not discard what was read before.
 func TestFetchErrorIsNotRemembered(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")
@@ -131,7 +131,7 @@ func TestFetchErrorIsNotRemembered(t *testing.T) {
 	down.Store(true)
 	for _, reader := range []*Reader{reader, new(Reader)} {
 		if _, err := reader.Fetch(t.Context(), o); err == nil || !strings.Contains(err.Error(), "503") {
-			t.Errorf("error %v: the cache is no source of its own", err)
+			t.Errorf("error %v: the cache must not be used as a source", err)
 		}
 	}
 	down.Store(false)
@@ -170,7 +170,7 @@ func TestCacheServesUnchangedRevision(t *testing.T) {
 	wantClusters(t, fetched(t, new(Reader), o), "b")
 	seen.want(t, 4, 2)
 	if content := read(t, entriesOf(t, o.CacheDir)[0]); strings.Contains(content, "name: a\n") {
-		t.Error("what is old is kept")
+		t.Error("old entries are kept")
 	}
 }
 
@@ -192,7 +192,7 @@ func read(t *testing.T, name string) string {
 	return string(content)
 }
 
-// A cache entry that was changed is fetched again and replaced.
+// TestTamperedCacheEntryIsReplaced checks that a cache entry that was changed is fetched again and replaced.
 func TestTamperedCacheEntryIsReplaced(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")
@@ -225,7 +225,7 @@ func TestTamperedCacheEntryIsReplaced(t *testing.T) {
 			wantClusters(t, fetched(t, new(Reader), o), "a")
 			seen.want(t, lists+1, packs+1)
 			if got := read(t, entry); len(got) != len(good) {
-				t.Errorf("what is missing is fetched again, and kept; got %q", got)
+				t.Errorf("a missing entry is fetched again and kept; got %q", got)
 			}
 			wantClusters(t, fetched(t, new(Reader), o), "a")
 			seen.want(t, lists+2, packs+1)
@@ -256,7 +256,7 @@ func TestUnusableCacheDirIsRefused(t *testing.T) {
 	wantError(t, o, ErrSource, "open the cache: "+o.CacheDir+" can be written by others (mode drwxrwxrwx); name a directory in it that does not exist yet, such as "+o.CacheDir+"/quorate")
 }
 
-// Several processes may use one cache at the same time.
+// TestCacheAllowsConcurrentUse checks that several processes may use one cache at the same time.
 func TestCacheAllowsConcurrentUse(t *testing.T) {
 	r := newRepository(t)
 	commits := []string{r.Declare("a"), r.Declare("b")}
@@ -283,7 +283,7 @@ func TestCacheAllowsConcurrentUse(t *testing.T) {
 	}
 }
 
-// A tag of a tag of a commit is cached as well.
+// TestNestedTagsAreCached checks that a tag of a tag of a commit is cached as well.
 func TestNestedTagsAreCached(t *testing.T) {
 	r, _ := revisions(t)
 	location, seen := r.counted()

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// Messages from the fetcher are limited in length, and decoding one takes at most a few times its length in memory,
-// whatever it contains.
+// TestFetcherMessagesAreBounded checks that messages from the fetcher are limited in length, and that decoding a
+// message takes at most a few times its length in memory, whatever it contains.
 func TestFetcherMessagesAreBounded(t *testing.T) {
 	o := Options{
 		Location: "https://git.example.com/x.git",
@@ -22,7 +22,7 @@ func TestFetcherMessagesAreBounded(t *testing.T) {
 	}
 	bound := maxLine(o)
 	if want := 3 << 20; bound > want {
-		t.Errorf("a message may have %d bytes, want %d at most", bound, want)
+		t.Errorf("a message may have %d bytes, want at most %d", bound, want)
 	}
 	many := func(start, again, end string) string {
 		return start + strings.Repeat(again, (bound-len(start)-len(end))/len(again)) + end

@@ -27,7 +27,7 @@ func TestJobFieldsReachFetcher(t *testing.T) {
 		t.Fatal(err)
 	}
 	if count < 40 || !reflect.DeepEqual(said, heard) {
-		t.Errorf("of %d fields, said\n%s\nheard\n%s", count, fmt.Sprintf("%#v", said), fmt.Sprintf("%#v", heard))
+		t.Errorf("of %d fields, sent\n%s\nreceived\n%s", count, fmt.Sprintf("%#v", said), fmt.Sprintf("%#v", heard))
 	}
 }
 
@@ -58,7 +58,7 @@ func fill(v reflect.Value, path string, seen func(path string, kind reflect.Kind
 	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
 		v.SetUint(7)
 	default:
-		t.Errorf("%s: what is a %s on the way?", path, v.Kind())
+		t.Errorf("%s: how is a %s transferred?", path, v.Kind())
 	}
 	seen(path, v.Kind())
 }

@@ -137,8 +137,8 @@ func TestHelperThief(t *testing.T) {
 	fmt.Fprintf(os.Stdout, "{{%s}}", strings.Join(s.had(), "\n"))
 }
 
-// A compromised fetcher can access only its own source: not the run's token, its kubeconfig, other credentials or the
-// memory of any process.
+// TestCompromisedFetcherReachesOnlyItsSource checks that a compromised fetcher can access only its own source: not the
+// run's token, its kubeconfig, other credentials or the memory of any process.
 func TestCompromisedFetcherReachesOnlyItsSource(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string {
@@ -237,7 +237,7 @@ func lyingBorrower(t *testing.T, named string) string {
 	return r.Dir
 }
 
-// A revision that the fetcher opens must be the requested one.
+// TestFetcherMustOpenRequestedRevision checks that a revision that the fetcher opens must be the requested one.
 func TestFetcherMustOpenRequestedRevision(t *testing.T) {
 	hash := strings.Repeat("a", 40)
 	revision := func(name, signer string) refs.Revision {
@@ -290,7 +290,7 @@ func TestFetcherMustOpenRequestedRevision(t *testing.T) {
 	}
 }
 
-// A .git that is a link does not give access to its target.
+// TestSymlinkedGitDirGivesNoAccess checks that a .git that is a link does not give access to its target.
 func TestSymlinkedGitDirGivesNoAccess(t *testing.T) {
 	if version, err := landlock.LandlockGetABIVersion(); err != nil || version < 1 {
 		t.Skipf("the kernel has no Landlock: %v", err)

@@ -22,7 +22,7 @@ func wantNothingLeft(t *testing.T, dir, after string) {
 	}
 }
 
-// However reading a source ends, it leaves neither processes nor files behind.
+// TestFetchLeavesNoFiles checks that reading a source does not leave processes or files behind, however it ends.
 func TestFetchLeavesNoFiles(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, what := range []string{"fail=x", "fill", "show", "show=large"} {
@@ -44,8 +44,8 @@ func TestFetchLeavesNoFiles(t *testing.T) {
 	}
 }
 
-// A directory that its owner cannot read is removed as well. Root can read every directory, so the test runs as another
-// user.
+// TestFetchRemovesUnreadableDirectories checks that a directory that its owner cannot read is removed as well. Root can
+// read every directory, so the test runs as another user.
 func TestFetchRemovesUnreadableDirectories(t *testing.T) {
 	if os.Getenv("QUORATE_TEST_LEAVES") != "" {
 		leave(t)

@@ -20,8 +20,8 @@ import (
 	"quorate.dev/quorate/gitsource/refs"
 )
 
-// takenOverAs is a prefix in the fetcher's environment that makes it act as if compromised, in the way that follows. It
-// is passed in no_proxy, one of the few variables that the fetcher receives.
+// takenOverAs is a prefix in the fetcher's environment that makes it act as if compromised, in the way that the rest of
+// the value names. It is passed in no_proxy, one of the few variables that the fetcher receives.
 const takenOverAs = "taken-over:"
 
 // Package variables are initialized before init functions run, so this replaces the real fetcher if the environment
@@ -156,7 +156,8 @@ func (h hostile) readOthers() message {
 	return failed("refused")
 }
 
-// A compromised fetcher cannot exceed its share of memory, file size and processor time.
+// TestCompromisedFetcherIsResourceLimited checks that a compromised fetcher cannot exceed its share of memory, file
+// size and processor time.
 func TestCompromisedFetcherIsResourceLimited(t *testing.T) {
 	o := elsewhere
 	o.Memory = 64 << 20
@@ -168,8 +169,8 @@ func TestCompromisedFetcherIsResourceLimited(t *testing.T) {
 	}
 }
 
-// Landlock does not govern the mode and times of files. The seccomp filter prevents the fetcher from changing them,
-// even for files that it may read.
+// TestCompromisedFetcherCannotChangeFiles checks that the seccomp filter prevents the fetcher from changing the mode
+// and times of files, even files that it may read. Landlock does not govern them.
 func TestCompromisedFetcherCannotChangeFiles(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "source")
@@ -199,7 +200,8 @@ func TestCompromisedFetcherCannotChangeFiles(t *testing.T) {
 	}
 }
 
-// Error messages of a compromised fetcher are always attributed to its source, and decide nothing.
+// TestCompromisedFetcherErrorsAreContained checks that error messages of a compromised fetcher are always attributed to
+// its source, and do not decide anything.
 func TestCompromisedFetcherErrorsAreContained(t *testing.T) {
 	about := "the source cannot be read: read https://git.example.com/x.git: "
 	for said, want := range map[string]string{
@@ -232,7 +234,8 @@ func TestCompromisedFetcherErrorsAreContained(t *testing.T) {
 	}
 }
 
-// A compromised fetcher cannot present a commit that was not requested, or a file over the size limit.
+// TestCompromisedFetcherCannotSwapCommit checks that a compromised fetcher cannot present a commit that was not
+// requested, or a file over the size limit.
 func TestCompromisedFetcherCannotSwapCommit(t *testing.T) {
 	takeOver(t, "show")
 	o := elsewhere

@@ -20,8 +20,8 @@ var fixed = map[string]string{
 	"go.yaml.in/yaml/v3":                    "v3.0.1",  // CVE-2022-28948
 }
 
-// The linked dependencies are at versions that fix all known advisories. "make vuln" checks the database for newer
-// ones.
+// TestDependenciesIncludeSecurityFixes checks that the linked dependencies are at versions that fix all known
+// advisories. "make vuln" checks the database for newer ones.
 func TestDependenciesIncludeSecurityFixes(t *testing.T) {
 	content, err := os.ReadFile("../go.mod")
 	if err != nil {
@@ -40,10 +40,10 @@ func TestDependenciesIncludeSecurityFixes(t *testing.T) {
 	}
 	for path := range fixed {
 		if !seen[path] {
-			t.Errorf("%s is not required any more; take it off the list", path)
+			t.Errorf("%s is no longer required; remove it from the list", path)
 		}
 	}
 	for _, r := range file.Replace {
-		t.Errorf("%s is replaced by %s: the version that is required is not the one that is linked in", r.Old.Path, r.New.Path)
+		t.Errorf("%s is replaced by %s: the required version is not the linked one", r.Old.Path, r.New.Path)
 	}
 }

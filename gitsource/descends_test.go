@@ -78,7 +78,7 @@ func TestDescends(t *testing.T) {
 	}
 }
 
-// Only as much history is requested as is needed.
+// TestDescendsFetchesHistoryInSteps checks that only as much history is requested as necessary.
 func TestDescendsFetchesHistoryInSteps(t *testing.T) {
 	r := newRepository(t)
 	root := r.Declare("a")
@@ -98,7 +98,7 @@ func TestDescendsFetchesHistoryInSteps(t *testing.T) {
 	}
 }
 
-// If the ancestry cannot be determined, an error is returned instead of a guess.
+// TestUnknownDescentIsAnError checks that an error is returned instead of a guess if the ancestry cannot be determined.
 func TestUnknownDescentIsAnError(t *testing.T) {
 	r := newRepository(t)
 	root := r.Declare("a")

@@ -103,7 +103,8 @@ func TestMissingRevisionIsReported(t *testing.T) {
 	}
 }
 
-// A missing path is distinguished from other errors. The error names the revision and the missing part of the path.
+// TestMissingPathIsReported checks that a missing path is distinguished from other errors. The error names the revision
+// and the missing part of the path.
 func TestMissingPathIsReported(t *testing.T) {
 	r, _ := revisions(t)
 	head := r.Git("rev-parse", "HEAD")
@@ -186,7 +187,7 @@ func TestFetchReadsBareShallowAndPackedRepositories(t *testing.T) {
 	}
 }
 
-// Committed files are read; the worktree is not.
+// TestWorktreeIsNotRead checks that committed files are read, and that the worktree is not.
 func TestWorktreeIsNotRead(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("committed")
@@ -245,7 +246,8 @@ func TestFetchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A panic while reading a source reaches the caller, which can recover from it.
+// TestPanicWhileReadingReachesCaller checks that a panic while reading a source reaches the caller, which can recover
+// from it.
 func TestPanicWhileReadingReachesCaller(t *testing.T) {
 	defer func() {
 		if p := recover(); p != "parser" {

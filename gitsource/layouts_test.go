@@ -202,7 +202,8 @@ func TestRepositoryLayoutsAreRead(t *testing.T) {
 	}
 }
 
-// Unreadable repositories are reported as an error of the source that names the cause, never as a problem of a file.
+// TestUnreadableRepositoriesAreExplained checks that an unreadable repository is reported as an error of the source
+// that names the cause, never as a problem of a file.
 func TestUnreadableRepositoriesAreExplained(t *testing.T) {
 	alternates := func(dir string) string { return filepath.Join(dir, ".git", "objects", "info", "alternates") }
 	for name, c := range map[string]struct {
@@ -363,7 +364,8 @@ func TestUnreadableRepositoriesAreExplained(t *testing.T) {
 	}
 }
 
-// Files that other programs leave below refs are not references, and do not prevent reading the others.
+// TestStrayFilesInRefsAreIgnored checks that files that other programs leave below refs are not references, and do not
+// prevent reading the others.
 func TestStrayFilesInRefsAreIgnored(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")

@@ -100,13 +100,13 @@ func (r *repository) addNoise(commits, files, bytes int) {
 	}
 }
 
-// Files outside the path do not have to fit into memory.
+// TestFetchMemoryIsBounded checks that files outside the path do not have to fit into memory.
 func TestFetchMemoryIsBounded(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("there is no /proc")
+		t.Skip("no /proc")
 	}
 	if confinedtest.RaceDetector {
-		t.Skip("the race detector takes more memory than what is measured")
+		t.Skip("the race detector uses more memory than the measured code")
 	}
 	r := newRepository(t)
 	r.Declare("a")
@@ -116,7 +116,7 @@ func TestFetchMemoryIsBounded(t *testing.T) {
 	ours, naive := peakOf(t, childReads, location), peakOf(t, childClones, location)
 	t.Logf("32 MiB of files: %d MiB, and %d MiB if they are kept in memory", ours, naive)
 	if ours > bound || naive <= bound {
-		t.Errorf("%d MiB, and %d MiB if all is kept in memory; want %d MiB at most, and more", ours, naive, bound)
+		t.Errorf("%d MiB, and %d MiB if everything is kept in memory; want at most %d MiB, and more", ours, naive, bound)
 	}
 }
 

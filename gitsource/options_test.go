@@ -30,12 +30,13 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 	} {
 		wantError(t, o, ErrOptions, want)
 		if _, err := Fetch(t.Context(), o); strings.Contains(err.Error(), secret) {
-			t.Errorf("the error tells the secret: %v", err)
+			t.Errorf("the error contains the secret: %v", err)
 		}
 	}
 }
 
-// Text that is not valid UTF-8 would reach the fetcher changed, so it is rejected before.
+// TestOptionsMustBeUTF8 checks that text that is not valid UTF-8 is rejected, because it would reach the fetcher
+// changed.
 func TestOptionsMustBeUTF8(t *testing.T) {
 	const url = "https://git.example.com/x.git"
 	for want, o := range map[string]Options{
@@ -47,7 +48,7 @@ func TestOptionsMustBeUTF8(t *testing.T) {
 	} {
 		wantError(t, o, ErrOptions, want)
 		if _, err := Fetch(t.Context(), o); strings.Contains(err.Error(), secret) {
-			t.Errorf("the error tells a secret: %v", err)
+			t.Errorf("the error contains a secret: %v", err)
 		}
 	}
 }

@@ -72,8 +72,8 @@ func TestEnvironmentProxiesAreUsed(t *testing.T) {
 	}
 }
 
-// Fetching never runs a program, contacts an agent or reads the home directory, even if the configuration invites it
-// to.
+// TestFetchRunsNoProgram checks that fetching does not run programs, contact an agent or read the home directory, even
+// if the configuration invites it to.
 func TestFetchRunsNoProgram(t *testing.T) {
 	keys := gittest.SSHKeys(t)
 	r := newRepository(t)

@@ -54,7 +54,7 @@ func (r *refusals) addError(name string, is, err error) {
 	text := err.Error()
 	for _, never := range []string{secret, "words", "\x1b", "PRIVATE"} {
 		if strings.Contains(text, never) {
-			r.t.Errorf("%s: the error tells %q: %q", name, never, text)
+			r.t.Errorf("%s: the error contains %q: %q", name, never, text)
 		}
 	}
 	text = strings.NewReplacer(r.names...).Replace(text)
@@ -196,7 +196,7 @@ func (r *refusals) addTLS() {
 	down := authority.Serve(http.RedirectHandler(plain.URL+"/x.git/info/refs", http.StatusFound), tls.NoClientCert, gittest.Day, "127.0.0.1")
 	r.add("https: redirect to http", ErrSource, at(down, trusting))
 	if plainlyAsked.Load() {
-		r.t.Error("what https redirects to was asked over http")
+		r.t.Error("the target of a redirect from https was requested over http")
 	}
 }
 

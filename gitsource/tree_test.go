@@ -20,8 +20,8 @@ import (
 	"quorate.dev/quorate/gitsource/refs"
 )
 
-// Symbolic links and submodules are not followed. Below the path they are reported as problems, and the path itself
-// cannot lead through them.
+// TestLinksAreNotFollowed checks that symbolic links and submodules are not followed. Below the path, they are reported
+// as problems, and the path itself cannot lead through them.
 func TestLinksAreNotFollowed(t *testing.T) {
 	r := newRepository(t)
 	r.Write("secret/a.yaml", gittest.ClusterNamed("secret"))
@@ -61,7 +61,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	wantError(t, Options{Location: plain, Options: manifests.Options{Path: "link"}}, ErrSource, "link is a symbolic link, not a directory")
 }
 
-// Kustomizations cannot follow links either.
+// TestKustomizeFollowsNoLinks checks that kustomizations cannot follow links either.
 func TestKustomizeFollowsNoLinks(t *testing.T) {
 	r := newRepository(t)
 	r.Write("apps/kustomization.yaml", "resources: [a.yaml, dir]\n")
@@ -128,7 +128,7 @@ func (r *repository) withEntries(t *testing.T, dir string, added ...gitobject.Tr
 	return store(t, repo, commit).String()
 }
 
-// An unusual name matters only if a file of that name would be read.
+// TestUnusualFileNamesMatterOnlyIfRead checks that an unusual name matters only if a file of that name would be read.
 func TestUnusualFileNamesMatterOnlyIfRead(t *testing.T) {
 	r := newRepository(t)
 	r.Write("apps/a.yaml", gittest.ClusterNamed("a"))
@@ -186,7 +186,8 @@ func TestUnusualFileNamesMatterOnlyIfRead(t *testing.T) {
 	}
 }
 
-// Unusual names in a directory that is not a repository are treated the same way.
+// TestUnusualFileNamesInPlainDirectory checks that unusual names in a directory that is not a repository are treated
+// the same way.
 func TestUnusualFileNamesInPlainDirectory(t *testing.T) {
 	dir := t.TempDir()
 	gittest.MustWrite(t, filepath.Join(dir, "a.yaml"), gittest.ClusterNamed("a"))

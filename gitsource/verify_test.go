@@ -196,7 +196,8 @@ func TestPlainDirectoryCannotBeVerified(t *testing.T) {
 	wantError(t, Options{Location: t.TempDir(), Verify: Verification{Keys: newSigner(t, 1).keys(t)}}, ErrSource, "is not a repository: its content is not signed")
 }
 
-// The target of a tag with a trusted signature is still checked: it must be a commit, whatever the tag claims.
+// TestSignedTagMustNameCommit checks that the target of a tag with a trusted signature is still checked: it must be a
+// commit, whatever the tag claims.
 func TestSignedTagMustNameCommit(t *testing.T) {
 	r, trusted := newRepository(t), newSigner(t, 1)
 	r.Declare("a")
@@ -204,7 +205,8 @@ func TestSignedTagMustNameCommit(t *testing.T) {
 	wantError(t, Options{Location: r.Dir, Selector: refs.Selector{Tag: "tree"}, Verify: Verification{Mode: signature.Tag, Keys: trusted.keys(t)}}, ErrSource, "is a tree, not a commit")
 }
 
-// A signature on a local repository covers its files only if the objects match their hashes.
+// TestVerifiedObjectsMustMatchTheirHashes checks that a signature on a local repository covers its files only if the
+// objects match their hashes.
 func TestVerifiedObjectsMustMatchTheirHashes(t *testing.T) {
 	r, trusted := newRepository(t), newSigner(t, 1)
 	commit := r.declareSigned(trusted, "signed")
@@ -230,7 +232,7 @@ func TestVerifiedObjectsMustMatchTheirHashes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := Fetch(t.Context(), Options{Location: r.Dir}); err != nil {
-			t.Errorf("%s: without verification the repository is taken at its word: %v", kind, err)
+			t.Errorf("%s: the repository is trusted without verification: %v", kind, err)
 		}
 		wantForged(t, o, hash)
 		if err := os.WriteFile(file, honest, 0o600); err != nil {
@@ -274,7 +276,7 @@ func deflated(t testing.TB, kind, content string) []byte {
 	return b.Bytes()
 }
 
-// A commit hash selects only a commit, not a tag: tags have their own hashes.
+// TestCommitHashSelectsNoTag checks that a commit hash selects only a commit, not a tag: tags have their own hashes.
 func TestCommitHashSelectsNoTag(t *testing.T) {
 	r := newRepository(t)
 	commit := r.Declare("a")

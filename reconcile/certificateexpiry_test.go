@@ -40,8 +40,8 @@ func (c agingCluster) State(ctx context.Context) (decide.State, error) {
 	return s, err
 }
 
-// TestExpiringCertificatesAreReported: whatever the decision is, the report lists certificates that expire soon,
-// unless this pass has just renewed them.
+// TestExpiringCertificatesAreReported checks that the report lists certificates that expire soon, whatever the decision
+// is, unless this pass has just renewed them.
 func TestExpiringCertificatesAreReported(t *testing.T) {
 	for _, test := range []struct {
 		left []time.Duration

@@ -34,7 +34,8 @@ func both(content string) reconcile.Desired {
 	return d
 }
 
-// A cluster that two sources declare is not looked at again when one of them pushes a change to a different cluster.
+// TestDuplicateDeclarationIsNotRequeued checks that a cluster that two sources declare is not looked at again when one
+// of them pushes a change to a different cluster.
 func TestDuplicateDeclarationIsNotRequeued(t *testing.T) {
 	for _, before := range []string{"one", ""} {
 		synctest.Test(t, func(t *testing.T) {
@@ -53,7 +54,7 @@ func TestDuplicateDeclarationIsNotRequeued(t *testing.T) {
 			}
 			synctest.Wait()
 			if a, b := l.clusters["ns/a"].look-a, l.clusters["ns/b"].look-b; a > 0 || b != 20 {
-				t.Errorf("before %q: looked %d times at what is declared twice and as it was, %d times at the other", before, a, b)
+				t.Errorf("before %q: looked %d times at the unchanged cluster that is declared twice, %d times at the other", before, a, b)
 			}
 			stop()
 			l.end(t)
@@ -68,8 +69,8 @@ func (l *slowLive) setRefuses(about string) {
 	l.refuses = func(int) string { return about }
 }
 
-// If a source has been refused or unreadable since the loop began, clusters that it has stopped declaring are processed
-// once it counts.
+// TestRemovalDuringRefusalIsProcessedLater checks that clusters that a source has stopped declaring are processed once
+// the source counts, even if it has been refused or unreadable since the loop began.
 func TestRemovalDuringRefusalIsProcessedLater(t *testing.T) {
 	for _, what := range []string{"refused", "unread"} {
 		t.Run(what, func(t *testing.T) {
@@ -92,7 +93,7 @@ func TestRemovalDuringRefusalIsProcessedLater(t *testing.T) {
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if l.clusters["ns/c"].look == before {
-					t.Error("did not look at what is no longer declared")
+					t.Error("did not look at a cluster that is no longer declared")
 				}
 				stop()
 				l.end(t)
@@ -101,8 +102,8 @@ func TestRemovalDuringRefusalIsProcessedLater(t *testing.T) {
 	}
 }
 
-// A declaration that changed while its source was refused is processed, even if a pass over a different cluster is the
-// first in which the source counts.
+// TestChangeIsProcessedAfterPassOverOtherCluster checks that a declaration that changed while its source was refused is
+// processed, even if the source first counts in a pass over a different cluster.
 func TestChangeIsProcessedAfterPassOverOtherCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b")
@@ -122,7 +123,8 @@ func TestChangeIsProcessedAfterPassOverOtherCluster(t *testing.T) {
 	})
 }
 
-// A declaration that changed during a look at its cluster, and was then refused, is processed once it counts.
+// TestRefusalAfterSlowObservationLosesNoChange checks that a declaration that changed while its cluster was being
+// looked at, and whose source was then refused, is processed once the source counts.
 func TestRefusalAfterSlowObservationLosesNoChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b")
@@ -148,7 +150,8 @@ func TestRefusalAfterSlowObservationLosesNoChange(t *testing.T) {
 	})
 }
 
-// While a source is permanently refused, its changed clusters are not all looked at whenever another source pushes.
+// TestRefusedSourceIsNotRequeuedByOtherPushes checks that, while a source is permanently refused, its changed clusters
+// are not looked at again whenever another source pushes.
 func TestRefusedSourceIsNotRequeuedByOtherPushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names []string
@@ -191,7 +194,7 @@ func TestRefusedSourceIsNotRequeuedByOtherPushes(t *testing.T) {
 			time.Sleep(5 * time.Second)
 		}
 		if n := looks() - before; n > 100 {
-			t.Errorf("20 pushes of another source led to %d looks at 100 clusters of one that is refused", n)
+			t.Errorf("20 pushes of another source caused %d looks at 100 clusters of a refused source", n)
 		}
 		l.setRefuses("")
 		before = looks()
@@ -205,8 +208,8 @@ func TestRefusedSourceIsNotRequeuedByOtherPushes(t *testing.T) {
 	})
 }
 
-// Declarations that changed while their source was refused, or was asked about until it became unreadable, are
-// processed once it counts.
+// TestRefusedChangeIsProcessedOnceAccepted checks that declarations that changed while their source was refused, or was
+// asked about until it became unreadable, are processed once the source counts.
 func TestRefusedChangeIsProcessedOnceAccepted(t *testing.T) {
 	outage := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "one", Unread: errors.New("no route to host")}}}
 	for name, meanwhile := range map[string]func(*looping){
@@ -235,7 +238,7 @@ func TestRefusedChangeIsProcessedOnceAccepted(t *testing.T) {
 				l.git.next <- revision("y", "x")
 				time.Sleep(time.Minute)
 				if looks := len(l.looks("ns/a")); looks != 0 {
-					t.Errorf("looked %d times at what had been taken up", looks)
+					t.Errorf("looked %d times at a cluster that had been processed", looks)
 				}
 				l.stop()
 			})

@@ -95,7 +95,7 @@ func (r *Reconciler) fetched(d Desired) {
 // reading reports whether more will be known about some sources.
 func (in *feed) reading() bool { return in.asking || in.desired.reading() }
 
-// sees records whether a pass could list anything, and returns the declarations that the pass has seen.
+// sees records whether a pass was able to list, and returns the declarations that the pass has seen.
 func (in *feed) sees(observed Observed, err error) Desired {
 	in.unseen = err != nil
 	switch {

@@ -55,8 +55,8 @@ func declared(source, cluster string) reconcile.Declaration {
 	return d
 }
 
-// A slow source does not delay clusters that it cannot affect, in a single pass or in several. Its own clusters are
-// processed as soon as it is read.
+// TestSlowSourceDelaysOnlyItsClusters checks that a slow source does not delay clusters that it cannot affect, in a
+// single pass or in several. Its own clusters are processed as soon as it is read.
 func TestSlowSourceDelaysOnlyItsClusters(t *testing.T) {
 	for name, run := range map[string]func(*reconcile.Reconciler) report.Report{
 		"pass": func(r *reconcile.Reconciler) report.Report { return r.Pass(t.Context()) },
@@ -98,7 +98,8 @@ func TestSlowSourceDelaysOnlyItsClusters(t *testing.T) {
 	}
 }
 
-// A run that ends while a source is being read reports that.
+// TestUnfinishedReadIsReported checks that a run that ends while a source is being read reports that the read is
+// unfinished.
 func TestUnfinishedReadIsReported(t *testing.T) {
 	l := &live{worlds: map[string]*simulate.World{"a": worldOf("a"), "other/b": worldOf("b")}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -113,8 +114,8 @@ func TestUnfinishedReadIsReported(t *testing.T) {
 	}
 }
 
-// Clusters wait for a source that is being read if it could affect them: in its namespaces, and in those of sources
-// that share a namespace with it.
+// TestReady checks that clusters wait for a source that is being read if it could affect them: in its namespaces, and
+// in the namespaces of sources that share a namespace with it.
 func TestReady(t *testing.T) {
 	for name, c := range map[string]struct {
 		// namespaces of the sources a, b and c, each of which declares a cluster of its own name in its first

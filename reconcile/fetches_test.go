@@ -12,7 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// The report of each pass contains the result for every source that was read by then.
+// TestReportListsFetchedSources checks that the report of each pass contains the result for every source that was read
+// by that time.
 func TestReportListsFetchedSources(t *testing.T) {
 	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	then := func() time.Time { return at }
@@ -27,7 +28,7 @@ func TestReportListsFetchedSources(t *testing.T) {
 	}
 }
 
-// Whatever a pass covers, its report knows every cluster.
+// TestReportNamesAllClusters checks that the report of a pass names every cluster, whatever the pass covers.
 func TestReportNamesAllClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/waits")
@@ -41,7 +42,7 @@ func TestReportNamesAllClusters(t *testing.T) {
 				known = append(known, c.Key())
 			}
 			if slices.Sort(known); !slices.Equal(known, []string{"ns/a", "ns/waits"}) {
-				t.Errorf("it knows of %q", known)
+				t.Errorf("it contains %q", known)
 			}
 			if len(rep.Others) > 0 {
 				partial++

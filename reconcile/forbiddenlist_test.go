@@ -30,8 +30,8 @@ func (l *forbidden) Observe(
 	return reconcile.Observed{Desired: desired}, reconcile.SetupError{Err: errors.New("list pods: forbidden")}
 }
 
-// If nothing can be listed any more, due or changed clusters are not retried without a pause. A run that is not
-// a loop ends with the error.
+// TestForbiddenListIsNotRetriedAtOnce checks that due or changed clusters are not retried without a pause while nothing
+// can be listed. A run that is not a loop ends with the error.
 func TestForbiddenListIsNotRetriedAtOnce(t *testing.T) {
 	for _, loops := range []bool{false, true} {
 		for _, changes := range []bool{false, true} {

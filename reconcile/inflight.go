@@ -20,7 +20,7 @@ type inFlight struct {
 	mu sync.Mutex
 	// begun are all clusters that passes of this run have started on, and busy those that are not done.
 	begun, busy map[string]bool
-	// slow are the clusters that have ever taken longer than a turn: no pass waits for them at all.
+	// slow are the clusters that have ever taken longer than a turn: passes do not wait for them.
 	slow map[string]bool
 	// late are the entries of slow clusters that have finished but have not been taken, and cut those that were
 	// created after the run was stopped.
@@ -68,7 +68,8 @@ func (s *inFlight) each(
 	return entries
 }
 
-// begin divides the clusters that are not busy into those that a pass waits for and those that it does not wait for.
+// begin divides the clusters that are not busy into clusters that a pass waits for and clusters that it does not wait
+// for.
 func (s *inFlight) begin(clusters []Cluster, wereBusy map[string]bool) (quick, slow []Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

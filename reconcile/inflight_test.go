@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// A run ends when nothing is left to do, even if looks at its clusters take longer than a turn and are out of step. The
-// same applies if manual action is required.
+// TestRunEndsDespiteSlowObservations checks that a run ends when nothing is left to do, or if manual action is
+// required, even if looks at its clusters take longer than a turn and are out of step.
 func TestRunEndsDespiteSlowObservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b", "ns/c")
@@ -36,8 +36,8 @@ func TestRunEndsDespiteSlowObservations(t *testing.T) {
 	})
 }
 
-// A slow cluster with nothing left to do is looked at together with all the others, and not repeatedly while a run
-// waits for another cluster.
+// TestSlowConvergedClusterIsObservedSeldom checks that a slow cluster with nothing left to do is looked at together
+// with all the others, and not repeatedly while a run waits for another cluster.
 func TestSlowConvergedClusterIsObservedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/slow", "ns/waits")
@@ -55,7 +55,8 @@ func TestSlowConvergedClusterIsObservedSeldom(t *testing.T) {
 	})
 }
 
-// A change of a cluster during a look at it causes another look, even if no pass waits for the cluster.
+// TestChangeDuringObservationRequeues checks that a change of a cluster while it is being looked at causes another
+// look, even if no pass waits for the cluster.
 func TestChangeDuringObservationRequeues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/slow", "ns/waits")
@@ -74,7 +75,8 @@ func TestChangeDuringObservationRequeues(t *testing.T) {
 	})
 }
 
-// The same applies in a loop that has not known the cluster before, and has already looked at all others.
+// TestChangeDuringFirstObservationRequeues checks the same in a loop that has not known the cluster before, and has
+// already looked at all other clusters.
 func TestChangeDuringFirstObservationRequeues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].looks = 20 * time.Second }, "ns/a", "ns/b")
@@ -91,7 +93,8 @@ func TestChangeDuringFirstObservationRequeues(t *testing.T) {
 	})
 }
 
-// A cluster being bootstrapped is sealed soon, however slow it is and whatever else the run waits for.
+// TestSlowBootstrapIsSealedSoon checks that a cluster being bootstrapped is sealed soon, however slow it is and
+// whatever else the run waits for.
 func TestSlowBootstrapIsSealedSoon(t *testing.T) {
 	for name, s := range map[string]reconcile.Source{
 		"beside a source that is being read": later{tenants(nil, fmt.Errorf("read two: %w", reconcile.ErrReading)), tenants(nil, nil), 2 * time.Minute},
@@ -112,7 +115,8 @@ func TestSlowBootstrapIsSealedSoon(t *testing.T) {
 	}
 }
 
-// An error of a slow cluster from before the run was stopped is in the report, but an error caused by the stop is not.
+// TestInFlightErrorIsReportedUnlessStopped checks that the report has an error of a slow cluster from before the run
+// was stopped, but not an error that the stop has caused.
 func TestInFlightErrorIsReportedUnlessStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for limit, want := range map[time.Duration]bool{3800 * time.Millisecond: true, 2 * time.Second: false} {
@@ -132,8 +136,8 @@ func TestInFlightErrorIsReportedUnlessStopped(t *testing.T) {
 	})
 }
 
-// A declaration whose source was refused while another source was being read is acted on if it is not refused in the
-// end.
+// TestBrieflyRefusedDeclarationIsProcessed checks that a declaration is acted on if its source was refused while
+// another source was being read, but is not refused in the end.
 func TestBrieflyRefusedDeclarationIsProcessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "other/b")
@@ -150,8 +154,8 @@ func TestBrieflyRefusedDeclarationIsProcessed(t *testing.T) {
 	})
 }
 
-// TestRandomDelaysDuplicateNothing: whatever is slow, hangs or is interrupted, nothing is done twice at the same time,
-// from an old list or after the end, and the report has each cluster once, with its errors.
+// TestRandomDelaysDuplicateNothing checks that, whatever is slow, hangs or is interrupted, nothing is done twice at the
+// same time, from an old list or after the end, and that the report has each cluster once, with its errors.
 func TestRandomDelaysDuplicateNothing(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {

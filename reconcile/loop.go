@@ -15,7 +15,8 @@ import (
 const (
 	// backOff is the pause before a failed cluster is looked at again. It doubles each time, up to longestBackOff.
 	backOff, longestBackOff = time.Second, time.Minute
-	// slots is the number of groups in which a loop looks at healthy clusters: each large group costs a list of all.
+	// slots is the number of groups in which a loop looks at healthy clusters: each large group costs a list of all
+	// clusters.
 	slots = 4
 	// inARow is how many times in a row the same action may be done to a cluster before it counts as being reverted
 	// each time, for example by an admission webhook or another controller. forgotten is the time after which actions
@@ -101,7 +102,7 @@ func (r *backoff) listingBackoff(unobserved bool) time.Duration {
 
 func (r *backoff) failing(cluster string) bool { return r != nil && r.failures[cluster] > 0 }
 
-// note records what was done to a cluster.
+// note records an action on a cluster.
 func (r *backoff) note(c report.Cluster) {
 	if c.Outcome == nil || !c.Outcome.Changed {
 		return
@@ -153,7 +154,7 @@ func (r *backoff) after(c report.Cluster) (pause time.Duration, alone bool) {
 }
 
 // idle returns the time until a cluster that has nothing left to do is looked at again. Such clusters are looked at in
-// groups, and less often the longer a look at all of them takes.
+// groups, and less often if it takes longer to look at all of them.
 func (r *backoff) idle() time.Duration {
 	least := max(r.Etcd, share*r.took)
 	slot := max(least/slots, 1)

@@ -149,7 +149,8 @@ func (l *looping) wantLooks(when string, want ...int) {
 	}
 }
 
-// A loop looks at all clusters once, and then only at clusters that have changed or whose declarations have.
+// TestLoopObservesOnlyChangedClusters checks that a loop looks at all clusters once, and then only at clusters that
+// have changed or whose declarations have changed.
 func TestLoopObservesOnlyChangedClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b", "ns/c")
@@ -178,7 +179,8 @@ func TestLoopObservesOnlyChangedClusters(t *testing.T) {
 	})
 }
 
-// A healthy cluster is looked at no more often than configured, and not together with all others.
+// TestLoopObservesHealthyClustersAtInterval checks that a healthy cluster is not looked at more often than configured,
+// and not together with all others.
 func TestLoopObservesHealthyClustersAtInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names []string
@@ -202,7 +204,7 @@ func TestLoopObservesHealthyClustersAtInterval(t *testing.T) {
 		}
 		for when, n := range at {
 			if n > 20 {
-				t.Errorf("%d of 26 were looked at at once, at %s", n, when)
+				t.Errorf("%d of 26 were looked at at the same time, at %s", n, when)
 			}
 		}
 		if len(at) > 10*60/7 { // lists are also rare: there is one for each time
@@ -212,8 +214,8 @@ func TestLoopObservesHealthyClustersAtInterval(t *testing.T) {
 	})
 }
 
-// A failing cluster is looked at after a growing pause, whatever happens to its objects, but immediately when its
-// declaration changes. It does not delay others.
+// TestLoopBacksOffFromFailingCluster checks that a failing cluster is looked at after a growing pause, whatever happens
+// to its objects, but immediately when its declaration changes. It does not delay others.
 func TestLoopBacksOffFromFailingCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].failsAt = 1 }, "ns/a", "ns/b")
@@ -231,7 +233,7 @@ func TestLoopBacksOffFromFailingCluster(t *testing.T) {
 		l.events.tell("ns/b", false)
 		time.Sleep(time.Second)
 		if n := len(l.looks("ns/a")); n > 1 {
-			t.Errorf("events led to %d looks", n)
+			t.Errorf("events caused %d looks", n)
 		}
 		l.wantLooks("beside one that fails", 0, 1)
 		for what, happens := range map[string]func(){
@@ -250,8 +252,8 @@ func TestLoopBacksOffFromFailingCluster(t *testing.T) {
 	})
 }
 
-// A cluster that another process acts on is left alone until its lease expires or it changes, and only the other
-// process reports on it.
+// TestLoopLeavesLockedClusterAlone checks that a cluster that another process acts on is left alone until its lease
+// expires or it changes, and that only the other process reports on it.
 func TestLoopLeavesLockedClusterAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a *slowCluster
@@ -263,7 +265,7 @@ func TestLoopLeavesLockedClusterAlone(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		gaps := l.looks("ns/a")
 		if slices.Min(gaps) < 15*time.Second || len(gaps) < 10 || len(a.actions)+len(a.sources) > 0 {
-			t.Errorf("looked after %s, did %q, and told %d times", gaps, a.actions, len(a.sources))
+			t.Errorf("looked after %s, did %q, and reported %d times", gaps, a.actions, len(a.sources))
 		}
 		l.mu.Lock()
 		a.world.LockHolder = ""
@@ -271,15 +273,16 @@ func TestLoopLeavesLockedClusterAlone(t *testing.T) {
 		time.Sleep(time.Minute)
 		l.mu.Lock()
 		if len(a.actions) == 0 || len(a.sources) == 0 {
-			t.Errorf("after the lease ran out, it did %q and told %d times", a.actions, len(a.sources))
+			t.Errorf("after the lease ran out, it did %q and reported %d times", a.actions, len(a.sources))
 		}
 		l.mu.Unlock()
 		l.stop()
 	})
 }
 
-// If one of two loops cannot observe a cluster, for example because of missing rights or a timeout, it does not report
-// on the cluster while the other one acts: the two reports would contradict each other in every pass.
+// TestLoopDoesNotReportOnLockedCluster checks that one of two loops that cannot observe a cluster, for example because
+// of missing rights or a timeout, does not report on the cluster while the other one acts. The two reports would
+// contradict each other in every pass.
 func TestLoopDoesNotReportOnLockedCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a *slowCluster
@@ -290,22 +293,22 @@ func TestLoopDoesNotReportOnLockedCluster(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		l.mu.Lock()
 		if len(a.sources) > 0 {
-			t.Errorf("told %d times", len(a.sources))
+			t.Errorf("reported %d times", len(a.sources))
 		}
 		a.world.LockHolder = ""
 		l.mu.Unlock()
 		time.Sleep(20 * time.Minute)
 		l.mu.Lock()
 		if len(a.sources) == 0 {
-			t.Error("after the lease ran out, it did not tell")
+			t.Error("after the lease expired, it did not report")
 		}
 		l.mu.Unlock()
 		l.stop()
 	})
 }
 
-// A push whose ancestry is not known yet is processed as soon as it is known, and does not delay clusters of other
-// sources.
+// TestLoopProcessesPushOnceAncestryIsKnown checks that a push whose ancestry is not known yet is processed as soon as
+// it is known, and does not delay clusters of other sources.
 func TestLoopProcessesPushOnceAncestryIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b")
@@ -324,14 +327,15 @@ func TestLoopProcessesPushOnceAncestryIsKnown(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if took := time.Since(start); took < time.Second || took > 10*time.Second {
-			t.Errorf("it was taken up after %s", took)
+			t.Errorf("it was processed after %s", took)
 		}
 		l.wantLooks("of what is as before", 0, 0)
 		l.stop()
 	})
 }
 
-// A loop is alive as long as it makes progress. It is ready once it has seen everything and as long as it can list.
+// TestLoopIsAliveAndReadyWhileItProgresses checks that a loop is alive as long as it makes progress. It is ready once
+// it has seen everything, and while it can list.
 func TestLoopIsAliveAndReadyWhileItProgresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reconciler(&source{}, oneCluster())
@@ -351,13 +355,13 @@ func TestLoopIsAliveAndReadyWhileItProgresses(t *testing.T) {
 		l.events.tell("ns/a", false)
 		time.Sleep(6 * time.Minute)
 		if l.Alive() {
-			t.Error("it is alive while nothing goes on")
+			t.Error("it is alive without progress")
 		}
 		l.stop()
 	})
 }
 
-// A loop that is stopped in the middle of an action ends after the action.
+// TestStoppedLoopFinishesAction checks that a loop that is stopped in the middle of an action ends after the action.
 func TestStoppedLoopFinishesAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) {
@@ -418,7 +422,8 @@ func (c *brief) Do(context.Context, decide.Action) (report.Outcome, error) {
 	return report.Outcome{Changed: true}, nil
 }
 
-// Ten thousand passes use no more memory than a thousand, whatever clusters come and go.
+// TestLoopMemoryDoesNotGrow checks that ten thousand passes do not use more memory than a thousand, whatever clusters
+// come and go.
 func TestLoopMemoryDoesNotGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

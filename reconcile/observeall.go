@@ -13,7 +13,7 @@ import (
 var ErrNotAsked = errors.New("no source was read")
 
 // ObserveAll observes every custom resource as it is, without a source, and reports the state of each cluster. The
-// error contains what could not be observed; the report contains the rest.
+// error names everything that could not be observed; the report contains the rest.
 func ObserveAll(ctx context.Context, live Live) (report.Report, error) {
 	observed, err := live.Observe(ctx, Desired{Live: true, Unread: ErrNotAsked}, nil)
 	if err != nil {

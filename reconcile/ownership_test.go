@@ -10,7 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// A cluster belongs to the source that declared it before, as long as that source may still declare it.
+// TestResolveOwners checks that a cluster belongs to the source that declared it before, as long as that source may
+// still declare it.
 func TestResolveOwners(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -66,7 +67,7 @@ func TestResolveOwners(t *testing.T) {
 	}
 }
 
-// converged describes in words who declares what, and the problems.
+// converged describes in words which source declares which cluster, and the problems.
 func converged(d reconcile.Desired) string {
 	var words []string
 	for range d.Contested {

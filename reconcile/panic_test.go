@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestPanicAffectsOnlyItsCluster: a panic for one cluster becomes that cluster's error, with the stack in the log, and
-// the others continue.
+// TestPanicAffectsOnlyItsCluster checks that a panic for one cluster becomes that cluster's error, with the stack in
+// the log, and that the other clusters continue.
 func TestPanicAffectsOnlyItsCluster(t *testing.T) {
 	for _, method := range []string{"Warnings", "State", "Do", "Report"} {
 		t.Run(method, func(t *testing.T) {
@@ -50,7 +50,7 @@ func checkBurst(t *testing.T, rep report.Report, method string) {
 	}
 }
 
-// TestPanicIsReportedInStatus: the status of a cluster reports that its action panicked.
+// TestPanicIsReportedInStatus checks that the status of a cluster reports that its action panicked.
 func TestPanicIsReportedInStatus(t *testing.T) {
 	l := oneCluster()
 	r := reconciler(&source{}, l)
@@ -62,7 +62,7 @@ func TestPanicIsReportedInStatus(t *testing.T) {
 	}
 }
 
-// TestObserveAllSurvivesPanic: the same applies to ObserveAll.
+// TestObserveAllSurvivesPanic checks the same for ObserveAll.
 func TestObserveAllSurvivesPanic(t *testing.T) {
 	for _, method := range []string{"Warnings", "State"} {
 		l := &live{worlds: map[string]*simulate.World{"a": worldOf("a"), "b": worldOf("b")}, bursts: map[string]string{"a": method}}

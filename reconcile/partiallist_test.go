@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// partly is a live side in which one namespace cannot be listed.
+// partly is a live side with a namespace that cannot be listed.
 type partly struct{ lists int }
 
 func (p *partly) Observe(_ context.Context, d reconcile.Desired, wanted func(string) bool) (reconcile.Observed, error) {
@@ -27,7 +27,8 @@ func (p *partly) Observe(_ context.Context, d reconcile.Desired, wanted func(str
 func (*partly) Changes(context.Context) reconcile.Changes { return newEvents() }
 func (*partly) Close(context.Context) error               { return nil }
 
-// If one namespace cannot be listed, which its owner may cause, the loop does not list all the others every second.
+// TestLoopBacksOffIfNamespaceCannotBeListed checks that the loop does not list all other namespaces every second if one
+// cannot be listed, which the owner of that namespace may cause.
 func TestLoopBacksOffIfNamespaceCannotBeListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -62,8 +63,8 @@ func (o *once) Observe(ctx context.Context, d reconcile.Desired, wanted func(str
 	return seen, err
 }
 
-// A change in a namespace that briefly could not be listed is processed soon, and not only in the next regular pass
-// over all.
+// TestLoopRetriesUnlistedNamespaceSoon checks that a change in a namespace that briefly could not be listed is
+// processed soon, and not only in the next regular pass over all clusters.
 func TestLoopRetriesUnlistedNamespaceSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := slowClusters("ns/a", "other/b")

@@ -37,7 +37,7 @@ type Reconciler struct {
 	// Steps, if set, is called when a phase ends, and for lease conflicts.
 	Steps steps.Hook
 
-	// said is what was last logged about each cluster, so that a run of many passes logs each message once.
+	// said contains the last log message about each cluster, so that a run of many passes logs each message once.
 	said sync.Map
 	// failed are the clusters that failed at the last look.
 	failed     map[string]bool
@@ -48,8 +48,8 @@ type Reconciler struct {
 }
 
 // pass runs one pass over the wanted clusters; nil means all clusters whose declarations are known. Each cluster is
-// observed, acted on and reported independently, so that none waits for another, and the pass waits for each cluster at
-// most for its turn.
+// observed, acted on and reported independently, so that none waits for another, and the pass waits for each cluster
+// only for the length of its turn.
 func (r *Reconciler) pass(ctx context.Context, in *feed, wanted func(key string) bool) report.Report {
 	began, busy := time.Now(), r.stragglers.areBusy()
 	observed, err := r.list(ctx, in.desired, wanted)
@@ -264,8 +264,8 @@ func foretell(entry *report.Cluster) {
 	}
 }
 
-// warnOfCertificates warns of certificates that need manual action, and of those that expire soon, unless the pass has
-// just renewed them.
+// warnOfCertificates warns of certificates that need manual action, and of certificates that expire soon, unless the
+// pass has just renewed them.
 func warnOfCertificates(entry *report.Cluster) {
 	entry.Warnings = slices.Concat(entry.Warnings, entry.State.CertificateWarnings())
 	if !entry.Renews() {

@@ -216,7 +216,7 @@ func TestUnreadableSourceIsReported(t *testing.T) {
 	l := oneCluster()
 	rep := reconciler(&source{err: errors.New("fetch main: connection refused")}, l).Pass(t.Context())
 	if rep.Error != "fetch main: connection refused" || l.fetched[0] || l.sources[0].Error != rep.Error {
-		t.Errorf("got %+v, fetched %v, told %+v", rep, l.fetched, l.sources)
+		t.Errorf("got %+v, fetched %v, reported %+v", rep, l.fetched, l.sources)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestUntilConverged(t *testing.T) {
 		t.Errorf("fetched %d times; a run is about one revision", s.fetches)
 	}
 	if c.Outcome == nil || !c.Outcome.Changed {
-		t.Error("the report does not say that something was changed")
+		t.Error("the report does not contain the change")
 	}
 	if violations := l.worlds["a"].Violations(); len(violations) > 0 {
 		t.Error(violations)
@@ -261,8 +261,8 @@ func TestUntilConvergedStopsWhenBlocked(t *testing.T) {
 	}
 }
 
-// TestIneffectiveActionIsRepeatedAndBlocks: an action that has had no effect for a long time is still repeated, and
-// the report says that manual action is required.
+// TestIneffectiveActionIsRepeatedAndBlocks checks that an action that has had no effect for a long time is still
+// repeated, and that the report requires manual action.
 func TestIneffectiveActionIsRepeatedAndBlocks(t *testing.T) {
 	l := oneCluster()
 	r := reconciler(&source{}, l)
@@ -323,7 +323,8 @@ func TestUntilConvergedEndsIfSetupIsMissing(t *testing.T) {
 	}
 }
 
-// TestReportNamesDeclarationFile: a report contains where each cluster is declared, if it is declared.
+// TestReportNamesDeclarationFile checks that a report contains the position of each cluster's declaration, if the
+// cluster is declared.
 func TestReportNamesDeclarationFile(t *testing.T) {
 	var d reconcile.Declaration
 	d.Cluster.Namespace, d.Cluster.Name, d.Where = "ns", "a", report.Problem{File: "clusters/a.yaml", Line: 3}

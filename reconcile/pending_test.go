@@ -40,7 +40,8 @@ func (l *lookedAt) requireOften(t *testing.T) {
 	}
 }
 
-// Losing a right during a pass over some clusters does not make the run forget pending clusters.
+// TestLostRightsKeepPendingClusters checks that losing a right during a pass over some clusters does not make the run
+// forget pending clusters.
 func TestLostRightsKeepPendingClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b")
@@ -51,8 +52,8 @@ func TestLostRightsKeepPendingClusters(t *testing.T) {
 	})
 }
 
-// A slow cluster that was done, and turns out to have something left to do when the run is about to end, is looked at
-// again soon.
+// TestLateChangeIsObservedSoon checks that a slow cluster that was done is looked at again soon if it turns out to have
+// something left to do when the run is about to end.
 func TestLateChangeIsObservedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b")

@@ -42,8 +42,8 @@ func (w *watcher) add(line string) {
 	w.ended[line]++
 }
 
-// Each phase of a pass is reported when it ends, whether it succeeds, fails or panics. An abandoned action is a lease
-// conflict.
+// TestPhasesAreReported checks that each phase of a pass is reported when it ends, whether it succeeds, fails or
+// panics. An abandoned action counts as a lease conflict.
 func TestPhasesAreReported(t *testing.T) {
 	act := func(err error) func(*live) {
 		return func(l *live) {
@@ -81,7 +81,8 @@ func TestPhasesAreReported(t *testing.T) {
 	}
 }
 
-// With many clusters, many passes and a slow cluster, every phase of every cluster is reported.
+// TestAllPhasesOfRunAreReported checks that every phase of every cluster is reported, with many clusters, many passes
+// and a slow cluster.
 func TestAllPhasesOfRunAreReported(t *testing.T) {
 	l := &live{worlds: map[string]*simulate.World{}}
 	for i := range 40 {

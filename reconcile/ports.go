@@ -57,7 +57,7 @@ type Desired struct {
 type Declaration struct {
 	// Cluster is the cluster with defaults applied.
 	Cluster v1alpha1.EtcdCluster
-	// Applied is the object as in the source, without defaults: what server-side apply owns.
+	// Applied is the object as in the source, without defaults: the fields that server-side apply owns.
 	Applied map[string]any
 	// Source is the name of the source that declares it, and Revision its revision.
 	Source, Revision string
@@ -136,7 +136,7 @@ type Cluster interface {
 	Leave(soon bool)
 }
 
-// SourceStatus is what the status reports about the source of a cluster.
+// SourceStatus is the part of the status about the source of a cluster.
 type SourceStatus struct {
 	// Source is the source that declares the cluster, or empty if none does. Revision is the revision of the source
 	// that declares or declared it, or empty if it is unknown.

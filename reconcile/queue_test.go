@@ -24,7 +24,8 @@ func (c *told) Take() (clusters map[string]bool, all bool) {
 	return clusters, all
 }
 
-// A run looks at a cluster with nothing left to do at its start, occasionally, and before its end.
+// TestConvergedClusterIsObservedSeldom checks that a run looks at a cluster with nothing left to do only at its start,
+// occasionally, and before its end.
 func TestConvergedClusterIsObservedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b")
@@ -43,7 +44,8 @@ func TestConvergedClusterIsObservedSeldom(t *testing.T) {
 	})
 }
 
-// A change causes a look at its own cluster only; a missed change, at all clusters.
+// TestChangeRequeuesOnlyItsCluster checks that a change causes a look only at its own cluster, and a missed change
+// causes a look at all clusters.
 func TestChangeRequeuesOnlyItsCluster(t *testing.T) {
 	for _, c := range []struct {
 		changes told
@@ -80,7 +82,8 @@ func TestChangeRequeuesOnlyItsCluster(t *testing.T) {
 	}
 }
 
-// A cluster that is gone while something was left to do for it is not looked for again and again.
+// TestDeletedClusterIsNotRequeued checks that a run does not repeatedly look for a cluster that was deleted while
+// something was left to do for it.
 func TestDeletedClusterIsNotRequeued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/waits")
@@ -133,8 +136,8 @@ func waitingClusters(many int) *slowLive {
 	return l
 }
 
-// A run looks at waiting clusters only as often as it has time for, however many they are and however often they
-// change; a few clusters are looked at whenever they change.
+// TestManyWaitingClustersAreObservedSeldom checks that a run looks at waiting clusters only as often as it has time
+// for, however many they are and however often they change. A few clusters are looked at whenever they change.
 func TestManyWaitingClustersAreObservedSeldom(t *testing.T) {
 	for _, test := range []struct {
 		many  int
@@ -160,7 +163,7 @@ func TestManyWaitingClustersAreObservedSeldom(t *testing.T) {
 				least = min(least, c.look)
 			}
 			t.Logf("%+v: %d looks in a minute", test, looks)
-			// Once every five seconds it looks at all, which takes no time here.
+			// Once every five seconds, it looks at all clusters, which takes no time here.
 			if many == 1 && looks < 50 || many == 1 && test.moves && looks < 500 || many > 1 && looks > 14*many+60*60 || least < 3 {
 				t.Errorf("%+v: it looked %d times in a minute, and at one %d times", test, looks, least)
 			}
@@ -169,7 +172,8 @@ func TestManyWaitingClustersAreObservedSeldom(t *testing.T) {
 	}
 }
 
-// A changed declaration of one of many waiting clusters that change all the time is processed as soon as it is known.
+// TestNewDeclarationEndsPause checks that a changed declaration is processed as soon as it is known, even if its
+// cluster is one of many waiting clusters that change all the time.
 func TestNewDeclarationEndsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := waitingClusters(600)
@@ -191,7 +195,8 @@ func TestNewDeclarationEndsPause(t *testing.T) {
 	})
 }
 
-// The same applies to a declaration that changes during a long look at the cluster.
+// TestDeclarationDuringSlowObservationEndsPause checks the same for a declaration that changes during a long look at
+// the cluster.
 func TestDeclarationDuringSlowObservationEndsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := waitingClusters(600)

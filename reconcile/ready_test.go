@@ -27,8 +27,8 @@ func (u *unlistable) Observe(
 	return u.slowLive.Observe(ctx, d, wanted)
 }
 
-// A loop that cannot list is not ready, whatever the reason and whichever clusters it looks at in between. It is ready
-// again once it can list.
+// TestLoopIsNotReadyWhileListsFail checks that a loop that cannot list is not ready, whatever the reason and whichever
+// clusters it looks at in between. It is ready again once it can list.
 func TestLoopIsNotReadyWhileListsFail(t *testing.T) {
 	for _, why := range []error{
 		reconcile.SetupError{Err: errors.New("list pods: forbidden")}, errors.New("connection refused"),

@@ -68,8 +68,9 @@ func (c *contended) Do(ctx context.Context, action decide.Action) (report.Outcom
 	return c.slowSight.Do(ctx, action)
 }
 
-// Two loops over the same clusters split the work, or one stands by: they never act on a cluster at the same time, and
-// all clusters are bootstrapped. Once one loop is gone, the other does everything.
+// TestTwoLoopsNeverActTogether checks that two loops over the same clusters split the work, or one stands by. They
+// never act on a cluster at the same time, and all clusters are bootstrapped. Once one loop is gone, the other handles
+// all clusters.
 func TestTwoLoopsNeverActTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names, contents []string
@@ -113,7 +114,7 @@ func TestTwoLoopsNeverActTogether(t *testing.T) {
 		shared.mu.Lock()
 		for _, c := range shared.clusters {
 			if len(c.actions) == 0 || replicas[1].acts == before {
-				t.Errorf("%s was left as it was by the one that is left", c.name)
+				t.Errorf("%s was left unchanged by the remaining process", c.name)
 			}
 		}
 		shared.wrong = slices.DeleteFunc(shared.wrong, func(what string) bool { return !strings.Contains(what, "twice") })

@@ -47,8 +47,8 @@ func (c *undone) Do(context.Context, decide.Action) (report.Outcome, error) {
 	return report.Outcome{Changed: true, Detail: "applied EtcdCluster a"}, nil
 }
 
-// An action that is reverted each time is not repeated as fast as possible forever, but a push is processed
-// immediately.
+// TestLoopBacksOffFromRevertedAction checks that an action that is reverted each time is not repeated as fast as
+// possible, and that a push is processed immediately.
 func TestLoopBacksOffFromRevertedAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
@@ -67,7 +67,7 @@ func TestLoopBacksOffFromRevertedAction(t *testing.T) {
 			atOnce = atOnce || !at.Before(pushed) && at.Before(pushed.Add(time.Second))
 		}
 		if !atOnce {
-			t.Errorf("the push at %s led to nothing at once: %s", pushed, u.acts)
+			t.Errorf("the push at %s had no immediate effect: %s", pushed, u.acts)
 		}
 	})
 }

@@ -112,8 +112,8 @@ func newest(entries []report.Cluster) []report.Cluster {
 	return list
 }
 
-// replaceFinished does the same for a stopped pass, but only with the clusters that it had finished, or for which there
-// was no earlier entry.
+// replaceFinished is like replace for a stopped pass, but only replaces clusters that the pass had finished, or that
+// had no earlier entry.
 func replaceFinished(rep *report.Report, later report.Report) {
 	told, finished := keysOf(*rep), *rep
 	finished.Clusters = slices.DeleteFunc(later.Clusters,

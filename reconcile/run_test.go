@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestPassContinuesUntilBootstrapIsSealed: until its members are sealed, a cluster could be bootstrapped again. A
-// single pass does not leave it in that state.
+// TestPassContinuesUntilBootstrapIsSealed checks that a single pass continues until the members of a new cluster are
+// sealed. Until then, the cluster could be bootstrapped again.
 func TestPassContinuesUntilBootstrapIsSealed(t *testing.T) {
 	l := oneCluster()
 	rep := reconciler(&source{}, l).Pass(t.Context())
@@ -26,7 +26,7 @@ func TestPassContinuesUntilBootstrapIsSealed(t *testing.T) {
 	}
 }
 
-// TestPassResumesBootstrap: neither does the pass after one that died in the middle.
+// TestPassResumesBootstrap checks the same for the pass after one that died in the middle.
 func TestPassResumesBootstrap(t *testing.T) {
 	l := oneCluster()
 	l.worlds["a"].Do(decide.Bootstrap{Replicas: 3}, simulate.NoCrash)
@@ -36,8 +36,8 @@ func TestPassResumesBootstrap(t *testing.T) {
 	}
 }
 
-// TestPassRepeatsOnlyForBootstraps: passes continue only for clusters that are being bootstrapped. All others get one
-// action.
+// TestPassRepeatsOnlyForBootstraps checks that passes continue only for clusters that are being bootstrapped. Each
+// other cluster gets one action.
 func TestPassRepeatsOnlyForBootstraps(t *testing.T) {
 	grown := worldOf("b")
 	l := &live{worlds: map[string]*simulate.World{"a": grown}}
@@ -53,7 +53,7 @@ func TestPassRepeatsOnlyForBootstraps(t *testing.T) {
 	}
 }
 
-// TestUnfinishedBootstrapIsReported: the report says that the bootstrap is not finished.
+// TestUnfinishedBootstrapIsReported checks that the report says that the bootstrap is not finished.
 func TestUnfinishedBootstrapIsReported(t *testing.T) {
 	l := oneCluster()
 	l.worlds["a"].Unpullable = "3.6.16"
@@ -65,8 +65,8 @@ func TestUnfinishedBootstrapIsReported(t *testing.T) {
 	}
 }
 
-// TestStoppedPassStillReportsDecision: a decision is reported in the status and in the report, even if the pass is
-// stopped in between.
+// TestStoppedPassStillReportsDecision checks that a decision is reported in the status and in the report, even if the
+// pass is stopped in between.
 func TestStoppedPassStillReportsDecision(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *reconcile.Reconciler) report.Report{
 		"one pass": func(ctx context.Context, r *reconcile.Reconciler) report.Report { return r.Pass(ctx) },
@@ -85,7 +85,7 @@ func TestStoppedPassStillReportsDecision(t *testing.T) {
 			}
 			rep := run(ctx, reconciler(&source{}, l))
 			if last := l.reported[len(l.reported)-1]; last.Decision.Rule != "Seal" {
-				t.Errorf("told last of %s", last.Decision)
+				t.Errorf("last reported %s", last.Decision)
 			}
 			if c := rep.Clusters[0]; c.Decision.Rule != "Seal" || c.Error != "" || c.Outcome == nil {
 				t.Errorf("reports %s, error %q", c.Decision, c.Error)
@@ -94,8 +94,8 @@ func TestStoppedPassStillReportsDecision(t *testing.T) {
 	}
 }
 
-// TestBlockedBootstrapDoesNotHoldPass: a bootstrap that needs manual action, and one that has not started, do not keep
-// a pass running.
+// TestBlockedBootstrapDoesNotHoldPass checks that a pass does not continue for a bootstrap that needs manual action, or
+// one that has not started.
 func TestBlockedBootstrapDoesNotHoldPass(t *testing.T) {
 	founding := decide.State{Record: decide.FoundingRecord("t", 1), Replicas: []decide.Replica{{}}}
 	for _, test := range []struct {

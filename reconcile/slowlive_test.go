@@ -164,7 +164,7 @@ func (c *slowSight) Report(_ context.Context, entry report.Cluster, source recon
 	return nil, nil
 }
 
-// later is a source of which a part is known immediately and the rest later.
+// later is a source with one part that is known immediately and another that is known later.
 type later struct {
 	first, last reconcile.Desired
 	takes       time.Duration

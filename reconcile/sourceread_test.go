@@ -14,8 +14,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// While a source is still being read, or its ancestry is not known yet, a constantly changing cluster of another source
-// is looked at on its own. Changes of clusters that have to wait for the source do not cause passes over all.
+// TestUnreadSourceCausesFewFullPasses checks that a constantly changing cluster is looked at on its own while another
+// source is still being read, or the ancestry of its revision is not known yet. Changes of clusters that have to wait
+// for that source do not cause passes over all clusters.
 func TestUnreadSourceCausesFewFullPasses(t *testing.T) {
 	unread := fmt.Errorf("read two: %w", reconcile.ErrReading)
 	for name, test := range map[string]struct {
@@ -91,8 +92,8 @@ func (l *slowLive) setAsks(about string) {
 	l.asks = func(int) string { return about }
 }
 
-// If a declaration changes during a look at its cluster, while its source is being asked about, it is processed as soon
-// as that look is over.
+// TestDeclarationDuringAncestryCheckIsProcessed checks that a declaration that changes during a look at its cluster,
+// while its source is being asked about, is processed as soon as that look is over.
 func TestDeclarationDuringAncestryCheckIsProcessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].looks = 20 * time.Second }, "ns/a", "ns/b")
@@ -114,7 +115,8 @@ func TestDeclarationDuringAncestryCheckIsProcessed(t *testing.T) {
 	})
 }
 
-// A source that takes long to be read does not prevent others from being asked about.
+// TestSlowReadDoesNotDelayAncestryChecks checks that a source that is slow to read does not prevent others from being
+// asked about.
 func TestSlowReadDoesNotDelayAncestryChecks(t *testing.T) {
 	for mode, run := range map[string]func(*reconcile.Reconciler, context.Context){
 		"pass":            func(r *reconcile.Reconciler, ctx context.Context) { r.Pass(ctx) },
@@ -140,7 +142,7 @@ func TestSlowReadDoesNotDelayAncestryChecks(t *testing.T) {
 	}
 }
 
-// Sources are asked about again soon, whatever else changes in between.
+// TestAncestryIsCheckedAgainSoon checks that sources are asked about again soon, whatever else changes in the meantime.
 func TestAncestryIsCheckedAgainSoon(t *testing.T) {
 	for mode, run := range map[string]func(*reconcile.Reconciler, context.Context){
 		"pass":            func(r *reconcile.Reconciler, ctx context.Context) { r.Pass(ctx) },
@@ -171,7 +173,8 @@ func TestAncestryIsCheckedAgainSoon(t *testing.T) {
 	}
 }
 
-// A single pass that asks whether a source follows does not list more often because of other changes.
+// TestPassListsSeldomDuringAncestryCheck checks that a single pass that waits for the ancestry of a source does not
+// list more often because of other changes.
 func TestPassListsSeldomDuringAncestryCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "other/b")
@@ -208,7 +211,8 @@ func (u *unable) Observe(
 	return u.asking.Observe(ctx, d, wanted)
 }
 
-// A loop that has looked at nothing is not ready, even if no source was being read when it failed to list.
+// TestLoopIsNotReadyBeforeFirstObservation checks that a loop that has not looked at anything is not ready, even if no
+// source was being read when it failed to list.
 func TestLoopIsNotReadyBeforeFirstObservation(t *testing.T) {
 	for nth := range 3 {
 		synctest.Test(t, func(t *testing.T) {
@@ -228,7 +232,8 @@ func TestLoopIsNotReadyBeforeFirstObservation(t *testing.T) {
 	}
 }
 
-// A transient list failure does not end a single pass that asks whether a source follows.
+// TestFailedListDoesNotEndAncestryCheck checks that a transient list failure does not end a single pass that waits for
+// the ancestry of a source.
 func TestFailedListDoesNotEndAncestryCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "other/b")
@@ -250,7 +255,7 @@ func TestFailedListDoesNotEndAncestryCheck(t *testing.T) {
 	})
 }
 
-// staged are three sources, each of which is read, or fails, after some time.
+// staged are three sources that are read, or fail, after some time each.
 type staged struct {
 	at    map[string]time.Duration
 	fails string
@@ -293,8 +298,8 @@ func (s staged) Follow(ctx context.Context, _ time.Duration, known func(reconcil
 	known(s.Fetch(ctx, known))
 }
 
-// Whenever sources are read, fail and are asked about, and however slow clusters are, a run converges, has looked at
-// all clusters by then, and lists only a limited number of times.
+// TestRunConvergesWithRandomSourceTiming checks that a run converges, has then looked at all clusters, and lists only a
+// limited number of times, whenever sources are read, fail and are asked about, and however slow clusters are.
 func TestRunConvergesWithRandomSourceTiming(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {

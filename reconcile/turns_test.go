@@ -87,7 +87,7 @@ func (c *fleetCluster) Report(context.Context, report.Cluster, reconcile.SourceS
 	return nil, nil
 }
 
-// newFleet returns a fleet of that many clusters, the first of which hang.
+// newFleet returns a fleet with that number of clusters. The first hang of them do not respond.
 func newFleet(size, hang int) *fleet {
 	f := &fleet{}
 	for n := range size {
@@ -96,8 +96,8 @@ func newFleet(size, hang int) *fleet {
 	return f
 }
 
-// TestSlowClustersDoNotDelayOthers: sixty of a hundred clusters do not respond, and they come first. The others are
-// acted on long before those time out.
+// TestSlowClustersDoNotDelayOthers checks that clusters that respond are acted on long before the others time out.
+// Sixty of a hundred clusters do not respond, and they come first.
 func TestSlowClustersDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(100, 60)
@@ -109,7 +109,7 @@ func TestSlowClustersDoNotDelayOthers(t *testing.T) {
 		entry := rep.Clusters[i]
 		switch {
 		case c.hangs && entry.Error == "":
-			t.Errorf("%s is not said to be slow: %+v", c.name, entry)
+			t.Errorf("%s is not reported as slow: %+v", c.name, entry)
 		case !c.hangs && (c.acted.IsZero() || c.acted.Sub(start) > r.ClusterTimeout):
 			t.Errorf("%s was acted on after %s", c.name, c.acted.Sub(start))
 		}
@@ -122,8 +122,8 @@ func TestSlowClustersDoNotDelayOthers(t *testing.T) {
 	}
 }
 
-// TestHangingClustersCostOneTimeout: if one in twenty clusters does not respond, the pass takes less than one cluster
-// timeout longer than otherwise, and the other clusters are done long before that.
+// TestHangingClustersCostOneTimeout checks that the pass takes less than one cluster timeout longer if one in twenty
+// clusters does not respond, and that the other clusters are done long before that.
 func TestHangingClustersCostOneTimeout(t *testing.T) {
 	pass := func(hang int) (whole, others time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
@@ -145,11 +145,11 @@ func TestHangingClustersCostOneTimeout(t *testing.T) {
 	well, _ := pass(0)
 	whole, others := pass(50)
 	if added := whole - well; added >= reconcile.ClusterTimeout || others > well+10*time.Second {
-		t.Errorf("a pass takes %s more than %s; those that answer are done after %s", added, well, others)
+		t.Errorf("a pass takes %s more than %s; responsive clusters are done after %s", added, well, others)
 	}
 }
 
-// TestUnhealthyClustersComeFirst: clusters that were unhealthy at the last report, and those that failed in the
+// TestUnhealthyClustersComeFirst checks that clusters that were unhealthy at the last report, or that failed in the
 // previous pass, come first.
 func TestUnhealthyClustersComeFirst(t *testing.T) {
 	t.Parallel()
@@ -171,7 +171,7 @@ func TestUnhealthyClustersComeFirst(t *testing.T) {
 	}
 }
 
-// TestNamespacesTakeTurns: a namespace full of unhealthy clusters does not delay other namespaces.
+// TestNamespacesTakeTurns checks that a namespace full of unhealthy clusters does not delay other namespaces.
 func TestNamespacesTakeTurns(t *testing.T) {
 	f := newFleet(1000, 0)
 	for _, c := range f.clusters {
@@ -185,9 +185,9 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 }
 
-// TestUnresponsiveClusterDelaysOthersByOneTurn: an unresponsive cluster delays another one by at most one turn,
-// however many steps that one takes, in a single pass or in several. No pass starts on a cluster while it is being
-// looked at, and a single pass looks at it once.
+// TestUnresponsiveClusterDelaysOthersByOneTurn checks that an unresponsive cluster delays another cluster by at most
+// one turn, however many steps the other one takes, in a single pass or in several. No pass starts on a cluster while
+// it is being looked at, and a single pass looks at it once.
 func TestUnresponsiveClusterDelaysOthersByOneTurn(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *reconcile.Reconciler) report.Report{
 		"pass": func(ctx context.Context, r *reconcile.Reconciler) report.Report { return r.Pass(ctx) },

@@ -45,7 +45,7 @@ func (s *subject) volume(t *testing.T) {
 		s.kubectl(t, objects, "apply", "-f", "-")
 		s.kubectl(t, "", "wait", "--for=condition=Ready", "pod/etcd", "--timeout=60s")
 		if said := s.kubectl(t, "", "exec", "etcd", "--", "etcdctl", "version"); !strings.Contains(said, strings.TrimPrefix(version, "v")) {
-			t.Errorf("etcdctl of %s says %q", version, said)
+			t.Errorf("etcdctl of %s prints %q", version, said)
 		}
 		s.kubectl(t, "", "exec", "etcd", "--", "etcdctl", "put", "written", "by a user that is not root")
 		if dirs := s.volumes(t); len(dirs) != 1 {
@@ -81,7 +81,7 @@ func (s *subject) load(t *testing.T) {
 		s.kubectl(t, greeter, "apply", "-f", "-")
 		s.kubectl(t, "", "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/greeter", "--timeout=60s")
 		if said := s.kubectl(t, "", "logs", "greeter"); said != greeting+" reader\n" {
-			t.Errorf("the loaded program says %q", said)
+			t.Errorf("the loaded program prints %q", said)
 		}
 		s.kubectl(t, greeter, "delete", "--wait", "-f", "-")
 	}
@@ -106,7 +106,7 @@ func program(t *testing.T, greeting string) string {
 func (s *subject) repair(t *testing.T) {
 	s.killMachine(t, "node-1")
 	if s.status(t).Up {
-		t.Error("it is said to be up without its node")
+		t.Error("it is reported as up without its node")
 	}
 	s.must(t, "up")
 	s.killMachine(t, "control-plane")

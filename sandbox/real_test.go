@@ -181,10 +181,10 @@ func (s *subject) upAgain(t *testing.T) {
 func (s *subject) exec(t *testing.T) {
 	service := s.must(t, "exec", "--", "getent", "hosts", "probe-server.kube-system")
 	if !strings.Contains(service, "probe-server.kube-system.svc.cluster.local") {
-		t.Errorf("cluster DNS says %q", service)
+		t.Errorf("cluster DNS returns %q", service)
 	}
 	if nodes := s.must(t, "exec", "--", "kubectl", "get", "nodes", "-o", "name"); nodes != "node/node-1\n" {
-		t.Errorf("kubectl inside says %q", nodes)
+		t.Errorf("kubectl inside prints %q", nodes)
 	}
 	cmd := s.command("exec", "--", "sh", "-c", "cat; exit 7")
 	cmd.Stdin = strings.NewReader("through")

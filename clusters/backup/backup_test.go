@@ -174,7 +174,7 @@ func TestEncodings(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got, _ := os.ReadFile(file); !bytes.Equal(got, backuptest.MustSnapshot(t)) {
-			t.Errorf("%s: it is not what was sent", name)
+			t.Errorf("%s: it differs from the sent data", name)
 		}
 		if _, err := Fetch(t.Context(), b, m, file, reading(e.identity)); !errors.Is(err, os.ErrExist) {
 			t.Errorf("%s: it replaced a file: %v", name, err)
@@ -335,7 +335,7 @@ func TestUnreadableStoreIsNotDamage(t *testing.T) {
 		}
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 		if err != nil {
-			t.Skip("there is no /dev/full")
+			t.Skip("no /dev/full")
 		}
 		defer full.Close()
 		if err := fetch(t.Context(), b, m, full, reading(e.identity)); err == nil || errors.Is(err, ErrDamaged) {
@@ -482,10 +482,10 @@ func TestFreshBackupUsesNewSlot(t *testing.T) {
 func TestManifestCommandsReadBackup(t *testing.T) {
 	tools := os.Getenv("QUORATE_ETCD_DIR")
 	if tools == "" {
-		t.Skip("QUORATE_ETCD_DIR names no directory with etcdutl; make test sets it")
+		t.Skip("QUORATE_ETCD_DIR does not name a directory with etcdutl; make test sets it")
 	}
 	if _, err := exec.LookPath("zstd"); err != nil {
-		t.Skip("there is no zstd")
+		t.Skip("no zstd")
 	}
 	bin := t.TempDir()
 	if out, err := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(bin, "age"), "filippo.io/age/cmd/age").CombinedOutput(); err != nil {

@@ -14,9 +14,9 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestConcurrentOperationsKeepBackupsConsistent runs two and ten each of backups, verifications, drills and prunes on
-// one store at the same time. Every manifest keeps its data, no backup is reported as damaged, and the newest verified
-// one is kept.
+// TestConcurrentOperationsKeepBackupsConsistent runs backups, verifications, drills and prunes on one store at the same
+// time, two and then ten of each. Every manifest keeps its data, no backup is reported as damaged, and the newest
+// verified backup is kept.
 func TestConcurrentOperationsKeepBackupsConsistent(t *testing.T) {
 	for _, each := range []int{2, 10} {
 		t.Run(fmt.Sprint(each), func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestConcurrentOperationsKeepBackupsConsistent(t *testing.T) {
 						if err == nil {
 							_, err = taken.Store(t.Context(), b, o)
 						}
-						// Another backup of the slot may have been stored and pruned in the meantime.
+						// Another backup of the slot may have been stored and pruned since.
 						if err != nil && !errors.Is(err, store.ErrNotFound) {
 							t.Errorf("back up: %v", err)
 						}
@@ -98,7 +98,7 @@ func verifyNewest(
 	if err == nil {
 		err = record(t.Context(), b, found)
 	}
-	// It may have been pruned in the meantime, and stored again by another worker on the same slot.
+	// It may have been pruned since, and stored again by another worker on the same slot.
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrManifest) {
 		t.Errorf("verify: %v", err)
 	}
@@ -109,7 +109,7 @@ func verifyNewest(
 	}
 }
 
-// prune deletes everything that it may.
+// prune deletes all backups that it may delete.
 func prune(t *testing.T, b store.Bucket, of store.Cluster, now time.Time) {
 	listing, err := store.List(t.Context(), b, of)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// A backup that cannot be read back is not stored: age writes headers for more recipients than it can read.
+// TestAllRecipientsCanRead checks that a backup that cannot be read back is not stored: age writes headers for more
+// recipients than it can read.
 func TestAllRecipientsCanRead(t *testing.T) {
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {

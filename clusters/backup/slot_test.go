@@ -57,7 +57,7 @@ func found(t *testing.T, b store.Bucket, o Order) *store.Manifest {
 	return m
 }
 
-// counts requires a sound backup to be found in the slot.
+// counts requires that a sound backup is found in the slot.
 func counts(t *testing.T, b store.Bucket, o Order, want store.Manifest) {
 	t.Helper()
 	if m := found(t, b, o); m == nil || m.Data != want.Data || !m.Slot.Equal(want.Slot) {
@@ -97,7 +97,7 @@ func TestFindReturnsExistingBackup(t *testing.T) {
 	b, o = attempt(true)
 	m := found(t, b, o)
 	if m == nil {
-		t.Fatal("what was stored is not found")
+		t.Fatal("the stored backup is not found")
 	}
 	counts(t, b, o, *m)
 	if listing, err := store.List(t.Context(), b, o.Cluster); err != nil || len(listing.Backups) != 1 || len(listing.Data) != 1 {

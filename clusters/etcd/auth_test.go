@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// TestAuthEnabled: the result is correct or an error.
+// TestAuthEnabled checks that the returned state of authentication is correct, or that an error is returned.
 func TestAuthEnabled(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {
@@ -31,7 +31,7 @@ func TestAuthEnabled(t *testing.T) {
 		// Passes continue as root.
 		eventually(t, clients, cluster, "one answering member", allAnswer(1))
 		if got, err := clients.AuthEnabled(ctx, s.cluster(1)); err == nil && !got { // 3.7 returns it to everyone
-			t.Error("somebody else is told that it is off")
+			t.Error("a different user gets the response that it is off")
 		}
 	})
 }

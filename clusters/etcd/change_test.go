@@ -31,7 +31,7 @@ func TestMemberChanges(t *testing.T) {
 			return err
 		})
 		if id, err := clients.AddLearner(ctx, s.cluster(2), s.peerURL(0)); err != nil || id != first {
-			t.Errorf("add who votes already: %s, %v", id, err)
+			t.Errorf("add a member that already votes: %s, %v", id, err)
 		}
 		_, err := clients.AddLearner(ctx, s.cluster(2), s.peerURL(2))
 		checkNotYet(t, err, "add a learner at "+s.peerURL(2)+": too many learner members in cluster")
@@ -54,7 +54,7 @@ func TestMemberChanges(t *testing.T) {
 		s.kill(pod(0))
 		answer = eventually(t, clients, s.cluster(2), "one answering member", allAnswer(1))
 		if m := answer.Membership.Members[0]; m.ID != learner || !m.Leader {
-			t.Errorf("who is left: %+v", m)
+			t.Errorf("remaining members: %+v", m)
 		}
 		checkRefused(t, clients.PromoteLearner(ctx, s.cluster(2), first), "promote learner "+first.String()+": member not found")
 	})
@@ -167,7 +167,7 @@ func (s *servers) checkLost(t *testing.T, size int, method, what string, change 
 	}
 }
 
-// TestMemberChangeFailsWithoutLeader: a change without a leader has no effect and is retryable.
+// TestMemberChangeFailsWithoutLeader checks that a change without a leader has no effect and is retryable.
 func TestMemberChangeFailsWithoutLeader(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaries(t)[0], nil, 3)
@@ -194,8 +194,8 @@ func TestMemberChangeFailsWithoutLeader(t *testing.T) {
 	checkRefused(t, clients.RemoveMember(stopped, s.cluster(3), leader.ID), "remove member "+leader.ID.String()+": context canceled")
 }
 
-// TestChangeIsRefusedIfPodsDisagreeOnCluster: a change for one cluster must not affect another that responds under the
-// same name.
+// TestChangeIsRefusedIfPodsDisagreeOnCluster checks that a change for one cluster does not affect another cluster that
+// responds under the same name.
 func TestChangeIsRefusedIfPodsDisagreeOnCluster(t *testing.T) {
 	t.Parallel()
 	s := newServers(t, binaries(t)[0], nil)

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestChunks: etcd's messages are read correctly, with any other fields. A truncated message is an error, never
-// a shorter message.
+// TestChunks checks that etcd's messages are read correctly, with any other fields. A truncated message is an error,
+// never a shorter message.
 func TestChunks(t *testing.T) {
 	codec := newChunks()
 	for _, size := range []int{0, 1, 32 << 10, 100} { // a shorter one follows a longer one
@@ -30,10 +30,10 @@ func TestChunks(t *testing.T) {
 		}
 		got.Blob = nil
 		if err := readChunk(message[:len(message)-1], &got); err == nil {
-			t.Errorf("%d: it took one that is cut off", size)
+			t.Errorf("%d: it used a truncated message", size)
 		}
 	}
 	if err := codec.Unmarshal(nil, &etcdserverpb.StatusResponse{}); err == nil {
-		t.Error("it took a message of another kind")
+		t.Error("it accepted a message of a different kind")
 	}
 }

@@ -35,7 +35,7 @@ func TestDowngrade(t *testing.T) {
 
 			twice(t, "enable", func() error { return clients.EnableDowngrade(ctx, cluster, target) })
 			if m := clients.Observe(ctx, cluster).Membership; m.Downgrade != target {
-				t.Errorf("the downgrade under way is to %q", m.Downgrade)
+				t.Errorf("the downgrade in progress is to %q", m.Downgrade)
 			}
 			eventually(t, clients, cluster, "written for "+target, ready(target, target))
 			twice(t, "enable when it is done", func() error { return clients.EnableDowngrade(ctx, cluster, target) })
@@ -55,8 +55,8 @@ func ready(version, downgrade string) func(decide.Membership) bool {
 	}
 }
 
-// TestCancelDowngradeWithEtcd35: etcd 3.5 does not report downgrades, and rejects canceling one that is not in
-// progress.
+// TestCancelDowngradeWithEtcd35 checks that etcd 3.5 does not report downgrades, and rejects canceling a downgrade that
+// is not in progress.
 func TestCancelDowngradeWithEtcd35(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaryOf(t, "3.5"), nil, 1)

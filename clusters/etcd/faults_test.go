@@ -39,7 +39,7 @@ func TestObserveAfterMemberLoss(t *testing.T) {
 		})
 		const why = "a-0, a-1: connection refused; a-2: no leader"
 		if answer.Membership.Known || answer.Membership.Why != why || len(answer.Membership.Members) != 3 || len(answer.ClusterIDs) != 1 {
-			t.Errorf("want %q and what a-2 believes: %s", why, print(answer))
+			t.Errorf("want %q and the view of a-2: %s", why, print(answer))
 		}
 		if last := byName(t, answer.Membership, pod(2)); last.Answers || last.Leader || last.Why != "no leader" || last.Version == "" {
 			t.Errorf("the last member: %+v", last)
@@ -54,7 +54,7 @@ func TestObserveAfterMemberLoss(t *testing.T) {
 		s.kill(pod(2))
 		answer = clients.Observe(t.Context(), s.cluster(3))
 		if m := answer.Membership; m.Known || m.Why != "a-0, a-1, a-2: connection refused" || m.Members != nil || len(answer.ClusterIDs) > 0 {
-			t.Errorf("nobody is left: %s", print(answer))
+			t.Errorf("no member is left: %s", print(answer))
 		}
 	})
 }
@@ -63,8 +63,8 @@ func TestObserveAfterMemberLoss(t *testing.T) {
 // members have.
 const late = "no response within 1s of the others"
 
-// TestUnresponsiveMemberDoesNotDelayOthers: a member that accepts connections without responding does not use its full
-// timeout once most others have responded.
+// TestUnresponsiveMemberDoesNotDelayOthers checks that a member that accepts connections without responding does not
+// use its full timeout once most others have responded.
 func TestUnresponsiveMemberDoesNotDelayOthers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 3)
@@ -112,7 +112,7 @@ func (s *servers) checkSilent(t *testing.T, clients *etcd.Clients, follower stri
 	}
 }
 
-// checkUnready: the other members wait for an unready, slow member only now and then, not each time.
+// checkUnready checks that the other members wait for an unready, slow member only occasionally, not each time.
 func (s *servers) checkUnready(t *testing.T, clients *etcd.Clients, follower string) {
 	t.Helper()
 	cluster := s.cluster(3)
@@ -142,8 +142,9 @@ func (s *servers) checkUnready(t *testing.T, clients *etcd.Clients, follower str
 	}
 }
 
-// TestInitialMemberReportsNothingWithoutQuorum: an initial member reports nothing before the initial members have a
-// quorum. So anything that a member reports about its cluster shows that the cluster has formed.
+// TestInitialMemberReportsNothingWithoutQuorum checks that an initial member does not report anything before the
+// initial members have quorum. Anything that a member reports about its cluster therefore shows that the cluster has
+// formed.
 func TestInitialMemberReportsNothingWithoutQuorum(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := newServers(t, binary, nil)
@@ -159,7 +160,7 @@ func TestInitialMemberReportsNothingWithoutQuorum(t *testing.T) {
 	})
 }
 
-// TestUnresponsivePodsTimeOut: only the kernel responds behind every name.
+// TestUnresponsivePodsTimeOut checks the timeout if only the kernel responds behind every name.
 func TestUnresponsivePodsTimeOut(t *testing.T) {
 	hole := blackHole(t)
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {

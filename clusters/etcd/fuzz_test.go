@@ -48,7 +48,7 @@ func FuzzObserve(f *testing.F) {
 		checkTime(t, "observe", start)
 		checkAnswer(t, heard)
 		if m := heard.Membership; m.Known && !sent.stoodBehind(m) {
-			t.Errorf("nobody has said it like this: %s", print(heard))
+			t.Errorf("no server has sent this: %s", print(heard))
 		}
 		checkDecision(t, heard)
 		tell := changes(clients, cluster)
@@ -110,7 +110,7 @@ func checkDecision(t *testing.T, answer etcd.Answer) {
 	}
 	state.Record = record
 	if d := decide.Decide(state); len(d.String()) > 32<<10 { // a status condition can hold this much
-		t.Errorf("%d bytes to say: %.1000s", len(d.String()), d)
+		t.Errorf("%d bytes: %.1000s", len(d.String()), d)
 	}
 }
 

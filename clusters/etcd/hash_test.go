@@ -132,7 +132,8 @@ func (s *servers) commit(i int) {
 	}
 }
 
-// TestHashOfWrongMemberIsRejected: a response for another member or another revision, or an error, is not a hash.
+// TestHashOfWrongMemberIsRejected checks that a response for another member or another revision, or an error, is not a
+// hash.
 func TestHashOfWrongMemberIsRejected(t *testing.T) {
 	header := func(member uint64) *etcdserverpb.ResponseHeader {
 		return &etcdserverpb.ResponseHeader{ClusterId: 7, MemberId: member, Revision: 9}
@@ -152,7 +153,7 @@ func TestHashOfWrongMemberIsRejected(t *testing.T) {
 	}
 }
 
-// TestHashTimeoutIgnoresReportedSize: the hash has a timeout, whatever size the member reports.
+// TestHashTimeoutIgnoresReportedSize checks that the hash has a timeout, whatever size the member reports.
 func TestHashTimeoutIgnoresReportedSize(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(statuses(func(s *etcdserverpb.StatusResponse) { s.DbSize = 1<<63 - 1 }))

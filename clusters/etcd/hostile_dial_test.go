@@ -21,7 +21,8 @@ import (
 	"quorate.dev/quorate/clusters/etcd"
 )
 
-// TestPanicWhileDialing: connections are made in gRPC's goroutines, where no other code can recover.
+// TestPanicWhileDialing checks that a panic while dialing is recovered. Connections are made in gRPC's goroutines,
+// where no other code can recover.
 func TestPanicWhileDialing(t *testing.T) {
 	cluster := newStrangers(t, 1).cluster()
 	cluster.Dial = func(context.Context, string) (net.Conn, error) { panic("no way") }
@@ -31,7 +32,7 @@ func TestPanicWhileDialing(t *testing.T) {
 	}
 }
 
-// TestCertificateNamesAreEscaped: the names in a certificate are untrusted text, too.
+// TestCertificateNamesAreEscaped checks that the names in a certificate, which are untrusted text too, are escaped.
 func TestCertificateNamesAreEscaped(t *testing.T) {
 	hosts := make([]string, 90)
 	for i := range hosts {
@@ -64,7 +65,7 @@ func TestCertificateNamesAreEscaped(t *testing.T) {
 	}
 }
 
-// TestLongSecretsAreRejected: long data in a Secret does not delay the pass.
+// TestLongSecretsAreRejected checks that long data in a Secret does not delay the pass.
 func TestLongSecretsAreRejected(t *testing.T) {
 	long := []byte(strings.Repeat("A", 1<<20))
 	good := newCA(t).client()
@@ -82,8 +83,9 @@ func TestLongSecretsAreRejected(t *testing.T) {
 	}
 }
 
-// TestOversizedRSAKeysAreRejected: an RSA key may be so long that signing or verifying with it takes seconds, and
-// reading it takes minutes if it omits values that can be computed. These operations cannot be interrupted.
+// TestOversizedRSAKeysAreRejected checks that very long RSA keys are rejected. Signing or verifying with them can take
+// seconds, and reading them can take minutes if they omit values that can be computed. These operations cannot be
+// interrupted.
 func TestOversizedRSAKeysAreRejected(t *testing.T) {
 	good := newCA(t).client()
 	slow := slowPair(t, 8320)

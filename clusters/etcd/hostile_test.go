@@ -99,7 +99,8 @@ func TestMalformedAnswersAreRejected(t *testing.T) {
 	}
 }
 
-// TestLyingPodCountsAsUnreachable: a pod with invalid responses counts as not responding, and the other pods decide.
+// TestLyingPodCountsAsUnreachable checks that a pod with invalid responses counts as not responding, and that the other
+// pods decide.
 func TestLyingPodCountsAsUnreachable(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(func(q question) proto.Message {
@@ -114,7 +115,7 @@ func TestLyingPodCountsAsUnreachable(t *testing.T) {
 	}
 }
 
-// TestTotalAlarmsAreLimited: all members together may not report more alarms than a single member.
+// TestTotalAlarmsAreLimited checks that all members together may not report more alarms than a single member.
 func TestTotalAlarmsAreLimited(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(to("Status", func(q question) proto.Message {
@@ -130,7 +131,7 @@ func TestTotalAlarmsAreLimited(t *testing.T) {
 	}
 }
 
-// TestSizesAndRevisionsAreNeverNegative: sizes and revisions are never negative.
+// TestSizesAndRevisionsAreNeverNegative checks that sizes and revisions are never negative.
 func TestSizesAndRevisionsAreNeverNegative(t *testing.T) {
 	s := newStrangers(t, 1)
 	s.say(statuses(func(s *etcdserverpb.StatusResponse) { s.DbSize, s.DbSizeInUse, s.Header.Revision = -1, -2, -3 }))
@@ -142,7 +143,7 @@ func TestSizesAndRevisionsAreNeverNegative(t *testing.T) {
 	}
 }
 
-// TestHugeMemberListIsRejectedInTime: rejecting a list takes no longer than the members' timeout.
+// TestHugeMemberListIsRejectedInTime checks that rejecting a list takes no longer than the members' timeout.
 func TestHugeMemberListIsRejectedInTime(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(lists(func(l *etcdserverpb.MemberListResponse) {
@@ -161,8 +162,8 @@ func TestHugeMemberListIsRejectedInTime(t *testing.T) {
 	}
 }
 
-// TestEtcdTextIsTruncatedAndEscaped: etcd's text is truncated to a readable length, with terminal control characters
-// escaped, before it gets into reports and status.
+// TestEtcdTextIsTruncatedAndEscaped checks that etcd's text is truncated to a readable length, with terminal control
+// characters escaped, before it gets into reports and status.
 func TestEtcdTextIsTruncatedAndEscaped(t *testing.T) {
 	hostile := "\x1b[2J\u202e" + strings.Repeat("w", 10_000)
 	for what, say := range map[string]func(question) proto.Message{
@@ -217,8 +218,8 @@ func checkWord(t testing.TB, word string) {
 	}
 }
 
-// TestEmptyChangeResponseIsRejected: an empty response to a change is not accepted, and the change may or may not have
-// been made.
+// TestEmptyChangeResponseIsRejected checks that an empty response to a change is not accepted. The change may or may
+// not have been made.
 func TestEmptyChangeResponseIsRejected(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(func(q question) proto.Message {
@@ -229,7 +230,7 @@ func TestEmptyChangeResponseIsRejected(t *testing.T) {
 	})
 	clients := newClients(t)
 	if on, err := clients.AuthEnabled(t.Context(), s.cluster()); err == nil {
-		t.Errorf("authentication is on: %t, in nobody's word", on)
+		t.Errorf("authentication is on: %t, without a response", on)
 	}
 	for what, change := range changes(clients, s.cluster()) {
 		err := change(t)
@@ -266,7 +267,8 @@ func changes(clients *etcd.Clients, cluster etcd.Cluster) map[string]func(testin
 	}
 }
 
-// TestInvalidSecondStatusIsNotUsed: a member that returned its status may fail to do so when asked again.
+// TestInvalidSecondStatusIsNotUsed checks that an invalid second status of a member is not used, after it has returned
+// a valid one.
 func TestInvalidSecondStatusIsNotUsed(t *testing.T) {
 	s := newStrangers(t, 3)
 	var asked [3]atomic.Int32

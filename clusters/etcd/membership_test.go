@@ -7,7 +7,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestDowngradeIsReadFromNewerMembers: etcd 3.5 does not report a downgrade, even if it knows of one.
+// TestDowngradeIsReadFromNewerMembers checks that a downgrade is read from newer members, because etcd 3.5 does not
+// report a downgrade, even if it knows of one.
 func TestDowngradeIsReadFromNewerMembers(t *testing.T) {
 	older := reply{status: &clientv3.StatusResponse{Version: "3.5.35", Leader: 1}}
 	newer := reply{status: &clientv3.StatusResponse{Version: "3.6.16", Leader: 1, DowngradeInfo: &etcdserverpb.DowngradeInfo{Enabled: true, TargetVersion: "3.5.0"}}}

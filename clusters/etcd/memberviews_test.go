@@ -88,7 +88,7 @@ func TestVoterCallingItselfLearnerDisagrees(t *testing.T) {
 			continue
 		}
 		if m := byName(t, newClients(t).Observe(t.Context(), cluster).Membership, follower.Name); m.Disagrees != want || m.Learner {
-			t.Errorf("a late one: %+v", m)
+			t.Errorf("a late member: %+v", m)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func eachVersion(t *testing.T, test func(t *testing.T, binary string)) {
 func binaries(t testing.TB) []string {
 	dir := os.Getenv(etcdDir)
 	if dir == "" {
-		t.Skipf("%s names no directory with etcd-<version>/etcd; make test sets it", etcdDir)
+		t.Skipf("%s does not name a directory with etcd-<version>/etcd; make test sets it", etcdDir)
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "etcd-*", "etcd"))
 	if err != nil || len(found) == 0 {

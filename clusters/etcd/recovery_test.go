@@ -141,7 +141,7 @@ func (s *servers) recovered(t *testing.T, i int) map[string]bool {
 		return m.Known && len(m.Members) == 1 && m.Members[0].Answers
 	})
 	if id := answer.Membership.ClusterID; uint64(id) == r.Survivor.ClusterID || uint64(id) != r.Made.Identity.ClusterID {
-		t.Errorf("it is cluster %x, was %x, and was made as %x", id, r.Survivor.ClusterID, r.Made.Identity.ClusterID)
+		t.Errorf("it is cluster %x, was %x, and was created as %x", id, r.Survivor.ClusterID, r.Made.Identity.ClusterID)
 	}
 	if revision := answer.Membership.Members[0].Revision; revision < r.Facts.Revision+1000 {
 		t.Errorf("it is at revision %d, and the survivor was at %d", revision, r.Facts.Revision)
@@ -178,8 +178,8 @@ func tree(t *testing.T, dir string) string {
 	return said.String()
 }
 
-// TestRecoverKeepsUncommittedEntries: an entry that the survivor does not know to be committed is kept, because its
-// leader may have acknowledged it. etcd alone drops it.
+// TestRecoverKeepsUncommittedEntries checks that an entry that the survivor does not know to be committed is kept,
+// because its leader may have acknowledged it. etcd by itself drops it.
 func TestRecoverKeepsUncommittedEntries(t *testing.T) {
 	t.Parallel()
 	all := binaries(t)

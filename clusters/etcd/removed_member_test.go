@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRemovedMemberIsNotWaitedFor: a removed member takes a while to stop. The next observation does not wait
-// for it, but uses its response if it arrives with those of the others.
+// TestRemovedMemberIsNotWaitedFor checks that the observation after a removal does not wait for the removed member,
+// which takes a while to stop. Its response is used if it arrives with the others.
 func TestRemovedMemberIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {

@@ -122,7 +122,7 @@ func isCompacted(err error) bool {
 	return err != nil && slices.Contains([]string{"rpc error: code = OutOfRange desc = etcdserver: mvcc: required revision has been compacted"}, err.Error())
 }
 
-// TestSnapshotNeedsQuorum: the data of a partitioned member may be old.
+// TestSnapshotNeedsQuorum checks that no snapshot is taken from a partitioned member, whose data may be old.
 func TestSnapshotNeedsQuorum(t *testing.T) {
 	s := form(t, binaries(t)[0], nil, 3)
 	clients := newClients(t)
@@ -130,16 +130,17 @@ func TestSnapshotNeedsQuorum(t *testing.T) {
 	s.freeze(pod(1))
 	s.freeze(pod(2))
 	if _, err := clients.Snapshot(t.Context(), s.cluster(3)); err == nil {
-		t.Error("it took one of a member that is cut off")
+		t.Error("it took a snapshot of a partitioned member")
 	}
 	if id, err := clients.ClusterID(t.Context(), s.cluster(3)); err == nil {
-		t.Errorf("it took the word of a member that is cut off: %x", id)
+		t.Errorf("it accepted the response of a partitioned member: %x", id)
 	}
 	s.thaw(pod(1))
 	s.thaw(pod(2))
 }
 
-// TestSnapshotHoldsQuorumData: one of three members holds different data, unnoticed.
+// TestSnapshotHoldsQuorumData checks that a snapshot holds the quorum's data if one of three members holds different
+// data, unnoticed.
 func TestSnapshotHoldsQuorumData(t *testing.T) {
 	s := form(t, binaries(t)[len(binaries(t))-1], nil, 3)
 	clients := newClients(t)
@@ -151,7 +152,7 @@ func TestSnapshotHoldsQuorumData(t *testing.T) {
 		}
 	}
 	s.changeValue(1)
-	// Regardless of the member that is asked, the resulting snapshot is the quorum's.
+	// The resulting snapshot is the quorum's, regardless of the member that is asked.
 	taken, err := backup.Take(t.Context(), clients.Source(s.cluster(3)), order(t))
 	switch {
 	case errors.Is(err, backup.ErrDiffers):
@@ -172,8 +173,8 @@ func hashOf(t *testing.T, cluster etcd.Cluster) decide.Hash {
 	return byName(t, answer.Membership, pod(0)).Hash
 }
 
-// oneDiffers forms a cluster of three in which the second member holds different data, and returns the hash of
-// the others. Both of them are needed to prove it.
+// oneDiffers forms a cluster of three in which the second member holds different data, and returns the hash of the
+// other two. Both of them are needed to prove the hash.
 func oneDiffers(t *testing.T) (*servers, decide.Hash) {
 	t.Helper()
 	s := form(t, binaries(t)[len(binaries(t))-1], nil, 3)
@@ -236,7 +237,7 @@ func (s *servers) hashes(t *testing.T, i int) int {
 	}
 	found := regexp.MustCompile(`grpc_server_started_total\{grpc_method="HashKV".*\} (\d+)`).FindSubmatch(text)
 	if found == nil {
-		t.Fatalf("%s does not say how often it was asked", pod(i))
+		t.Fatalf("%s does not explain how often it was asked", pod(i))
 	}
 	n, err := strconv.Atoi(string(found[1]))
 	if err != nil {
@@ -245,7 +246,7 @@ func (s *servers) hashes(t *testing.T, i int) int {
 	return n
 }
 
-// TestProofRetriesUnresponsiveMember: a member that does not respond at first is asked again.
+// TestProofRetriesUnresponsiveMember checks that a member that does not respond at first is asked again.
 func TestProofRetriesUnresponsiveMember(t *testing.T) {
 	s, hash := oneDiffers(t)
 	s.freeze(pod(2))
@@ -256,8 +257,8 @@ func TestProofRetriesUnresponsiveMember(t *testing.T) {
 	}
 }
 
-// TestProofStopsWaiting: Prove does not wait for an impossible quorum, nor longer than its patience, nor after
-// cancellation. Members that have responded are not asked again.
+// TestProofStopsWaiting checks that Prove does not wait for an impossible quorum, for longer than its patience, or
+// after cancellation. Members that have responded are not asked again.
 func TestProofStopsWaiting(t *testing.T) {
 	s, hash := oneDiffers(t)
 	wrong := hash
@@ -281,7 +282,7 @@ func TestProofStopsWaiting(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 	if !slices.Equal(proof.By, []string{pod(0)}) || proof.Why != "1 of 3 voters hold the same data; a-2: connection refused" {
-		t.Errorf("one is down: %+v", proof)
+		t.Errorf("one member is down: %+v", proof)
 	}
 	if after := [2]int{s.hashes(t, 0), s.hashes(t, 1)}; after != [2]int{before[0] + 1, before[1] + 1} {
 		t.Errorf("those that had answered were asked for %v hashes, and %v before", after, before)
@@ -295,8 +296,8 @@ func TestProofStopsWaiting(t *testing.T) {
 	}
 }
 
-// TestProofWaitsForQuorum: while the membership is unknown, Prove keeps asking, because a quorum may return in
-// a moment.
+// TestProofWaitsForQuorum checks that Prove keeps asking while the membership is unknown, because quorum may return at
+// any moment.
 func TestProofWaitsForQuorum(t *testing.T) {
 	s, hash := oneDiffers(t)
 	s.freeze(pod(1))
@@ -378,7 +379,7 @@ func (s *servers) restore(file string, bump uint64) {
 	s.startIn(0, dir)
 }
 
-// TestDamagedSnapshotFilesAreReported: invalid and damaged snapshots yield specific errors.
+// TestDamagedSnapshotFilesAreReported checks that invalid and damaged snapshots yield specific errors.
 func TestDamagedSnapshotFilesAreReported(t *testing.T) {
 	s := form(t, binaries(t)[0], nil, 1)
 	clients := newClients(t)

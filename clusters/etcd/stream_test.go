@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestStalledSnapshotFails: a snapshot ends with an error if its member sends nothing more, or only empty messages, as
-// etcd does if it cannot read its database.
+// TestStalledSnapshotFails checks that a snapshot ends with an error if its member sends nothing more, or only empty
+// messages, as etcd does if it cannot read its database.
 func TestStalledSnapshotFails(t *testing.T) {
 	for what, then := range map[string]func(q question, send func(*etcdserverpb.SnapshotResponse) error) error{
 		"silence": func(q question, _ func(*etcdserverpb.SnapshotResponse) error) error {
@@ -59,8 +59,8 @@ func TestStalledSnapshotFails(t *testing.T) {
 	}
 }
 
-// TestTruncatedSnapshotFails: a stream that ends before all announced bytes have arrived is not a snapshot, and leaves
-// no file. The same applies if the member loses its leader.
+// TestTruncatedSnapshotFails checks that a stream that ends before all announced bytes have arrived is not a snapshot,
+// and does not leave a file. The same applies if the member loses its leader.
 func TestTruncatedSnapshotFails(t *testing.T) {
 	for want, end := range map[string]error{"7 bytes are missing: unexpected EOF": nil, "no leader": rpctypes.ErrGRPCNoLeader} {
 		s := newStrangers(t, 3)
@@ -82,7 +82,7 @@ func TestTruncatedSnapshotFails(t *testing.T) {
 	}
 }
 
-// TestSourceWithoutLeaderIsSkipped: a member that has lost its leader when it is asked is skipped.
+// TestSourceWithoutLeaderIsSkipped checks that a member that has lost its leader when it is asked is skipped.
 func TestSourceWithoutLeaderIsSkipped(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.snapshot = func(question, func(*etcdserverpb.SnapshotResponse) error) error { return nil }
@@ -108,8 +108,8 @@ func TestSourceWithoutLeaderIsSkipped(t *testing.T) {
 	}
 }
 
-// TestSourceIsSmallestFollower: the source is the follower with the smallest database, and never a member with
-// different data according to etcd.
+// TestSourceIsSmallestFollower checks that the source is the follower with the smallest database, and never a member
+// with different data according to etcd.
 func TestSourceIsSmallestFollower(t *testing.T) {
 	for _, c := range []struct {
 		what     string
@@ -157,7 +157,7 @@ func TestSourceIsSmallestFollower(t *testing.T) {
 	}
 }
 
-// TestLearnerDoesNotAffectBackup: a learner does not affect a backup, and does not exist after a restore.
+// TestLearnerDoesNotAffectBackup checks that a learner does not affect a backup, and does not exist after a restore.
 func TestLearnerDoesNotAffectBackup(t *testing.T) {
 	found := binaries(t)
 	s := form(t, found[len(found)-1], nil, 1)
@@ -181,8 +181,8 @@ func TestLearnerDoesNotAffectBackup(t *testing.T) {
 	}
 }
 
-// TestSnapshotAfterLeaderLossIsCompleteOrFails: a member that loses its leader while it sends its snapshot sends all
-// of it, or returns an error. etcd checks for a leader only when the request arrives.
+// TestSnapshotAfterLeaderLossIsCompleteOrFails checks that a member that loses its leader while it sends its snapshot
+// sends all of it, or returns an error. etcd checks for a leader only when the request arrives.
 func TestSnapshotAfterLeaderLossIsCompleteOrFails(t *testing.T) {
 	found := binaries(t)
 	s := form(t, found[len(found)-1], nil, 3)

@@ -30,7 +30,7 @@ clusters:
 	}
 }
 
-// TestProblems: all problems are reported together, with their lines, and nothing is accepted.
+// TestProblems checks that all problems are reported together, with their lines, and that nothing is accepted.
 func TestProblems(t *testing.T) {
 	list, problems := fleetfile.Parse([]byte(`clusters:
 - name: eu-1
@@ -81,7 +81,7 @@ more: 1
 	}
 }
 
-// TestInvalidFleetFileIsRejected: what is no such file is one problem, whatever it is.
+// TestInvalidFleetFileIsRejected checks that content of any kind that is not a fleet file is one problem.
 func TestInvalidFleetFileIsRejected(t *testing.T) {
 	bomb := "a: &a [x, x]\nb: &b [*a, *a]\nclusters: *b\n"
 	for _, text := range []string{"", "# nothing", "---", "x", "[]", "clusters:", "clusters: []", "clusters: {}", "clusters: x", "x: [", "\tx: y", bomb,

@@ -158,8 +158,8 @@ func goldenFiles(t *testing.T) []string {
 	return files
 }
 
-// TestOpenReturnsListedObjects: opening a cluster returns everything that was listed, unchanged. The data available
-// before opening matches it.
+// TestOpenReturnsListedObjects checks that opening a cluster returns everything that was listed, unchanged. The data
+// available before opening matches it.
 func TestOpenReturnsListedObjects(t *testing.T) {
 	met := map[string]bool{}
 	for _, file := range goldenFiles(t) {
@@ -180,15 +180,15 @@ func TestOpenReturnsListedObjects(t *testing.T) {
 		found := all(own)
 		for id := range want {
 			if other := cmp.Diff(delivered[id], found[id]); other != "" || !equality.Semantic.DeepEqual(found[id], want[id]) {
-				t.Errorf("%s: %s is another one: %s", file, id, other)
+				t.Errorf("%s: %s is different: %s", file, id, other)
 			}
 		}
 		if len(found) != len(want) || listed.Applied != len(own.Objects) || listed.Pods != len(own.Pods) || listed.Claims != len(own.Claims) {
-			t.Errorf("%d objects, want %d; told are %+v, found %d, %d and %d", len(found), len(want), listed, len(own.Objects), len(own.Pods), len(own.Claims))
+			t.Errorf("%d objects, want %d; reported are %+v, found %d, %d and %d", len(found), len(want), listed, len(own.Objects), len(own.Pods), len(own.Claims))
 		}
 		record, err := own.Record(objects.NamesOf(keyOf(list[0]).Name))
 		if err != nil || !listed.HasConfigMap || told(listed) != record.ClusterID {
-			t.Errorf("%s: the record %+v, %v; told is %q", file, record, err, listed.Record)
+			t.Errorf("%s: the record %+v, %v; reported is %q", file, record, err, listed.Record)
 		}
 	}
 	if len(met) != len(kinds) {
@@ -196,8 +196,8 @@ func TestOpenReturnsListedObjects(t *testing.T) {
 	}
 }
 
-// TestClusterOpensOnlyOnce: objects are not kept after opening, and the cluster is not mistaken for an empty one
-// because of that.
+// TestClusterOpensOnlyOnce checks that objects are not kept after opening, and that the cluster is not mistaken for an
+// empty one because of that.
 func TestClusterOpensOnlyOnce(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	owned, k := sorted(t, AnyCluster, list...), keyOf(list[0])
@@ -207,7 +207,7 @@ func TestClusterOpensOnlyOnce(t *testing.T) {
 		t.Fatalf("%+v, %v", own, err)
 	}
 	if listed.contents.objects != nil || listed.Pods != 1 || listed.Empty() || !listed.HasConfigMap {
-		t.Errorf("kept are %d objects; told is %+v", len(listed.contents.objects), listed)
+		t.Errorf("%d objects are kept; reported is %+v", len(listed.contents.objects), listed)
 	}
 	for _, again := range []*Listed{listed, &believed} {
 		if own, err := again.Open(); own != nil || !errors.Is(err, errGone) {
@@ -216,23 +216,24 @@ func TestClusterOpensOnlyOnce(t *testing.T) {
 	}
 }
 
-// TestUnwantedClustersAreNotKept: for clusters that may not be opened, only the data needed of all clusters is kept.
+// TestUnwantedClustersAreNotKept checks that only the data that is needed of all clusters is kept for clusters that may
+// not be opened.
 func TestUnwantedClustersAreNotKept(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	owned := sorted(t, func(k Key) bool { return k != keyOf(list[0]) }, list...)
 	listed := owned.Of(keyOf(list[0]))
 	if len(listed.contents.objects) > 0 || listed.Pods != 1 || listed.Applied == 0 || listed.Record == "" {
-		t.Errorf("kept are %d objects; told is %+v", len(listed.contents.objects), listed)
+		t.Errorf("%d objects are kept; reported is %+v", len(listed.contents.objects), listed)
 	}
 	if own, err := listed.Open(); own != nil || !errors.Is(err, errGone) {
 		t.Errorf("%+v, %v", own, err)
 	}
 	if own, err := owned.Of(Key{"default", "none"}).Open(); err != nil || len(all(own)) > 0 {
-		t.Errorf("one that is not there: %+v, %v", own, err)
+		t.Errorf("a missing cluster: %+v, %v", own, err)
 	}
 }
 
-// TestUnpackErrorReturnsNothing: if one object of a cluster cannot be unpacked, nothing is returned.
+// TestUnpackErrorReturnsNothing checks that nothing is returned if one object of a cluster cannot be unpacked.
 func TestUnpackErrorReturnsNothing(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	for i, o := range list {

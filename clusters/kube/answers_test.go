@@ -19,7 +19,8 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// TestEndlessResponsesAreCutOff: endless responses of an API server are cut off before they use up all memory.
+// TestEndlessResponsesAreCutOff checks that endless responses of an API server are cut off before they use up all
+// memory.
 func TestEndlessResponsesAreCutOff(t *testing.T) {
 	var sent atomic.Int64
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -51,8 +52,8 @@ func TestEndlessResponsesAreCutOff(t *testing.T) {
 	}
 }
 
-// TestLargeObjectsAreReadInSmallPages: objects labeled as Quorate's may be much larger than Quorate's own. They are
-// all read, in smaller pages.
+// TestLargeObjectsAreReadInSmallPages checks that objects labeled as Quorate's, which may be much larger than Quorate's
+// own, are all read, in smaller pages.
 func TestLargeObjectsAreReadInSmallPages(t *testing.T) {
 	const there = 40
 	large := strings.Repeat("x", 1000<<10)
@@ -90,7 +91,7 @@ func TestLargeObjectsAreReadInSmallPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := sorter.Listed()[inventory.Key{Namespace: "ns", Name: "a"}].Applied; got != there {
-		t.Errorf("%d of %d were taken in", got, there)
+		t.Errorf("%d of %d were read", got, there)
 	}
 	if got := strings.Join(limits, " "); got != "0+500 0+62 0+7 7+7 14+7 21+7 28+7 35+7" {
 		t.Errorf("asked for %s", got)

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// TestClock: the time is the API server's, even if requests are forbidden.
+// TestClock checks that the time is the API server's, even if requests are forbidden.
 func TestClock(t *testing.T) {
 	tomorrow := time.Now().Add(24 * time.Hour).UTC().Truncate(time.Second)
 	said := tomorrow.Format(http.TimeFormat)
@@ -29,8 +29,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestNow: every response yields the time, within the precision of the header and the duration of the request.
-// The clock advances between responses. A response without a Date header changes nothing.
+// TestNow checks that every response provides the time, within the precision of the header and the duration of the
+// request. The clock advances between responses. A response without a Date header changes nothing.
 func TestNow(t *testing.T) {
 	for _, ahead := range []time.Duration{0, -24 * time.Hour, 24 * time.Hour} {
 		said := ""
@@ -50,7 +50,7 @@ func TestNow(t *testing.T) {
 			now, err := client.Now()
 			switch {
 			case date == "soon" && err == nil:
-				t.Errorf("it is %s by an answer that does not say so", now)
+				t.Errorf("a response without a time sets it to %s", now)
 			case date == "soon":
 			case err != nil || now.Sub(time.Now().Add(ahead)).Abs() > 30*time.Second:
 				t.Errorf("ahead %s, %s: %s, %v", ahead, date, now, err)

@@ -22,7 +22,7 @@ const (
 	legacy  = `{auth-provider: {name: gcp, config: {cmd-path: /bin/sh}}}`
 )
 
-// TestExecPluginsRequirePermission: a kubeconfig starts a program only if that is allowed explicitly.
+// TestExecPluginsRequirePermission checks that a kubeconfig starts a program only if that is allowed explicitly.
 func TestExecPluginsRequirePermission(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	for _, test := range []struct {
@@ -61,7 +61,7 @@ func TestExecPluginsRequirePermission(t *testing.T) {
 	}
 }
 
-// TestEmptyKubeconfigIsAnError: a given but empty kubeconfig is an error, and so is an unknown context.
+// TestEmptyKubeconfigIsAnError checks that an empty kubeconfig and an unknown context are errors.
 func TestEmptyKubeconfigIsAnError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	for _, text := range []string{"", "{apiVersion: v1, kind: Config}"} {
@@ -75,12 +75,12 @@ func TestEmptyKubeconfigIsAnError(t *testing.T) {
 	}
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	if config, err := kube.Config(kube.Kubeconfig{Context: "prod"}); config != nil || err == nil || !strings.Contains(err.Error(), `"prod"`) {
-		t.Errorf("a context that nobody has: %v, %v", config, err)
+		t.Errorf("an unknown context: %v, %v", config, err)
 	}
 }
 
-// TestUntrustedKubeconfigIsRestricted: an untrusted kubeconfig must not name programs or files, such as the token of
-// this process.
+// TestUntrustedKubeconfigIsRestricted checks that an untrusted kubeconfig cannot name programs or files, such as the
+// token of this process.
 func TestUntrustedKubeconfigIsRestricted(t *testing.T) {
 	for _, test := range []struct{ user, server, want string }{
 		{"{token: s3cret}", server, ""},
@@ -110,8 +110,8 @@ func TestUntrustedKubeconfigIsRestricted(t *testing.T) {
 	}
 }
 
-// TestErrorsHideAddressCredentials: the address of an API server is shown, unless it contains a password. Errors
-// about an invalid address do not quote it.
+// TestErrorsHideAddressCredentials checks that the address of an API server is shown, unless it contains a password.
+// Errors about an invalid address do not quote it.
 func TestErrorsHideAddressCredentials(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	for _, test := range []struct{ server, want string }{

@@ -13,7 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// TestEmptyImpersonationIsRejected: an empty user name would mean the process itself (CVE-2026-23990).
+// TestEmptyImpersonationIsRejected checks that an empty user name is rejected, because it would mean the process itself
+// (CVE-2026-23990).
 func TestEmptyImpersonationIsRejected(t *testing.T) {
 	for want, as := range map[string]kube.Impersonation{
 		"empty name, so": {},
@@ -27,7 +28,7 @@ func TestEmptyImpersonationIsRejected(t *testing.T) {
 	}
 }
 
-// TestEveryRequestIsMadeAsSomebody: every request has the impersonation headers, including rejected ones.
+// TestEveryRequestIsMadeAsSomebody checks that every request has the impersonation headers, even a rejected one.
 func TestEveryRequestIsMadeAsSomebody(t *testing.T) {
 	var mu sync.Mutex
 	var asked, own []string
@@ -51,7 +52,7 @@ func TestEveryRequestIsMadeAsSomebody(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := client.List(t.Context(), "ns", "a=b", nil); err == nil {
-		t.Error("what is forbidden is listed")
+		t.Error("a forbidden resource is listed")
 	}
 	_, _ = client.Nodes(t.Context())
 	_, _ = client.Volume(t.Context(), "v")

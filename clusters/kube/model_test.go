@@ -36,7 +36,7 @@ func TestTypes(t *testing.T) {
 	}
 	for _, def := range types {
 		if got, there := parsedTypes().Schema.FindNamedType(def.Name); !there || !got.Equals(&def) {
-			t.Errorf("%s is another type when it is read", def.Name)
+			t.Errorf("%s has a different type when it is read", def.Name)
 		}
 	}
 }

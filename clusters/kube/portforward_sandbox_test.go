@@ -44,7 +44,7 @@ func TestPortForwardToEtcd(t *testing.T) {
 	}
 	nobody.Pods[0].UID = "of another"
 	if m := p.clients.Observe(t.Context(), nobody).Membership; m.Known || m.Why != "a-0: connection refused" {
-		t.Errorf("a port on which nobody listens: %+v", m)
+		t.Errorf("a port without a listener: %+v", m)
 	}
 	absent := p.cluster()
 	absent.Pods[0].Name = "a-1"

@@ -85,7 +85,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	handler.ServeHTTP(w, r)
 }
 
-// Error is how the proxy reports that the kubelet cannot be reached.
+// Error is the proxy's message that the kubelet cannot be reached.
 func (s *apiServer) Error(w http.ResponseWriter, _ *http.Request, err error) {
 	http.Error(w, err.Error(), http.StatusBadGateway)
 }
@@ -212,7 +212,7 @@ func TestPortForwardToMissingPod(t *testing.T) {
 	})
 }
 
-// TestPortForwardForbidden: a missing right is reported as such, because retrying does not help.
+// TestPortForwardForbidden checks that a missing right is reported as such, because retrying does not help.
 func TestPortForwardForbidden(t *testing.T) {
 	words := `pods "a-0" is forbidden: User "ci" cannot create resource "pods/portforward" in API group "" in the namespace "test"`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

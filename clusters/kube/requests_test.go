@@ -78,7 +78,7 @@ func (c *counting) count(verb string, status int) {
 	c.seen = append(c.seen, fmt.Sprintf("%s %d", verb, status))
 }
 
-// TestRequestsAreCounted: all requests are counted: those of each client, impersonated requests, and
+// TestRequestsAreCounted checks that all requests are counted: those of each client, impersonated requests, and
 // port-forwards, which are tried in two ways.
 func TestRequestsAreCounted(t *testing.T) {
 	config := kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {

@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// TestUnansweredWatchDoesNotBlock: a server or proxy that does not respond to a watch before there is a change delays
-// nothing. Changes are reported from the start of the watch.
+// TestUnansweredWatchDoesNotBlock checks that a server or proxy that does not respond to a watch before there is a
+// change does not delay anything. Changes are reported from the start of the watch.
 func TestUnansweredWatchDoesNotBlock(t *testing.T) {
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -50,8 +50,8 @@ func TestUnansweredWatchDoesNotBlock(t *testing.T) {
 	}
 }
 
-// TestWatchIgnoresStatusChanges: a watch reports changes of an EtcdCluster except those of the status, which Quorate
-// writes itself. For other kinds, it reports everything.
+// TestWatchIgnoresStatusChanges checks that a watch reports changes of an EtcdCluster except changes of the status,
+// which Quorate writes itself. For other kinds, it reports everything.
 func TestWatchIgnoresStatusChanges(t *testing.T) {
 	const one = `{"type": %q, "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
 		"metadata": {"namespace": "ns", "name": %q, "uid": "u", "resourceVersion": "%d", "generation": %d, "annotations": {"a": %q},
@@ -103,12 +103,12 @@ func TestWatchIgnoresStatusChanges(t *testing.T) {
 		}
 		cancel()
 		if got := strings.Join(names, " "); got != want+" last" {
-			t.Errorf("%s: told of %q, want %q", resource, got, want)
+			t.Errorf("%s: reported %q, want %q", resource, got, want)
 		}
 	}
 }
 
-// TestCanceledWatchReturns: a run that is stopped just before it starts to watch does not wait for a watch.
+// TestCanceledWatchReturns checks that a run that is stopped just before it starts to watch does not wait for a watch.
 func TestCanceledWatchReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := kube.New(&rest.Config{Host: "https://192.0.2.1", Transport: refusing{}})
@@ -133,8 +133,8 @@ func (refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// TestRefusedWatchIsRetriedSlowly: a namespace that may be listed but not watched, which is a possible set of rights,
-// does not cause everything to be observed every second.
+// TestRefusedWatchIsRetriedSlowly checks that a namespace that may be listed but not watched, which is a possible set
+// of rights, does not cause everything to be observed every second.
 func TestRefusedWatchIsRetriedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := kube.New(&rest.Config{Host: "https://192.0.2.1", Transport: refusing{}})
@@ -190,8 +190,8 @@ func (e ending) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// TestWatchContinuesFromLastVersion: the API server ends each watch after a while. The next one continues there, and
-// no change counts as missed. If that version is too old, changes may have been missed.
+// TestWatchContinuesFromLastVersion checks that the next watch continues from the last version when the API server ends
+// a watch, and that no change counts as missed. If that version is too old, changes may have been missed.
 func TestWatchContinuesFromLastVersion(t *testing.T) {
 	for oldest, missing := range map[string]bool{"10": false, "50": true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestWatchContinuesFromLastVersion(t *testing.T) {
 			}
 			want := "10 20 30 40 50 60 70 80 90 100"
 			if got := strings.Join(from, " "); !missing && (got != want || told.Load() != 40) {
-				t.Errorf("it watched from %s, want %s, and told of %d objects", got, want, told.Load())
+				t.Errorf("it watched from %s, want %s, and reported %d objects", got, want, told.Load())
 			}
 		})
 	}

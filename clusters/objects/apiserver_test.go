@@ -70,7 +70,7 @@ func (s *apiServer) applyTwice(in Input) {
 	for i, o := range build(s.T, in) {
 		first := s.apply(pathOf(in, o.Identity), o.Apply)
 		if paths, err := Differences(o.Apply, extract(s.T, first)); err != nil || len(paths) > 0 {
-			s.Errorf("%s drifts at once: %v %v", o, paths, err)
+			s.Errorf("%s drifts immediately: %v %v", o, paths, err)
 		}
 		is := standing{o.Apply, first.(metav1.Object)}
 		if !is.stands() {

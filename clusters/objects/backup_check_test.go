@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestCheckRestore: the name of a backup is a valid time.
+// TestCheckRestore checks that the name of a backup must be a valid time.
 func TestCheckRestore(t *testing.T) {
 	for backup, want := range map[string]int{"": 0, "20261121t180000z": 0, "20269999t999999z": 1, "20260230t000000z": 1} {
 		got := CheckBackup(v1alpha1.EtcdClusterSpec{Restore: &v1alpha1.RestoreSpec{Backup: backup}}, "prod", "a")

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestMembersAreTrustedByCA: every current or future member is trusted under its name by those who trust the CA, and
-// only by them.
+// TestMembersAreTrustedByCA checks that every current or future member is trusted under its name by clients that trust
+// the CA, and only by them.
 func TestMembersAreTrustedByCA(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	k, other := certificates(t, c), certificates(t, c)
@@ -87,8 +87,8 @@ func handshake(server, client pki.Pair, k Certificates, name string) error {
 	return <-done
 }
 
-// TestPeerClientCertificateHasNoNames: etcd does not look up peers in DNS, because a member presents a certificate
-// without names to other members.
+// TestPeerClientCertificateHasNoNames checks that a member presents a certificate without names to other members, so
+// that etcd does not look up peers in DNS.
 func TestPeerClientCertificateHasNoNames(t *testing.T) {
 	k := certificates(t, threeMembers(t, "3.6.16"))
 	list, err := pki.ParseCertificates(k.PeerClient.Certificate)
@@ -168,8 +168,8 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestClientKeepsRootNameOnlyIfRoot: with certificates from before Quorate had its own, only applications that may
-// have rights as root keep that name.
+// TestClientKeepsRootNameOnlyIfRoot checks that, with certificates from before Quorate had its own, only applications
+// that may have rights as root keep that name.
 func TestClientKeepsRootNameOnlyIfRoot(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	k := certificates(t, c)

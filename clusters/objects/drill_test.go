@@ -44,8 +44,8 @@ spec:
 	return pod
 }
 
-// TestDrillHidesCredentialsFromEtcd: the etcd image comes from git, so it does not receive the store's credentials:
-// neither the ServiceAccount token nor any part of a Secret.
+// TestDrillHidesCredentialsFromEtcd checks that the etcd image, which git selects, does not receive the store's
+// credentials: neither the ServiceAccount token nor any part of a Secret.
 func TestDrillHidesCredentialsFromEtcd(t *testing.T) {
 	for _, to := range []string{
 		"{s3: {bucket: backups}, serviceAccountName: store}", "{azure: {account: acme, container: backups}, serviceAccountName: store}",
@@ -59,7 +59,7 @@ func TestDrillHidesCredentialsFromEtcd(t *testing.T) {
 		i := slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == recoveryEtcd })
 		etcd := pod.Spec.InitContainers[i]
 		if len(etcd.Env) > 0 || len(etcd.EnvFrom) > 0 || len(etcd.VolumeMounts) != 1 || etcd.VolumeMounts[0].Name != volumeWork {
-			t.Errorf("%s: etcd has more than what was restored: %+v", to, etcd)
+			t.Errorf("%s: etcd has more than the restored data: %+v", to, etcd)
 		}
 		work := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volumeWork })
 		if pod.Spec.Volumes[work].EmptyDir == nil {

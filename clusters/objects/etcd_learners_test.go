@@ -12,8 +12,8 @@ import (
 )
 
 // TestRealEtcdAddsTwoLearners grows from three to five members with two learners at the same time, with the files that
-// this package writes for such a cluster. The second is added once the first has published its name; the first is then
-// restarted. If etcd allows one learner only, it must refuse the second.
+// this package writes for such a cluster. The second learner is added once the first has published its name; the first
+// is then restarted. If etcd allows only one learner, it must refuse the second.
 func TestRealEtcdAddsTwoLearners(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestRealEtcdAddsTwoLearners(t *testing.T) {
 			if !w.version().AtLeast(etcdversion.Must("3.6.0")) {
 				_, err := w.ask(0, "/v3/cluster/member/add", w.learner(4))
 				if err == nil || !strings.Contains(err.Error(), "too many learner members") {
-					t.Fatalf("etcd %s takes a second learner, and no file tells it to: %v", text, err)
+					t.Fatalf("etcd %s accepts a second learner, although no file allows it: %v", text, err)
 				}
 				return
 			}
@@ -63,7 +63,7 @@ func TestRealEtcdLearnerLimitsMustMatch(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
 			if !mustParse(t, text).AtLeast(etcdversion.Must("3.6.0")) {
-				t.Skip("it takes one learner")
+				t.Skip("it accepts one learner")
 			}
 			w := foundedWorld(t, text, binary, decide.FoundingToken("f00d", text))
 			w.stop(2)

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// refuseStrangers: a client without a certificate, or with a certificate from another CA, is rejected; so is a client
-// that poses as a member. A member's peer server certificate does not open any port.
+// refuseStrangers checks that a client without a certificate, or with a certificate from another CA, is rejected, and
+// that a client that poses as a member is too. A member's peer server certificate does not open any port.
 func (w *world) refuseStrangers() {
 	c := w.in.Cluster
 	if !secure(c) {
@@ -21,21 +21,21 @@ func (w *world) refuseStrangers() {
 	strange := certificates(w.T, c)
 	for _, pair := range []pki.Pair{{}, strange.Client, strange.Own, strange.Server, w.in.Certificates.Peer} {
 		if response, err := w.client(0, pair).Get(ClientURL(c, 0) + "/version"); err == nil {
-			w.Errorf("a stranger is let in to the client port: %s", response.Status)
+			w.Errorf("an unknown client is accepted at the client port: %s", response.Status)
 		}
 	}
 	if response, err := w.client(0, w.in.Certificates.PeerClient).Get(PeerURL(c, 0) + "/members"); err != nil || response.StatusCode != http.StatusOK {
-		w.Errorf("a member is not let in to the peer port: %v", err)
+		w.Errorf("a member is rejected at the peer port: %v", err)
 	}
 	for _, pair := range []pki.Pair{w.in.Certificates.Client, w.in.Certificates.Own, w.in.Certificates.Peer} {
 		if response, err := w.client(0, pair).Get(PeerURL(c, 0) + "/members"); err == nil {
-			w.Errorf("a client is let in to the peer port: %s", response.Status)
+			w.Errorf("a client is accepted at the peer port: %s", response.Status)
 		}
 	}
 }
 
-// TestRealEtcdRejectsClientAsMember: a client is not accepted as a member either if etcd does not restrict members'
-// names.
+// TestRealEtcdRejectsClientAsMember checks that a client is not accepted as a member even if etcd does not restrict
+// members' names.
 func TestRealEtcdRejectsClientAsMember(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {
@@ -104,7 +104,7 @@ func (w *world) denied(as pki.Pair, commands ...string) {
 	for _, command := range commands {
 		said, err := w.etcdctl(as, command)
 		if err == nil || !slices.ContainsFunc(refusals, func(refusal string) bool { return strings.Contains(said, refusal) }) {
-			w.Errorf("%s is not refused for want of rights: %v: %s", command, err, said)
+			w.Errorf("%s is not refused because of missing rights: %v: %s", command, err, said)
 		}
 	}
 }

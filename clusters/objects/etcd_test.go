@@ -82,7 +82,7 @@ func (w *world) refuseTLS12(n int) {
 			connection.Close()
 		}
 		if err == nil || !strings.Contains(err.Error(), "protocol version") {
-			w.Errorf("%s takes TLS 1.2: %v", address, err)
+			w.Errorf("%s accepts TLS 1.2: %v", address, err)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (w *world) loseData() {
 	select {
 	case <-m.exited:
 	case <-time.After(30 * time.Second):
-		w.Fatalf("a sealed member without data goes on:\n%s", w.log(2))
+		w.Fatalf("a sealed member without data continues:\n%s", w.log(2))
 	}
 	if m.process.ProcessState.Success() || !strings.Contains(w.log(2), `couldn't find local name`) {
 		w.Fatalf("%s:\n%s", m.process.ProcessState, w.log(2))

@@ -36,7 +36,7 @@ func TestEtcdKeys(t *testing.T) {
 	if *rewrite {
 		for _, v := range releasesAround(readKeys(t)) {
 			if sources[v] == "" {
-				t.Skipf("the table is kept as it is: go mod download go.etcd.io/etcd/server/v3@v%s, and the other releases in which it changes, to write it again", v)
+				t.Skipf("the table is kept unchanged: to regenerate it, go mod download go.etcd.io/etcd/server/v3@v%s, and the other releases in which it changes", v)
 			}
 		}
 		writeKeys(t, sources)
@@ -140,8 +140,8 @@ func fits(goType string, value any) bool {
 	return false
 }
 
-// TestUnsupportedOptionsAreRefused: for each version, an option is refused if and only if the configuration file has
-// no key for it.
+// TestUnsupportedOptionsAreRefused checks that an option is refused for a version if and only if the configuration file
+// has no key for it.
 func TestUnsupportedOptionsAreRefused(t *testing.T) {
 	table := readKeys(t)
 	for _, v := range releasesAround(table) {
@@ -150,13 +150,13 @@ func TestUnsupportedOptionsAreRefused(t *testing.T) {
 				return k.structName == "Config" && (k.key == name || k.key == o.key35) && v.AtLeast(k.first) && k.last.AtLeast(v)
 			})
 			if taken := v.AtLeast(o.since); taken != has {
-				t.Errorf("etcd %s has option %s: %t, it is taken: %t", v, name, has, taken)
+				t.Errorf("etcd %s has option %s: %t, it is accepted: %t", v, name, has, taken)
 			}
 		}
 	}
 }
 
-// TestCRDAcceptsKnownOptions: the custom resource accepts exactly the options that this package can write.
+// TestCRDAcceptsKnownOptions checks that the custom resource accepts exactly the options that this package can write.
 func TestCRDAcceptsKnownOptions(t *testing.T) {
 	for _, name := range append(slices.Sorted(maps.Keys(options)), "data-dir", "force-new-cluster", "initial-cluster") {
 		o, known := options[name]
@@ -169,7 +169,7 @@ func TestCRDAcceptsKnownOptions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if problems := schema.Validate(object, nil); known != (len(problems) == 0) {
-			t.Errorf("option %s: this package knows it: %t, the definition says %v", name, known, problems)
+			t.Errorf("option %s: this package knows it: %t, the definition has %v", name, known, problems)
 		}
 	}
 }

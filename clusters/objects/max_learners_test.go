@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestMaxLearners: if a cluster was bootstrapped to allow two learners, all its files say so, for every template in use
-// and whatever a live file says. Other clusters' files do not.
+// TestMaxLearners checks that all files of a cluster that was bootstrapped to allow two learners set that, for every
+// template in use, whatever a live file contains. Other clusters' files do not.
 func TestMaxLearners(t *testing.T) {
 	for name, c := range map[string]struct {
 		token, version string

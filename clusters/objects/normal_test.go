@@ -259,8 +259,8 @@ func shown(t *testing.T, in Input) string {
 	return inJSON(t, template) + inJSON(t, options)
 }
 
-// TestSpellingDoesNotChangeHash: two declarations with the same meaning have the same hash and objects, however they
-// are spelled. Pods created from one before spelling was normalized match the other.
+// TestSpellingDoesNotChangeHash checks that two declarations with the same meaning have the same hash and objects,
+// however they are spelled. Pods created from one before spelling was normalized match the other.
 func TestSpellingDoesNotChangeHash(t *testing.T) {
 	s, k := speller{rand.New(rand.NewPCG(1, 2))}, certificates(t, threeMembers(t, "3.6.16"))
 	for range 150 {
@@ -273,7 +273,7 @@ func TestSpellingDoesNotChangeHash(t *testing.T) {
 		}
 		for _, c := range []*v1alpha1.EtcdCluster{a, b} {
 			if again := inputOf(c, k).Cluster; SpecHash(again) != SpecHash(a) || !reflect.DeepEqual(inputOf(again, Certificates{}).Cluster, again) {
-				t.Fatalf("normalised twice, %s is another", inJSON(t, c.Spec))
+				t.Fatalf("normalized twice, %s is different", inJSON(t, c.Spec))
 			}
 		}
 		before := asBefore(a, k)
@@ -283,7 +283,7 @@ func TestSpellingDoesNotChangeHash(t *testing.T) {
 			t.Fatal(err)
 		}
 		if same, err := RunsDeclared(inB, set); err != nil || !same {
-			t.Fatalf("%v: pods made of\n%s\nare not those of\n%s", err, inJSON(t, a.Spec), inJSON(t, b.Spec))
+			t.Fatalf("%v: pods created from\n%s\ndo not match those of\n%s", err, inJSON(t, a.Spec), inJSON(t, b.Spec))
 		}
 	}
 }
@@ -295,7 +295,7 @@ func asBefore(c *v1alpha1.EtcdCluster, k Certificates) Input {
 
 func differenceOf(t *testing.T, a, b any) string { return cmp.Diff(inJSON(t, a), inJSON(t, b)) }
 
-// TestHashChangesWithPods: the hash changes if and only if the pods or the files of the members do.
+// TestHashChangesWithPods checks that the hash changes if and only if the pods or the files of the members change.
 func TestHashChangesWithPods(t *testing.T) {
 	s, k := speller{rand.New(rand.NewPCG(3, 4))}, certificates(t, threeMembers(t, "3.6.16"))
 	changed := 0
@@ -322,7 +322,7 @@ func TestHashChangesWithPods(t *testing.T) {
 			t.Fatal(err)
 		}
 		if same, err := RunsDeclared(inB, set); err != nil || same {
-			t.Fatalf("%v: pods made of\n%s\nare taken for those of\n%s", err, inJSON(t, a.Spec), inJSON(t, b.Spec))
+			t.Fatalf("%v: pods created from\n%s\nare treated as those of\n%s", err, inJSON(t, a.Spec), inJSON(t, b.Spec))
 		}
 	}
 	if changed < 75 {
@@ -342,7 +342,7 @@ func (s speller) mix(into, from reflect.Value) {
 	}
 }
 
-// TestNormalizationKeepsUsualHashes: normalization does not change the hash of usual spellings.
+// TestNormalizationKeepsUsualHashes checks that normalization does not change the hash of usual spellings.
 func TestNormalizationKeepsUsualHashes(t *testing.T) {
 	for _, spec := range []string{
 		"version: 3.6.16",
@@ -360,7 +360,7 @@ func TestNormalizationKeepsUsualHashes(t *testing.T) {
 	}
 }
 
-// TestHugeQuantitiesDoNotDelayHash: a quantity with millions of digits does not take long.
+// TestHugeQuantitiesDoNotDelayHash checks that hashing a quantity with millions of digits does not take long.
 func TestHugeQuantitiesDoNotDelayHash(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	immense := quantity("1e20000000")

@@ -46,7 +46,7 @@ func TestIdentitiesMatchBuiltObjects(t *testing.T) {
 	}
 }
 
-// TestEveryObjectIsMarked: every object has the labels, the owner, and its Kubernetes kind.
+// TestEveryObjectIsMarked checks that every object has the labels, the owner, and its Kubernetes kind.
 func TestEveryObjectIsMarked(t *testing.T) {
 	in := input(t, "3.6.16")
 	for _, o := range build(t, in) {
@@ -127,8 +127,8 @@ func TestCheckOptions(t *testing.T) {
 	}
 }
 
-// TestMemberFiles: the files of the initial members agree on initial-cluster and name their own member; sealed files do
-// not name theirs.
+// TestMemberFiles checks that the files of the initial members agree on initial-cluster and name their own member, and
+// that sealed files do not name theirs.
 func TestMemberFiles(t *testing.T) {
 	in := input(t, "3.7.3")
 	for _, mode := range []decide.Mode{decide.Founding, decide.Sealed} {
@@ -154,8 +154,8 @@ func initialClusterLine(file string) string {
 	return ""
 }
 
-// TestLateInitialMemberNamesAllMembers: an initial member that starts late must still name those that were sealed
-// before it.
+// TestLateInitialMemberNamesAllMembers checks that an initial member that starts late also names the members that were
+// sealed before it.
 func TestLateInitialMemberNamesAllMembers(t *testing.T) {
 	in := input(t, "3.6.16")
 	in.Record = record(3, decide.Founding)
@@ -179,8 +179,9 @@ func TestDisruptionBudgetKeepsQuorum(t *testing.T) {
 	}
 }
 
-// TestDisruptionBudgetIgnoresLearners: a ready learner has no vote, so evictions must leave quorum to the voters,
-// whichever pods are ready. The probe of versions before 3.5.11 reports every learner as ready; before 3.5.18 it may.
+// TestDisruptionBudgetIgnoresLearners checks that evictions leave quorum to the voters, whichever pods are ready,
+// because a ready learner has no vote. The probe of versions before 3.5.11 reports every learner as ready; before
+// 3.5.18 it may.
 func TestDisruptionBudgetIgnoresLearners(t *testing.T) {
 	for _, test := range []struct{ voters, learners, declared, live, want int }{
 		{1, 1, 2, 0, 2}, {1, 1, 3, 0, 2}, {2, 1, 3, 0, 3}, {3, 1, 5, 0, 3}, {4, 1, 5, 0, 4}, {3, 1, 3, 0, 3}, {3, 0, 3, 0, 2},
@@ -201,8 +202,8 @@ func TestDisruptionBudgetIgnoresLearners(t *testing.T) {
 	}
 }
 
-// TestRecordIsWrittenWithoutCertificates: writing the record does not require certificates, so a lost CA does not stop
-// sealing.
+// TestRecordIsWrittenWithoutCertificates checks that writing the record does not require certificates, so that a lost
+// CA does not stop sealing.
 func TestRecordIsWrittenWithoutCertificates(t *testing.T) {
 	in := input(t, "3.6.16")
 	in.Certificates = Certificates{}
@@ -216,12 +217,12 @@ func TestRecordIsWrittenWithoutCertificates(t *testing.T) {
 	}
 	for _, o := range list {
 		if o.Kind == "Secret" {
-			t.Errorf("there is %s", o)
+			t.Errorf("%s exists", o)
 		}
 	}
 }
 
-// TestSpecHash: the hash depends only on what affects how a pod runs.
+// TestSpecHash checks that the hash depends only on what affects how a pod runs.
 func TestSpecHash(t *testing.T) {
 	before := threeMembers(t, "3.6.16")
 	hash := SpecHash(before)
@@ -258,7 +259,7 @@ func TestSpecHash(t *testing.T) {
 	}
 }
 
-// TestDigest: a digest applies to one version only.
+// TestDigest checks that a digest applies to only one version.
 func TestDigest(t *testing.T) {
 	spec := threeMembers(t, "3.6.16").Spec
 	for _, test := range []struct {
@@ -311,7 +312,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestInputHidesPrivateKeys: printing an input does not reveal private keys.
+// TestInputHidesPrivateKeys checks that printing an input does not reveal private keys.
 func TestInputHidesPrivateKeys(t *testing.T) {
 	in := input(t, "3.6.16")
 	encoded, err := json.Marshal(in.Certificates)
@@ -326,8 +327,8 @@ func TestInputHidesPrivateKeys(t *testing.T) {
 	}
 }
 
-// TestValues: a field that Quorate will own is shown with its current value, whoever set it, unless it is already
-// right.
+// TestValues checks that a field that Quorate will own is shown with its current value, whoever set it, unless the
+// value is already right.
 func TestValues(t *testing.T) {
 	type object = map[string]any
 	list := func(elements ...any) []any { return elements }

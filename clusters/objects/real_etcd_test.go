@@ -32,7 +32,7 @@ func etcdBinaries(t *testing.T) map[string]string {
 		t.Skip("QUORATE_ETCD_DIR is not set")
 	}
 	if os.Getuid() != 0 {
-		t.Skip("a mount namespace takes root")
+		t.Skip("a mount namespace requires root")
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "etcd-*/etcd"))
 	if err != nil || len(files) == 0 {
@@ -186,7 +186,7 @@ func (w *world) startLog(n int) map[string]any {
 			return entry
 		}
 	}
-	w.Fatalf("no word of a start in\n%s", w.log(n))
+	w.Fatalf("no message about a start in\n%s", w.log(n))
 	return nil
 }
 

@@ -11,7 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRecordRoundTrip: records of every kind are decoded as they were encoded, including IDs that consist of digits.
+// TestRecordRoundTrip checks that records of every kind are decoded as they were encoded, including IDs that consist of
+// digits.
 func TestRecordRoundTrip(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	ca := certificates(t, threeMembers(t, "3.6.16")).Trusted()
@@ -52,8 +53,8 @@ func randomID(random *rand.Rand) decide.ID {
 	return []decide.ID{0, 0x1234567890123456, 0x12e4567, 0x0e1, 0x7, decide.ID(random.Uint64())}[random.IntN(6)]
 }
 
-// TestYAMLAliasesAreRejected: YAML aliases, which let a hundred kilobytes of text stand for gigabytes, are rejected,
-// but not characters that could merely begin one.
+// TestYAMLAliasesAreRejected checks that YAML aliases, which let a hundred kilobytes of text stand for gigabytes, are
+// rejected. Characters that could merely begin an alias are not.
 func TestYAMLAliasesAreRejected(t *testing.T) {
 	const kilobytes = 60
 	long := "data-dir: &a " + strings.Repeat("x", kilobytes<<9) + "\nlog-outputs: [" + strings.Repeat("*a,", kilobytes<<7) + "*a]\n"

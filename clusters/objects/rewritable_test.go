@@ -2,7 +2,7 @@ package objects
 
 import "testing"
 
-// TestMayBeRewritten: only listed fields may be rewritten; unknown fields may not.
+// TestMayBeRewritten checks that only listed fields may be rewritten. Unknown fields may not.
 func TestMayBeRewritten(t *testing.T) {
 	tests := []struct {
 		kind, path string

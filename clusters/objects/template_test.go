@@ -32,8 +32,8 @@ func rollout(t *testing.T) Input {
 
 func keysOf(files map[string]string) []string { return slices.Sorted(maps.Keys(files)) }
 
-// TestFilesFollowTheirTemplate: before the rollout nothing changes; when it starts, files are added; when the
-// last pod of the old template is gone, its files are removed.
+// TestFilesFollowTheirTemplate checks that nothing changes before the rollout, that files are added when it starts, and
+// that the files of the old template are removed when its last pod is gone.
 func TestFilesFollowTheirTemplate(t *testing.T) {
 	in := rollout(t)
 	before := in.Live
@@ -60,13 +60,13 @@ func TestFilesFollowTheirTemplate(t *testing.T) {
 	in.Live, in.Runs, in.Pods = during, declared, []Template{declared}
 	for key := range filesOf(t, in) {
 		if key != RecordKey && !strings.HasSuffix(key, declared.String()+".yaml") {
-			t.Errorf("%s is still there after the rollout", key)
+			t.Errorf("%s still exists after the rollout", key)
 		}
 	}
 }
 
-// TestBuildIsStable: building on a previous build changes nothing, in every mode, with every template and any live
-// state.
+// TestBuildIsStable checks that building on a previous build changes nothing, in every mode, with every template and
+// any live state.
 func TestBuildIsStable(t *testing.T) {
 	peers := map[string]string{"a-0": "https://a-0.a.default.svc:2380", "a-2": "https://a-2.a.default.svc:2380"}
 	for _, mode := range []decide.Mode{decide.Founding, decide.Joining, decide.Sealed} {
@@ -97,7 +97,7 @@ func TestBuildIsStable(t *testing.T) {
 	}
 }
 
-// damaged leaves the part of live data that what names.
+// damaged removes the part of the live data that what names.
 func damaged(data map[string]string, what string) map[string]string {
 	data = maps.Clone(data)
 	for key := range data {
@@ -111,7 +111,8 @@ func damaged(data map[string]string, what string) map[string]string {
 	return data
 }
 
-// TestBrokenFileIsRebuilt: a manually broken file is rebuilt from the other members' files of the same template.
+// TestBrokenFileIsRebuilt checks that a manually broken file is rebuilt from the other members' files of the same
+// template.
 func TestBrokenFileIsRebuilt(t *testing.T) {
 	in := rollout(t)
 	intact := in.Live
@@ -121,8 +122,8 @@ func TestBrokenFileIsRebuilt(t *testing.T) {
 	}
 }
 
-// TestSealingChangesOnlyInitialKeys: sealing a member under a template that is no longer declared changes only how it
-// starts.
+// TestSealingChangesOnlyInitialKeys checks that sealing a member under a template that is no longer declared changes
+// only how it starts.
 func TestSealingChangesOnlyInitialKeys(t *testing.T) {
 	for _, mode := range []decide.Mode{decide.Founding, decide.Joining} {
 		in := rollout(t)
@@ -145,8 +146,8 @@ func TestSealingChangesOnlyInitialKeys(t *testing.T) {
 	}
 }
 
-// TestLostTemplateFilesUseItsVersion: if all files of the template for new pods are lost, its version determines the
-// supported keys.
+// TestLostTemplateFilesUseItsVersion checks that the version of the template for new pods determines the supported keys
+// if all its files are lost.
 func TestLostTemplateFilesUseItsVersion(t *testing.T) {
 	in := rollout(t)
 	in.Live, in.Runs.Version = nil, "3.5.3"
@@ -159,8 +160,8 @@ func TestLostTemplateFilesUseItsVersion(t *testing.T) {
 	}
 }
 
-// TestJoiningMemberNamesListedMembers: a member joins with the members that etcd currently lists, keeps them while the
-// list is not known, and does not start if etcd does not list it.
+// TestJoiningMemberNamesListedMembers checks that a member joins with the members that etcd currently lists, keeps them
+// while the list is not known, and does not start if etcd does not list it.
 func TestJoiningMemberNamesListedMembers(t *testing.T) {
 	const both = "a-0=http://x:2380,a-1=http://y:2380"
 	in := input(t, "3.6.16")
@@ -183,7 +184,8 @@ func TestJoiningMemberNamesListedMembers(t *testing.T) {
 	}
 }
 
-// TestKeptStatefulSetChangesOnlyOwnerAndReplicas: only the owner and the number of pods of a kept StatefulSet change.
+// TestKeptStatefulSetChangesOnlyOwnerAndReplicas checks that only the owner and the number of pods of a kept
+// StatefulSet change.
 func TestKeptStatefulSetChangesOnlyOwnerAndReplicas(t *testing.T) {
 	in := rollout(t)
 	in.Record = record(4, decide.Sealed)

@@ -46,7 +46,7 @@ func TestUnchangedAgreesWithDifferences(t *testing.T) {
 	}
 }
 
-// TestUnchangedRejectsChangedObjects covers objects that do not stand, although some of them are as wanted.
+// TestUnchangedRejectsChangedObjects covers objects that have changed, although some of them have the wanted content.
 func TestUnchangedRejectsChangedObjects(t *testing.T) {
 	const strict = true // Differences reports it, or Owned refuses to read it
 	for name, of := range map[string]struct {
@@ -177,8 +177,8 @@ type standing struct {
 
 func (s standing) stands() bool { return kube.Unchanged(s.want, s.live, FilledIn) }
 
-// check expects that an unchanged object is as wanted, and reports whether it is unchanged, and whether it is as
-// wanted.
+// check requires that an unchanged object has the wanted content, and reports whether it is unchanged, and whether it
+// has the wanted content.
 func (s standing) check(t *testing.T, what string) (stands, same bool) {
 	t.Helper()
 	stands = s.stands()
@@ -213,7 +213,7 @@ func (s standing) changeAtRandom(t *testing.T, r *rand.Rand, times int) {
 		}
 	}
 	if found == times || found > 20 && kept == 0 {
-		t.Errorf("%T: of %d changes, %d left it as wanted, and of %d that is told", s.live, times, found, kept)
+		t.Errorf("%T: of %d changes, %d left it as wanted, and %d were recognized as such", s.live, times, found, kept)
 	}
 }
 

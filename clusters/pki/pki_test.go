@@ -107,7 +107,7 @@ func TestReadCA(t *testing.T) {
 	}
 }
 
-// TestCAsAreDistinct: two CAs of one cluster can be distinguished during a rotation.
+// TestCAsAreDistinct checks that two CAs of one cluster can be distinguished during a rotation.
 func TestCAsAreDistinct(t *testing.T) {
 	a, b := ca(t), ca(t)
 	if a.String() == b.String() {
@@ -135,7 +135,7 @@ func TestLeafDoesNotOutliveItsCA(t *testing.T) {
 	}
 }
 
-// TestLeafExpiringWithCAIsKept: a certificate that expires with its CA is not reissued repeatedly as the end
+// TestLeafExpiringWithCAIsKept checks that a certificate that expires with its CA is not reissued repeatedly as the end
 // approaches, because it would not be valid for longer.
 func TestLeafExpiringWithCAIsKept(t *testing.T) {
 	a := ca(t)
@@ -193,7 +193,7 @@ func TestParseCertificatesIsStrict(t *testing.T) {
 	}
 }
 
-// TestKeysAreNotPrinted: a key is never printed in clear text.
+// TestKeysAreNotPrinted checks that a key is never printed in clear text.
 func TestKeysAreNotPrinted(t *testing.T) {
 	p := issue(t, ca(t), first)
 	secret := strings.Split(string(p.Key), "\n")[1]

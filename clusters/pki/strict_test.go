@@ -30,8 +30,8 @@ func forge(t *testing.T, a *CA, l Leaf, curve elliptic.Curve, change func(*x509.
 	return pair
 }
 
-// TestCheckRejectsExcessContent: a certificate with more content than required is reissued: the CA may have signed
-// it, but Quorate has not.
+// TestCheckRejectsExcessContent checks that a certificate with more content than required is reissued: the CA may have
+// signed it, but Quorate has not issued it.
 func TestCheckRejectsExcessContent(t *testing.T) {
 	a := ca(t)
 	for _, test := range []struct {
@@ -80,8 +80,8 @@ func caWith(t *testing.T, curve elliptic.Curve, change func(*x509.Certificate)) 
 	return pair
 }
 
-// TestRestrictedCAIsRejected: certificates issued from a restricted CA would be rejected by all verifiers, and
-// reissued by every pass.
+// TestRestrictedCAIsRejected checks that a restricted CA is rejected. Certificates issued from it would be rejected by
+// all verifiers, and reissued by every pass.
 func TestRestrictedCAIsRejected(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -104,8 +104,8 @@ func TestRestrictedCAIsRejected(t *testing.T) {
 	}
 }
 
-// TestWeakness: a weak CA keeps working, and replacing it requires manual action. So it is reported and still
-// used.
+// TestWeakness checks that a weak CA is reported and still used: it keeps working, and replacing it requires manual
+// action.
 func TestWeakness(t *testing.T) {
 	weak := caWith(t, elliptic.P224(), func(*x509.Certificate) {})
 	if _, err := ReadCA(weak, now); err != nil {
@@ -117,8 +117,8 @@ func TestWeakness(t *testing.T) {
 	}
 }
 
-// TestIssuedCertificatesPassCryptoTLS: issued certificates pass the checks of crypto/tls for every usage that they
-// name.
+// TestIssuedCertificatesPassCryptoTLS checks that issued certificates pass the checks of crypto/tls for every usage
+// that they name.
 func TestIssuedCertificatesPassCryptoTLS(t *testing.T) {
 	a := ca(t)
 	list, err := ParseCertificates(issue(t, a, first).Certificate)

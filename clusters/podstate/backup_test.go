@@ -57,7 +57,7 @@ func podOf(uid string, containers ...corev1.ContainerStatus) *corev1.Pod {
 	return p
 }
 
-// TestBackupJob: what counts as a backup, and the message of a failed one.
+// TestBackupJob checks what counts as a backup, and the message of a failed one.
 func TestBackupJob(t *testing.T) {
 	complete, failed := ended(batchv1.JobComplete, ""), ended(batchv1.JobFailed, "Job was active longer than specified deadline")
 	later := podOf("", ran("backup", 1, "{}\nquorate: back up b/a: the store refuses\n"))
@@ -109,8 +109,8 @@ func TestBackupJob(t *testing.T) {
 	}
 }
 
-// TestFutureBackupIsIgnored: a stored backup from the future is ignored. A backup from a node whose clock is a day
-// ahead began when its Job was created.
+// TestFutureBackupIsIgnored checks that a stored backup from the future is ignored, and that a backup from a node whose
+// clock is a day ahead counts as begun when its Job was created.
 func TestFutureBackupIsIgnored(t *testing.T) {
 	done := []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}
 	if j := BackupJob("a", backupJob(ended(batchv1.JobComplete, "")), done, made.Add(-24*time.Hour)); j.Backup != nil || j.Phase != decide.JobSucceeded {
@@ -123,7 +123,8 @@ func TestFutureBackupIsIgnored(t *testing.T) {
 	}
 }
 
-// TestManualBackupHasNoGeneration: a Job belongs to a generation only if a pass made the custom resource its owner.
+// TestManualBackupHasNoGeneration checks that a Job belongs to a generation only if a pass made the custom resource its
+// owner.
 func TestManualBackupHasNoGeneration(t *testing.T) {
 	done := []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}
 	if j := BackupJob("a", backupJob(), done, made); j.Generation != 2 || j.Backup.Generation != 2 {
@@ -132,6 +133,6 @@ func TestManualBackupHasNoGeneration(t *testing.T) {
 	byHand := backupJob()
 	byHand.OwnerReferences[0].Kind = "CronJob"
 	if j := BackupJob("a", byHand, done, made); j.Generation != 0 || j.Backup == nil || j.Backup.Generation != 0 {
-		t.Errorf("a person has made it, and it is %+v, %+v", j, j.Backup)
+		t.Errorf("it was created manually, and it is %+v, %+v", j, j.Backup)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestDrillJob: the result of a drill Job. A pod's result is accepted only if it is plausible.
+// TestDrillJob checks the result of a drill Job. A pod's result is accepted only if it is plausible.
 func TestDrillJob(t *testing.T) {
 	word := func(slot, finished time.Time) string {
 		return fmt.Sprintf(`{"format":"quorate.dev/drill-result/v1","slot":%q,"data":"%s-12-160111ad.db.zst","clusterID":"00000000000000aa","revision":12,"bytes":20512,`+

@@ -138,7 +138,7 @@ func TestPhase(t *testing.T) {
 	}
 }
 
-// TestCrashes covers hard case H45: what Kubernetes or the kernel did to a pod is not an etcd crash.
+// TestCrashes checks hard case H45: a pod that ends because of Kubernetes or the kubelet is not an etcd crash.
 func TestCrashes(t *testing.T) {
 	ended := func(reason string, code int32) corev1.ContainerState {
 		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code}}
@@ -178,7 +178,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// TestStoppedByCheck: the messages are those of etcd 3.5.35, 3.6.16 and 3.7.3, shortened.
+// TestStoppedByCheck checks the messages of etcd 3.5.35, 3.6.16 and 3.7.3, shortened.
 func TestStoppedByCheck(t *testing.T) {
 	const closing = `{"level":"info","msg":"closed etcd server"}` + "\n"
 	const found = "nd from remote peer\"}\n" + `{"level":"error","msg":"checkInitialHashKV failed","error":"d47c found data inconsistency with peers","stacktrace":"x"}` + "\n" + closing +
@@ -208,8 +208,8 @@ func TestStoppedByCheck(t *testing.T) {
 	}
 }
 
-// TestTerminationMessageIsTruncatedAndEscaped: the last message of etcd's container is untrusted, so it is truncated
-// to a readable length, and control characters are escaped.
+// TestTerminationMessageIsTruncatedAndEscaped checks that the last message of etcd's container, which is untrusted, is
+// truncated to a readable length, and that control characters are escaped.
 func TestTerminationMessageIsTruncatedAndEscaped(t *testing.T) {
 	log := `{"level":"fatal","msg":"\u001b[2J\u202e` + strings.Repeat("w", 3000) + `"}`
 	said := terminationMessage(&corev1.ContainerStateTerminated{ExitCode: 1, Message: log})

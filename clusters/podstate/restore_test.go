@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRestoreJob: the result of a restore Job, and its message.
+// TestRestoreJob checks the result of a restore Job, and its message.
 func TestRestoreJob(t *testing.T) {
 	restored := fmt.Sprintf(`{"format":"quorate.dev/restore-result/v1","slot":"2026-11-22T18:00:00Z","data":"20261122t180000z-18204-9c4bbfd4.db.zst",`+
 		`"sourceClusterID":"15082e1bb141d752","revision":18204,"newRevision":1000018204,"bytes":77856,"sha256":"%s","startedAt":"2026-11-22T19:00:03Z",`+

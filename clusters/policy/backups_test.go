@@ -46,8 +46,8 @@ func TestServiceAccounts(t *testing.T) {
 	}
 }
 
-// TestNodeCredentialsNeedPermission: all pods of a node share its credentials. A bound source may use them only if the
-// run allows it.
+// TestNodeCredentialsNeedPermission checks that a bound source may use the credentials of the node, which all its pods
+// share, only if the run allows that.
 func TestNodeCredentialsNeedPermission(t *testing.T) {
 	stores := map[string]v1alpha1.BackupDestination{
 		"s3": {S3: &v1alpha1.S3Destination{}}, "gcs": {GCS: &v1alpha1.GCSDestination{}}, "azure": {Azure: &v1alpha1.AzureDestination{}},
@@ -120,8 +120,8 @@ func TestBackupLimits(t *testing.T) {
 	}
 }
 
-// TestBoundSourceBackupDefaults: a bound source may back up once an hour, with its own credentials, and may not
-// lock backups.
+// TestBoundSourceBackupDefaults checks that a bound source may back up once an hour, with its own credentials, and may
+// not lock backups.
 func TestBoundSourceBackupDefaults(t *testing.T) {
 	p := Policy{BackupDestinations: Allowed{Limited: true, Patterns: []string{Everything}}}.Within([]string{"shop"})
 	spec := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: DefaultImage}, Backup: &v1alpha1.BackupSpec{
@@ -153,7 +153,7 @@ func TestInvalidBackupPatternsAreRefused(t *testing.T) {
 	} {
 		for pattern := range strings.FieldsSeq(invalid) {
 			if err := kind.Check(pattern); err == nil {
-				t.Errorf("%s takes %q", kind, pattern)
+				t.Errorf("%s accepts %q", kind, pattern)
 			}
 		}
 	}

@@ -65,8 +65,8 @@ func TestDestinations(t *testing.T) {
 	}
 }
 
-// TestNoDestinationIsAllowedByDefault: without a setting, no destination is allowed, whether a source is bound
-// to namespaces or not. A destination without a store is never allowed.
+// TestNoDestinationIsAllowedByDefault checks that no destination is allowed without a setting, whether or not a source
+// is bound to namespaces. A destination without a store is never allowed.
 func TestNoDestinationIsAllowedByDefault(t *testing.T) {
 	for _, namespaces := range [][]string{nil, {"dev"}} {
 		spec := backedUp("volume://backups")
@@ -106,7 +106,7 @@ func TestDestinationMessages(t *testing.T) {
 	}
 }
 
-// TestInvalidDestinationPatternsAreRefused: patterns that no destination can match are refused.
+// TestInvalidDestinationPatternsAreRefused checks that patterns that no destination can match are refused.
 func TestInvalidDestinationPatternsAreRefused(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"backups":                            "want LOCATION",
@@ -150,14 +150,14 @@ func TestInvalidDestinationPatternsAreRefused(t *testing.T) {
 	}
 	for _, setting := range []string{";", "volume://a;"} {
 		if _, err := (Allowed{}).Setting(BackupDestinations, setting); err == nil {
-			t.Errorf("%q is taken", setting)
+			t.Errorf("%q is accepted", setting)
 		}
 	}
 }
 
-// TestBucketPatternsRespectPartitions: a bucket name is unique only within its AWS partition. A pattern for a bucket
-// in the public partition does not allow the bucket with that name in another partition, which may have a different
-// owner.
+// TestBucketPatternsRespectPartitions checks that a pattern for a bucket in the public AWS partition does not allow the
+// bucket with that name in another partition, which may have a different owner: a bucket name is unique only within its
+// partition.
 func TestBucketPatternsRespectPartitions(t *testing.T) {
 	in := func(region, endpoint string) v1alpha1.EtcdClusterSpec {
 		spec := backedUp("s3://backups@" + endpoint)

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestEveryFieldHasADecision: a field that is added to the API fails this test until decisions say what a bound source
-// may set it to.
+// TestEveryFieldHasADecision checks that a decision exists for every field of the API: which values a bound source may
+// set it to.
 func TestEveryFieldHasADecision(t *testing.T) {
 	if fields := uncovered(decisions); len(fields) > 0 {
 		t.Errorf("add to decisions: %q", fields)
@@ -28,7 +28,7 @@ func TestEveryFieldHasADecision(t *testing.T) {
 	}
 }
 
-// TestWithinLimitsEveryKind: new kinds are also limited for bound sources.
+// TestWithinLimitsEveryKind checks that new kinds are also limited for bound sources.
 func TestWithinLimitsEveryKind(t *testing.T) {
 	bound, kinds := Policy{}.Within([]string{"own"}), 0
 	for _, field := range reflect.ValueOf(bound).Fields() {
@@ -39,12 +39,12 @@ func TestWithinLimitsEveryKind(t *testing.T) {
 		}
 	}
 	if kinds != len(Kinds) {
-		t.Errorf("%d kinds are limited, and there are %q", kinds, Kinds)
+		t.Errorf("%d kinds are limited, and the kinds are %q", kinds, Kinds)
 	}
 }
 
-// TestUndecidedFieldsAreRefused: a bound source may not set a field that no decision covers, wherever it is in the
-// spec.
+// TestUndecidedFieldsAreRefused checks that a bound source may not set a field that no decision covers, wherever it is
+// in the spec.
 func TestUndecidedFieldsAreRefused(t *testing.T) {
 	for _, path := range fieldsOf(reflect.TypeFor[v1alpha1.EtcdClusterSpec](), "") {
 		var spec v1alpha1.EtcdClusterSpec
@@ -53,13 +53,13 @@ func TestUndecidedFieldsAreRefused(t *testing.T) {
 		r.refuseFields([]string{path}, spec)
 		others.refuseFields([]string{path}, v1alpha1.EtcdClusterSpec{})
 		if len(r) != 1 || r[0].Path != "spec."+path || len(others) != 0 {
-			t.Errorf("%s: %+v, and where it is not set %+v", path, r, others)
+			t.Errorf("%s: %+v, and if it is not set %+v", path, r, others)
 		}
 	}
 }
 
-// TestCheckedFieldsAreRefusedByDefault: if nothing is allowed, a checked field is refused even if nothing else is set.
-// A field that may have any value is not refused.
+// TestCheckedFieldsAreRefusedByDefault checks that a checked field is refused if nothing is allowed, even if nothing
+// else is set. A field that may have any value is not refused.
 func TestCheckedFieldsAreRefusedByDefault(t *testing.T) {
 	p := Policy{}.Within([]string{"own"})
 	p.Images = Allowed{Limited: true}

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestNetworkPeers: a bound source may open its members only to its own namespaces and to the peers that a
+// TestNetworkPeers checks that a bound source may open its members only to its own namespaces and to the peers that a
 // setting allows.
 func TestNetworkPeers(t *testing.T) {
 	cidr := func(text string) v1alpha1.NetworkPeer { return v1alpha1.NetworkPeer{CIDR: text} }

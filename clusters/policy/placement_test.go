@@ -46,7 +46,7 @@ func TestTolerations(t *testing.T) {
 	}
 }
 
-// TestNodeAffinity: affinity selects nodes as a node selector does.
+// TestNodeAffinity checks that affinity selects nodes as a node selector does.
 func TestNodeAffinity(t *testing.T) {
 	of := func(key, operator string, values ...string) v1alpha1.NodeSelectorTerm {
 		return v1alpha1.NodeSelectorTerm{MatchExpressions: []v1alpha1.NodeSelectorRequirement{{Key: key, Operator: operator, Values: values}}}

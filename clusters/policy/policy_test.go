@@ -85,8 +85,8 @@ func TestPriorityClasses(t *testing.T) {
 	}
 }
 
-// TestTopologyKeys: spreading over a label that all nodes have does not select nodes. Spreading over any other
-// label does.
+// TestTopologyKeys checks that spreading over a label that all nodes have does not select nodes. Spreading over any
+// other label does.
 func TestTopologyKeys(t *testing.T) {
 	for _, test := range []struct{ patterns, key, want string }{
 		{"", "kubernetes.io/hostname", "allowed"},
@@ -102,13 +102,13 @@ func TestTopologyKeys(t *testing.T) {
 		near := v1alpha1.PodSpec{Affinity: &v1alpha1.Affinity{PodAffinity: &v1alpha1.PodAffinity{Preferred: []v1alpha1.WeightedPodAffinityTerm{{PodAffinityTerm: v1alpha1.PodAffinityTerm{TopologyKey: test.key}}}}}}
 		for _, pod := range []v1alpha1.PodSpec{spread, beside, near} {
 			if got := p.Problems(v1alpha1.EtcdClusterSpec{Pod: pod}); (len(got) == 0) != (test.want == "allowed") {
-				t.Errorf("with %q, %q is to be %s: %q", test.patterns, test.key, test.want, got)
+				t.Errorf("with %q, %q must be %s: %q", test.patterns, test.key, test.want, got)
 			}
 		}
 	}
 }
 
-// TestEntries: annotations, labels and node selectors are map entries with the same kind of patterns.
+// TestEntries checks that annotations, labels and node selectors are map entries with the same kind of patterns.
 func TestEntries(t *testing.T) {
 	for _, test := range []struct{ patterns, key, value, want string }{
 		{"", "a", "", "refused"},
@@ -168,7 +168,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestMatches: a star matches like .* in a regular expression, for all short patterns and texts.
+// TestMatches checks that a star matches like .* in a regular expression, for all short patterns and texts.
 func TestMatches(t *testing.T) {
 	words := func(letters string, most int) []string {
 		list, longest := []string{""}, []string{""}
@@ -193,7 +193,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestMisleadingPatternsAreRefused: patterns that would allow more, or less, than they seem to are refused.
+// TestMisleadingPatternsAreRefused checks that patterns that would allow more, or less, than they seem to are refused.
 func TestMisleadingPatternsAreRefused(t *testing.T) {
 	for kind, patterns := range map[Kind][]string{
 		Images: {"*", "etcd", "team/etcd", "*/etcd", "*.example.com/etcd", "registry.example.com", "registry.example.com*", "registry.example.com/", "registry.example.com/a//b",
@@ -208,19 +208,19 @@ func TestMisleadingPatternsAreRefused(t *testing.T) {
 	} {
 		for _, pattern := range patterns {
 			if _, err := (Allowed{}).Setting(kind, pattern); err == nil {
-				t.Errorf("%s=%q is taken", kind, pattern)
+				t.Errorf("%s=%q is accepted", kind, pattern)
 			}
 		}
 		for _, setting := range []string{";", "a;", ";**"} {
 			if _, err := (Allowed{}).Setting(kind, setting); err == nil {
-				t.Errorf("%s=%q is taken", kind, setting)
+				t.Errorf("%s=%q is accepted", kind, setting)
 			}
 		}
 	}
 }
 
-// TestMatchablePatternsAreAccepted: a pattern that a value can match is accepted. Text that only an annotation may have
-// is accepted for annotations.
+// TestMatchablePatternsAreAccepted checks that a pattern that a value can match is accepted. Text that only an
+// annotation may have is accepted for annotations.
 func TestMatchablePatternsAreAccepted(t *testing.T) {
 	for kind, patterns := range map[Kind][]string{
 		Annotations:   {"a=b,c", "a=b c", "a= ", "a=", "a=*"},
@@ -237,8 +237,8 @@ func TestMatchablePatternsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestWithin: for a source that is restricted to namespaces, requests that are not allowed are refused, and allowed
-// ones remain allowed.
+// TestWithin checks that, for a source that is restricted to namespaces, requests that are not allowed are refused, and
+// allowed requests remain allowed.
 func TestWithin(t *testing.T) {
 	asking := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: "a/b"}, Pod: v1alpha1.PodSpec{
 		PriorityClassName: "a",
@@ -265,7 +265,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestDefaultsAreAllowed: a declaration that sets nothing is not refused.
+// TestDefaultsAreAllowed checks that a declaration that sets nothing is not refused.
 func TestDefaultsAreAllowed(t *testing.T) {
 	object := map[string]any{"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{"version": "3.6.5"}}
 	if err := schema.Default(object); err != nil {
@@ -278,7 +278,8 @@ func TestDefaultsAreAllowed(t *testing.T) {
 	}
 }
 
-// TestMessagesAreTruncatedAndEscaped: a message shows the request, truncated and without terminal control characters.
+// TestMessagesAreTruncatedAndEscaped checks that a message shows the request, truncated and without terminal control
+// characters.
 func TestMessagesAreTruncatedAndEscaped(t *testing.T) {
 	spec := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: DefaultImage}, Pod: v1alpha1.PodSpec{NodeSelector: map[string]string{"\x1b[31m\u202e" + strings.Repeat("\u0435", 5000): "x"}}}
 	got := (Policy{}).Within([]string{"dev"}).Problems(spec)

@@ -278,14 +278,14 @@ func TestExpressionsMatchKubernetes(t *testing.T) {
 		_, err := Parse(expression, "Etc/UTC", "prod/a")
 		_, theirs := cron.ParseStandard(expression)
 		if (err == nil) != (theirs == nil) && (err == nil || !strings.Contains(err.Error(), "never happens")) {
-			t.Fatalf("%q: %v, and Kubernetes says %v", expression, err, theirs)
+			t.Fatalf("%q: %v, but Kubernetes returns %v", expression, err, theirs)
 		}
 		if err == nil {
 			taken++
 		}
 	}
 	if taken < 1000 {
-		t.Errorf("only %d are taken", taken)
+		t.Errorf("only %d are accepted", taken)
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// TestEarlierObjectsRemainValid: everything that an earlier definition accepted and stored is
-// accepted by the current one, with the same meaning. It can be upgraded in place.
+// TestEarlierObjectsRemainValid checks that the current definition accepts everything that an earlier one accepted and
+// stored, with the same meaning, and that it can be upgraded in place.
 func TestEarlierObjectsRemainValid(t *testing.T) {
 	text, err := os.ReadFile("../v1alpha1/crd/testdata/earlier.yaml")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestEarlierObjectsRemainValid(t *testing.T) {
 	}
 	earlier, today := definition(t, text), definition(t, crd.YAML)
 	if len(earlier.Spec.Versions) != 1 || len(today.Spec.Versions) != 1 {
-		t.Fatal("there is more than one version: which of them were stored?")
+		t.Fatal("more than one version exists: which of them were stored?")
 	}
 	for _, what := range narrowed(schemaOf(earlier), schemaOf(today), "") {
 		t.Error(what)
@@ -34,11 +34,11 @@ func TestEarlierObjectsRemainValid(t *testing.T) {
 	earlier.Spec.Versions[0].Schema, today.Spec.Versions[0].Schema = nil, nil
 	earlier.Spec.Versions[0].AdditionalPrinterColumns, today.Spec.Versions[0].AdditionalPrinterColumns = nil, nil
 	if !reflect.DeepEqual(earlier.Spec, today.Spec) {
-		t.Errorf("besides the schema, the definition was\n%+v\nand is\n%+v", earlier.Spec, today.Spec)
+		t.Errorf("apart from the schema, the definition was\n%+v\nand is\n%+v", earlier.Spec, today.Spec)
 	}
 }
 
-// TestNarrowed: changes that narrow a schema are found, and changes that widen it are not reported.
+// TestNarrowed checks that changes that narrow a schema are found, and that changes that widen it are not reported.
 func TestNarrowed(t *testing.T) {
 	const before = "{type: object, required: [a], properties: {a: {type: string, maxLength: 5, enum: [x, y]}, " +
 		"b: {type: array, maxItems: 3, items: {type: integer, maximum: 9, default: 1}}}}"
@@ -166,7 +166,7 @@ func narrowed(earlier, today *apiextensionsv1.JSONSchemaProps, path string) (all
 	return all
 }
 
-// grown removes two bounds if the current one is not lower.
+// grown removes two bounds if the current bound is not lower.
 func grown[T int64 | float64](was, is **T) {
 	if *was != nil && *is != nil && **is >= **was {
 		*was, *is = nil, nil

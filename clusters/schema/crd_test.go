@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// TestDefinitionIsValid: the API server's own validation of definitions, including the estimated cost of the
+// TestDefinitionIsValid checks that the API server's own validation of definitions, including the estimated cost of the
 // rules, reports no errors.
 func TestDefinitionIsValid(t *testing.T) {
 	scheme := runtime.NewScheme()

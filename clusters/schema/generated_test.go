@@ -11,7 +11,7 @@ import (
 
 const apiDir = "../v1alpha1"
 
-// TestGeneratedFilesAreFresh: the generated files match the types.
+// TestGeneratedFilesAreFresh checks that the generated files match the types.
 func TestGeneratedFilesAreFresh(t *testing.T) {
 	out := t.TempDir()
 	for generator, committed := range map[string]string{
@@ -33,7 +33,7 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 	}
 }
 
-// TestAPIDependsOnlyOnApimachinery: importers of the API have to agree with Quorate only on the version of
+// TestAPIDependsOnlyOnApimachinery checks that importers of the API have to agree with Quorate only on the version of
 // apimachinery. All other packages are dependencies of apimachinery.
 func TestAPIDependsOnlyOnApimachinery(t *testing.T) {
 	allowed := map[string]bool{"quorate.dev/quorate/clusters/v1alpha1": true}

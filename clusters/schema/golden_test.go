@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// TestGolden: the files in testdata are examples of valid and invalid objects. Each example is merged into the
-// smallest valid cluster:
+// TestGolden checks the examples of valid and invalid objects in testdata. Each example is merged into the smallest
+// valid cluster:
 //
 //	validate    the YAML is a new cluster: everything the API server would refuse, and our warnings
 //	update      two documents: the old cluster and the new one
@@ -145,7 +145,7 @@ func warningsOf(t *testing.T, object map[string]any) (lines []string) {
 	return lines
 }
 
-// TestEveryRuleHasAnExample: every rule of the definition has an example that it refuses.
+// TestEveryRuleHasAnExample checks that every rule of the definition has an example that it refuses.
 func TestEveryRuleHasAnExample(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
@@ -190,7 +190,7 @@ func collectRules(s *structuralschema.Structural, messages map[string]bool) {
 	}
 }
 
-// TestEveryOptionHasAKind: each supported option has a kind, which rejects invalid values.
+// TestEveryOptionHasAKind checks that each supported option has a kind, which rejects invalid values.
 func TestEveryOptionHasAKind(t *testing.T) {
 	taken := regexp.MustCompile(`self\.all\(k, k in \[('[^\]]*')\]\)`).FindSubmatch(bytes.Join(bytes.Fields(crd.YAML), []byte(" ")))
 	if taken == nil {

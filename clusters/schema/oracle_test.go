@@ -34,9 +34,9 @@ var examples = []string{
 // contains no information of its own.
 const rulesNotChecked = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
 
-// TestValidateMatchesAPIServer: Validate reports the same errors as the API server's own strategy for custom
-// resources, except that not all rules were checked. That strategy is used only in tests, because it depends on
-// the API server's storage.
+// TestValidateMatchesAPIServer checks that Validate reports the same errors as the API server's own strategy for custom
+// resources, except that not all rules were checked. That strategy is used only in tests, because it depends on the API
+// server's storage.
 func TestValidateMatchesAPIServer(t *testing.T) {
 	oracle := newOracle(t)
 	for _, example := range examples {
@@ -93,7 +93,7 @@ func compare(t *testing.T, example string, got, want field.ErrorList) {
 	t.Helper()
 	others := slices.DeleteFunc(slices.Clone(want), func(err *field.Error) bool { return err.Detail == rulesNotChecked })
 	if len(want) > 0 && len(others) == 0 {
-		t.Errorf("%s: the API server says no more than that it did not check everything", example)
+		t.Errorf("%s: the API server only reports that it did not check everything", example)
 	}
 	if g, w := sorted(got), sorted(others); !slices.Equal(g, w) {
 		t.Errorf("%s\n got %q\nwant %q", example, g, w)

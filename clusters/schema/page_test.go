@@ -117,7 +117,7 @@ type page struct {
 	printed map[string]string
 }
 
-// object writes a section for an object, followed by one for each object in it that has none yet.
+// object writes a section for an object, followed by a section for each object in it that has no section yet.
 func (p *page) object(path string, schema apiextensionsv1.JSONSchemaProps) {
 	fmt.Fprintf(p, "\n## %s\n\n%s\n", path, cell(schema.Description))
 	if link := kubernetesTypes[path]; link != "" {

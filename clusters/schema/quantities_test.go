@@ -11,7 +11,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// TestEveryQuantityIsKnown: all quantities of the definition are found.
+// TestEveryQuantityIsKnown checks that all quantities of the definition are found.
 func TestEveryQuantityIsKnown(t *testing.T) {
 	var got []string
 	for _, path := range quantities() {
@@ -20,11 +20,11 @@ func TestEveryQuantityIsKnown(t *testing.T) {
 	slices.Sort(got)
 	want := []string{"spec.etcd.maxRequestBytes", "spec.etcd.quota", "spec.pod.resources.limits.*", "spec.pod.resources.requests.*", "spec.storage.size"}
 	if !slices.Equal(got, want) {
-		t.Errorf("quantities are %q, want %q: a new one needs the rules of the others", got, want)
+		t.Errorf("quantities are %q, want %q: a new quantity needs the same rules as the others", got, want)
 	}
 }
 
-// TestUsualQuantitiesAreAccepted: quantities in Kubernetes' own notations are accepted.
+// TestUsualQuantitiesAreAccepted checks that quantities in Kubernetes' own notations are accepted.
 func TestUsualQuantitiesAreAccepted(t *testing.T) {
 	for _, text := range []string{"8Gi", "100m", "1e9", "1E9", "1.5Ei", "2E", "999999999999999999", "0", "1n", "1e-9", "12e+18", "-0", strings.Repeat("9", 36)} {
 		object := cluster(t, "{}")
@@ -36,8 +36,9 @@ func TestUsualQuantitiesAreAccepted(t *testing.T) {
 	}
 }
 
-// TestHugeQuantitiesAreRejectedInTime: no quantity delays the rules of the definition, which the API server evaluates
-// for anyone who may create a cluster, or the code that reads an object here. Quantities that could are not accepted.
+// TestHugeQuantitiesAreRejectedInTime checks that quantities do not delay the rules of the definition, which the API
+// server evaluates for anyone who may create a cluster, or the code that reads an object here. Quantities that could
+// delay them are not accepted.
 func TestHugeQuantitiesAreRejectedInTime(t *testing.T) {
 	for _, path := range quantities() {
 		for _, text := range []string{"1e20000000", "1e-20000000", "1E2000000000", "-1e20000000", "1.5e2147483647", strings.Repeat("9", 1<<20), "0." + strings.Repeat("0", 1<<20) + "1"} {

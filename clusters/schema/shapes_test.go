@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestAPITypesMatchCoreV1: the types that v1alpha1 declares instead of those of core/v1 have the same JSON form: the
-// same fields, of the same kinds, with the same omitempty.
+// TestAPITypesMatchCoreV1 checks that the types that v1alpha1 declares instead of those of core/v1 have the same JSON
+// form: the same fields, of the same kinds, with the same omitempty.
 func TestAPITypesMatchCoreV1(t *testing.T) {
 	for _, pair := range []struct {
 		ours, core reflect.Type

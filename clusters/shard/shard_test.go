@@ -34,7 +34,8 @@ func owner(t *testing.T, cluster string, of int) int {
 	return found
 }
 
-// Every cluster is in exactly one shard, and the shards are about as large as each other.
+// TestShardsAreDisjointAndEven checks that every cluster is in exactly one shard, and that the shards have about the
+// same size.
 func TestShardsAreDisjointAndEven(t *testing.T) {
 	for _, of := range []int{1, 2, 3, 4, 7} {
 		sizes := make([]int, of)
@@ -48,11 +49,12 @@ func TestShardsAreDisjointAndEven(t *testing.T) {
 		}
 	}
 	if !(shard.Shard{}).Owns("ns/a") {
-		t.Error("what is not divided has no ns/a")
+		t.Error("without shards, ns/a has no owner")
 	}
 }
 
-// One shard more takes its even part of the clusters, and no other cluster changes.
+// TestAddedShardTakesOnlyItsPart checks that an additional shard takes its even part of the clusters, and that no other
+// cluster moves.
 func TestAddedShardTakesOnlyItsPart(t *testing.T) {
 	for of := 1; of < 6; of++ {
 		moved := 0
@@ -71,7 +73,8 @@ func TestAddedShardTakesOnlyItsPart(t *testing.T) {
 	}
 }
 
-// Where a cluster is must not change between versions: shards of two versions would both act on it, or neither.
+// TestAssignmentIsStable checks that the shard of a cluster does not change between versions. Otherwise, shards of two
+// versions would both act on the cluster, or neither would.
 func TestAssignmentIsStable(t *testing.T) {
 	for cluster, want := range map[string]int{"default/a": 2, "default/b": 1, "team/orders": 3} {
 		if got := owner(t, cluster, 4); got != want {
@@ -88,7 +91,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, text := range []string{"", "1", "/", "4/4", "-1/4", "0/0", "1/x", "x/1", "0/1001", "0/4/4", " 0/4"} {
 		if s, err := shard.Parse(text); err == nil {
-			t.Errorf("%q is taken for %s", text, s)
+			t.Errorf("%q is treated as %s", text, s)
 		}
 	}
 }

@@ -97,8 +97,8 @@ func TestBackupConditions(t *testing.T) {
 	}
 }
 
-// TestBackupIsRemembered: the newest backup in the status is read back unchanged, and stays when its Job is gone; so
-// does a failure, until a backup succeeds.
+// TestBackupIsRemembered checks that the newest backup in the status is read back unchanged, and is kept when its Job
+// is gone. The same applies to a failure, until a backup succeeds.
 func TestBackupIsRemembered(t *testing.T) {
 	live, entry := backedUp(), healthyEntry()
 	entry.State.Declared.Lifecycle = decide.Running
@@ -117,10 +117,10 @@ func TestBackupIsRemembered(t *testing.T) {
 	entry.State.Backups = decide.Backups{Last: last}
 	again := newStatus(live, live, entry, fetchedMain)
 	if WorthWriting(first, again) || len(backupEvents(live, again, kube.Event{})) > 0 {
-		t.Errorf("without its Jobs, it is another: %+v", again.Backup)
+		t.Errorf("without its Jobs, it is different: %+v", again.Backup)
 	}
 	if last, _ := LastBackup(live, noon.Add(-10*time.Hour)); last != nil {
-		t.Errorf("one of the future counts: %+v", last)
+		t.Errorf("a future backup counts: %+v", last)
 	}
 	entry.State.Backups.Last = of(noon)
 	if cured := newStatus(live, live, entry, fetchedMain); cured.Backup.Failed != nil || !WorthWriting(again, cured) {
@@ -128,8 +128,8 @@ func TestBackupIsRemembered(t *testing.T) {
 	}
 }
 
-// TestBackupBeforeDeletionIsRemembered: the backup that a deletion relies on stays in the status when the Jobs are
-// gone, until another generation is declared.
+// TestBackupBeforeDeletionIsRemembered checks that the backup that a deletion relies on is kept in the status when the
+// Jobs are gone, until another generation is declared.
 func TestBackupBeforeDeletionIsRemembered(t *testing.T) {
 	live, entry := backedUp(), healthyEntry()
 	s := &entry.State
@@ -143,7 +143,7 @@ func TestBackupBeforeDeletionIsRemembered(t *testing.T) {
 		t.Fatalf("got %+v, want %+v", noted, stored)
 	}
 	if _, early := LastBackup(live, noon.Add(-time.Hour)); early != nil {
-		t.Errorf("one of the future counts: %+v", early)
+		t.Errorf("a future backup counts: %+v", early)
 	}
 	s.Backups = decide.Backups{BeforeDeletion: noted}
 	if again := newStatus(live, live, entry, fetchedMain); again.Backup == nil || again.Backup.BeforeDeletion == nil {
@@ -155,8 +155,8 @@ func TestBackupBeforeDeletionIsRemembered(t *testing.T) {
 	}
 }
 
-// TestDrillIsRemembered: the newest drill, and a later failed drill, stay in the status when their Jobs are gone. Each
-// failure is an event once.
+// TestDrillIsRemembered checks that the newest drill, and a later failed drill, are kept in the status when their Jobs
+// are gone. Each failure is an event once.
 func TestDrillIsRemembered(t *testing.T) {
 	live, entry := backedUp(), healthyEntry()
 	done := &decide.Drill{Job: "a-drill-1", Slot: noon.Add(-2 * time.Hour), ClusterID: 0xc1, EtcdVersion: "3.6.16", FinishedAt: noon.Add(-time.Hour), Seconds: 42, Bytes: 7}
@@ -175,7 +175,7 @@ func TestDrillIsRemembered(t *testing.T) {
 	entry.State.Backups = decide.Backups{Drill: was, DrillFailed: faulty}
 	again := newStatus(live, live, entry, fetchedMain)
 	if WorthWriting(first, again) || len(backupEvents(live, again, kube.Event{})) > 0 {
-		t.Errorf("without its Jobs, it is another: %+v", again.Backup)
+		t.Errorf("without its Jobs, it is different: %+v", again.Backup)
 	}
 	entry.State.Backups.DrillFailed = nil
 	if cured := newStatus(live, live, entry, fetchedMain); cured.Backup.DrillFailed != nil || cured.Backup.Drill == nil || !WorthWriting(again, cured) {
@@ -186,11 +186,11 @@ func TestDrillIsRemembered(t *testing.T) {
 	}
 	live.Status.Backup.Drill.ClusterID = "x"
 	if was, _ := LastDrill(live, noon); was != nil {
-		t.Errorf("it is of nobody knows which cluster: %+v", was)
+		t.Errorf("its cluster is unknown: %+v", was)
 	}
 }
 
-// TestRestoredFrom: the origin of a restored cluster is kept while the cluster ID is the same.
+// TestRestoredFrom checks that the origin of a restored cluster is kept while the cluster ID is the same.
 func TestRestoredFrom(t *testing.T) {
 	for _, test := range []struct{ record, old, oldID, want string }{
 		{"", "", "", ""},

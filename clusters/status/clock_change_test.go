@@ -36,8 +36,8 @@ type weeks struct {
 	policy    retention.Policy
 }
 
-// TestBackupStaleAcrossClockChanges simulates eight weeks around each clock change. At any time, BackupStale is true
-// if and only if the newest scheduled time that is finally over has no backup; each time has one slot; and retention
+// TestBackupStaleAcrossClockChanges simulates eight weeks around each clock change. At any time, BackupStale is true if
+// and only if the newest scheduled time whose deadline has passed has no backup. Each time has one slot, and retention
 // keeps what it promises, given all backups that ever existed.
 func TestBackupStaleAcrossClockChanges(t *testing.T) {
 	for _, zone := range []string{"Europe/Berlin", "America/New_York"} {
@@ -172,12 +172,12 @@ func (w *weeks) stored(slot, now time.Time) {
 		}
 	}
 	if b.Verified && len(w.kept) > len(promised) && len(plan.Delete) < retention.MaxDeleted {
-		w.Fatalf("at %s, there are %d backups, and %d are promised", now, len(w.kept), len(promised))
+		w.Fatalf("at %s, %d backups exist, but %d are promised", now, len(w.kept), len(promised))
 	}
 }
 
-// promised returns the backups that must exist, and the only ones once the newest is verified, given all that ever
-// existed: the newest, the newest of each day and week, young ones, and the newest verified.
+// promised returns the backups that must exist. Once the newest is verified, no others may exist. Given all backups
+// that ever existed, they are the newest, the newest of each day and week, young backups, and the newest verified.
 func (w *weeks) promised(now time.Time) (promised []store.Backup) {
 	days, weeks := map[string]bool{}, map[string]bool{}
 	verified := false

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestDrillDue: if two drills are past their time and the CronJob existed, they are due since the first.
+// TestDrillDue checks that drills are due since the first of two that are past their time, if the CronJob existed.
 func TestDrillDue(t *testing.T) {
 	day := time.Date(2026, 11, 10, 0, 0, 0, 0, time.UTC)
 	three := day.Add(3 * time.Hour) // of each day, with a deadline of an hour

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestExpiryIsReported: the condition and the events report when certificates expire.
+// TestExpiryIsReported checks that the condition and the events report when certificates expire.
 func TestExpiryIsReported(t *testing.T) {
 	live, entry := liveCluster(), healthyEntry()
 	tell := func() (status, reason string, warned bool) {
@@ -17,7 +17,7 @@ func TestExpiryIsReported(t *testing.T) {
 		live.Status = newStatus(live, live, entry, fetchedMain)
 		condition := conditionOf(t, live.Status, "CertificatesValid")
 		if !strings.Contains(condition.Message, "tls.crt in Secret a-peer-tls") || !strings.Contains(condition.Message, "2027-") {
-			t.Errorf("it says %q", condition.Message)
+			t.Errorf("got %q", condition.Message)
 		}
 		events := expiryEvents(before, live.Status, kube.Event{})
 		return string(condition.Status), condition.Reason, len(events) == 1 && events[0].Warning

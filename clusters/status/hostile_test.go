@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestHostileTextInStatusAndEvents: untrusted text in conditions and events is readable and short enough.
+// TestHostileTextInStatusAndEvents checks that untrusted text in conditions and events is readable and short enough.
 func TestHostileTextInStatusAndEvents(t *testing.T) {
 	for name, text := range printabletest.Hostile {
 		for where, say := range map[string]func(*report.Cluster, *reconcile.SourceStatus, *targets.Target){
@@ -59,7 +59,7 @@ func TestHostileTextInStatusAndEvents(t *testing.T) {
 				}
 			}
 			if !strings.Contains(strings.Join(told, "\n"), printabletest.Mark) {
-				t.Errorf("%s as %s is not told", name, where)
+				t.Errorf("%s as %s is not reported", name, where)
 			}
 		}
 	}

@@ -57,15 +57,15 @@ func TestUnreachableSinceIsKept(t *testing.T) {
 	learner := silentEntry(began.Add(time.Hour))
 	learner.State.Membership.Members[1].Learner = true
 	if m := pass(live, learner, "1"); !m.Since.Time.Equal(began) {
-		t.Errorf("in another role: silent since %s", m.Since)
+		t.Errorf("in a different role: silent since %s", m.Since)
 	}
 	if m := pass(live, healthyEntry(), "1"); m.Health != v1alpha1.MemberHealthy || !m.Since.Time.Equal(noon) {
 		t.Errorf("answers again: got %+v", m)
 	}
 }
 
-// TestSilenceOfAllMembersIsNotCounted: a member that is silent while all members are may be healthy, because Quorate
-// may be cut off. Its silence begins once others respond.
+// TestSilenceOfAllMembersIsNotCounted checks that a member's silence does not count while all members are silent. It
+// may be healthy, because Quorate may be cut off. Its silence begins once others respond.
 func TestSilenceOfAllMembersIsNotCounted(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")
@@ -115,11 +115,11 @@ func TestOrphanStatus(t *testing.T) {
 		t.Errorf("got %+v, declared by %s", ready, status.DeclaredRevision)
 	}
 	if told := events(status); len(told) != 1 || !told[0].Warning || !strings.HasPrefix(told[0].Note, dropped) {
-		t.Errorf("first told as %+v", told)
+		t.Errorf("first reported as %+v", told)
 	}
 	live.Status = status
 	if told := events(newStatus(live, live, entry, later)); len(told) != 0 {
-		t.Errorf("told again as %+v", told)
+		t.Errorf("reported again as %+v", told)
 	}
 	entry.State.Membership = decide.Membership{Why: "no member pod is running"}
 	if ready := conditionOf(t, newStatus(live, live, entry, later), v1alpha1.ConditionReady); ready.Status != metav1.ConditionUnknown {
@@ -130,8 +130,8 @@ func TestOrphanStatus(t *testing.T) {
 	}
 }
 
-// TestHeldRemovalIsReportedOnce: a held removal is reported once, in addition to the decision. Ready depends only on
-// the members.
+// TestHeldRemovalIsReportedOnce checks that a held removal is reported once, in addition to the decision. Ready depends
+// only on the members.
 func TestHeldRemovalIsReportedOnce(t *testing.T) {
 	const said = "main@sha1:def no longer declares it"
 	live := liveCluster()
@@ -158,18 +158,19 @@ func TestHeldRemovalIsReportedOnce(t *testing.T) {
 		t.Errorf("got %+v, declared by %s of %s", ready, status.DeclaredRevision, status.DeclaredSource)
 	}
 	if len(notes) != 1 || notes[0] != "RemovalHeld: "+warning {
-		t.Errorf("first told as %q", notes)
+		t.Errorf("first reported as %q", notes)
 	}
 	live.Status = status
 	if again, notes := tell(heldBack); len(notes) != 0 || WorthWriting(status, again) {
-		t.Errorf("told again as %q, %+v", notes, again)
+		t.Errorf("reported again as %q, %+v", notes, again)
 	}
 	if status, _ := tell(targets.Target{}); meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionRemovalHeld) != nil || status.DeclaredRevision != "main@sha1:def" {
 		t.Errorf("declared again: got %+v", status)
 	}
 }
 
-// TestStatusOfClusterDeclaredElsewhereIsKept: if another run reads the cluster's source, only etcd's state is reported.
+// TestStatusOfClusterDeclaredElsewhereIsKept checks that only etcd's state is reported if another run reads the
+// cluster's source.
 func TestStatusOfClusterDeclaredElsewhereIsKept(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")
@@ -200,7 +201,8 @@ func TestStoppedClusterIsNotReady(t *testing.T) {
 	}
 }
 
-// TestClusterIDIsKeptUntilEverythingIsDeleted: a cluster may bootstrap again only if its last volume is gone.
+// TestClusterIDIsKeptUntilEverythingIsDeleted checks that a cluster may bootstrap again only if its last volume is
+// gone.
 func TestClusterIDIsKeptUntilEverythingIsDeleted(t *testing.T) {
 	deleted := func() report.Cluster {
 		entry := healthyEntry()
@@ -228,8 +230,8 @@ func TestClusterIDIsKeptUntilEverythingIsDeleted(t *testing.T) {
 	}
 }
 
-// TestStatusKeepsTheClusterID: the ID of a different cluster's etcd is never written to the status, because the next
-// pass would trust it.
+// TestStatusKeepsTheClusterID checks that the ID of a different cluster's etcd is never written to the status, because
+// the next pass would trust it.
 func TestStatusKeepsTheClusterID(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")

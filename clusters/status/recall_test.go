@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestRecallSilence: a member's silence counts from when passes first found it while etcd named a leader; the first
-// time, the start is unknown.
+// TestRecallSilence checks that a member's silence counts from the time when passes first found it while etcd named a
+// leader. The first time, the start is unknown.
 func TestRecallSilence(t *testing.T) {
 	silent := v1alpha1.MemberStatus{ID: "2", Health: v1alpha1.MemberUnreachable, Since: metav1.NewTime(noon)}
 	tests := []struct {
@@ -36,8 +36,8 @@ func TestRecallSilence(t *testing.T) {
 	}
 }
 
-// TestStrandedSinceIsRememberedPerMember: the start is remembered for a member, even before it has started, but not
-// for another member in its slot.
+// TestStrandedSinceIsRememberedPerMember checks that the start is remembered for a member, even before it has started,
+// but not for another member in its slot.
 func TestStrandedSinceIsRememberedPerMember(t *testing.T) {
 	began := time.Unix(1000, 0).UTC()
 	s := decide.State{
@@ -56,7 +56,7 @@ func TestStrandedSinceIsRememberedPerMember(t *testing.T) {
 	}
 	s.Membership.Members[0].ID = 7
 	if got := StrandedBefore(&v1alpha1.EtcdCluster{Status: status}, s, 1); !got.IsZero() {
-		t.Errorf("another in its slot is stranded since %s", got)
+		t.Errorf("another member in its slot is stranded since %s", got)
 	}
 	s.Replicas[0] = decide.Replica{Ordinal: 1, Pod: decide.PodPending}
 	if status.Members = memberStatuses(s, status); !status.Members[0].StrandedSince.IsZero() {
@@ -64,8 +64,8 @@ func TestStrandedSinceIsRememberedPerMember(t *testing.T) {
 	}
 }
 
-// TestWaitIsRecordedInStatus: a wait is written once, read back, written again after ten minutes, and ends with the
-// wait.
+// TestWaitIsRecordedInStatus checks that a wait is written once, read back, written again after ten minutes, and
+// removed when the wait ends.
 func TestWaitIsRecordedInStatus(t *testing.T) {
 	live := liveCluster()
 	entry := healthyEntry()
@@ -93,7 +93,7 @@ func TestWaitIsRecordedInStatus(t *testing.T) {
 	}
 }
 
-// TestLastSeen: the members' revisions are returned only for the cluster that the status is about.
+// TestLastSeen checks that the members' revisions are returned only for the cluster that the status is about.
 func TestLastSeen(t *testing.T) {
 	custom := &v1alpha1.EtcdCluster{Status: v1alpha1.EtcdClusterStatus{ClusterID: "c1",
 		Members: []v1alpha1.MemberStatus{{Name: "a-0", Revision: 18}, {Name: "a-1", Revision: 20}}}}
@@ -107,8 +107,9 @@ func TestLastSeen(t *testing.T) {
 	}
 }
 
-// TestFutureSinceIsCorrected: a pass got a time a day ahead from an API server whose clock has since been corrected.
-// What it wrote about silence, waits and stranded volumes is valid neither until that day nor for as long again.
+// TestFutureSinceIsCorrected checks that times that a pass wrote while the API server's clock was a day ahead, about
+// silence, waits and stranded volumes, are not used once the clock is corrected: neither until that day nor for as long
+// again.
 func TestFutureSinceIsCorrected(t *testing.T) {
 	live := liveCluster()
 	entry := healthyEntry()

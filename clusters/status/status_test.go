@@ -62,12 +62,12 @@ func TestHealthyClusterStatus(t *testing.T) {
 	}
 }
 
-// TestStatusIsWrittenOnlyOnChange: an equal status is not news, nor are moving figures.
+// TestStatusIsWrittenOnlyOnChange checks that an equal status is not news, and that changing figures are not either.
 func TestStatusIsWrittenOnlyOnChange(t *testing.T) {
 	live := liveCluster()
 	first := newStatus(live, live, healthyEntry(), fetchedMain)
 	if !WorthWriting(live.Status, first) {
-		t.Fatal("the first status is no news")
+		t.Fatal("the first status is not news")
 	}
 	live.Status = first
 	again := healthyEntry()
@@ -81,20 +81,20 @@ func TestStatusIsWrittenOnlyOnChange(t *testing.T) {
 	}
 	again.State.Membership.Members[0].DBSize *= 2
 	if !WorthWriting(live.Status, newStatus(live, live, again, fetchedMain)) {
-		t.Error("a database that doubled is no news")
+		t.Error("a database that doubled is not news")
 	}
 	again = healthyEntry()
 	again.State.Membership.Members[0].Answers = false
 	if !WorthWriting(live.Status, newStatus(live, live, again, fetchedMain)) {
-		t.Error("a silent member is no news")
+		t.Error("a silent member is not news")
 	}
 	if !WorthWriting(live.Status, newStatus(live, live, healthyEntry(), reconcile.SourceStatus{Error: "unreachable"})) {
-		t.Error("a source that cannot be read is no news")
+		t.Error("a source that cannot be read is not news")
 	}
 }
 
-// TestUnknownMembershipKeepsMembers: while etcd does not return a list, members stay in the status as last seen, as
-// unreachable, with the time since when.
+// TestUnknownMembershipKeepsMembers checks that, while etcd does not return a list, members are kept in the status as
+// last seen, as unreachable, with the time since then.
 func TestUnknownMembershipKeepsMembers(t *testing.T) {
 	live := liveCluster()
 	live.Status = newStatus(live, live, healthyEntry(), fetchedMain)
@@ -122,7 +122,7 @@ func TestUnknownMembershipKeepsMembers(t *testing.T) {
 	}
 }
 
-// TestVendorVersionIsNormalized: the version in the status is what members run now.
+// TestVendorVersionIsNormalized checks that the version in the status is the version that members currently run.
 func TestVendorVersionIsNormalized(t *testing.T) {
 	live, entry := liveCluster(), healthyEntry()
 	live.Status.Version = "3.4.0"
@@ -147,7 +147,8 @@ func TestErrorIsShownInStatus(t *testing.T) {
 	}
 }
 
-// TestLongMessage: the API limits the length of a condition's message, and rejects the whole status beyond it.
+// TestLongMessage checks that a condition's message is truncated to the limit of the API, which rejects the whole
+// status if a message exceeds it.
 func TestLongMessage(t *testing.T) {
 	entry := healthyEntry()
 	entry.Decision.Message = strings.Repeat("ü", 20_000)
@@ -159,8 +160,8 @@ func TestLongMessage(t *testing.T) {
 	}
 }
 
-// TestDeclaredRevisionTime: the commit time belongs to its revision. A status is not written only for it, and another
-// revision's time is not kept.
+// TestDeclaredRevisionTime checks that the commit time belongs to its revision. A status is not written only because of
+// it, and another revision's time is not kept.
 func TestDeclaredRevisionTime(t *testing.T) {
 	live := liveCluster()
 	at := func(revision string, committed time.Time) v1alpha1.EtcdClusterStatus {
@@ -191,23 +192,23 @@ func TestDeclaredRevisionTime(t *testing.T) {
 	}
 }
 
-// TestMovesRevision: a new revision of the same declaration is not news by itself; any other change is.
+// TestMovesRevision checks that a new revision of the same declaration is not news by itself, but any other change is.
 func TestMovesRevision(t *testing.T) {
 	live := liveCluster()
 	at := func(revision string) v1alpha1.EtcdClusterStatus {
 		return newStatus(live, live, healthyEntry(), reconcile.SourceStatus{Source: "s", Revision: revision})
 	}
 	if MovesRevision(live.Status, at("main@sha1:1")) {
-		t.Error("the first revision is no news")
+		t.Error("the first revision is not news")
 	}
 	live.Status = at("main@sha1:1")
 	next := at("main@sha1:2")
 	if !MovesRevision(live.Status, next) || !WorthWriting(live.Status, next) {
-		t.Error("a revision is more than it is")
+		t.Error("it counts as more than a new revision")
 	}
 	next.DeclaredRevisionTime = &metav1.Time{Time: noon}
 	if !MovesRevision(live.Status, next) {
-		t.Error("a revision is more than it is where it is known when it was committed")
+		t.Error("with a known commit time, it counts as more than a new revision")
 	}
 	for what, change := range map[string]func(*v1alpha1.EtcdClusterStatus){
 		"rule":       func(s *v1alpha1.EtcdClusterStatus) { s.Rule = "Seal" },
@@ -219,13 +220,13 @@ func TestMovesRevision(t *testing.T) {
 	} {
 		next := at("main@sha1:2")
 		if change(&next); MovesRevision(live.Status, next) {
-			t.Errorf("another %s is no news", what)
+			t.Errorf("a different %s is not news", what)
 		}
 	}
 }
 
-// TestSmallSizeChangesAreNotWritten: a size is news once it has changed by a tenth and by 1 MiB, or became known or
-// unknown.
+// TestSmallSizeChangesAreNotWritten checks that a size is news once it has changed by a tenth and by 1 MiB, or became
+// known or unknown.
 func TestSmallSizeChangesAreNotWritten(t *testing.T) {
 	for _, c := range []struct {
 		was, is int64

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestUnobserved: if a cluster cannot be observed, Ready becomes Unknown, once, and everything else is as last seen
-// until it is observed again.
+// TestUnobserved checks that Ready becomes Unknown once if a cluster cannot be observed, and that everything else is
+// kept as last seen until it is observed again.
 func TestUnobserved(t *testing.T) {
 	live := liveCluster()
 	live.Status = New(live, targets.Target{Cluster: *live}, healthyEntry(), reconcile.SourceStatus{Revision: "main@sha1:abc"})
@@ -37,7 +37,7 @@ func TestUnobserved(t *testing.T) {
 	}
 	live.Status = next
 	if _, isNews := Unobserved(live, "list Pods: forbidden, again", later); isNews {
-		t.Error("it is told again")
+		t.Error("it is reported again")
 	}
 	again := New(live, targets.Target{Cluster: *live}, healthyEntry(), reconcile.SourceStatus{})
 	if !WorthWriting(live.Status, again) || !meta.IsStatusConditionTrue(again.Conditions, v1alpha1.ConditionReady) {

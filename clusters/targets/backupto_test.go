@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestBackupTo: a deletion requires a backup at the currently declared destination. The destination that a Job
-// reports equals the declared one, and distinguishes two stores with the same URL.
+// TestBackupTo checks that a deletion requires a backup at the currently declared destination. The destination that a
+// Job reports equals the declared one, and distinguishes two stores with the same URL.
 func TestBackupTo(t *testing.T) {
 	s3 := func(endpoint v1alpha1.EndpointURL) v1alpha1.BackupDestination {
 		return v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{Bucket: "backups", Endpoint: endpoint}}
@@ -54,14 +54,14 @@ func TestBackupTo(t *testing.T) {
 		}
 		said := made.Metadata.Annotations[objects.AnnotationBackupTo]
 		if declared != said || seen[declared] {
-			t.Errorf("%+v: declared %q, and its Job says %q; others: %v", to, declared, said, seen)
+			t.Errorf("%+v: declared %q, but its Job reports %q; others: %v", to, declared, said, seen)
 		}
 		seen[declared] = true
 	}
 }
 
-// TestPlaceIdentifiesStore: fields that do not change the store do not change the place. Otherwise a deletion would
-// wait for a backup that already exists.
+// TestPlaceIdentifiesStore checks that fields that do not change the store do not change the place. Otherwise a
+// deletion would wait for a backup that already exists.
 func TestPlaceIdentifiesStore(t *testing.T) {
 	s3 := func(region string, endpoint v1alpha1.EndpointURL) v1alpha1.BackupDestination {
 		return v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{Bucket: "backups", Prefix: "etcd", Region: region, Endpoint: endpoint}}

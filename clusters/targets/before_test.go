@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestSourcesAreTrustedOnlyInTheirNamespaces: write access to a namespace does not allow acting as a source that may
-// not declare clusters there.
+// TestSourcesAreTrustedOnlyInTheirNamespaces checks that write access to a namespace does not allow acting as a source
+// that may not declare clusters there.
 func TestSourcesAreTrustedOnlyInTheirNamespaces(t *testing.T) {
 	desired := reconcile.Desired{Sources: []reconcile.SourceState{
 		{Name: "https://g/shop,path=a", Namespaces: reconcile.Namespaces{"shop"}},
@@ -36,11 +36,11 @@ func TestSourcesAreTrustedOnlyInTheirNamespaces(t *testing.T) {
 		own.Custom.Status.DeclaredSource, own.Custom.Status.SourceRevision = test.source, "main@sha1:dead"
 		for _, believed := range Trusted(i, desired) {
 			if got := believed.Custom.Status.SourceRevision != ""; got != test.believed {
-				t.Errorf("%q: believed %t, want %t", test.source, got, test.believed)
+				t.Errorf("%q: trusted %t, want %t", test.source, got, test.believed)
 			}
 		}
 		if own.Custom.Status.SourceRevision == "" {
-			t.Errorf("%q: what was listed has changed", test.source)
+			t.Errorf("%q: the listed objects have changed", test.source)
 		}
 	}
 }

@@ -70,11 +70,11 @@ func TestDeclarationDoesNotChangeSource(t *testing.T) {
 	before := digest(source)
 	Target{Applied: source}.Declaration()
 	if digest(source) != before {
-		t.Error("making the declaration changed what the source stated")
+		t.Error("creating the declaration changed the source's object")
 	}
 }
 
-// TestOmittedReplicasKeepLiveValue: if the source omits replicas, the live object's value is used.
+// TestOmittedReplicasKeepLiveValue checks that the live object's value is used if the source omits replicas.
 func TestOmittedReplicasKeepLiveValue(t *testing.T) {
 	source := stated(3, "1Gi")
 	delete(source["spec"].(map[string]any), "replicas")

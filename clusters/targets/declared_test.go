@@ -20,8 +20,8 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// TestDigestCoversTheSpec: the digest that binds a run to an approved plan changes with every field, including fields
-// that do not restart pods, and with the backup image.
+// TestDigestCoversTheSpec checks that the digest that binds a run to an approved plan changes with every field,
+// including fields that do not restart pods, and with the backup image.
 func TestDigestCoversTheSpec(t *testing.T) {
 	spec := v1alpha1.EtcdClusterSpec{
 		Storage:       v1alpha1.StorageSpec{Size: resource.MustParse("8Gi")},
@@ -48,6 +48,6 @@ func TestDigestCoversTheSpec(t *testing.T) {
 	}
 	same := func(*v1alpha1.EtcdClusterSpec) {}
 	if digest(same, "image") != approved || digest(same, "another") == approved {
-		t.Error("the digest does not depend on the spec and the image alone")
+		t.Error("the digest depends on more than the spec and the image")
 	}
 }

@@ -10,8 +10,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestConcurrentLoopsShareDeletionLimit: if several loops manage the same clusters, none of them lets another cluster
-// begin while one is being deleted, whichever loop began it. All of them restart counting at the same time.
+// TestConcurrentLoopsShareDeletionLimit checks that none of several loops that manage the same clusters lets another
+// deletion begin while a cluster is being deleted, whichever loop began it. All of them restart counting at the same
+// time.
 func TestConcurrentLoopsShareDeletionLimit(t *testing.T) { synctest.Test(t, testDeletionsOfReplicas) }
 
 func testDeletionsOfReplicas(t *testing.T) {
@@ -35,7 +36,7 @@ func testDeletionsOfReplicas(t *testing.T) {
 	owned.At("ns", "a").Custom.Spec = doomed() // the first has begun
 	time.Sleep(round / 4)
 	if !waits(second) { // started only now
-		t.Error("the second lets b begin while the first deletes a")
+		t.Error("the second loop lets b begin while the first deletes a")
 	}
 	owned.At("ns", "a").Pods = 0 // a is gone
 	if !waits(first) || !waits(second) {
@@ -47,8 +48,8 @@ func testDeletionsOfReplicas(t *testing.T) {
 	}
 }
 
-// TestClockJumpDoesNotStopDeletionRounds: a clock that was ahead for a moment does not stop new rounds until that
-// time, and a clock that is set back slightly does not start an extra round.
+// TestClockJumpDoesNotStopDeletionRounds checks that a clock that was ahead for a moment does not stop new rounds until
+// that time, and that a clock that is set back slightly does not start an extra round.
 func TestClockJumpDoesNotStopDeletionRounds(t *testing.T) {
 	d, now := &Deletions{Round: 10 * time.Minute}, time.Date(2026, 11, 1, 12, 0, 1, 0, time.UTC)
 	key := inventory.Key{Namespace: "ns", Name: "a"}

@@ -20,8 +20,8 @@ func doomed() v1alpha1.EtcdClusterSpec {
 	return v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleDeleted, Storage: v1alpha1.StorageSpec{Retention: v1alpha1.RetentionDelete}}
 }
 
-// TestBeginsDeletion: only deletions that this run would begin are counted, not deletions that an earlier run has
-// begun.
+// TestBeginsDeletion checks that only deletions that this run would begin are counted, not deletions that an earlier
+// run has begun.
 func TestBeginsDeletion(t *testing.T) {
 	kept, stopped, suspended := doomed(), doomed(), doomed()
 	kept.Storage.Retention, stopped.Lifecycle, suspended.Suspend = v1alpha1.RetentionRetain, v1alpha1.LifecycleStopped, true
@@ -67,8 +67,8 @@ func TestBeginsDeletion(t *testing.T) {
 	}
 }
 
-// TestDeletionsAreLimited: the limit applies to all passes of a process, and waiting clusters stay as last
-// applied.
+// TestDeletionsAreLimited checks that the limit applies to all passes of a process, and that waiting clusters are kept
+// as last applied.
 func TestDeletionsAreLimited(t *testing.T) {
 	one := 1
 	l := &Deletions{Most: &one}
@@ -133,8 +133,8 @@ func TestDeletionsAreLimited(t *testing.T) {
 	}
 }
 
-// TestDeletionLimitAppliesPerNamespace: if the custom resources are the source, a user of one namespace cannot use up
-// the places of another.
+// TestDeletionLimitAppliesPerNamespace checks that, if the custom resources are the source, a user of one namespace
+// cannot use up the places of another.
 func TestDeletionLimitAppliesPerNamespace(t *testing.T) {
 	one := 1
 	for _, l := range []*Deletions{{Most: &one}, {Most: &one, Round: time.Hour}} {
@@ -169,8 +169,8 @@ func TestDeletionLimitAppliesPerNamespace(t *testing.T) {
 	}
 }
 
-// TestBlockedDeletionsYieldTheirPlace: a deletion that a pass has found blocked does not take the place of a deletion
-// that may begin.
+// TestBlockedDeletionsYieldTheirPlace checks that a deletion that a pass has found blocked does not take the place of a
+// deletion that may begin.
 func TestBlockedDeletionsYieldTheirPlace(t *testing.T) {
 	one := 1
 	var l *Deletions
@@ -224,8 +224,9 @@ func TestBlockedDeletionsYieldTheirPlace(t *testing.T) {
 	}
 }
 
-// TestBlockedDeletionsAreRetriedInTurn: blocked deletions never keep an unblocked one from beginning, regardless of
-// what a pass remembers. Each of them is retried, because nothing else shows that it can begin now.
+// TestBlockedDeletionsAreRetriedInTurn checks that blocked deletions never prevent an unblocked deletion from
+// beginning, regardless of what a pass remembers. Each of them is retried, because nothing else shows that it can begin
+// now.
 func TestBlockedDeletionsAreRetriedInTurn(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	one := 1
@@ -279,7 +280,7 @@ func turn(l *Deletions, owned inventory.ByCluster, names, blocked []string) stri
 	return begins
 }
 
-// TestDeletionLimitAppliesPerSource: clusters of another source do not take places of a source's own, and are not
+// TestDeletionLimitAppliesPerSource checks that clusters of another source do not take a source's places, and are not
 // reported.
 func TestDeletionLimitAppliesPerSource(t *testing.T) {
 	one, owned := 1, inventory.ByCluster{}
@@ -298,8 +299,8 @@ func TestDeletionLimitAppliesPerSource(t *testing.T) {
 	}
 }
 
-// TestGrantedDeletionKeepsItsPlace: a cluster keeps its place even if its last status, from before it had that place,
-// says that it was blocked: the pass may be acting on it.
+// TestGrantedDeletionKeepsItsPlace checks that a cluster keeps its place even if its last status, from before it had
+// that place, reports that it was blocked: the pass may be acting on it.
 func TestGrantedDeletionKeepsItsPlace(t *testing.T) {
 	one, owned := 1, inventory.ByCluster{}
 	for _, name := range []string{"b", "d"} {
@@ -327,8 +328,8 @@ func TestGrantedDeletionKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// TestShardsGrantSameDeletions: all shards grant the same places. A cluster keeps waiting while another shard deletes
-// its own, unless that deletion is blocked.
+// TestShardsGrantSameDeletions checks that all shards grant the same places. A cluster keeps waiting while another
+// shard deletes its own, unless that deletion is blocked.
 func TestShardsGrantSameDeletions(t *testing.T) {
 	one, owned, of := 1, inventory.ByCluster{}, 2
 	names := []string{"a", "b", "c", "d", "e", "f"}

@@ -21,8 +21,8 @@ func spec(version string) v1alpha1.EtcdClusterSpec {
 	return v1alpha1.EtcdClusterSpec{Version: version, Lifecycle: v1alpha1.LifecycleRunning}
 }
 
-// declare returns a declaration of namespace/name. An ID after a space confirms that it is a new cluster in
-// addition to that one.
+// declare returns a declaration of namespace/name. An ID after a space confirms that the cluster is new and exists in
+// addition to the cluster with that ID.
 func declare(what, version string) reconcile.Declaration {
 	name, beside, _ := strings.Cut(what, " ")
 	d := reconcile.Declaration{Cluster: v1alpha1.EtcdCluster{Spec: spec(version)}, Applied: map[string]any{}}
@@ -192,8 +192,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestRenameIsDetectedWithinOneSource: a cluster is considered renamed only if its own source declares the new one, at
-// any path.
+// TestRenameIsDetectedWithinOneSource checks that a cluster is considered renamed only if its own source declares the
+// new cluster, at any path.
 func TestRenameIsDetectedWithinOneSource(t *testing.T) {
 	for _, test := range []struct {
 		name, before, now string
@@ -226,7 +226,7 @@ func TestRenameIsDetectedWithinOneSource(t *testing.T) {
 	}
 }
 
-// TestUnmanagedClustersAreNotOrphans: unmanaged clusters are not orphans.
+// TestUnmanagedClustersAreNotOrphans checks that unmanaged clusters are not orphans.
 func TestUnmanagedClustersAreNotOrphans(t *testing.T) {
 	owned := inventory.ByCluster{}
 	there(owned, "ns/a", "3.6.16", "c1", "")
@@ -244,7 +244,8 @@ func recorded(i inventory.ByCluster, cluster, record string) {
 	own.Applied, own.HasConfigMap, own.Record = 1, true, record
 }
 
-// TestRenameIsDetectedFromRecord: the record contains the cluster ID before the status does.
+// TestRenameIsDetectedFromRecord checks that a rename is detected from the record, which contains the cluster ID before
+// the status does.
 func TestRenameIsDetectedFromRecord(t *testing.T) {
 	owned := inventory.ByCluster{}
 	there(owned, "ns/a", "3.6.16", "", "")
@@ -255,8 +256,8 @@ func TestRenameIsDetectedFromRecord(t *testing.T) {
 	}
 }
 
-// TestLiveSourceDeclaresAllClusters: if custom resources are the source, all of them are declared, regardless
-// of their creator, and nothing is applied to them.
+// TestLiveSourceDeclaresAllClusters checks that, if custom resources are the source, all of them are declared,
+// regardless of their creator, and nothing is applied to them.
 func TestLiveSourceDeclaresAllClusters(t *testing.T) {
 	owned := inventory.ByCluster{}
 	there(owned, "ns/a", "3.6.16", "c1", "main@sha1:1 no longer declares it")

@@ -21,10 +21,9 @@ func refusing(version string) reconcile.Policy {
 	}
 }
 
-// TestPolicyAppliesToEverySpec: the policy applies to everything that is created for a cluster. That includes a
-// declaration that requests too much, however it got past the reader of declarations, and custom resources that
-// are the source. It also includes the last applied spec, which may have been allowed earlier or changed
-// manually.
+// TestPolicyAppliesToEverySpec checks that the policy applies to everything that is created for a cluster. That
+// includes a declaration that requests too much, however it got past the reader of declarations, and custom resources
+// that are the source. It also includes the last applied spec, which may have been allowed earlier or changed manually.
 func TestPolicyAppliesToEverySpec(t *testing.T) {
 	const shop, fleet = "https://host/shop.git", "https://host/fleet.git"
 	const refused = "3.5.30 is not allowed"
@@ -90,7 +89,8 @@ func TestPolicyAppliesToEverySpec(t *testing.T) {
 	}
 }
 
-// TestIneffectiveRestoreIsNotRefused: a field that no longer has an effect is not a reason to leave a cluster alone.
+// TestIneffectiveRestoreIsNotRefused checks that a field that no longer has an effect is not a reason to leave a
+// cluster alone.
 func TestIneffectiveRestoreIsNotRefused(t *testing.T) {
 	refuses := func(spec v1alpha1.EtcdClusterSpec) []string {
 		if spec.Restore == nil {
@@ -116,7 +116,7 @@ func TestIneffectiveRestoreIsNotRefused(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreLimited: the list of reported refusals is limited.
+// TestRefusalsAreLimited checks that the list of reported refusals is limited.
 func TestRefusalsAreLimited(t *testing.T) {
 	many := reconcile.Policy(func(v1alpha1.EtcdClusterSpec) []string { return strings.Split(strings.Repeat("x", 500), "") })
 	got := refusalsOf(v1alpha1.EtcdCluster{}, "", reconcile.Desired{Live: true, Refuses: many})
@@ -136,7 +136,8 @@ func policyProblems(problems []string) []string {
 	return list
 }
 
-// TestRestoresNeedAnImage: a cluster that will be restored from a backup requires an image until it has formed.
+// TestRestoresNeedAnImage checks that a cluster that will be restored from a backup requires an image until it has
+// formed.
 func TestRestoresNeedAnImage(t *testing.T) {
 	declared := declare("ns/a", "3.6.16")
 	declared.Cluster.Spec.Restore = &v1alpha1.RestoreSpec{}
@@ -163,7 +164,7 @@ func TestRestoresNeedAnImage(t *testing.T) {
 	}
 }
 
-// TestBackupsNeedAnImage: a cluster with backups requires an image, wherever its declaration comes from.
+// TestBackupsNeedAnImage checks that a cluster with backups requires an image, wherever its declaration comes from.
 func TestBackupsNeedAnImage(t *testing.T) {
 	backed := func(d reconcile.Declaration) reconcile.Declaration {
 		d.Cluster.Spec.Backup = &v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC"}
@@ -201,7 +202,7 @@ func TestBackupsNeedAnImage(t *testing.T) {
 	}
 }
 
-// TestBackupsAreChecked: backup settings that the definition cannot check are checked before they are used,
+// TestBackupsAreChecked checks that backup settings that the definition cannot check are checked before they are used,
 // also in custom resources that are the source.
 func TestBackupsAreChecked(t *testing.T) {
 	for _, desired := range []reconcile.Desired{{Live: true}, {Clusters: []reconcile.Declaration{declare("ns/a", "3.6.16")}}} {
@@ -219,8 +220,8 @@ func TestBackupsAreChecked(t *testing.T) {
 	}
 }
 
-// TestQuorateServiceAccountIsRefused: pods with the account that Quorate acts as would have all its rights in the
-// namespace.
+// TestQuorateServiceAccountIsRefused checks that pods may not use the account that Quorate acts as, because they would
+// have all its rights in the namespace.
 func TestQuorateServiceAccountIsRefused(t *testing.T) {
 	to := v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{}, ServiceAccountName: "quorate"}
 	declared := declare("ns/a", "3.6.16")

@@ -21,7 +21,7 @@ func volumesOf(size string) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim}}}
 }
 
-// TestQuota: an omitted quota depends on the members' volumes. The default of an earlier definition is kept.
+// TestQuota checks that an omitted quota depends on the members' volumes. The default of an earlier definition is kept.
 // Any other value in the custom resource was set without permission, or is no longer declared.
 func TestQuota(t *testing.T) {
 	for _, test := range []struct {
@@ -74,8 +74,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestHugeClaimsAreComparedInTime: the sizes of claims are compared without effort, however large they are. The API
-// server accepts such claims.
+// TestHugeClaimsAreComparedInTime checks that comparing the sizes of claims does not take long, however large they are.
+// The API server accepts such claims.
 func TestHugeClaimsAreComparedInTime(t *testing.T) {
 	own := &inventory.Cluster{}
 	for _, size := range []string{"1e20000000", "8Gi", "1e20000000", "1e20000000", "1e20000000", "1e20000000"} {

@@ -127,8 +127,8 @@ func describeRemovals(targets []Target, removals []report.Removal) string {
 	return text
 }
 
-// TestRemovals: clusters that a source no longer declares stay as last applied, as long as that may be a
-// mistake.
+// TestRemovals checks that clusters that a source no longer declares are kept as last applied, as long as the removal
+// may be a mistake.
 func TestRemovals(t *testing.T) {
 	tests := []struct {
 		name string
@@ -293,7 +293,8 @@ func TestRemovals(t *testing.T) {
 	}
 }
 
-// TestUnusedConfirmations: a confirmation that does not match the held removals is reported, once for all of them.
+// TestUnusedConfirmations checks that a confirmation that does not match the held removals is reported, once for all of
+// them.
 func TestUnusedConfirmations(t *testing.T) {
 	shop, bank := report.Removal{Source: "shop", Revision: "main@sha1:1"}, report.Removal{Source: "bank", Revision: "main@sha1:2"}
 	for _, test := range []struct {

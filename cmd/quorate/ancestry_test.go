@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// A source is not reset to an earlier revision, whatever that declares; here, it declares none of the existing
-// clusters.
+// TestNonFastForwardIsRefused checks that a source is not reset to an earlier revision, whatever that revision
+// declares. Here, it does not declare any of the existing clusters.
 func TestNonFastForwardIsRefused(t *testing.T) {
 	w := newTenants(t, "a", "b")
 	w.made("a/one", "a/two", "b/one")
@@ -39,16 +39,16 @@ func TestNonFastForwardIsRefused(t *testing.T) {
 			}
 		}
 		if got.code != exitError || strings.Contains(got.out, "a/zero") {
-			t.Errorf("what was rewound counts: %d\n%s", got.code, got.out)
+			t.Errorf("a rewound revision counts: %d\n%s", got.code, got.out)
 		}
 		if removed := w.condition("a/one", v1alpha1.ConditionRemovalHeld); removed != "" {
-			t.Errorf("nothing is known of what is removed: %s", removed)
+			t.Errorf("the removal is not reported: %s", removed)
 		}
 	}
 	if c := w.cluster("b/one"); c.Status.DeclaredRevision != "main@sha1:"+next {
-		t.Errorf("the other tenant is held up: %+v", c.Status)
+		t.Errorf("the other tenant is delayed: %+v", c.Status)
 	}
-	// It only needs to be allowed once, even for clusters that are no longer declared.
+	// It must be allowed only once, even for clusters that are no longer declared.
 	allowed := append(w.sources("a", "b"), "--allow-non-fast-forward")
 	if got := w.run(allowed...); got.code != exitBlocked || !strings.Contains(got.out, "a/zero") {
 		t.Errorf("%d\n%s", got.code, got.out)
@@ -58,12 +58,12 @@ func TestNonFastForwardIsRefused(t *testing.T) {
 	}
 	w.git("a", "reset", "--quiet", "--hard", last)
 	if got := w.run(w.sources("a", "b")...); got.code != exitOK {
-		t.Errorf("on top of what was allowed: %d\n%s", got.code, got.out)
+		t.Errorf("on top of the allowed revision: %d\n%s", got.code, got.out)
 	}
 }
 
-// In a shallow clone, it is unknown whether a revision descends from the previous one. That is only a warning, unless
-// signatures are required, in which case the revision is refused.
+// TestUnknownAncestryIsRefusedIfSignaturesRequired checks that unknown ancestry, as in a shallow clone, is only a
+// warning, unless signatures are required, in which case the revision is refused.
 func TestUnknownAncestryIsRefusedIfSignaturesRequired(t *testing.T) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("ssh-keygen is not installed")
@@ -101,7 +101,7 @@ func TestUnknownAncestryIsRefusedIfSignaturesRequired(t *testing.T) {
 		t.Errorf("%d\n%s", got.code, got.out)
 	}
 	if said := w.condition("a/one", v1alpha1.ConditionSourceReady); !strings.HasPrefix(said, "SourceReady=False "+why) {
-		t.Errorf("it says %s", said)
+		t.Errorf("got %s", said)
 	}
 	got = w.run(w.sources("a")...)
 	if got.code != exitOK || !strings.Contains(got.out, "warning cannot tell whether main@sha1:"+next+" of "+w.repository("a")+" descends from main@sha1:"+before) {
@@ -109,8 +109,8 @@ func TestUnknownAncestryIsRefusedIfSignaturesRequired(t *testing.T) {
 	}
 }
 
-// TestRememberedRevisionsAreBounded: however many revisions statuses name, the number of remembered revisions is
-// bounded, and no history is read beyond the bound.
+// TestRememberedRevisionsAreBounded checks that the number of remembered revisions is bounded, however many revisions
+// statuses name, and that no history is read beyond the bound.
 func TestRememberedRevisionsAreBounded(t *testing.T) {
 	d := &ancestry{asked: map[string]*question{}, loops: true}
 	for n := range mostAsked {
@@ -134,8 +134,8 @@ func TestRememberedRevisionsAreBounded(t *testing.T) {
 	}
 }
 
-// A revision that the source no longer has when its history is read was force-pushed and is gone again: it is refused
-// too.
+// TestForcePushedRevisionThatVanishedIsRefused checks that a force-pushed revision is also refused if the source no
+// longer has it when its history is read.
 func TestForcePushedRevisionThatVanishedIsRefused(t *testing.T) {
 	w := newTenants(t, "a")
 	w.made("a/one")
@@ -166,6 +166,6 @@ func TestForcePushedRevisionThatVanishedIsRefused(t *testing.T) {
 		t.Errorf("%d\n%s", got.code, got.out)
 	}
 	if got := w.run(source...); got.code != exitOK {
-		t.Errorf("what was there before is refused: %d\n%s", got.code, got.out)
+		t.Errorf("the previous revision is refused: %d\n%s", got.code, got.out)
 	}
 }

@@ -84,8 +84,8 @@ func (f *approveFlag) check(untilConverged, loop bool) error {
 	return nil
 }
 
-// keepTo restricts the run to the approved plan, if there is one. It computes the current plan first; if that plan
-// differs, the run reports it and changes nothing in any Kubernetes cluster.
+// keepTo restricts the run to the approved plan, if a plan was approved. It computes the current plan first; if that
+// plan differs, the run reports it and does not change anything in any Kubernetes cluster.
 func (f *approveFlag) keepTo(ctx context.Context, targets []*target) error {
 	if f.plan == "" {
 		return nil

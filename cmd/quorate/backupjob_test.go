@@ -34,7 +34,7 @@ func etcdPrograms(t *testing.T) []string {
 	t.Helper()
 	etcds, err := filepath.Glob(filepath.Join(os.Getenv("QUORATE_ETCD_DIR"), "etcd-*", "etcd"))
 	if os.Getenv("QUORATE_ETCD_DIR") == "" || err != nil || len(etcds) == 0 {
-		t.Skip("QUORATE_ETCD_DIR names no directory with etcd-<version>/etcd; make test sets it")
+		t.Skip("QUORATE_ETCD_DIR does not name a directory with etcd-<version>/etcd; make test sets it")
 	}
 	return etcds
 }
@@ -158,8 +158,8 @@ func thisMinute() (name string, slot time.Time) {
 
 const takenEarlier = " already exists and was not taken again"
 
-// TestRestartedBackupJobTakesOneBackupPerSlot: however often a Job's pod is started, and wherever it was killed, its
-// slot has one valid backup, and the result describes it.
+// TestRestartedBackupJobTakesOneBackupPerSlot checks that the slot of a Job has one valid backup, which the result
+// describes, however often its pod is started, and wherever it was killed.
 func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	j := newJobs(t)
 	job, slot := thisMinute()
@@ -217,8 +217,8 @@ func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	}
 }
 
-// TestBackupJobRetakesSuspectBackup: a backup that may hold wrong data has a result, and does not prevent the next run
-// from taking another.
+// TestBackupJobRetakesSuspectBackup checks that a backup that may hold wrong data has a result, and that the next run
+// still takes another backup.
 func TestBackupJobRetakesSuspectBackup(t *testing.T) {
 	j := newJobs(t)
 	if err := j.post("/v3/maintenance/alarm", `{"action":"ACTIVATE","memberID":"1","alarm":"CORRUPT"}`); err != nil {
@@ -235,8 +235,8 @@ func TestBackupJobRetakesSuspectBackup(t *testing.T) {
 	}
 }
 
-// TestBackupJobResultIsWrittenInPlace: the result is written into an existing file, whose permissions are kept;
-// failing to write it does not affect the backup, and a failed backup leaves no result.
+// TestBackupJobResultIsWrittenInPlace checks that the result is written into an existing file, whose permissions are
+// kept. Failing to write it does not affect the backup, and a failed backup leaves no result.
 func TestBackupJobResultIsWrittenInPlace(t *testing.T) {
 	j := newJobs(t)
 	if err := os.WriteFile(j.result, bytes.Repeat([]byte("x"), 5000), 0o640); err != nil {
@@ -257,11 +257,11 @@ func TestBackupJobResultIsWrittenInPlace(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	if text, err := os.ReadFile(j.result); err != nil || len(text) > 0 {
-		t.Errorf("a backup that failed says %q, %v", text, err)
+		t.Errorf("a failed backup has the result %q, %v", text, err)
 	}
 	taken := len(j.backups())
 	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skip("there is no /dev/full")
+		t.Skip("no /dev/full")
 	}
 	j.result = "/dev/full"
 	if got := j.backUp("by-hand"); got.code != exitOK || !strings.Contains(got.err, "the backup is stored, but --result was not written: ") || len(j.backups()) != taken+1 {
@@ -269,8 +269,8 @@ func TestBackupJobResultIsWrittenInPlace(t *testing.T) {
 	}
 }
 
-// TestStoppedBackupEndsAndEmptiesSpool: a backup whose pod is stopped ends soon, at any stage, and leaves nothing of
-// the snapshot.
+// TestStoppedBackupEndsAndEmptiesSpool checks that a backup whose pod is stopped ends soon, at any stage, and does not
+// leave any part of the snapshot.
 func TestStoppedBackupEndsAndEmptiesSpool(t *testing.T) {
 	m := newMember(t)
 	if err := m.post("/v3/kv/put", `{"key":"aw==","value":"`+base64.StdEncoding.EncodeToString(make([]byte, 1<<20))+`"}`); err != nil {
@@ -325,7 +325,7 @@ func TestStoppedBackupEndsAndEmptiesSpool(t *testing.T) {
 			case <-ended:
 			case <-time.After(20 * time.Second):
 				_ = quorate.Process.Kill()
-				t.Fatalf("it goes on: %v: %s", <-ended, said.String())
+				t.Fatalf("it continues: %v: %s", <-ended, said.String())
 			}
 			left, err := os.ReadDir(spool)
 			if code := quorate.ProcessState.ExitCode(); code != exitError || err != nil || len(left) > 0 {
@@ -346,8 +346,8 @@ func testProgram(t *testing.T) string {
 	return self
 }
 
-// stallAfter returns the address of a proxy to an address, which stalls after it has passed back that many bytes, and
-// then sends to the channel.
+// stallAfter returns the address of a proxy to an address. The proxy stalls after it has passed back that many bytes,
+// and then sends to the channel.
 func stallAfter(t *testing.T, to string, most int64) (<-chan struct{}, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -393,7 +393,7 @@ func (j jobs) verify(more ...string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// TestVerifyReadsBackupNamedInResult: the backup that a Job has taken is verified, not a newer one.
+// TestVerifyReadsBackupNamedInResult checks that the backup that a Job has taken is verified, not a newer one.
 func TestVerifyReadsBackupNamedInResult(t *testing.T) {
 	j := newJobs(t)
 	job, slot := thisMinute()

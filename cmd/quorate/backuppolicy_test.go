@@ -7,8 +7,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// The administrator decides where backups may be stored and which image takes them: for declarations in git, for
-// clusters applied when it was allowed, and for custom resources that are themselves the declarations.
+// TestBackupDestinationAndImageMustBeAllowed checks that the administrator decides where backups may be stored and
+// which image takes them: for declarations in git, for clusters applied when it was allowed, and for custom resources
+// that are themselves the declarations.
 func TestBackupDestinationAndImageMustBeAllowed(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "a")
@@ -48,7 +49,7 @@ func TestBackupDestinationAndImageMustBeAllowed(t *testing.T) {
 	}
 	stalled("allowed", "", "--source", source, allowed, image)
 	if w.cluster("a/one").Spec.Backup == nil {
-		t.Error("what is allowed is not applied")
+		t.Error("an allowed declaration is not applied")
 	}
 	stalled("allowed no longer", refused, "--source", source, image)
 	stalled("without an image", noImage, "--source", source, allowed)
@@ -76,7 +77,7 @@ func TestImageFlag(t *testing.T) {
 	} {
 		var i image
 		if err := i.Set(value); err == nil || i != "" {
-			t.Errorf("%q is taken", value)
+			t.Errorf("%q is accepted", value)
 		}
 	}
 }

@@ -77,8 +77,8 @@ func loseBackup(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// TestSuspectBackupExitsBlocked: in both output formats, a backup that may hold wrong data results in exit code 4, and
-// the reason is printed next to the report.
+// TestSuspectBackupExitsBlocked checks that a backup that may hold wrong data results in exit code 4 in both output
+// formats, and that the reason is printed next to the report.
 func TestSuspectBackupExitsBlocked(t *testing.T) {
 	m := store.Manifest{Namespace: "ns", Cluster: "a", Data: "x", Snapshot: store.Snapshot{Differs: []string{"a-2"}}}
 	for _, output := range []string{"text", "json"} {
@@ -97,7 +97,7 @@ func TestSuspectBackupExitsBlocked(t *testing.T) {
 	}
 }
 
-// TestIsCrash: which exits of the inspecting process are caused by the file.
+// TestIsCrash checks which exits of the inspecting process are caused by the file.
 func TestIsCrash(t *testing.T) {
 	for said, about := range map[string]bool{
 		"panic: page 7 already freed\n\ngoroutine 1 [running]:\n":                             true,
@@ -116,8 +116,8 @@ func TestIsCrash(t *testing.T) {
 	}
 }
 
-// TestInspectApart damages a database and then corrects its checksum, as only an attacker would: whatever the library
-// does with it, this process reports the damage or reads on.
+// TestInspectApart damages a database and then corrects its checksum, as only an attacker would. The process reports
+// the damage or continues reading, whatever the library does with the file.
 func TestInspectApart(t *testing.T) {
 	quorateAs(t)
 	whole := backuptest.MustSnapshot(t)

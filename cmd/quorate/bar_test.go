@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestBars: a terminal shows the progress of each step in bytes and percent, with its time; a step of unknown length
-// shows what it is doing. The test replaces values that vary: the speed, and the width of times.
+// TestBars checks that a terminal shows the progress of each step in bytes and percent, with its time, and the current
+// activity of a step of unknown length. The test replaces values that vary: the speed, and the width of times.
 func TestBars(t *testing.T) {
 	var shown bytes.Buffer
 	t.Setenv("TERM", "dumb")
@@ -44,7 +44,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// TestNoBarsWithoutTerminal: nothing is shown if the output is not a terminal.
+// TestNoBarsWithoutTerminal checks that nothing is shown if the output is not a terminal.
 func TestNoBarsWithoutTerminal(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -54,7 +54,7 @@ func TestNoBarsWithoutTerminal(t *testing.T) {
 	tell, done := bars(w)
 	if tell != nil {
 		tell("receive", 1, 2)
-		t.Error("a pipe is told of it")
+		t.Error("a pipe shows it")
 	}
 	tell.Step("check every page")
 	done()

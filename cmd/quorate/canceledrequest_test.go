@@ -11,7 +11,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// TestCanceledRequestIsNotLoggedAsError: stopping a run is not logged as an error, even in the middle of a request.
+// TestCanceledRequestIsNotLoggedAsError checks that stopping a run is not logged as an error, even in the middle of a
+// request.
 func TestCanceledRequestIsNotLoggedAsError(t *testing.T) {
 	var b strings.Builder
 	log := logr.FromContextOrDiscard(withLog(t.Context(), slog.New(slog.NewTextHandler(&b, nil)))).
@@ -21,6 +22,6 @@ func TestCanceledRequestIsNotLoggedAsError(t *testing.T) {
 	log.Info("begun")
 	if said := b.String(); strings.Contains(said, "given up") || !strings.Contains(said, "reset by peer") ||
 		!strings.Contains(said, "begun") {
-		t.Errorf("it says\n%s", said)
+		t.Errorf("got\n%s", said)
 	}
 }

@@ -120,7 +120,7 @@ func (g memoryGroup) quorate(t *testing.T, args ...string) (code int, out string
 	}
 	out = both.String()
 	if g.dir != "" && g.oomKills(t) > before {
-		t.Errorf("a process was killed for want of memory: %.500s", out)
+		t.Errorf("a process was killed because of the memory limit: %.500s", out)
 	}
 	if g.dir == "" && peakOf(cmd.ProcessState) > g.bytes*3/4 {
 		t.Errorf("a process takes more than %d MiB: %.500s", g.bytes*3/4>>20, out)
@@ -138,11 +138,11 @@ func flagsOf(b budget) (args []string) {
 
 const runsMain = "QUORATE_TEST_RUNS_MAIN"
 
-// The container's memory determines the limits, unless a flag does.
+// TestContainerMemoryDeterminesLimits checks that the container's memory determines the limits, unless a flag does.
 func TestContainerMemoryDeterminesLimits(t *testing.T) {
 	g := newMemoryGroup(t, 128<<20)
 	if g.dir == "" {
-		t.Skip("a control group takes root and a writable /sys/fs/cgroup")
+		t.Skip("a control group requires root and a writable /sys/fs/cgroup")
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), bytes.Repeat([]byte("#\n"), 900<<10), 0o600); err != nil {

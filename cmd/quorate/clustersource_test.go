@@ -32,8 +32,8 @@ var refusable = map[string]string{
 	"report-status": "github",
 }
 
-// If git is not read, flags for reading git have no effect. They are rejected rather than ignored, because the user
-// expects an effect.
+// TestClusterSourceRejectsGitFlags checks that flags for reading git are rejected if git is not read. They would have
+// no effect, but the user expects one.
 func TestClusterSourceRejectsGitFlags(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "+

@@ -18,12 +18,12 @@ func completed(t *testing.T, words ...string) string {
 		t.Errorf("%q: exit code %d", words, code)
 	}
 	if said := stderr.String(); strings.Count(said, "\n") > 1 || !strings.HasPrefix(said, "Completion ended with directive: ShellCompDirectiveNoFileComp") {
-		t.Errorf("%q: it says %q", words, said)
+		t.Errorf("%q: got %q", words, said)
 	}
 	return strings.Join(strings.Fields(strings.TrimSuffix(out.String(), ":4\n")), " ")
 }
 
-// Shells complete clusters and namespaces, and receive nothing else from an API server.
+// TestCompletion checks that shells complete clusters and namespaces, and receive nothing else from an API server.
 func TestCompletion(t *testing.T) {
 	const items = `{"metadata": {"namespace": "prod", "name": "b"}}, {"metadata": {"namespace": "prod", "name": "a"}}, {"metadata": {"namespace": "shop", "name": "a"}}`
 	const hostile = `{"metadata": {"namespace": "prod", "name": "a\u001b[31m"}}, {"metadata": {"namespace": "prod", "name": "x\ty"}}, {"metadata": {"namespace": "-n;ls", "name": "c"}}`
@@ -79,7 +79,8 @@ func sameWords(got, want []string) bool {
 	return true
 }
 
-// If the API server cannot be reached, or not in time, there are no suggestions and no output.
+// TestCompletionIsEmptyWithoutAPIServer checks that there are no suggestions and no output if the API server cannot be
+// reached, or not in time.
 func TestCompletionIsEmptyWithoutAPIServer(t *testing.T) {
 	done := make(chan struct{})
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -69,8 +69,8 @@ func (f *fleet) deleted() (names []string) {
 	return names
 }
 
-// A run starts to delete at most --max-deletions clusters with their data, one by default; the others are kept as last
-// applied.
+// TestRunStartsAtMostMaxDeletions checks that a run starts to delete at most --max-deletions clusters with their data,
+// one by default. The others are kept as last applied.
 func TestRunStartsAtMostMaxDeletions(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

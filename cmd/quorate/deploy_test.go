@@ -79,7 +79,7 @@ func newObject(t *testing.T, kind string) any {
 	return nil
 }
 
-// The manifests are correct, and this binary accepts the command line in them.
+// TestDeployBaseIsValid checks that the manifests are correct, and that this binary accepts the command line in them.
 func TestDeployBaseIsValid(t *testing.T) {
 	objects := kustomize(t, "../../deploy/base")
 	if len(objects) != 7 {
@@ -92,8 +92,8 @@ func TestDeployBaseIsValid(t *testing.T) {
 	}
 }
 
-// If Flux or Argo CD applies deploy, objects removed from git are deleted, except those whose deletion would delete
-// clusters.
+// TestDeployCRDAndNamespaceAreNotPruned checks that Flux or Argo CD, if they apply deploy, delete objects that are
+// removed from git, except objects whose deletion would delete clusters.
 func TestDeployCRDAndNamespaceAreNotPruned(t *testing.T) {
 	all := kustomize(t, "../../deploy/base")
 	for _, name := range []string{"CustomResourceDefinition etcdclusters.etcd.quorate.dev", "Namespace quorate-system"} {
@@ -108,8 +108,8 @@ func TestDeployCRDAndNamespaceAreNotPruned(t *testing.T) {
 	}
 }
 
-// The loop has the same rights, source, limits and image as the CronJob; only the schedule differs. It answers the
-// probes.
+// TestDeployLoopMatchesCronJob checks that the loop has the same rights, source, limits and image as the CronJob, that
+// only the schedule differs, and that the loop answers the probes.
 func TestDeployLoopMatchesCronJob(t *testing.T) {
 	base, all := kustomize(t, "../../deploy/base"), kustomize(t, "../../deploy/loop")
 	deployment, _ := all["Deployment quorate"].(*appsv1.Deployment)
@@ -145,7 +145,7 @@ func requireLoopUnderstood(t *testing.T, c corev1.Container) {
 	}
 	f := &loopFlags{on: true, often: reconcile.Intervals{Git: time.Second, Resync: time.Second, Etcd: time.Second}}
 	if err := f.check(command.Flags()); err != nil || !command.Flags().Changed("loop") {
-		t.Errorf("%q is no loop: %v", c.Args, err)
+		t.Errorf("%q is not a loop: %v", c.Args, err)
 	}
 	if port := c.Ports[0]; command.Flags().Lookup("listen").Value.String() != fmt.Sprintf(":%d", port.ContainerPort) {
 		t.Errorf("it listens elsewhere than at %+v", port)
@@ -155,12 +155,13 @@ func requireLoopUnderstood(t *testing.T, c corev1.Container) {
 		answer := httptest.NewRecorder()
 		routes.ServeHTTP(answer, httptest.NewRequest("GET", probe.HTTPGet.Path, nil))
 		if answer.Code == http.StatusNotFound || probe.HTTPGet.Port.StrVal != c.Ports[0].Name {
-			t.Errorf("nobody answers %+v", probe.HTTPGet)
+			t.Errorf("nothing responds to %+v", probe.HTTPGet)
 		}
 	}
 }
 
-// The credentials of a private repository are mounted in the CronJob and in the loop.
+// TestDeployPrivateMountsGitCredentials checks that the credentials of a private repository are mounted in the CronJob
+// and in the loop.
 func TestDeployPrivateMountsGitCredentials(t *testing.T) {
 	job := withComponent(t, "base", "private")["CronJob quorate"].(*batchv1.CronJob)
 	loop := withComponent(t, "loop", "private")["Deployment quorate"].(*appsv1.Deployment)
@@ -173,18 +174,19 @@ func TestDeployPrivateMountsGitCredentials(t *testing.T) {
 		if at < 0 || !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
 			return v.Name == c.VolumeMounts[at].Name && v.Secret != nil && v.Secret.SecretName == "quorate-git"
 		}) || *pod.SecurityContext.FSGroup != *pod.SecurityContext.RunAsGroup {
-			t.Errorf("%s mounts %v, and is told %v", what, c.VolumeMounts, c.Args)
+			t.Errorf("%s mounts %v, but has the arguments %v", what, c.VolumeMounts, c.Args)
 		}
 	}
 }
 
-// The policy is in the namespace of the CronJob's pods, selects them, and lets them reach the members that Quorate
-// creates. A cluster's own NetworkPolicy identifies Quorate by the labels of these pods and of their namespace.
+// TestDeployNetworkPolicyAllowsMembers checks that the policy is in the namespace of the CronJob's pods, selects them,
+// and lets them reach the members that Quorate creates. A cluster's own NetworkPolicy identifies Quorate by the labels
+// of these pods and of their namespace.
 func TestDeployNetworkPolicyAllowsMembers(t *testing.T) {
 	all := withComponent(t, "base", "network-policy")
 	policy, _ := all["NetworkPolicy quorate"].(*networkingv1.NetworkPolicy)
 	if policy == nil {
-		t.Fatal("there is no NetworkPolicy quorate")
+		t.Fatal("no NetworkPolicy quorate")
 	}
 	job := all["CronJob quorate"].(*batchv1.CronJob)
 	pods := job.Spec.JobTemplate.Spec.Template.Labels
@@ -206,25 +208,25 @@ func TestDeployNetworkPolicyAllowsMembers(t *testing.T) {
 	}
 }
 
-// With the component, each pod of the Job knows its shard, and a failing pod does not end the others. Everything else
-// is the same as in deploy/base.
+// TestDeployIndexedJobRunsShards checks that, with the component, each pod of the Job knows its shard, and a failing
+// pod does not end the others. Everything else is the same as in deploy/base.
 func TestDeployIndexedJobRunsShards(t *testing.T) {
 	all := withComponent(t, "base", "indexed-job")
 	job := all["CronJob quorate"].(*batchv1.CronJob).Spec.JobTemplate.Spec
 	if job.CompletionMode == nil || *job.CompletionMode != batchv1.IndexedCompletion || job.Completions == nil || job.Parallelism == nil || *job.Completions != *job.Parallelism {
-		t.Fatalf("it is no Job of shards that run at once: %+v", job)
+		t.Fatalf("it is not a Job of shards that run at the same time: %+v", job)
 	}
 	if job.BackoffLimit != nil || job.BackoffLimitPerIndex == nil || *job.BackoffLimitPerIndex != 0 {
-		t.Errorf("a shard that fails ends others, or is tried again: %v, %v", job.BackoffLimit, job.BackoffLimitPerIndex)
+		t.Errorf("a failing shard ends others, or is retried: %v, %v", job.BackoffLimit, job.BackoffLimitPerIndex)
 	}
 	c, alone := container(t, all), container(t, kustomize(t, "../../deploy/base"))
 	if !slices.Equal(c.Env, []corev1.EnvVar{{Name: completionsVariable, Value: fmt.Sprint(*job.Completions)}}) || !slices.Equal(c.Args, alone.Args) {
-		t.Errorf("it is told %v and %q", c.Env, c.Args)
+		t.Errorf("it has the arguments %v and %q", c.Env, c.Args)
 	}
 	t.Setenv(indexVariable, "3")
 	t.Setenv(completionsVariable, c.Env[0].Value)
 	if got, err := (&liveFlags{part: &part{}}).shard(); err != nil || got != (shard.Shard{Index: 3, Of: 4}) {
-		t.Errorf("its last pod takes itself for %s, %v", got, err)
+		t.Errorf("its last pod considers itself to be %s, %v", got, err)
 	}
 }
 
@@ -250,7 +252,7 @@ func container(t *testing.T, objects map[string]any) corev1.Container {
 	t.Helper()
 	job, _ := objects["CronJob quorate"].(*batchv1.CronJob)
 	if job == nil || len(job.Spec.JobTemplate.Spec.Template.Spec.Containers) != 1 {
-		t.Fatal("there is no CronJob quorate with one container")
+		t.Fatal("no CronJob quorate with one container")
 	}
 	return job.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
 }
@@ -269,8 +271,9 @@ func requireUnderstood(t *testing.T, args []string) {
 	}
 }
 
-// Prometheus finds the members that Quorate creates by the name of their port, and labels each one with its cluster. It
-// also finds Quorate itself if it is a loop, whose metrics name their cluster.
+// TestDeployMonitoringSelectsMembersAndLoop checks that Prometheus finds the members that Quorate creates by the name
+// of their port, and labels each one with its cluster. It also finds Quorate itself if it is a loop, whose metrics name
+// their cluster.
 func TestDeployMonitoringSelectsMembersAndLoop(t *testing.T) {
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../deploy/monitoring")
 	if err != nil {
@@ -312,7 +315,7 @@ func TestDeployMonitoringSelectsMembersAndLoop(t *testing.T) {
 				t.Errorf("it selects %s, and scrapes %+v", selector, endpoint)
 			}
 			if monitor.Spec.NamespaceSelector.Any {
-				t.Error("whoever makes pods in some namespace says there how any cluster is")
+				t.Error("pods in any namespace can report metrics about any cluster")
 			}
 			continue
 		}
@@ -320,7 +323,7 @@ func TestDeployMonitoringSelectsMembersAndLoop(t *testing.T) {
 			t.Errorf("it selects %s", selector)
 		}
 		if drop := endpoint.MetricRelabelings; len(drop) != 1 || drop[0].Action != "drop" || drop[0].Regex != "quorate_.*" || !slices.Equal(drop[0].SourceLabels, []string{"__name__"}) {
-			t.Errorf("a member may say how runs of Quorate have ended: %+v", drop)
+			t.Errorf("a member can report how runs of Quorate have ended: %+v", drop)
 		}
 		pod := read(t, "testdata/objects/founding_3_of_3.6.txtar")
 		if !strings.Contains(pod, fmt.Sprintf("- containerPort: %d\n          name: %s\n", objects.MetricsPort, endpoint.Port)) {

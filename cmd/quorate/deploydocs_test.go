@@ -15,7 +15,7 @@ import (
 
 var declared = regexp.MustCompile("(?s)```yaml\n(apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\n.*?)```")
 
-// Complete declarations in the docs are valid.
+// TestDocumentedDeclarationsAreValid checks that all complete declarations in the docs are valid.
 func TestDocumentedDeclarationsAreValid(t *testing.T) {
 	all := 0
 	for _, page := range pages(t) {
@@ -42,7 +42,8 @@ var overlay = regexp.MustCompile("(?s)```yaml\n(# kustomization.yaml\n.*?)```")
 // remoteBase matches a part of the deploy directory at a release.
 var remoteBase = regexp.MustCompile(`https://git\.example\.com/quorate\.git//deploy(/[a-z/-]+)\?ref=v[0-9.]+`)
 
-// TestDocumentedBasesArePinned: manifests applied with an administrator's rights are pinned to a release, not a branch.
+// TestDocumentedBasesArePinned checks that manifests applied with an administrator's rights are pinned to a release,
+// not a branch.
 func TestDocumentedBasesArePinned(t *testing.T) {
 	for _, page := range pages(t) {
 		text := read(t, page)
@@ -58,8 +59,8 @@ var (
 	secretFile = regexp.MustCompile(`>+ *"?\S*(kubeconfig|\.key|-ca\.yaml|\$f)\b`)
 )
 
-// TestDocumentedSecretFilesAreOnlyReadableByOwner: files that the docs create and that grant access are only readable
-// by their owner.
+// TestDocumentedSecretFilesAreOnlyReadableByOwner checks that files with credentials that the docs create are only
+// readable by their owner.
 func TestDocumentedSecretFilesAreOnlyReadableByOwner(t *testing.T) {
 	found := 0
 	for _, page := range pages(t) {
@@ -90,7 +91,8 @@ func overlays(t *testing.T) []map[string]any {
 	return list
 }
 
-// Overlays in the docs can be rendered, and this binary accepts their command lines.
+// TestDocumentedOverlaysAreValid checks that overlays in the docs can be rendered, and that this binary accepts their
+// command lines.
 func TestDocumentedOverlaysAreValid(t *testing.T) {
 	all, runs, loops := overlays(t), 0, 0
 	for _, objects := range all {
@@ -114,13 +116,14 @@ func TestDocumentedOverlaysAreValid(t *testing.T) {
 	}
 }
 
-// Pages that suspend the CronJob, so that no pass runs, also mention the loop, which would otherwise continue.
+// TestPagesThatSuspendCronJobMentionLoop checks that pages that suspend the CronJob, so that no pass runs, also mention
+// the loop, which would otherwise continue.
 func TestPagesThatSuspendCronJobMentionLoop(t *testing.T) {
 	all := 0
 	for _, page := range pages(t) {
 		if text := read(t, page); strings.Contains(text, `"suspend":true`) {
 			if all++; !strings.Contains(text, "[loop](loop.md)") && !strings.Contains(text, "scale deployment quorate --replicas=0") {
-				t.Errorf("%s does not say how a loop is stopped", page)
+				t.Errorf("%s does not explain how a loop is stopped", page)
 			}
 		}
 	}
@@ -129,8 +132,8 @@ func TestPagesThatSuspendCronJobMentionLoop(t *testing.T) {
 	}
 }
 
-// If the docs show sources with their own credentials, each one is mounted from its own readable Secret, and the docs
-// explain how to create it.
+// TestDocumentedGitCredentialsAreMountedFromSecrets checks that, if the docs show sources with their own credentials,
+// each is mounted from its own readable Secret, and the docs explain how to create it.
 func TestDocumentedGitCredentialsAreMountedFromSecrets(t *testing.T) {
 	page := read(t, "docs/how-to/private-repository.md")
 	var secrets []string
@@ -172,7 +175,7 @@ func secretsMounted(t *testing.T, objects map[string]any) map[string]string {
 			}
 			mounted[mount.MountPath] = volume.Secret.SecretName
 			if mode := volume.Secret.DefaultMode; mode == nil || *mode != 0o440 || pod.SecurityContext.FSGroup == nil || *pod.SecurityContext.FSGroup != *pod.SecurityContext.RunAsGroup || !mount.ReadOnly {
-				t.Errorf("the user of the container does not read %s, or not alone", volume.Secret.SecretName)
+				t.Errorf("the user of the container cannot read %s, or others can too", volume.Secret.SecretName)
 			}
 		}
 	}

@@ -47,8 +47,8 @@ func pages(t *testing.T) []string {
 
 var labelled = regexp.MustCompile(`(?s)^\n- \*\*Symptom:\*\* .*\n- \*\*Meaning:\*\* .*\n- \*\*Quorate does:\*\* .*\n- \*\*You can:\*\* `)
 
-// The runbook has a section for each rule, in the order of the rules, with the symptom, its meaning, what Quorate does,
-// and what the reader can do.
+// TestRunbookHasEveryRule checks that the runbook has a section for each rule, in the order of the rules, with the
+// symptom, its meaning, what Quorate does, and what you can do.
 func TestRunbookHasEveryRule(t *testing.T) {
 	runbook := read(t, "docs/operations.md")
 	var want, got []string
@@ -81,7 +81,7 @@ var (
 	testNamed    = regexp.MustCompile("(scenario )?`(Test\\w+)`")
 )
 
-// requireTests fails unless a page names at least that many tests, and all of them exist in the stated place.
+// requireTests fails unless a page names at least that many tests, and all of them exist in the place that it names.
 func requireTests(t *testing.T, page string, least int) {
 	t.Helper()
 	there := map[bool]map[string]bool{true: {}, false: {}}
@@ -99,12 +99,13 @@ func requireTests(t *testing.T, page string, least int) {
 	}
 	for _, match := range named {
 		if !there[match[1] != ""][match[2]] {
-			t.Errorf("%s: there is no %s%s", page, match[1], match[2])
+			t.Errorf("%s: no %s%s", page, match[1], match[2])
 		}
 	}
 }
 
-// Every test that the threat model names exists in the stated place.
+// TestThreatModelNamesExistingTests checks that every test that the threat model names exists in the place that it
+// names.
 func TestThreatModelNamesExistingTests(t *testing.T) {
 	requireTests(t, "docs/explanation/threat-model.md", 30)
 }
@@ -115,7 +116,8 @@ var (
 	caseNumber  = regexp.MustCompile(`(\bto[\s/#]+)?H(\d+)`)
 )
 
-// The page on hard cases has one entry for each referenced case, and every test that it names exists.
+// TestHardCasesPageIsComplete checks that the page on hard cases has one entry for each referenced case, and that every
+// test that it names exists.
 func TestHardCasesPageIsComplete(t *testing.T) {
 	const page = "docs/explanation/hard-cases.md"
 	requireTests(t, page, 90)
@@ -133,7 +135,7 @@ func TestHardCasesPageIsComplete(t *testing.T) {
 			mentions++
 			for _, n := range casesIn(t, mention) {
 				if !entries[n] {
-					t.Errorf("%s says %q, and %s has no H%d", path, mention, page, n)
+					t.Errorf("%s contains %q, but %s has no H%d", path, mention, page, n)
 				}
 			}
 		}
@@ -163,7 +165,7 @@ func casesIn(t *testing.T, text string) []int {
 	return list
 }
 
-// The index links to every page.
+// TestIndexHasEveryPage checks that the index links to every page.
 func TestIndexHasEveryPage(t *testing.T) {
 	index := read(t, "docs/README.md")
 	for _, page := range pages(t) {
@@ -174,7 +176,7 @@ func TestIndexHasEveryPage(t *testing.T) {
 	}
 }
 
-// Links within the repository are valid.
+// TestDocumentationLinksAreValid checks that links within the repository are valid.
 func TestDocumentationLinksAreValid(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, match := range link.FindAllStringSubmatch(read(t, page), -1) {
@@ -187,11 +189,11 @@ func TestDocumentationLinksAreValid(t *testing.T) {
 				target = filepath.Join(filepath.Dir(page), path)
 			}
 			if _, err := os.Stat(filepath.Join("../..", target)); err != nil {
-				t.Errorf("%s: %s leads nowhere", page, match[1])
+				t.Errorf("%s: %s has no target", page, match[1])
 				continue
 			}
 			if anchor != "" && !slices.Contains(anchors(t, target), anchor) {
-				t.Errorf("%s: %s leads to no heading", page, match[1])
+				t.Errorf("%s: %s has no matching heading", page, match[1])
 			}
 		}
 	}
@@ -212,7 +214,7 @@ func anchors(t *testing.T, page string) []string {
 	return list
 }
 
-// Command lines in the pages only use existing flags.
+// TestPagesUseFlagsThatExist checks that command lines in the pages only use existing flags.
 func TestPagesUseFlagsThatExist(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, line := range strings.Split(read(t, page), "\n") {
@@ -243,7 +245,7 @@ func hasFlag(c *cobra.Command, name string) bool {
 	return found || name == "--help"
 }
 
-// The example in docs/reference/report.md matches the actual report.
+// TestReportPage checks that the example in docs/reference/report.md matches the actual report.
 func TestReportPage(t *testing.T) {
 	_, example, _ := strings.Cut(read(t, "docs/reference/report.md"), "```json\n")
 	example, _, _ = strings.Cut(example, "```")

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The status of one cluster ends with the recent events about it, from Quorate and Kubernetes, without events about
-// other clusters.
+// TestStatusShowsEvents checks that the status of one cluster ends with the recent events about it, from Quorate and
+// Kubernetes, without events about other clusters.
 func TestStatusShowsEvents(t *testing.T) {
 	w := newTenants(t, "own")
 	w.made("own/one", "own/two")

@@ -15,7 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// Waiting for a turn does not use up a source's own timeout. The fake clock does not advance while anything runs.
+// TestWaitingForTurnDoesNotUseFetchTimeout checks that waiting for a turn does not use up a source's own timeout. The
+// fake clock does not advance while anything runs.
 func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {
@@ -40,8 +41,8 @@ func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 	})
 }
 
-// Whatever a git server does, half of the run's time is left for the clusters, including those of sources that could
-// not be read.
+// TestReadingLeavesTimeForClusters checks that half of the run's time is left for the clusters, including clusters
+// whose sources could not be read, whatever a git server does.
 func TestReadingLeavesTimeForClusters(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestReadingLeavesTimeForClusters(t *testing.T) {
 	})
 }
 
-// The end of a run also ends waiting.
+// TestCanceledRunStopsWaitingForTurn checks that waiting for a turn ends when the run ends.
 func TestCanceledRunStopsWaitingForTurn(t *testing.T) {
 	full := newTurns(1)
 	full.places <- struct{}{}
@@ -73,7 +74,8 @@ func TestCanceledRunStopsWaitingForTurn(t *testing.T) {
 	}
 }
 
-// Declarations that an unresponsive source cannot affect are known long before that source times out.
+// TestSlowSourceDoesNotDelayOthers checks that declarations that an unresponsive source cannot affect are known long
+// before that source times out.
 func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -102,7 +104,8 @@ func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
-// However many sources are unresponsive, a responsive one is read soon.
+// TestHangingSourcesDoNotDelayResponsiveOne checks that a responsive source is read soon, however many other sources
+// are unresponsive.
 func TestHangingSourcesDoNotDelayResponsiveOne(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -124,8 +127,8 @@ func TestHangingSourcesDoNotDelayResponsiveOne(t *testing.T) {
 	}
 }
 
-// A read that is cut short starts again at the source's next turn, which is twice as long. If no other source waits, a
-// turn lasts as long as necessary.
+// TestInterruptedReadRestartsAtNextTurn checks that a read that is cut short starts again at the source's next turn,
+// which is twice as long. If no other source waits, a turn lasts as long as necessary.
 func TestInterruptedReadRestartsAtNextTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, began := newTurns(1), time.Now()
@@ -148,7 +151,7 @@ func TestInterruptedReadRestartsAtNextTurn(t *testing.T) {
 			return ctx.Err()
 		})
 		if at := <-another; at != firstTimeSlice {
-			t.Errorf("the other one had its turn after %s", at)
+			t.Errorf("the other source had its turn after %s", at)
 		}
 		if err != nil || !slices.Equal(turns, []time.Duration{firstTimeSlice, time.Minute}) || len(one.places) != 0 {
 			t.Errorf("turns of %s, error %v", turns, err)

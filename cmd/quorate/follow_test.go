@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// Each source is read repeatedly and independently: the declarations of one source are known while another one hangs.
-// An error, and its end, are each reported once. An unchanged source is not reported.
+// TestFollow checks that each source is read repeatedly and independently: the declarations of one source are known
+// while another source hangs. An error, and its end, are each reported once. An unchanged source is not reported.
 func TestFollow(t *testing.T) {
 	quorateAs(t)
 	if _, err := exec.LookPath("git"); err != nil {
@@ -74,7 +74,8 @@ func TestFollow(t *testing.T) {
 	<-ended
 }
 
-// An unchanged source is not reported, unless reading its history failed before.
+// TestUnchangedSourceIsNotReported checks that an unchanged source is not reported, unless reading its history failed
+// before.
 func TestUnchangedSourceIsNotReported(t *testing.T) {
 	read := sourceResult{at: momentOf(time.Now())}
 	read.desired.Revision.Commit = "1"
@@ -85,16 +86,16 @@ func TestUnchangedSourceIsNotReported(t *testing.T) {
 	other := read
 	other.desired.Revision.Commit = "2"
 	if !s.take(other) || s.take(other) {
-		t.Error("another revision is no news, or is twice")
+		t.Error("a different revision is not reported, or is reported twice")
 	}
 	failed := sourceResult{err: fmt.Errorf("no route"), at: momentOf(time.Now())}
 	if !s.take(failed) || s.take(failed) || !s.take(other) {
-		t.Error("an error is no news, or is twice, or its end is not")
+		t.Error("an error is not reported, or is reported twice, or its end is not reported")
 	}
 	s.descent = &ancestry{loops: true, asked: map[string]*question{"0": {asked: time.Now(), done: make(chan struct{})}}}
 	close(s.descent.asked["0"].done)
 	if _, err := s.descent.descendsFrom(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
-		t.Errorf("another process may have read what it does not follow: %v", err)
+		t.Errorf("another process may have read a revision that it does not follow: %v", err)
 	}
 	other.began = time.Now().Add(time.Second)
 	s.take(other)
@@ -111,7 +112,8 @@ func TestUnchangedSourceIsNotReported(t *testing.T) {
 	}
 }
 
-// The time of the last read, or the last failure, is updated even if nothing has changed.
+// TestUnchangedSourceUpdatesReadTime checks that the time of the last read, or the last failure, is updated even if
+// nothing has changed.
 func TestUnchangedSourceUpdatesReadTime(t *testing.T) {
 	first, again := time.Unix(1793534400, 0), time.Unix(1793534410, 0)
 	for what, err := range map[string]error{"a revision": nil, "an error": errors.New("no route")} {
@@ -124,8 +126,8 @@ func TestUnchangedSourceUpdatesReadTime(t *testing.T) {
 	}
 }
 
-// In a loop, a revision may be the newest for hours before its history is needed: reading it then has the same timeout
-// as at first.
+// TestLateHistoryReadGetsFullTimeout checks that history that a loop first needs hours after a revision was read has
+// the same timeout as at first.
 func TestLateHistoryReadGetsFullTimeout(t *testing.T) {
 	quorateAs(t)
 	repository := gittest.NewRepository(t)
@@ -144,8 +146,9 @@ func TestLateHistoryReadGetsFullTimeout(t *testing.T) {
 	}
 }
 
-// If reading the history fails, another process may have read a newer revision, so the revision is not used until it is
-// read again. From then on, the ancestry is in doubt, however often it is checked again.
+// TestFailedHistoryReadWaitsForNextFetch checks that a revision whose history could not be read is not used until the
+// source is read again, because another process may have read a newer revision. From then on, the ancestry is in doubt,
+// however often it is checked again.
 func TestFailedHistoryReadWaitsForNextFetch(t *testing.T) {
 	q := &question{asked: time.Now(), done: make(chan struct{}), err: fmt.Errorf("no route")}
 	close(q.done)

@@ -55,8 +55,8 @@ d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]
 e: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]
 `
 
-// The container resources in deploy/base are sufficient for every hostile source, both alone and eight times in
-// parallel.
+// TestHostileSourcesFitInContainerMemory checks that the container resources in deploy/base are sufficient for every
+// hostile source, both alone and eight times in parallel.
 func TestHostileSourcesFitInContainerMemory(t *testing.T) {
 	g := newMemoryGroup(t, 256<<20)
 	all := []string{"validate"}
@@ -70,13 +70,13 @@ func TestHostileSourcesFitInContainerMemory(t *testing.T) {
 				}
 				code, out := g.quorate(t, args...)
 				if code != exitError && code != exitInvalid || strings.Contains(out, "exited early") || strings.Contains(out, "goroutine ") {
-					t.Errorf("%d at once: exit code %d: %.1000s", times, code, out)
+					t.Errorf("%d at the same time: exit code %d: %.1000s", times, code, out)
 				}
 			}
 		})
 	}
 	if code, out := g.quorate(t, all...); code != exitError {
-		t.Errorf("all at once: exit code %d: %.1000s", code, out)
+		t.Errorf("all at the same time: exit code %d: %.1000s", code, out)
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Log lines, progress lines and the final error line show untrusted text as plain text.
+// TestHostileTextIsPrintedAsPlainText checks that log lines, progress lines and the final error line show untrusted
+// text as plain text.
 func TestHostileTextIsPrintedAsPlainText(t *testing.T) {
 	for name, text := range printabletest.Hostile {
 		lines := map[string]func(*bytes.Buffer){
@@ -64,7 +65,8 @@ func TestHostileTextIsPrintedAsPlainText(t *testing.T) {
 	}
 }
 
-// Warnings of an API server are also plain text, and printed once.
+// TestAPIServerWarningsArePlainTextAndPrintedOnce checks that warnings of an API server are plain text too, and are
+// printed once.
 func TestAPIServerWarningsArePlainTextAndPrintedOnce(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Add("Warning", `299 - "harmless ##vso[task.complete]"`)
@@ -78,7 +80,7 @@ func TestAPIServerWarningsArePlainTextAndPrintedOnce(t *testing.T) {
 	}
 }
 
-// TestKubernetesClientLogsInConfiguredFormat: log messages of the Kubernetes client are regular log lines.
+// TestKubernetesClientLogsInConfiguredFormat checks that log messages of the Kubernetes client are regular log lines.
 func TestKubernetesClientLogsInConfiguredFormat(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100") // the body does not follow

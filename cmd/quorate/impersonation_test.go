@@ -87,8 +87,8 @@ func (w *tenants) tenantRights(tenants ...string) {
 	}
 }
 
-// noPodHasRights fails if a pod of a namespace could have Quorate's rights there, through any existing account or one
-// that could be created.
+// noPodHasRights fails if a pod of a namespace could have Quorate's rights there, through an existing account or an
+// account that could be created.
 func (w *tenants) noPodHasRights(namespaces ...string) {
 	w.Helper()
 	for _, namespace := range namespaces {
@@ -106,8 +106,8 @@ func (w *tenants) noPodHasRights(namespaces ...string) {
 	}
 }
 
-// A run with the rights of deploy/tenants makes all requests in a tenant's namespace as that tenant, and cannot do
-// anything as itself.
+// TestRunImpersonatesTenantUsers checks that a run with the rights of deploy/tenants makes all requests in a tenant's
+// namespace as that tenant, and cannot do anything as itself.
 func TestRunImpersonatesTenantUsers(t *testing.T) {
 	w := newTenants(t, "shop", "bank", "other")
 	w.made("shop/one", "bank/one", "other/one")
@@ -127,7 +127,7 @@ func TestRunImpersonatesTenantUsers(t *testing.T) {
 	for _, r := range seen.requests() {
 		in := namespaced.FindStringSubmatch(r.path)
 		if in == nil && !strings.HasPrefix(r.as, "quorate:tenant:") || in != nil && r.as != userOf(in[1]) {
-			t.Errorf("as somebody else: %+v", r)
+			t.Errorf("as a different user: %+v", r)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -170,8 +170,8 @@ func TestRunImpersonatesTenantUsers(t *testing.T) {
 	}
 }
 
-// The user to impersonate must be unambiguous for each cluster, because without one the run would act with its own
-// rights.
+// TestAmbiguousImpersonationIsRejected checks that the user to impersonate must be unambiguous for each cluster,
+// because otherwise the run would act with its own rights.
 func TestAmbiguousImpersonationIsRejected(t *testing.T) {
 	w := &tenants{T: t, kubeconfig: "/nowhere"}
 	for _, c := range []struct {

@@ -131,7 +131,7 @@ func (r *rewinding) missesNothing() {
 	r.Helper()
 	restored := r.first()
 	if listed := r.list(); !apiequality.Semantic.DeepEqual(listed, restored) {
-		r.Errorf("the first LIST says %v, and there is %v", values(listed), values(restored))
+		r.Errorf("the first LIST returns %v, but the state is %v", values(listed), values(restored))
 	}
 	r.change()
 	r.converges()
@@ -162,10 +162,10 @@ func (r *rewinding) missesAll() {
 		"created-again": "after", busy: "new",
 	}
 	if got := values(r.informer.Store()); !maps.Equal(got, want) {
-		r.Errorf("the informer has %v, want %v: the counter-proof is none", got, want)
+		r.Errorf("the informer has %v, want %v: the counter-proof does not work", got, want)
 	}
 	if got := values(r.list()); !maps.Equal(got, want) {
-		r.Errorf("a LIST says %v, want %v", got, want)
+		r.Errorf("a LIST returns %v, want %v", got, want)
 	}
 }
 
@@ -182,7 +182,7 @@ func (r *rewinding) first() configMaps {
 		busy: "before",
 	}
 	if got := values(is); !maps.Equal(got, want) {
-		r.Fatalf("restored is %v, want %v", got, want)
+		r.Fatalf("%v is restored, want %v", got, want)
 	}
 	return is
 }
@@ -202,7 +202,7 @@ func (r *rewinding) converges() {
 	r.Helper()
 	is := r.truth()
 	if listed := r.list(); !apiequality.Semantic.DeepEqual(listed, is) {
-		r.Fatalf("a LIST says %v, and there is %v", values(listed), values(is))
+		r.Fatalf("a LIST returns %v, but the state is %v", values(listed), values(is))
 	}
 	r.until(fmt.Sprintf("the informer has %v", values(is)), func() bool {
 		told, _ := r.informer.Told()
@@ -294,10 +294,10 @@ func (r *rewinding) until(fact string, is func() bool) {
 	for deadline := time.Now().Add(45 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			if r.informer == nil {
-				r.Fatalf("waited in vain until %s", fact)
+				r.Fatalf("waited without success until %s", fact)
 			}
 			told, wrong := r.informer.Told()
-			r.Fatalf("waited in vain until %s; it has %v, its handler was told %v, wrong events are %q", fact,
+			r.Fatalf("waited without success until %s; it has %v, its handler received %v, wrong events are %q", fact,
 				values(r.informer.Store()), values(told), wrong)
 		}
 	}

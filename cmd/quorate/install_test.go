@@ -35,7 +35,8 @@ func (w *tenants) output(args ...string) string {
 	return got.out
 }
 
-// The objects of each mode are installed, one mode after the other, and deleted. Clusters are left unchanged.
+// TestInstallAndUninstallLeaveClustersUnchanged checks that the objects of each mode are installed, one mode after the
+// other, and deleted, and that clusters are left unchanged.
 func TestInstallAndUninstallLeaveClustersUnchanged(t *testing.T) {
 	w := newTenants(t, "own")
 	w.made("own/one")
@@ -45,19 +46,19 @@ func TestInstallAndUninstallLeaveClustersUnchanged(t *testing.T) {
 	} {
 		args := []string{"install", "--mode", mode, "--image", "registry.example.com/quorate:1", "--source", "https://git.example.com/fleet.git"}
 		if said := w.output(append(args, "--path", mode)...); !strings.Contains(said, "applied "+workload+"\n") {
-			t.Errorf("%s says\n%s", mode, said)
+			t.Errorf("%s prints\n%s", mode, said)
 		}
 		if said := w.output(append(args, "--path", mode)...); strings.Contains(said, "deleted ") {
-			t.Errorf("%s once more says\n%s", mode, said)
+			t.Errorf("%s again prints\n%s", mode, said)
 		}
 		there := strings.Split(strings.TrimSpace(w.output("uninstall", "--print")), "\n")
 		if jobs := slices.DeleteFunc(slices.Clone(there), func(o string) bool { return !strings.HasSuffix(o, "quorate-system/quorate") }); len(jobs) != 2 ||
 			!slices.Contains(jobs, workload) || !slices.Contains(jobs, "ServiceAccount quorate-system/quorate") {
-			t.Errorf("in mode %s there are %q", mode, there)
+			t.Errorf("in mode %s, got %q", mode, there)
 		}
 	}
 	if said := w.output("uninstall"); !strings.HasPrefix(said, "deleted CronJob quorate-system/quorate\n") && !strings.HasPrefix(said, "deleted Deployment ") || strings.Count(said, "ConfigMap quorate-system/quorate-source-") != 3 || !strings.Contains(said, "deleted ClusterRole quorate\n") {
-		t.Errorf("uninstall says\n%s", said)
+		t.Errorf("uninstall prints\n%s", said)
 	}
 	if there := w.output("uninstall", "--print") + w.output("uninstall"); there != "" {
 		t.Errorf("it leaves\n%s", there)
@@ -82,7 +83,8 @@ func (w *tenants) install(args []string) ran {
 	return w.bare(append([]string{args[0], "--kubeconfig", w.kubeconfig}, args[1:]...)...)
 }
 
-// Installing again with fewer flags reports the flags that runs no longer have, without their values.
+// TestInstallReportsRemovedFlagsAndWidenedRights checks that installing again with fewer flags reports the flags that
+// runs no longer have, without their values.
 func TestInstallReportsRemovedFlagsAndWidenedRights(t *testing.T) {
 	w := newTenants(t, "own")
 	if got := w.install(loop("--max-deletions", "3", "--verify-keys=/k3ys")); got.code != exitOK || strings.Contains(got.out, "no longer have") {
@@ -109,8 +111,9 @@ func TestInstallReportsRemovedFlagsAndWidenedRights(t *testing.T) {
 	}
 }
 
-// An overlay and an installation can replace one another, in both directions, without leaving shards or credentials of
-// the other behind. "kubectl apply" decides what to remove by the annotation that it stores.
+// TestInstallAndKubectlApplyReplaceEachOther checks that an overlay and an installation can replace one another, in
+// both directions, without leaving shards or credentials of the other behind. "kubectl apply" decides what to remove by
+// the annotation that it stores.
 func TestInstallAndKubectlApplyReplaceEachOther(t *testing.T) {
 	w := newTenants(t, "own")
 	jobs := w.server.Client.BatchV1().CronJobs("quorate-system")
@@ -132,7 +135,7 @@ func TestInstallAndKubectlApplyReplaceEachOther(t *testing.T) {
 		for _, text := range strings.Split(want, "---\n") {
 			printed := &batchv1.CronJob{}
 			if err := yaml.Unmarshal([]byte(text), printed); err == nil && printed.Kind == "CronJob" && !reflect.DeepEqual(last, printed) {
-				t.Errorf("kubectl takes this for what was applied\n%+v\nand it was\n%+v", last, printed)
+				t.Errorf("kubectl treats this as the applied object\n%+v\nand it was\n%+v", last, printed)
 			}
 		}
 		return job.Spec.JobTemplate.Spec
@@ -150,13 +153,13 @@ func TestInstallAndKubectlApplyReplaceEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := install(with); !reflect.DeepEqual(got, plain) {
-		t.Errorf("over an overlay, there is\n%+v\nand otherwise\n%+v", got, plain)
+		t.Errorf("over an overlay, got\n%+v\nand otherwise\n%+v", got, plain)
 	}
 	if sharded := install("indexed-job"); sharded.Completions == nil {
-		t.Errorf("there are no shards: %+v", sharded)
+		t.Errorf("no shards: %+v", sharded)
 	}
 	if got := install(with); !reflect.DeepEqual(got, plain) {
-		t.Errorf("over another mode, there is\n%+v\nand otherwise\n%+v", got, plain)
+		t.Errorf("over another mode, got\n%+v\nand otherwise\n%+v", got, plain)
 	}
 }
 
@@ -168,7 +171,8 @@ func (w writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Pods that are being stopped keep their rights until they end, so that their work is not interrupted.
+// TestUninstallWaitsForPods checks that pods that are being stopped keep their rights until they end, so that their
+// work is not interrupted.
 func TestUninstallWaitsForPods(t *testing.T) {
 	w := newTenants(t, "own")
 	if got := w.install(loop()); got.code != exitOK {
@@ -187,7 +191,7 @@ func TestUninstallWaitsForPods(t *testing.T) {
 	waited := false
 	code := execute(t.Context(), []string{"uninstall", "--kubeconfig", w.kubeconfig}, streams{out: io.Discard, err: writer(func(said string) {
 		if !strings.HasPrefix(said, "waiting for pods to finish: 1\n") {
-			t.Errorf("it says %q", said)
+			t.Errorf("got %q", said)
 			return
 		}
 		waited = true
@@ -195,7 +199,7 @@ func TestUninstallWaitsForPods(t *testing.T) {
 			t.Errorf("a pod is under way: %v", err)
 		}
 		if _, err := kubernetes.AppsV1().Deployments("quorate-system").Get(t.Context(), "quorate", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("it waits for pods that are made again: %v", err)
+			t.Errorf("it waits for recreated pods: %v", err)
 		}
 		if err := kubernetes.CoreV1().Pods("quorate-system").Delete(t.Context(), "under-way", metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
@@ -209,7 +213,8 @@ func TestUninstallWaitsForPods(t *testing.T) {
 	}
 }
 
-// Objects that belong to a Helm release, or to a Quorate in another namespace, are neither taken over nor deleted.
+// TestInstallKeepsObjectsOfOtherOwners checks that objects that belong to a Helm release, or to a Quorate in another
+// namespace, are neither taken over nor deleted.
 func TestInstallKeepsObjectsOfOtherOwners(t *testing.T) {
 	w := newTenants(t, "own", "etcd-ops", "quorate-system")
 	roles, bindings := w.server.Client.RbacV1().ClusterRoles(), w.server.Client.RbacV1().ClusterRoleBindings()
@@ -294,8 +299,8 @@ status:
   - {type: Ready, status: "True", reason: Converged, message: well, lastTransitionTime: "2026-11-20T10:00:00Z"}
 `
 
-// A definition is upgraded in place. Objects stored with an earlier one are kept unchanged, can be read, and can be
-// written.
+// TestCRDUpgradeKeepsStoredObjects checks that a definition is upgraded in place. Objects stored with an earlier
+// definition are kept unchanged, can be read, and can be written.
 func TestCRDUpgradeKeepsStoredObjects(t *testing.T) {
 	w := newTenants(t, "own")
 	earlier, err := os.ReadFile("../../clusters/v1alpha1/crd/testdata/earlier.yaml")

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Sources have distinct names in status and in reports, even if they are similar.
+// TestSourceNamesAreDistinct checks that sources have distinct names in status and in reports, even if they are
+// similar.
 func TestSourceNamesAreDistinct(t *testing.T) {
 	const fleet = "https://host/fleet.git"
 	for _, test := range []struct{ values, want []string }{
@@ -30,7 +31,7 @@ func TestSourceNamesAreDistinct(t *testing.T) {
 		}
 		for i, label := range labelsOf(sources) {
 			if want := strings.Replace(test.want[i], ",path=b", ",path=./b/", 1); label != want {
-				t.Errorf("%q: reports call one %q, want %q", test.values, label, want)
+				t.Errorf("%q: the name in reports is %q, want %q", test.values, label, want)
 			}
 		}
 	}

@@ -22,9 +22,9 @@ func newKilling(t *testing.T) killing {
 	strace, err := exec.LookPath("strace")
 	switch {
 	case err != nil && os.Getenv("QUORATE_BIN") != "":
-		t.Fatal("there is no strace, which kills at the nth write; bin/sandbox build is to install it")
+		t.Fatal("no strace, which kills at the nth write; bin/sandbox build must install it")
 	case err != nil:
-		t.Skip("there is no strace, which kills at the nth write")
+		t.Skip("no strace, which kills at the nth write")
 	}
 	if out, err := exec.Command(strace, "-qq", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
 		t.Skipf("strace may not trace: %v: %s", err, out)

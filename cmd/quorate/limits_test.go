@@ -30,7 +30,7 @@ func TestLimitsAreSetByFlagsAndSourceSettings(t *testing.T) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		for _, bad := range []string{"", "0", "-1", "x", "1x", "1.5.5", "99999999999999999999999"} {
 			if err := flags.Set(f.Name, bad); err == nil {
-				t.Errorf("--%s %q is taken", f.Name, bad)
+				t.Errorf("--%s %q is accepted", f.Name, bad)
 			}
 		}
 		if f.Name == "max-render-cpu" {

@@ -9,11 +9,12 @@ import (
 	"testing"
 )
 
-// The default of --log-level is what its help says: nothing is logged to a terminal unless a level is set.
+// TestDefaultLogLevel checks that the default of --log-level is what its help says: nothing is logged to a terminal
+// unless a level is set.
 func TestDefaultLogLevel(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil || !isTerminal(terminal) {
-		t.Skipf("there is no terminal to be had: %v", err)
+		t.Skipf("no terminal to be had: %v", err)
 	}
 	defer terminal.Close()
 	for _, test := range []struct {
@@ -40,6 +41,6 @@ func TestDefaultLogLevel(t *testing.T) {
 		}
 	}
 	if usage := newRun(streams{}).Flags().Lookup("log-level").Usage; !strings.Contains(usage, "nothing on a terminal") {
-		t.Errorf("it says: %s", usage)
+		t.Errorf("got %s", usage)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// Invalid combinations are rejected, with a reason.
+// TestLoopFlags checks that invalid combinations of flags are rejected, with a reason.
 func TestLoopFlags(t *testing.T) {
 	for line, want := range map[string]string{
 		"--loop --until-converged":   "--until-converged and --loop: a loop continues after everything is up to date",
@@ -56,7 +56,8 @@ func kubeconfigOfNobody(t *testing.T) string {
 		"clusters: [{name: c, cluster: {server: \"https://127.0.0.1:1\"}}], users: [{name: u, user: {token: t}}]}") + "/kubeconfig"
 }
 
-// Probes report whether the loop makes progress, and whether it has seen everything.
+// TestLoopEndpointStatusCodes checks the status codes of probes and metrics before the first pass, and of unknown
+// paths.
 func TestLoopEndpointStatusCodes(t *testing.T) {
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "figures") })
 	with, without := handler(&reconcile.Reconciler{}, metrics), handler(&reconcile.Reconciler{}, nil)
@@ -120,7 +121,7 @@ func (l *loops) stop(t *testing.T) {
 	t.Helper()
 	_ = l.Process.Signal(syscall.SIGTERM)
 	if err := l.Wait(); err != nil {
-		t.Errorf("told to stop, it ends with %v\n%s", err, l.said.String())
+		t.Errorf("when stopped, it ends with %v\n%s", err, l.said.String())
 	}
 }
 
@@ -137,8 +138,9 @@ func (w *tenants) until(what, cluster, revision string) {
 	}
 }
 
-// Two loops on one API server pick up pushes without help, do not touch unchanged clusters, and exit with 0 when
-// stopped, without leaving a lease behind. Together they write no more than one loop does.
+// TestTwoLoopsApplyPushesAndReleaseLeases checks that two loops on one API server pick up pushes by themselves, do not
+// touch unchanged clusters, and exit with 0 when stopped, without leaving a lease behind. Together they do not write
+// more than one loop does.
 func TestTwoLoopsApplyPushesAndReleaseLeases(t *testing.T) {
 	w := newTenants(t, "own")
 	w.made("own/one", "own/two")
@@ -172,7 +174,7 @@ func TestTwoLoopsApplyPushesAndReleaseLeases(t *testing.T) {
 	}
 	for _, l := range []*loops{one, two} {
 		if text := l.said.String(); strings.Contains(text, "level=ERROR") || strings.Count(text, "LockedElsewhere") > 20 {
-			t.Errorf("it said\n%s", text)
+			t.Errorf("got\n%s", text)
 		}
 	}
 }

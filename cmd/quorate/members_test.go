@@ -20,7 +20,7 @@ import (
 func TestBackupOfMemberWithoutKubernetes(t *testing.T) {
 	etcds, err := filepath.Glob(filepath.Join(os.Getenv("QUORATE_ETCD_DIR"), "etcd-*", "etcd"))
 	if os.Getenv("QUORATE_ETCD_DIR") == "" || err != nil || len(etcds) == 0 {
-		t.Skip("QUORATE_ETCD_DIR names no directory with etcd-<version>/etcd; make test sets it")
+		t.Skip("QUORATE_ETCD_DIR does not name a directory with etcd-<version>/etcd; make test sets it")
 	}
 	quorateAs(t) // snapshots are inspected in a child process
 	files := newPairs(t, "a-0.a.ns.svc")
@@ -54,7 +54,7 @@ func TestBackupOfMemberWithoutKubernetes(t *testing.T) {
 	}
 }
 
-// TestMemberFlags: invalid members are rejected before any connection is made.
+// TestMemberFlags checks that invalid members are rejected before any connection is made.
 func TestMemberFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"--member a-0":                                      `--member "a-0": expected NAME=https://HOST:2379`,

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// For any amount of memory, limits are above 0 and do not exceed their defaults, more memory does not lower a limit for
-// the same number of simultaneous sources, and all parts together fit.
+// TestBudget checks that, for any amount of memory, limits are above 0 and do not exceed their defaults, more memory
+// does not lower a limit for the same number of simultaneous sources, and all parts together fit.
 func TestBudget(t *testing.T) {
 	property := func(some, more uint32) bool {
 		memory := 96<<20 + int64(some)<<4 // up to 64 GiB
@@ -26,7 +26,7 @@ func TestBudget(t *testing.T) {
 	}
 	for atOnce := 1; atOnce <= 4; atOnce++ { // as docs/reference/limits.md says
 		if b := budgetFor(256<<20, atOnce); b.own+b.used() > 256<<20 {
-			t.Errorf("%d at once do not fit: %+v", atOnce, b)
+			t.Errorf("%d simultaneous sources do not fit: %+v", atOnce, b)
 		}
 	}
 	for _, memory := range []int64{1, 1 << 20, 32 << 20} { // too little memory, but no limit is 0
@@ -39,7 +39,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// Setting the number of simultaneous sources divides the memory among them, except for limits that are also set.
+// TestSourcesAtOnceDivideMemory checks that setting the number of simultaneous sources divides the memory among them,
+// except for limits that are also set.
 func TestSourcesAtOnceDivideMemory(t *testing.T) {
 	const memory, mebibyte = 256 << 20, 1 << 20
 	found := memoryLimit
@@ -83,8 +84,8 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 	}
 }
 
-// A limit for one thing does not exceed the limit for all of them together, because the larger value could never be
-// used.
+// TestPartLimitsDoNotExceedTotals checks that a limit for one thing does not exceed the limit for all of them together,
+// because the larger value could never be used.
 func TestPartLimitsDoNotExceedTotals(t *testing.T) {
 	for memory := int64(0); memory <= 4<<30; memory += 1 << 20 {
 		l := budgetWithin(memory).limits
@@ -95,13 +96,13 @@ func TestPartLimitsDoNotExceedTotals(t *testing.T) {
 			"documents": {int64(l.files.Objects), int64(l.files.Documents)},
 		} {
 			if sizes[0] > sizes[1] {
-				t.Fatalf("of %d MiB: %s: one may have %d, and all together %d", memory>>20, name, sizes[0], sizes[1])
+				t.Fatalf("of %d MiB: %s: one may use %d, and all together %d", memory>>20, name, sizes[0], sizes[1])
 			}
 		}
 	}
 }
 
-// docs/reference/limits.md lists these budgets.
+// TestLimitsPageListsBudgets checks that docs/reference/limits.md lists the budgets.
 func TestLimitsPageListsBudgets(t *testing.T) {
 	page := read(t, "docs/reference/limits.md")
 	for _, memory := range []byteSize{128 << 20, 256 << 20, 1 << 30, 4 << 30} {

@@ -11,7 +11,7 @@ import (
 
 var namedPage = regexp.MustCompile(`docs/[a-z/-]+\.md(?:#[a-z0-9-]+)?`)
 
-// Pages and files in deploy that messages name exist.
+// TestMessagesNameExistingPages checks that pages and files in deploy that messages name exist.
 func TestMessagesNameExistingPages(t *testing.T) {
 	root, named := filepath.Join("..", ".."), 0
 	eachFile(t, func(path, content string) {
@@ -22,7 +22,7 @@ func TestMessagesNameExistingPages(t *testing.T) {
 			named++
 			file, anchor, _ := strings.Cut(page, "#")
 			if _, err := os.Stat(filepath.Join(root, file)); err != nil || anchor != "" && !slices.Contains(anchors(t, file), anchor) {
-				t.Errorf("%s: %s leads nowhere", path, page)
+				t.Errorf("%s: %s has no target", path, page)
 			}
 		}
 	}, ".go")

@@ -103,7 +103,8 @@ func TestMetricsArePushedToPushgateway(t *testing.T) {
 	}
 }
 
-// A service may answer with anything, endlessly: only a little is read and logged, and secrets are hidden.
+// TestEndpointResponsesAreLimitedAndRedacted checks that only the beginning of a service's response is read and logged,
+// without secrets. The response may contain anything, and may be endless.
 func TestEndpointResponsesAreLimitedAndRedacted(t *testing.T) {
 	var sent atomic.Int64
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -133,7 +134,7 @@ func TestEndpointResponsesAreLimitedAndRedacted(t *testing.T) {
 	}
 }
 
-// A dead man's switch only receives heartbeats for successful runs.
+// TestHeartbeatIsSentOnlyAfterSuccess checks that a dead man's switch only receives heartbeats for successful runs.
 func TestHeartbeatIsSentOnlyAfterSuccess(t *testing.T) {
 	for err, want := range map[error]int{nil: 1, exit(exitChanges): 1, exit(exitError): 0, exit(exitInvalid): 0,
 		exit(exitBlocked): 0, exit(exitLocked): 0, exit(exitNotConverged): 0, io.ErrShortWrite: 0} {
@@ -166,6 +167,6 @@ func TestInvalidMetricsURLsAreRejected(t *testing.T) {
 		}
 	}
 	if err := (&metricsFlags{pushgateway: "https://push.example.com"}).check(); err == nil {
-		t.Error("a job without a name is taken")
+		t.Error("a job without a name is accepted")
 	}
 }

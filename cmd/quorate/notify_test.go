@@ -111,7 +111,8 @@ func TestRunSendsNotificationAndCommitStatus(t *testing.T) {
 	}
 }
 
-// A loop sends notifications while it runs, and each one only once.
+// TestLoopSendsEachNotificationOnce checks that a loop sends notifications while it runs, and sends each notification
+// only once.
 func TestLoopSendsEachNotificationOnce(t *testing.T) {
 	told := make(chan string, 9)
 	s := newToldServer(t, func(w http.ResponseWriter, r *http.Request) { told <- r.URL.Path })
@@ -128,7 +129,8 @@ func TestLoopSendsEachNotificationOnce(t *testing.T) {
 	}
 }
 
-// A failure is a warning without secrets, and takes no longer than the time limit.
+// TestNotifyFailuresAreWarnings checks that a failure is a warning without secrets, and takes no longer than the time
+// limit.
 func TestNotifyFailuresAreWarnings(t *testing.T) {
 	refuses := newToldServer(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -148,7 +150,7 @@ func TestNotifyFailuresAreWarnings(t *testing.T) {
 	}
 }
 
-// Settings that would fail later are rejected immediately, and no error contains a secret.
+// TestNotifyFlags checks that settings that would fail later are rejected immediately, and no error contains a secret.
 func TestNotifyFlags(t *testing.T) {
 	token, short := fileWith(t, tokenOfHost), fileWith(t, "s3cret")
 	dir := t.TempDir()
@@ -180,7 +182,8 @@ func TestNotifyFlags(t *testing.T) {
 	}
 }
 
-// The command writes the status of the commit that it has read, even if it fails, and its exit code does not change.
+// TestFailedRunReportsCommitStatus checks that the command writes the status of the commit that it has read, even if it
+// fails, and that its exit code does not change.
 func TestFailedRunReportsCommitStatus(t *testing.T) {
 	s := newToldServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "token "+tokenOfHost {
@@ -208,7 +211,8 @@ func TestFailedRunReportsCommitStatus(t *testing.T) {
 	}
 }
 
-// A stopped run does not wait for unresponsive receivers, because it would be killed.
+// TestStoppedRunDoesNotWaitForReceivers checks that a stopped run does not wait for unresponsive receivers, because it
+// would be killed.
 func TestStoppedRunDoesNotWaitForReceivers(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	hangs := newToldServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -235,19 +239,20 @@ func TestStoppedRunDoesNotWaitForReceivers(t *testing.T) {
 	}
 }
 
-// Each of several Kubernetes clusters has its own name in notifications.
+// TestNotificationContextNamesKubernetesCluster checks that each of several Kubernetes clusters has its own name in
+// notifications.
 func TestNotificationContextNamesKubernetesCluster(t *testing.T) {
 	f := &notifyFlags{context: "team", to: []string{"https://hooks.example.com/a"}}
 	for kubernetes, want := range map[string]string{"": "team", "eu-1": "team/eu-1"} {
 		n := f.begin(t.Context(), &reconcile.Reconciler{Log: slog.New(slog.DiscardHandler)}, kubernetes, true)
 		if n.context != want {
-			t.Errorf("%q is told of as %q, not %q", kubernetes, n.context, want)
+			t.Errorf("%q is reported as %q, not %q", kubernetes, n.context, want)
 		}
 		n.end(t.Context(), time.Second)
 	}
 }
 
-// A secret must be the entire content of its file, not only the beginning.
+// TestSecretIn checks that a secret must be the entire content of its file, not only the beginning.
 func TestSecretIn(t *testing.T) {
 	for text, want := range map[string]string{
 		" s3cret\n": "s3cret",

@@ -232,7 +232,7 @@ func (t outcome) findings() []findings.Finding {
 // mostOfSummary is the maximum size of a step summary on GitHub, in bytes; GitHub rejects a larger one completely.
 const mostOfSummary = 1 << 20
 
-// summarize appends the report to the step summary of GitHub Actions, if there is one.
+// summarize appends the report to the step summary of GitHub Actions, if it runs there.
 func (t outcome) summarize(file string) error {
 	if file == "" {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestReplaceFile: a file is replaced atomically, with its existing permissions, through links, and a failed attempt
-// leaves nothing behind.
+// TestReplaceFile checks that a file is replaced atomically, with its existing permissions, through links, and that a
+// failed attempt leaves nothing behind.
 func TestReplaceFile(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
@@ -31,7 +31,7 @@ func TestReplaceFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if content, err := io.ReadAll(reader); err != nil || string(content) != "before, which is longer" {
-		t.Errorf("who reads meanwhile reads %q, %v", content, err)
+		t.Errorf("a concurrent reader gets %q, %v", content, err)
 	}
 	if content, err := os.ReadFile(file); err != nil || string(content) != "after" {
 		t.Errorf("it holds %q, %v", content, err)
@@ -40,7 +40,7 @@ func TestReplaceFile(t *testing.T) {
 		t.Errorf("its rights are %v, %v", info.Mode(), err)
 	}
 	if target, err := os.Readlink(link); err != nil || target != "file" {
-		t.Errorf("the link leads to %q, %v", target, err)
+		t.Errorf("the link points to %q, %v", target, err)
 	}
 	if err := replaceFile(os.DevNull, []byte("x")); err != nil {
 		t.Errorf("a device: %v", err)
@@ -49,11 +49,11 @@ func TestReplaceFile(t *testing.T) {
 		t.Errorf("the device is %v, %v", info.Mode(), err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
-		t.Errorf("there are %v, %v", entries, err)
+		t.Errorf("got %v, %v", entries, err)
 	}
 }
 
-// TestFailedOutputDoesNotPreventOthers: an output that cannot be written does not prevent the others.
+// TestFailedOutputDoesNotPreventOthers checks that an output that cannot be written does not prevent the others.
 func TestFailedOutputDoesNotPreventOthers(t *testing.T) {
 	dir := t.TempDir()
 	var out, stderr strings.Builder
@@ -68,7 +68,7 @@ func TestFailedOutputDoesNotPreventOthers(t *testing.T) {
 		return err
 	})
 	if err == nil || !strings.Contains(err.Error(), "gone") || !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it says %v", err)
+		t.Errorf("got %v", err)
 	}
 	content, err := os.ReadFile(filepath.Join(dir, "there"))
 	if err != nil || string(content) != "json" || out.String() != "text" || stderr.String() != "state" {
@@ -76,7 +76,7 @@ func TestFailedOutputDoesNotPreventOthers(t *testing.T) {
 	}
 }
 
-// TestGitHubSummaryAppendsWithinLimit: the summary is appended, and never exceeds GitHub's limit.
+// TestGitHubSummaryAppendsWithinLimit checks that the summary is appended, and never exceeds GitHub's limit.
 func TestGitHubSummaryAppendsWithinLimit(t *testing.T) {
 	var many report.Report
 	for i := range 20_000 {
@@ -92,10 +92,10 @@ func TestGitHubSummaryAppendsWithinLimit(t *testing.T) {
 		}
 		content, err := os.ReadFile(file)
 		if err != nil || !strings.HasPrefix(string(content), strings.Repeat("x", before)) || len(content) > max(before, mostOfSummary) {
-			t.Errorf("after %d bytes there are %d, %v", before, len(content), err)
+			t.Errorf("after %d bytes, the size is %d, %v", before, len(content), err)
 		}
 		if told := len(content) > before; told != (before < mostOfSummary-4097) {
-			t.Errorf("after %d bytes it tells of the report: %t", before, told)
+			t.Errorf("after %d bytes, it mentions the report: %t", before, told)
 		}
 	}
 	if err := (outcome{}).summarize(""); err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPlanOfCloneIsApprovedAfterPush: the plan of a clone, made before a push, is approved for the run from the
-// repository that it is pushed to, as in make demo.
+// TestPlanOfCloneIsApprovedAfterPush checks that the plan of a clone, made before a push, is approved for the run from
+// the repository that it is pushed to, as in make demo.
 func TestPlanOfCloneIsApprovedAfterPush(t *testing.T) {
 	f := newFleet(t)
 	bare, clone, file := filepath.Join(f.dir, "clusters.git"), filepath.Join(f.dir, "checkout"), filepath.Join(f.dir, "plan.json")

@@ -62,7 +62,7 @@ func (s *watcher) onlyReads(t *testing.T, secrets ...string) {
 		_, secret, is := strings.Cut(path, "/secrets/")
 		switch {
 		case is && !strings.HasSuffix(secret, "-quorate-tls"):
-			t.Errorf("a Secret that is none of its business: %+v", r)
+			t.Errorf("an unrelated Secret: %+v", r)
 		case strings.Contains(r.path, "/secrets") && !refused && !slices.Contains(secrets, secret):
 			t.Errorf("it had a Secret: %+v", r)
 		case !strings.Contains(r.path, "/secrets") && refused:
@@ -71,8 +71,8 @@ func (s *watcher) onlyReads(t *testing.T, secrets ...string) {
 	}
 }
 
-// TestPlanAndStatusWorkWithoutSecrets: plan and status work without Secrets, say so, and conclude nothing from what
-// they could not read.
+// TestPlanAndStatusWorkWithoutSecrets checks that plan and status work without Secrets, report that, and do not
+// conclude anything from what they could not read.
 func TestPlanAndStatusWorkWithoutSecrets(t *testing.T) {
 	w := newTenants(t, "own", "quorate-system")
 	w.founded()
@@ -104,8 +104,8 @@ func TestPlanAndStatusWorkWithoutSecrets(t *testing.T) {
 	if got := w.command(append(plan, "-o", "state")...); got.code != exitOK || strings.Contains(got.out, "one-ca") || !strings.Contains(got.out, `"unseen"`) {
 		t.Errorf("%+v", got)
 	}
-	// An unmanaged object under the name of an unreadable Secret is not noticed, but one under a name that can be read
-	// is.
+	// An unmanaged object under the name of an unreadable Secret is not noticed, but an object under a name that can be
+	// read is.
 	w.allowSecret("one-quorate-tls")
 	if _, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "one-quorate-tls"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

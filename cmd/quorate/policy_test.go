@@ -16,7 +16,7 @@ func tolerating(namespace, name string) string {
 		" spec: {version: 3.6.16, lifecycle: Stopped, suspend: true,\n  pod: {tolerations: [{key: dedicated, operator: Exists}]}}}\n", name, namespace)
 }
 
-// says runs a command, with access to the cluster unless it is validate.
+// says runs a command, with access to the Kubernetes cluster unless the command is validate.
 func (w *tenants) says(command string, args ...string) ran {
 	w.Helper()
 	args = append([]string{command}, args...)
@@ -26,9 +26,9 @@ func (w *tenants) says(command string, args ...string) ran {
 	return w.command(args...)
 }
 
-// If a tenant's pod settings are not allowed, only that cluster has a problem. This applies to plans and runs, to
-// clusters applied when it was allowed, whether or not git can be read, and to custom resources that are themselves the
-// declarations.
+// TestPolicyViolationAffectsOnlyItsCluster checks that only one cluster has a problem if the tenant's pod settings for
+// it are not allowed. This applies to plans and runs, to clusters applied when it was allowed, whether or not git can
+// be read, and to custom resources that are themselves the declarations.
 func TestPolicyViolationAffectsOnlyItsCluster(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "a", "b")
@@ -47,7 +47,7 @@ func TestPolicyViolationAffectsOnlyItsCluster(t *testing.T) {
 	}
 	tolerated := func() int { return len(w.cluster("a/one").Spec.Pod.Tolerations) }
 	if tolerated() > 0 {
-		t.Error("what is refused is applied")
+		t.Error("a refused declaration is applied")
 	}
 
 	if got := w.says("run", "--source", source+allowed, "--source", other); got.code != exitOK || tolerated() == 0 {

@@ -28,11 +28,11 @@ func asStranger(t *testing.T, program string, args ...string) (*exec.Cmd, *bytes
 	return c, out
 }
 
-// The memory of a running process belongs to root, not to its user, so that its child processes cannot read it. The
-// process can still start them.
+// TestProcessMemoryIsHiddenFromChildren checks that the memory of a running process belongs to root, not to its user,
+// so that its child processes cannot read it. The process can still start them.
 func TestProcessMemoryIsHiddenFromChildren(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("to run as another user takes root")
+		t.Skip("running as another user requires root")
 	}
 	program := confinedtest.ForEverybody(t)
 	owner, fetcher := make(chan uint32, 1), make(chan string, 1)

@@ -65,7 +65,7 @@ func addParts(c *cobra.Command, p *retention.Policy) (parts []*pflag.Flag) {
 	return parts
 }
 
-// onlyGiven sets the flags that were not set to zero, if any flag was set.
+// onlyGiven sets the flags that were not set to zero, if a flag was set.
 func onlyGiven(parts []*pflag.Flag) {
 	given := false
 	for _, part := range parts {

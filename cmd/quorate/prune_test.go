@@ -78,7 +78,7 @@ func prune(t *testing.T, b store.Bucket, now time.Time) (ran, error) {
 	return ran{out: out.String(), err: stderr.String()}, err
 }
 
-// TestPruneContinuesPastLockedBackup: a locked backup is kept and reported, and does not block others.
+// TestPruneContinuesPastLockedBackup checks that a locked backup is kept and reported, and does not block others.
 func TestPruneContinuesPastLockedBackup(t *testing.T) {
 	held := ""
 	bucket, got, err := pruned(t, func(b store.Bucket) store.Bucket {
@@ -120,8 +120,8 @@ func noteFound(t *testing.T, in store.Bucket, of store.Backup, damage string) {
 	}
 }
 
-// TestPruneStopsOnceNewestBackupIsDamaged: once the backup that justifies deletions is found to be damaged, nothing
-// more is deleted.
+// TestPruneStopsOnceNewestBackupIsDamaged checks that nothing more is deleted once the backup that justifies deletions
+// is found to be damaged.
 func TestPruneStopsOnceNewestBackupIsDamaged(t *testing.T) {
 	found := false
 	bucket, got, err := pruned(t, func(b store.Bucket) store.Bucket {
@@ -138,7 +138,8 @@ func TestPruneStopsOnceNewestBackupIsDamaged(t *testing.T) {
 	}
 }
 
-// TestPruneKeepsDataWithNewManifest: data that had no manifest when the store was listed, but has one now, is a backup.
+// TestPruneKeepsDataWithNewManifest checks that data that had no manifest when the store was listed, but has a manifest
+// now, counts as a backup.
 func TestPruneKeepsDataWithNewManifest(t *testing.T) {
 	r := newRestores(t)
 	for _, days := range []int{-1, -30} {
@@ -169,8 +170,8 @@ func TestPruneKeepsDataWithNewManifest(t *testing.T) {
 	}
 }
 
-// TestPruneKeepsOrphanedDataOnceNewestIsDamaged: data without a manifest is kept once the backup that justifies
-// deletions is found to be damaged, because it may be all that is left.
+// TestPruneKeepsOrphanedDataOnceNewestIsDamaged checks that data without a manifest is kept once the backup that
+// justifies deletions is found to be damaged, because it may be all that is left.
 func TestPruneKeepsOrphanedDataOnceNewestIsDamaged(t *testing.T) {
 	bucket, _, err := pruned(t, func(b store.Bucket) store.Bucket { return b })
 	if err != nil {
@@ -206,8 +207,8 @@ func TestPruneKeepsOrphanedDataOnceNewestIsDamaged(t *testing.T) {
 	}
 }
 
-// TestLockedBackupsDoNotUseUpDeletions: locked backups do not use up the turns of the backups behind them, however
-// many are locked.
+// TestLockedBackupsDoNotUseUpDeletions checks that locked backups do not use up the turns of the backups behind them,
+// however many are locked.
 func TestLockedBackupsDoNotUseUpDeletions(t *testing.T) {
 	r := newRestores(t)
 	var first []store.Backup
@@ -247,8 +248,9 @@ func TestLockedBackupsDoNotUseUpDeletions(t *testing.T) {
 	}
 }
 
-// TestKilledPruneKeepsNewestBackup: wherever a prune is killed, before or after a deletion, the newest backup exists,
-// all listed backups have their data, and the next prune continues. Data left without a manifest is deleted later.
+// TestKilledPruneKeepsNewestBackup checks that, wherever a prune is killed, before or after a deletion, the newest
+// backup exists, all listed backups have their data, and the next prune continues. Data left without a manifest is
+// deleted later.
 func TestKilledPruneKeepsNewestBackup(t *testing.T) {
 	errKilled := errors.New("killed")
 	kills := 0
@@ -293,9 +295,9 @@ func TestKilledPruneKeepsNewestBackup(t *testing.T) {
 	}
 }
 
-// TestPruneKeepsLockedAndNewerFormatBackups: a backup with an encoding that only a newer version may know is not
-// deleted, nor is a locked backup, and a dry run reports the same. That is not a failure, and neither backup is
-// damaged.
+// TestPruneKeepsLockedAndNewerFormatBackups checks that a prune does not delete locked backups or backups with an
+// encoding that only a newer version may know, and that a dry run reports the same. That is not a failure, and these
+// backups are not damaged.
 func TestPruneKeepsLockedAndNewerFormatBackups(t *testing.T) {
 	later := time.Now().UTC().Add(time.Hour).Format(time.RFC3339)
 	for line, why := range map[string]string{
@@ -358,7 +360,8 @@ func requireWhole(t *testing.T, bucket store.Bucket) {
 	}
 }
 
-// TestFutureBackupIsIgnored: a backup taken with a clock that was a day ahead is not the newest.
+// TestFutureBackupIsIgnored checks that a backup taken by a machine whose clock was a day ahead does not count as the
+// newest one.
 func TestFutureBackupIsIgnored(t *testing.T) {
 	r := newRestores(t)
 	now, future := store.SlotID(time.Now().Add(-time.Hour)), store.SlotID(time.Now().Add(24*time.Hour))
@@ -380,8 +383,8 @@ func TestFutureBackupIsIgnored(t *testing.T) {
 	}
 }
 
-// TestOlderBackupWithLaterRevisionIsReported: a backup taken with a slow clock may have a later revision than the
-// newest one, and using the newest one prints a warning.
+// TestOlderBackupWithLaterRevisionIsReported checks that using the newest backup prints a warning if an older one has a
+// later revision. It may have been taken with a slow clock.
 func TestOlderBackupWithLaterRevisionIsReported(t *testing.T) {
 	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})
 	if err != nil {

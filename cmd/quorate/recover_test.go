@@ -138,8 +138,8 @@ func (r recoveries) isRecovered() {
 	}
 }
 
-// TestRecoverCreatesClusterOnce: a new cluster is created once from the data directory of a member, and only from the
-// cluster that is named.
+// TestRecoverCreatesClusterOnce checks that a new cluster is created only once from the data directory of a member, and
+// only if the member is of the named cluster.
 func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r := newRecoveries(t)
 	r.unchanged(exitOK, fmt.Sprintf("of cluster %s: a voter, one of 1\nits log ends at term 2, index ", hexID(r.id.ClusterID)), func() ran { return r.recover(r.dir(), "--dry-run") })
@@ -172,7 +172,7 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	_, flags, _ := strings.Cut(got.out, "TLS flags and\n")
 	url, etcd := r.start(r.dir(), strings.Fields(flags)[3:]...)
 	if identity, revision := askWho(t, url); identity != made || revision <= snapshot.DefaultBump {
-		t.Errorf("%+v at %d; it was made as %+v", identity, revision, made)
+		t.Errorf("%+v at %d; it was created as %+v", identity, revision, made)
 	}
 	if _, said := post(t, url+"/v3/kv/range", `{"key":"aw=="}`); !strings.Contains(said, `"value":"dg=="`) {
 		t.Error(said)
@@ -180,7 +180,7 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	_ = etcd.Process.Kill()
 	_ = etcd.Wait()
 
-	// A member that was put back manually is only recovered again once it is clear what the other member is.
+	// A member that was put back manually is only recovered again once the origin of the other member is known.
 	kept := filepath.Join(r.dir(), "member.lost-"+hexID(r.id.ClusterID))
 	if err := snapshot.Exchange(r.dir(), filepath.Base(kept)); err != nil {
 		t.Fatal(err)
@@ -195,8 +195,8 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r.isRecovered()
 }
 
-// TestRecoverToStoresBackup: a backup is taken of the surviving member, which is left unchanged, and a cluster is
-// created from the backup.
+// TestRecoverToStoresBackup checks that a backup is taken of the surviving member, which is left unchanged, and that a
+// cluster can be created from the backup.
 func TestRecoverToStoresBackup(t *testing.T) {
 	r := newRecoveries(t)
 	file := filepath.Join(t.TempDir(), "a.db")
@@ -227,8 +227,8 @@ func TestRecoverToStoresBackup(t *testing.T) {
 	}
 }
 
-// TestRecoverToRemovesLeftovers: the next run removes what a killed one has left, but does not touch files of a
-// running one.
+// TestRecoverToRemovesLeftovers checks that the next run removes the leftovers of a killed run, but does not touch
+// files of a running one.
 func TestRecoverToRemovesLeftovers(t *testing.T) {
 	r := newRecoveries(t)
 	left := filepath.Join(r.dir(), ".restore-1", "data", "member")
@@ -269,8 +269,8 @@ func contents(t *testing.T, dir string) string {
 	return said.String()
 }
 
-// TestRecoverRejectsDamagedData: damaged data is not recovered or changed. A torn end of the log, as after a power
-// loss, is not damage.
+// TestRecoverRejectsDamagedData checks that damaged data is not recovered or changed. A torn end of the log, as after a
+// power loss, does not count as damage.
 func TestRecoverRejectsDamagedData(t *testing.T) {
 	r := newRecoveries(t)
 	log, database := "wal/0000000000000000-0000000000000000.wal", "snap/db"
@@ -313,7 +313,7 @@ func TestRecoverRejectsDamagedData(t *testing.T) {
 	}
 }
 
-// TestRecoverKeepsAuthenticationEnabled: authentication remains enabled.
+// TestRecoverKeepsAuthenticationEnabled checks that authentication remains enabled.
 func TestRecoverKeepsAuthenticationEnabled(t *testing.T) {
 	r := newRecoveries(t, `/v3/auth/user/add {"name":"root","password":"secret"}`, `/v3/auth/role/add {"name":"root"}`,
 		`/v3/auth/user/grant {"user":"root","role":"root"}`, `/v3/auth/enable {}`)
@@ -342,8 +342,8 @@ func TestRecoverKeepsAuthenticationEnabled(t *testing.T) {
 	}
 }
 
-// TestKilledRecoverKeepsPreviousMember: wherever a recovery is killed, the previous member is in place, or the
-// recovered member with the previous one next to it. The next attempt ends with both.
+// TestKilledRecoverKeepsPreviousMember checks that, wherever a recovery is killed, either the previous member is in
+// place, or the recovered member with the previous one next to it. The next attempt ends with both.
 func TestKilledRecoverKeepsPreviousMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)
@@ -360,7 +360,7 @@ func TestKilledRecoverKeepsPreviousMember(t *testing.T) {
 				killed++
 			}
 			if found == r.id && err == nil {
-				t.Fatalf("%s %d: it says that it is recovered", call, n)
+				t.Fatalf("%s %d: it is reported as recovered", call, n)
 			}
 			if err == nil || found != r.id {
 				if got := r.recover(r.dir()); got.code != exitOK || !strings.Contains(got.out, "was recovered at") && found != r.id {
@@ -380,7 +380,7 @@ func TestKilledRecoverKeepsPreviousMember(t *testing.T) {
 	}
 }
 
-// clearedUp removes what a process killed after the last step has left, which may only be empty directories of a
+// clearedUp removes the leftovers of a process killed after the last step, which may only be empty directories of a
 // workspace.
 func (r recoveries) clearedUp() {
 	r.Helper()
@@ -402,8 +402,9 @@ func (r recoveries) clearedUp() {
 	}
 }
 
-// TestRecoverRefusesBusyOrUnsafeDirectory: a member is not replaced while an etcd waits for its files, because that
-// etcd would start on a mix of both. Links are not followed, and root does not act in another user's directory.
+// TestRecoverRefusesBusyOrUnsafeDirectory checks that a member is not replaced while an etcd waits for its files,
+// because that etcd would start on a mix of both. Links are not followed, and root does not act in another user's
+// directory.
 func TestRecoverRefusesBusyOrUnsafeDirectory(t *testing.T) {
 	r := newRecoveries(t)
 	waiting, err := os.OpenFile(filepath.Join(r.dir(), "member", "snap", "db"), os.O_RDWR, 0)
@@ -415,7 +416,7 @@ func TestRecoverRefusesBusyOrUnsafeDirectory(t *testing.T) {
 		t.Errorf("%+v, %+v, %v", got, found, err)
 	}
 	if made, err := snapshot.IdentityIn(filepath.Join(r.dir(), "member.lost-"+hexID(r.id.ClusterID))); err != nil || made == r.id {
-		t.Errorf("%+v, %v: what was made is to be where the other one would have been kept", made, err)
+		t.Errorf("%+v, %v: the created member must be in the place for the previous one", made, err)
 	}
 	if err := waiting.Close(); err != nil {
 		t.Fatal(err)

@@ -11,8 +11,9 @@ import (
 	"quorate.dev/quorate/clusters/backup/result"
 )
 
-// TestRecoverWithExternalEtcd: one command copies the member, an externally started etcd runs on the copy, and another
-// command creates the new cluster. Each may be repeated. Files changed in between are not touched.
+// TestRecoverWithExternalEtcd checks a recovery with two commands: the first copies the member, an externally started
+// etcd runs on the copy, and the second creates the new cluster. Each may be repeated. Files changed in between are not
+// touched.
 func TestRecoverWithExternalEtcd(t *testing.T) {
 	r := newRecoveries(t)
 	version := versionOf(t, r.etcd)
@@ -77,7 +78,7 @@ func TestRecoverWithExternalEtcd(t *testing.T) {
 	}
 }
 
-// TestRecoverRejectsExternalEtcdOnOtherData: an etcd that runs on anything other than the copy is rejected.
+// TestRecoverRejectsExternalEtcdOnOtherData checks that an etcd that runs on anything other than the copy is rejected.
 func TestRecoverRejectsExternalEtcdOnOtherData(t *testing.T) {
 	r := newRecoveries(t)
 	work := t.TempDir()
@@ -101,8 +102,8 @@ func TestRecoverRejectsExternalEtcdOnOtherData(t *testing.T) {
 	}
 }
 
-// TestRecoverPrepareRemovesOnlyCopies: the directory of the copy is only removed if it is a copy, because it could be
-// the member itself.
+// TestRecoverPrepareRemovesOnlyCopies checks that the directory of the copy is only removed if it is a copy, because it
+// could be the member itself.
 func TestRecoverPrepareRemovesOnlyCopies(t *testing.T) {
 	r := newRecoveries(t)
 	prepare := func(work string) func() ran {

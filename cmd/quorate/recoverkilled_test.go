@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestKilledRecoverToLeavesMemberUnchanged: wherever the backup of a member is killed, the member is unchanged, and
-// there is either no backup or a complete one. The next attempt creates one.
+// TestKilledRecoverToLeavesMemberUnchanged checks that, wherever the backup of a member is killed, the member is
+// unchanged, and there is either no backup or a complete one. The next attempt creates a backup.
 func TestKilledRecoverToLeavesMemberUnchanged(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)
@@ -51,8 +51,8 @@ func TestKilledRecoverToLeavesMemberUnchanged(t *testing.T) {
 	}
 }
 
-// TestKilledRecoverWithExternalEtcdCanBeRepeated: the same applies if etcd is started externally: wherever one of the
-// two commands is killed, the previous member or the recovered one is in place, and each command may be repeated.
+// TestKilledRecoverWithExternalEtcdCanBeRepeated checks the same if etcd is started externally: wherever one of the two
+// commands is killed, the previous member or the recovered one is in place, and each command may be repeated.
 func TestKilledRecoverWithExternalEtcdCanBeRepeated(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)

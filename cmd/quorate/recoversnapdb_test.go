@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestRecoverUsesReceivedSnapshotDatabase: a member that was killed after it recorded a snapshot from the leader, and
-// before it put the snapshot's database in place, has that database next to its own.
+// TestRecoverUsesReceivedSnapshotDatabase checks a member that was killed after it recorded a snapshot from the leader,
+// and before it put the snapshot's database in place. That database is next to its own.
 func TestRecoverUsesReceivedSnapshotDatabase(t *testing.T) {
 	r := newRecoveries(t)
 	at := filepath.Join(r.dir(), "member", "snap")

@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// TestRecoverReportsSuspectData: if etcd had found different data, this is reported from either place that records it:
-// the database may be older than the log entry.
+// TestRecoverReportsSuspectData checks that differing data that etcd had found is reported from either place that
+// records it: the database may be older than the log entry.
 func TestRecoverReportsSuspectData(t *testing.T) {
 	for _, inDatabase := range []bool{true, false} {
 		r := newRecoveries(t)

@@ -36,8 +36,8 @@ type register struct {
 	all []*registered
 }
 
-// register identifies each Kubernetes cluster. It waits for at most timeToMeet; ready checks those that take longer. A
-// single Kubernetes cluster need not be identified.
+// register identifies each Kubernetes cluster. It waits for at most timeToMeet; ready checks Kubernetes clusters that
+// take longer. A single Kubernetes cluster need not be identified.
 func (f *liveFlags) register(ctx context.Context, targets []kubeTarget) (*register, error) {
 	m := &register{}
 	for _, p := range targets {

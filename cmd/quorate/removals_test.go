@@ -71,7 +71,7 @@ func (f *fleet) declare(names ...string) {
 	}
 }
 
-// pass runs a command over the fleet, and requires its exit code and the clusters that it reports as held.
+// pass runs a command over the fleet, and requires its exit code and the held clusters that it reports.
 func (f *fleet) pass(command string, code int, held []string, args ...string) string {
 	f.Helper()
 	timeout := "30s"
@@ -85,7 +85,8 @@ func (f *fleet) pass(command string, code int, held []string, args ...string) st
 			Clusters []string
 		}
 	}
-	// Log lines may follow the report, such as of a request to the API server that was active when the time ran out.
+	// Log lines may follow the report, such as one about a request to the API server that was active when the time ran
+	// out.
 	if err := json.NewDecoder(strings.NewReader(said)).Decode(&rep); err != nil {
 		f.Fatalf("%v:\n%s", err, said)
 	}
@@ -114,14 +115,14 @@ func (f *fleet) events(reason string) int {
 	return n
 }
 
-// A source that no longer declares its clusters does not change them until that is confirmed, whatever else it
-// declares.
+// TestRemovalsAreHeld checks that a source that no longer declares its clusters does not change them until the removal
+// is confirmed, whatever else the source declares.
 func TestRemovalsAreHeld(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.declare()
 	if said := f.pass("run", exitOK, nil); !strings.Contains(said, "does not declare any clusters") {
-		t.Errorf("nothing is said of an empty source:\n%s", said)
+		t.Errorf("an empty source is not mentioned:\n%s", said)
 	}
 	f.declare("a", "b", "c")
 	f.pass("run", exitNotConverged, nil) // there are no nodes, so that no pod starts and each run uses all of its time
@@ -130,7 +131,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 	all := []string{"default/a", "default/b", "default/c"}
 	f.pass("plan", exitBlocked, all)
 	if n := f.events("RemovalHeld"); n != 0 {
-		t.Errorf("a plan has told of %d removals", n)
+		t.Errorf("a plan has reported %d removals", n)
 	}
 	for range 2 {
 		f.pass("run", exitBlocked, all)
@@ -143,7 +144,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 	for _, command := range []string{"plan", "run"} {
 		const want = "--confirm-removals names ANOTHER, but the held clusters were removed at directory: none of them is confirmed"
 		if said := f.pass(command, exitBlocked, all, "--confirm-removals", another); strings.Count(said, strings.Replace(want, "ANOTHER", another, 1)) != 1 {
-			t.Errorf("%s: it is not said that another revision is confirmed:\n%s", command, said)
+			t.Errorf("%s: it is not reported that a different revision is confirmed:\n%s", command, said)
 		}
 	}
 
@@ -155,15 +156,15 @@ func TestRemovalsAreHeld(t *testing.T) {
 	f.pass("plan", exitOK, nil, "--confirm-removals", "directory")
 	said := f.pass("run", exitNotConverged, nil, "--confirm-removals", "directory")
 	if strings.Count(said, `"Orphaned"`) != 2 {
-		t.Errorf("a and b are no orphans:\n%s", said)
+		t.Errorf("a and b are not orphans:\n%s", said)
 	}
 	if said := f.pass("run", exitNotConverged, nil, "--confirm-removals", another); strings.Contains(said, "names "+another) {
-		t.Errorf("nothing is held, and a word is said about it:\n%s", said)
+		t.Errorf("nothing is held, but it is mentioned:\n%s", said)
 	}
 
 	// One of four is an orphan immediately.
 	f.declare("c", "d", "e")
 	if said := f.pass("run", exitNotConverged, nil); strings.Count(said, `"Orphaned"`) != 3 {
-		t.Errorf("f is no orphan:\n%s", said)
+		t.Errorf("f is not an orphan:\n%s", said)
 	}
 }

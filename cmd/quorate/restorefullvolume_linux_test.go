@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/backuptest"
 )
 
-// TestRestoreOnFullVolumeLeavesNoMember: without enough space, there is no member, and the error gives the reason.
-// Once there is enough space, the same command line creates the member.
+// TestRestoreOnFullVolumeLeavesNoMember checks that a restore without enough space does not leave a member, and that
+// the error names the reason. Once there is enough space, the same command line creates the member.
 func TestRestoreOnFullVolumeLeavesNoMember(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
@@ -21,7 +21,7 @@ func TestRestoreOnFullVolumeLeavesNoMember(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if _, err := os.Stat(filepath.Join(r.dir(), "member")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("there is a member: %v", err)
+		t.Errorf("a member exists: %v", err)
 	}
 	backuptest.Grow(t, r.volume, "256m")
 	if got := r.restore(); got.code != exitOK {

@@ -26,7 +26,7 @@ func newInPlace(t *testing.T) inPlace {
 
 func (r inPlace) lost() string { return "--lost-cluster-id=" + hexID(r.id.ClusterID) }
 
-// kept returns where the previous member is kept.
+// kept returns the path under which the previous member is kept.
 func (r inPlace) kept() string { return filepath.Join(r.dir(), lostMember(r.id.ClusterID)) }
 
 // isRestored requires that the backup is in place, and that the previous member is kept unchanged.
@@ -47,8 +47,8 @@ func (r inPlace) isRestored() {
 	}
 }
 
-// TestRestoreReplacesMemberOfLostCluster: a backup replaces a member of the lost cluster, which is kept. It does not
-// replace a member of a different cluster or a running one.
+// TestRestoreReplacesMemberOfLostCluster checks that a backup replaces a member of the lost cluster, and that the
+// replaced member is kept. A backup does not replace a member of a different cluster or a running member.
 func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	r := newInPlace(t)
 	r.unchanged(exitBlocked, "the data directory is not empty", func() ran { return r.restore() })
@@ -81,12 +81,12 @@ func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	url, _ := r.start(r.dir(), "--initial-cluster=a-0=http://127.0.0.1:2380", "--initial-cluster-token=ns-a-t")
 	_, said := post(t, url+"/v3/kv/range", `{"key":"aw=="}`)
 	if !strings.Contains(said, fmt.Sprintf(`"revision":"%d"`, told.NewRevision)) || strings.Contains(said, `"value":"dg=="`) {
-		t.Errorf("it is to begin at revision %d, without what the lost cluster held: %s", told.NewRevision, said)
+		t.Errorf("it must begin at revision %d, without the lost cluster's data: %s", told.NewRevision, said)
 	}
 }
 
-// TestRestoreInPlaceRefusesRunningEtcd: an etcd that runs or waits on the surviving data is noticed, whatever other
-// files are there.
+// TestRestoreInPlaceRefusesRunningEtcd checks that an etcd that runs or waits on the surviving data is detected,
+// whatever other files exist there.
 func TestRestoreInPlaceRefusesRunningEtcd(t *testing.T) {
 	r := newInPlace(t)
 	for name, odd := range map[string]func(member string) error{
@@ -111,7 +111,7 @@ func TestRestoreInPlaceRefusesRunningEtcd(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if after, err := os.Stat(member); err != nil || !os.SameFile(before, after) {
-			t.Errorf("%s: another member is in place: %v", name, err)
+			t.Errorf("%s: a different member is in place: %v", name, err)
 		}
 		if err := database.Close(); err != nil {
 			t.Fatal(err)
@@ -122,8 +122,8 @@ func TestRestoreInPlaceRefusesRunningEtcd(t *testing.T) {
 	}
 }
 
-// TestBlockedRestoreAndRecoverDoNotBlockEachOther: a restored member that could not be put in place does not block a
-// recovery, nor vice versa.
+// TestBlockedRestoreAndRecoverDoNotBlockEachOther checks that a restored member that could not be put in place does not
+// block a recovery, and vice versa.
 func TestBlockedRestoreAndRecoverDoNotBlockEachOther(t *testing.T) {
 	r := newInPlace(t)
 	restore, recover := func() ran { return r.restore(r.lost()) }, func() ran { return r.recover(r.dir()) }
@@ -155,7 +155,7 @@ func TestBlockedRestoreAndRecoverDoNotBlockEachOther(t *testing.T) {
 			t.Errorf("%s: once more: %+v", name, got)
 		}
 		if got := order[0](); got.code == exitOK {
-			t.Errorf("%s: and the other one: %+v", name, got)
+			t.Errorf("%s: the previous member: %+v", name, got)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func emptyFile(name string, size int64) error {
 	return os.Truncate(name, size)
 }
 
-// TestRestoreInPlaceKeepsDamagedMember: the remains of the member are kept, and there may be none.
+// TestRestoreInPlaceKeepsDamagedMember checks that the remains of a damaged member, if any, are kept.
 func TestRestoreInPlaceKeepsDamagedMember(t *testing.T) {
 	r := newInPlace(t)
 	for name, damage := range map[string]func(member string) error{
@@ -204,14 +204,14 @@ func TestRestoreInPlaceKeepsDamagedMember(t *testing.T) {
 		case before == "" && !errors.Is(err, os.ErrNotExist):
 			t.Errorf("%s: %s is there: %v", name, r.kept(), err)
 		case before != "" && strings.ReplaceAll(contents(t, r.kept()), r.kept(), member) != before:
-			t.Errorf("%s: what is kept is %s; it was %s", name, contents(t, r.kept()), before)
+			t.Errorf("%s: %s is kept; it was %s", name, contents(t, r.kept()), before)
 		}
 		r.unchanged(exitOK, "by the same command line", func() ran { return r.restore(r.lost()) })
 	}
 }
 
-// TestKilledRestoreInPlaceKeepsPreviousMember: wherever a restore is killed, the previous member is in place, or the
-// restored member with the previous one next to it. The next attempt ends with both.
+// TestKilledRestoreInPlaceKeepsPreviousMember checks that, wherever a restore is killed, either the previous member is
+// in place, or the restored member with the previous one next to it. The next attempt ends with both.
 func TestKilledRestoreInPlaceKeepsPreviousMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newInPlace(t)
@@ -234,7 +234,7 @@ func TestKilledRestoreInPlaceKeepsPreviousMember(t *testing.T) {
 				t.Fatalf("%s %d: %v", call, n, unknown)
 			}
 			if found == r.id && err == nil {
-				t.Fatalf("%s %d: it says that it is restored: %s", call, n, said)
+				t.Fatalf("%s %d: it is reported as restored: %s", call, n, said)
 			}
 			if got := r.restore(r.lost()); got.code != exitOK {
 				t.Errorf("%s %d: %+v", call, n, got)
@@ -251,7 +251,7 @@ func TestKilledRestoreInPlaceKeepsPreviousMember(t *testing.T) {
 	}
 }
 
-// TestRestoreInPlaceKeepsExistingFiles: existing files where the member would be kept are not touched.
+// TestRestoreInPlaceKeepsExistingFiles checks that existing files in the place for the previous member are not touched.
 func TestRestoreInPlaceKeepsExistingFiles(t *testing.T) {
 	r := newInPlace(t)
 	if err := os.MkdirAll(filepath.Join(r.kept(), "wal"), 0o700); err != nil {

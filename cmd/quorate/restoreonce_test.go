@@ -122,8 +122,8 @@ func (r restores) unchanged(want int, said string, command func() ran) {
 	}
 }
 
-// TestRestoreOnceReusesEarlierRestore: an earlier restore by the same command line is reused after checking only the
-// volume, and nothing else in the volume is replaced.
+// TestRestoreOnceReusesEarlierRestore checks that an earlier restore by the same command line is reused after checking
+// only the volume, and that nothing else in the volume is replaced.
 func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261121t180000z")
@@ -186,7 +186,7 @@ func (r restores) again(which string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// TestRestoreOnceKeepsUnknownFiles: a member from elsewhere is not changed, whatever the mark says.
+// TestRestoreOnceKeepsUnknownFiles checks that a member of unknown origin is not changed, whatever the mark contains.
 func TestRestoreOnceKeepsUnknownFiles(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
@@ -240,8 +240,8 @@ func (r restores) process(said *bytes.Buffer, args ...string) *exec.Cmd {
 	return quorate
 }
 
-// TestConcurrentRestoresRestoreOnce: if several processes run at the same time, one restores, and all report it. A
-// process that waits too long does nothing.
+// TestConcurrentRestoresRestoreOnce checks that, if several processes run at the same time, one of them restores and
+// all report it. A process that waits too long does nothing.
 func TestConcurrentRestoresRestoreOnce(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
@@ -291,8 +291,8 @@ func TestConcurrentRestoresRestoreOnce(t *testing.T) {
 	}
 }
 
-// TestKilledRestoreLeavesNoPartialMember: wherever a restore is killed, there is no member, or the requested one. The
-// next attempt creates it and leaves nothing else.
+// TestKilledRestoreLeavesNoPartialMember checks that, wherever a restore is killed, there is either no member or the
+// requested one. The next attempt creates the member and leaves nothing else.
 func TestKilledRestoreLeavesNoPartialMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newRestores(t)
@@ -341,8 +341,8 @@ func (r restores) isWhole() {
 	}
 }
 
-// TestRestoreRejectsUnsuitableVersionOrQuota: an etcd that must not start on the data, or could not write to it, does
-// not get the data.
+// TestRestoreRejectsUnsuitableVersionOrQuota checks that data is not restored for an etcd version that must not start
+// on it, or for a quota that would prevent writes.
 func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
 	const quota = 20480
 	for name, c := range map[string]struct {
@@ -378,7 +378,7 @@ func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
 	}
 }
 
-// TestSuspectBackupIsRestoredOnlyByName: a suspect backup is only restored by name, with a warning.
+// TestSuspectBackupIsRestoredOnlyByName checks that a suspect backup is only restored by name, with a warning.
 func TestSuspectBackupIsRestoredOnlyByName(t *testing.T) {
 	j := newJobs(t)
 	if err := j.post("/v3/maintenance/alarm", `{"action":"ACTIVATE","memberID":"1","alarm":"CORRUPT"}`); err != nil {
@@ -402,8 +402,8 @@ func TestSuspectBackupIsRestoredOnlyByName(t *testing.T) {
 	}
 }
 
-// TestEtcdStartsSealedOnRestoredData: each version of etcd starts on data restored from it with the configuration of a
-// sealed member, which cannot start without its data, and has the identity in the result.
+// TestEtcdStartsSealedOnRestoredData checks that each version of etcd starts on data restored from it with the
+// configuration of a sealed member, which cannot start without its data, and that it has the identity in the result.
 func TestEtcdStartsSealedOnRestoredData(t *testing.T) {
 	for _, program := range etcdPrograms(t) {
 		version := strings.TrimPrefix(filepath.Base(filepath.Dir(program)), "etcd-")
@@ -443,8 +443,8 @@ func TestEtcdStartsSealedOnRestoredData(t *testing.T) {
 	}
 }
 
-// TestRestoreFromSeveralClustersRequiresBackupName: without a name, the newest backup may be of an empty cluster that
-// was made since.
+// TestRestoreFromSeveralClustersRequiresBackupName checks that a backup must be named if the store holds backups of
+// several clusters: the newest one may be of an empty cluster that was created later.
 func TestRestoreFromSeveralClustersRequiresBackupName(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")

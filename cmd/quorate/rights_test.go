@@ -71,7 +71,7 @@ func (s *watcher) within(t *testing.T, namespaces ...string) {
 	t.Helper()
 	all := s.requests()
 	if len(all) == 0 {
-		t.Error("nothing was asked")
+		t.Error("no request was made")
 	}
 	for _, r := range all {
 		in := namespaced.FindStringSubmatch(r.path)
@@ -159,8 +159,9 @@ func (w *tenants) authorized(user, namespace string) bool {
 	return review.Status.Allowed
 }
 
-// An account with rights in two namespaces is sufficient for a run that is bound to them by --allow-namespace or
-// --namespace: the run requests nothing outside them from the API server, in particular no other Secrets.
+// TestOnlyAllowedNamespacesAreListed checks that an account with rights in two namespaces is sufficient for a run that
+// is bound to them by --allow-namespace or --namespace: the run requests nothing outside them from the API server, in
+// particular no other Secrets.
 func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "also/one", "other/one")
@@ -192,7 +193,8 @@ func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
 	}
 }
 
-// If the sources may not declare anything in the given namespaces, the run covers no namespace, rather than all.
+// TestDisjointNamespaceFlagsAreRejected checks that a run is rejected if the sources may not declare anything in the
+// given namespaces.
 func TestDisjointNamespaceFlagsAreRejected(t *testing.T) {
 	w := &tenants{T: t, kubeconfig: "/nowhere"}
 	got := w.command("run", "--source", ".", "--allow-namespace", "own", "--namespace", "other")
@@ -204,8 +206,8 @@ func TestDisjointNamespaceFlagsAreRejected(t *testing.T) {
 	}
 }
 
-// A namespace that cannot be listed only affects the clusters in it. Clusters elsewhere are processed, and no cluster
-// of the same source is treated as removed or new.
+// TestUnlistableNamespaceAffectsOnlyItsClusters checks that a namespace that cannot be listed only affects the clusters
+// in it. Clusters elsewhere are processed, and no cluster of the same source is treated as removed or new.
 func TestUnlistableNamespaceAffectsOnlyItsClusters(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "own/two", "own/three", "also/one", "other/one")
@@ -232,18 +234,18 @@ func TestUnlistableNamespaceAffectsOnlyItsClusters(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if c := w.cluster("other/one"); c.Status.SourceRevision != "main@sha1:"+next || !strings.Contains(got.out, "other/new  Done") {
-		t.Errorf("another tenant is held up:\n%s", got.out)
+		t.Errorf("another tenant is delayed:\n%s", got.out)
 	}
 	if !strings.Contains(got.out, "error observe own/new: another namespace of its source could not be listed") {
 		t.Errorf("it may be a cluster of the other namespace under a new name:\n%s", got.out)
 	}
 	status := w.command("status", "-n", "own;also", "--output", "json")
 	if status.code != exitError || !strings.Contains(status.out, `"three"`) || !strings.Contains(status.err, "list namespace also: list ") {
-		t.Errorf("what is there is not told, or what is not known: %+v", status)
+		t.Errorf("existing clusters are not reported, or unknown ones are: %+v", status)
 	}
 	for _, condition := range []string{"Orphaned", "RemovalHeld"} {
 		if said := w.condition("own/three", condition); said != "" {
-			t.Errorf("how many clusters there are is not known, and own/three is judged: %s\n%s", said, got.out)
+			t.Errorf("the number of clusters is unknown, but own/three is judged: %s\n%s", said, got.out)
 		}
 	}
 }

@@ -30,13 +30,13 @@ func TestFailOn(t *testing.T) {
 			t.Errorf("%s: it ends with %d, want %d", name, code, test.want)
 		}
 		if err := new(runFlags).code(report.Report{Planned: true, Clusters: []report.Cluster{{Road: &test.ahead}}}, true); err != nil {
-			t.Errorf("%s: it ends with %v, and nobody has asked", name, err)
+			t.Errorf("%s: it ends with %v without --fail-on", name, err)
 		}
 	}
 	locked := report.Cluster{Decision: decide.Decision{Rule: decide.LockedElsewhere, Verdict: decide.Wait}}
 	deletes := report.Cluster{Road: &forecast.Forecast{Steps: []forecast.Step{{Deletes: []string{"a-2"}}}}}
 	if err := f.code(report.Report{Planned: true, Clusters: []report.Cluster{locked, deletes}}, true); !errors.Is(err, exit(exitBlocked)) {
-		t.Errorf("beside a cluster that is locked, a risk ends with %v", err)
+		t.Errorf("with a locked cluster, a risk ends with %v", err)
 	}
 	for _, text := range []string{"", "safe", "unknown", "deletes-data,", "deletes data"} {
 		if err := f.failOn.Set(text); err == nil {

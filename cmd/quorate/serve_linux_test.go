@@ -14,8 +14,9 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestConnectionFloodDoesNotBlockProbes: clients that open very many connections, some idle and others with requests
-// that never end, occupy only a limited number at a time, and probes are answered once the first ones time out.
+// TestConnectionFloodDoesNotBlockProbes checks that clients that open very many connections, some idle and others with
+// requests that never end, occupy only a limited number at a time. Probes are answered once the first connections time
+// out.
 func TestConnectionFloodDoesNotBlockProbes(t *testing.T) {
 	server, err := listen("127.0.0.1:0", &reconcile.Reconciler{}, nil)
 	if err != nil {
@@ -63,8 +64,9 @@ func TestConnectionFloodDoesNotBlockProbes(t *testing.T) {
 	}
 }
 
-// TestHostileClientDoesNotBlockProbes: a client that opens as many connections as it can, and opens each again once it
-// is closed, does not keep out probes from a different address. Each probe has a second, the default of kubelet.
+// TestHostileClientDoesNotBlockProbes checks that a client that opens as many connections as it can, and reopens each
+// one that is closed, does not keep out probes from a different address. Each probe has a second, the default of
+// kubelet.
 func TestHostileClientDoesNotBlockProbes(t *testing.T) {
 	for _, test := range []struct {
 		name        string
@@ -127,7 +129,7 @@ func keepConnected(ctx context.Context, conn net.Conn, request string) {
 	_ = conn.Close()
 }
 
-// dialerFrom returns a dialer with the address of a client, which has a number.
+// dialerFrom returns a dialer with the address of the client with that number.
 func dialerFrom(client int) *net.Dialer {
 	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(client))}}
 }

@@ -37,8 +37,8 @@ import (
 // codes are all exit codes of a report, the most serious first.
 var codes = []int{exitError, exitInvalid, exitBlocked, exitLocked, exitNotConverged, exitChanges, exitOK}
 
-// TestExitCodeIsMostSeriousOfKubernetesClusters: the exit code of a run is the most serious one among its Kubernetes
-// clusters.
+// TestExitCodeIsMostSeriousOfKubernetesClusters checks that the exit code of a run is the most serious one among its
+// Kubernetes clusters.
 func TestExitCodeIsMostSeriousOfKubernetesClusters(t *testing.T) {
 	random, met := rand.New(rand.NewPCG(1, 2)), map[int]bool{}
 	one := func(err error) int {
@@ -117,8 +117,8 @@ func twice(t *testing.T) (eu, us *tenants, kubeconfig string) {
 	return eu, us, filepath.Join(eu.dir, "both")
 }
 
-// TestRunCoversSeveralKubernetesClusters: one run covers two Kubernetes clusters, with one report and one exit code,
-// and an unresponsive one does not delay the others.
+// TestRunCoversSeveralKubernetesClusters checks that one run covers two Kubernetes clusters, with one report and one
+// exit code, and that an unresponsive one does not delay the others.
 func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
@@ -139,7 +139,7 @@ func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
 		}
 	}
 	if eu.cluster("shop/a") != nil || us.cluster("shop/a") != nil {
-		t.Error("a plan has made something")
+		t.Error("a plan has created something")
 	}
 	for command, same := range map[string][]string{"run": {"us", "eu-again", "silent", "eu"}, "plan": {"eu", "eu-again"}, "status": {"eu-again", "eu"}} {
 		if got := on(command, same...); got.code != exitInvalid || !strings.Contains(got.err, "are the same Kubernetes cluster") {
@@ -147,7 +147,7 @@ func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
 		}
 	}
 	if eu.cluster("shop/a") != nil || us.cluster("shop/a") != nil {
-		t.Error("a run that was refused has made something")
+		t.Error("a refused run has created something")
 	}
 	got := on("run", "silent", "eu", "us")
 	if got.code != exitError || !strings.Contains(got.out, "\nerror silent: ") || !strings.Contains(got.out, "\neu shop/a ") {
@@ -155,7 +155,7 @@ func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
 	}
 	acted, failed := strings.Index(got.err, "msg=acted kubernetes=us"), strings.Index(got.err, "kubernetes=silent")
 	if eu.cluster("shop/a") == nil || us.cluster("shop/a") == nil || acted < 0 || failed < acted {
-		t.Errorf("one that does not answer has held up others: %+v", got)
+		t.Errorf("an unresponsive cluster has delayed others: %+v", got)
 	}
 	got = on("status", "eu", "silent", "us")
 	if got.code != exitError || !strings.Contains(got.out, "KUBERNETES  NAMESPACE/NAME") || !strings.Contains(got.out, "\nus          shop/a ") ||
@@ -177,8 +177,8 @@ func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
 	}
 }
 
-// TestFleetFileSelectsPathPerCluster: a file lists the Kubernetes clusters, and which part of the repository is for
-// each.
+// TestFleetFileSelectsPathPerCluster checks that a fleet file lists the Kubernetes clusters, and the part of the
+// repository that each of them uses.
 func TestFleetFileSelectsPathPerCluster(t *testing.T) {
 	eu, us, _ := twice(t)
 	eu.push("own", founds("other"))
@@ -219,8 +219,8 @@ func TestFleetFileSelectsPathPerCluster(t *testing.T) {
 	}
 }
 
-// TestPlanIsApprovedForAllKubernetesClusters: a plan is approved for all Kubernetes clusters together, or nothing is
-// done in any of them.
+// TestPlanIsApprovedForAllKubernetesClusters checks that a plan is approved for all Kubernetes clusters together, or
+// nothing is changed in any of them.
 func TestPlanIsApprovedForAllKubernetesClusters(t *testing.T) {
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
@@ -240,15 +240,15 @@ func TestPlanIsApprovedForAllKubernetesClusters(t *testing.T) {
 		return on("run", "--until-converged", "--context", "eu", "--context", "us", "--approve", "plan="+digest)
 	}
 	if got := run(one); got.code != exitBlocked || eu.cluster("shop/a") != nil || us.cluster("shop/a") != nil {
-		t.Errorf("a plan of one: %+v", got)
+		t.Errorf("a plan of one cluster: %+v", got)
 	}
 	if got := run(both); got.code != exitNotConverged || eu.cluster("shop/a") == nil || us.cluster("shop/a") == nil {
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestSharedSourceIsReadOnce: a source is read once, however often it is requested, and a read that panics returns an
-// error.
+// TestSharedSourceIsReadOnce checks that a source is read once, however often it is requested, and that a read that
+// panics returns an error.
 func TestSharedSourceIsReadOnce(t *testing.T) {
 	var times atomic.Int32
 	shared := &sharedFetches{}
@@ -284,12 +284,12 @@ func TestSharedSourceIsReadOnce(t *testing.T) {
 		_, _ = shared.once("b", func() (gitsource.Desired, error) { panic("x") })
 	}()
 	if _, err := shared.once("b", nil); err == nil {
-		t.Error("what has panicked declares nothing")
+		t.Error("a source that panicked declares nothing")
 	}
 }
 
-// TestLateDuplicateClusterIDIsExcluded: a Kubernetes cluster that is identified after the others have stopped waiting
-// does nothing if it is the same as one of them.
+// TestLateDuplicateClusterIDIsExcluded checks that a Kubernetes cluster that is identified after the others have
+// stopped waiting does nothing if it is the same as one of them.
 func TestLateDuplicateClusterIDIsExcluded(t *testing.T) {
 	answering := func(wait time.Duration) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -324,8 +324,8 @@ func TestLateDuplicateClusterIDIsExcluded(t *testing.T) {
 	}
 }
 
-// TestKubernetesClustersUseDistinctLeaseHolders: each part of a run uses a different lease holder name, in case two
-// parts unknowingly act on the same Kubernetes cluster.
+// TestKubernetesClustersUseDistinctLeaseHolders checks that each part of a run uses a different lease holder name, in
+// case two parts unknowingly act on the same Kubernetes cluster.
 func TestKubernetesClustersUseDistinctLeaseHolders(t *testing.T) {
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
@@ -359,7 +359,7 @@ func TestKubernetesClustersUseDistinctLeaseHolders(t *testing.T) {
 	}
 }
 
-// TestLateDuplicateAddressIsExcluded: a Kubernetes cluster whose kubeconfig arrives late, and that cannot be
+// TestLateDuplicateAddressIsExcluded checks that a Kubernetes cluster whose kubeconfig arrives late, and that cannot be
 // identified, does nothing if its address is the same as that of another one.
 func TestLateDuplicateAddressIsExcluded(t *testing.T) {
 	var hub *httptest.Server
@@ -404,8 +404,8 @@ func TestLateDuplicateAddressIsExcluded(t *testing.T) {
 	}
 }
 
-// TestHangingCredentialPluginIsNotAwaited: a credential plugin that does not end only affects its own Kubernetes
-// cluster.
+// TestHangingCredentialPluginIsNotAwaited checks that a credential plugin that does not end only affects its own
+// Kubernetes cluster.
 func TestHangingCredentialPluginIsNotAwaited(t *testing.T) {
 	if _, err := exec.LookPath("sleep"); err != nil {
 		t.Skip("sleep is not installed")
@@ -429,8 +429,8 @@ func TestHangingCredentialPluginIsNotAwaited(t *testing.T) {
 	}
 }
 
-// TestSourceKeyDistinguishesPathAndBranch: sources of two Kubernetes clusters are the same only if they read the same
-// data.
+// TestSourceKeyDistinguishesPathAndBranch checks that sources of two Kubernetes clusters are the same only if they read
+// the same data.
 func TestSourceKeyDistinguishesPathAndBranch(t *testing.T) {
 	read := map[string]string{}
 	for _, path := range []string{"a", "a,branch=dev"} {
@@ -442,15 +442,15 @@ func TestSourceKeyDistinguishesPathAndBranch(t *testing.T) {
 		for _, s := range all {
 			what, key := fmt.Sprintf("%s of %s", s.source.path, s.source.selector.Branch), s.whatIsRead()
 			if before, same := read[key]; same {
-				t.Errorf("%q is taken for %q", what, before)
+				t.Errorf("%q is treated as %q", what, before)
 			}
 			read[key] = what
 		}
 	}
 }
 
-// TestContextSwitchDoesNotChangeIdentifiedCluster: a run acts on the Kubernetes cluster that it has identified, even
-// if the kubeconfig changes afterwards, as after kubectl config use-context.
+// TestContextSwitchDoesNotChangeIdentifiedCluster checks that a run acts on the Kubernetes cluster that it has
+// identified, even if the kubeconfig changes afterwards, as after kubectl config use-context.
 func TestContextSwitchDoesNotChangeIdentifiedCluster(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	use := func(context, eu, us string) {
@@ -491,8 +491,8 @@ func TestContextSwitchDoesNotChangeIdentifiedCluster(t *testing.T) {
 	}
 }
 
-// TestDuplicateSourceByFleetPathIsRejected: sources that become identical through a path in the fleet file are
-// rejected, as on a command line. Otherwise, one source would be read with the other one's settings.
+// TestDuplicateSourceByFleetPathIsRejected checks that sources that become identical through a path in the fleet file
+// are rejected, as on a command line. Otherwise, one source would be read with the other one's settings.
 func TestDuplicateSourceByFleetPathIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	f := &sourceFlags{values: []string{dir, dir + ",path=a,allow-namespace=shop"}, settings: newSource(budgetWithin(0).limits)}
@@ -508,8 +508,8 @@ func TestDuplicateSourceByFleetPathIsRejected(t *testing.T) {
 	}
 }
 
-// TestDuplicateClusterIDFromSecretIsExcluded: a kubeconfig in a Secret that claims to lead to a different Kubernetes
-// cluster does not exclude that cluster, regardless of their order. Only the impostor is excluded.
+// TestDuplicateClusterIDFromSecretIsExcluded checks that a kubeconfig in a Secret that claims to lead to a different
+// Kubernetes cluster does not exclude that cluster, regardless of their order. Only the impostor is excluded.
 func TestDuplicateClusterIDFromSecretIsExcluded(t *testing.T) {
 	answering := func(id string) *httptest.Server {
 		var server *httptest.Server

@@ -36,7 +36,7 @@ type source struct {
 	verifyKeys keysPath
 	// namespace is the namespace of declarations without one.
 	namespace string
-	// allowNamespaces limits the namespaces in which it may declare clusters; empty means all.
+	// allowNamespaces limits the namespaces of its clusters; empty means all.
 	allowNamespaces namespaces
 	// policy limits what its clusters may request.
 	policy           policy.Policy

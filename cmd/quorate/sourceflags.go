@@ -24,7 +24,7 @@ import (
 	"quorate.dev/quorate/reconcile/steps"
 )
 
-// ofCluster is the value of --source for which the custom resources themselves are the declarations.
+// ofCluster is the value of --source that makes the custom resources themselves the declarations.
 const ofCluster = deploy.Cluster
 
 // sourceFlags specify the sources. They implement reconcile.Source.

@@ -35,7 +35,7 @@ func kubeconfigTo(t *testing.T, url string) string {
 		"clusters: [{name: c, cluster: {server: \""+url+"\"}}], users: [{name: u, user: {token: s3cret}}]}") + "/kubeconfig"
 }
 
-// requireCounted requires the series that every run has: about its sources and its requests.
+// requireCounted requires the series that every run has, which are about its sources and its requests.
 func requireCounted(t *testing.T, text, source string) {
 	t.Helper()
 	for _, want := range []string{
@@ -49,7 +49,7 @@ func requireCounted(t *testing.T, text, source string) {
 	}
 }
 
-// Everything counted during a run is reported at its end.
+// TestRunWritesMetricsAtEnd checks that everything counted during a run is reported at its end.
 func TestRunWritesMetricsAtEnd(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
@@ -67,7 +67,7 @@ func TestRunWritesMetricsAtEnd(t *testing.T) {
 	}
 }
 
-// A loop serves what it has counted so far.
+// TestLoopServesMetrics checks that a loop serves what it has counted so far.
 func TestLoopServesMetrics(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")

@@ -84,7 +84,7 @@ func (w *tenants) told(namespace string, got ran) string {
 		w.Fatal(err)
 	}
 	if len(customs) == 0 {
-		w.Fatalf("there are no clusters in %s", namespace)
+		w.Fatalf("no clusters in %s", namespace)
 	}
 	told, err := json.Marshal([]any{customs, events.Items})
 	if err != nil {
@@ -109,13 +109,13 @@ func (w *tenants) hides(got ran, of, other string) {
 	}
 	for _, secret := range secrets {
 		if at := strings.Index(told, secret); at >= 0 {
-			w.Errorf("%q of %s is told of %s: …%s…", secret, other, of, told[max(0, at-200):min(len(told), at+100)])
+			w.Errorf("%q of %s is visible to %s: …%s…", secret, other, of, told[max(0, at-200):min(len(told), at+100)])
 		}
 	}
 }
 
-// A problem with one tenant's source does not delay the other tenant, and neither one learns anything about the other
-// in its own clusters.
+// TestTenantsAreIsolated checks that a problem with one tenant's source does not delay the other tenant, and that
+// neither tenant learns anything about the other in its own clusters.
 func TestTenantsAreIsolated(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
@@ -144,22 +144,22 @@ func TestTenantsAreIsolated(t *testing.T) {
 			for _, name := range []string{a + "/one", a + "/two"} {
 				c := w.cluster(name)
 				if c.Status.SourceRevision != "main@sha1:"+next || c.Status.DeclaredRevision != "main@sha1:"+next || c.Status.DeclaredSource != w.repository(a) {
-					t.Errorf("%s is held up: %+v\n%s", name, c.Status, got.out)
+					t.Errorf("%s is delayed: %+v\n%s", name, c.Status, got.out)
 				}
 				for kind, want := range map[string]string{
 					v1alpha1.ConditionSourceReady: "SourceReady=True main@sha1:" + next, v1alpha1.ConditionOrphaned: "", v1alpha1.ConditionRemovalHeld: "",
 					v1alpha1.ConditionStalled: "Stalled=False lifecycle Stopped: nothing is running",
 				} {
 					if said := w.condition(name, kind); said != want {
-						t.Errorf("%s says %q, want %q", name, said, want)
+						t.Errorf("%s has %q, want %q", name, said, want)
 					}
 				}
 			}
 			if !strings.Contains(got.out, a+"/new  Done") {
-				t.Errorf("a new one is held up:\n%s", got.out)
+				t.Errorf("a new cluster is delayed:\n%s", got.out)
 			}
 			if said := w.condition(b+"/one", trouble.condition); !strings.Contains(said, trouble.want) {
-				t.Errorf("%s/one says %q, want %q\n%s", b, said, trouble.want, got.out)
+				t.Errorf("%s/one has %q, want %q\n%s", b, said, trouble.want, got.out)
 			}
 			w.hides(got, a, b)
 			w.hides(got, b, a)
@@ -167,8 +167,8 @@ func TestTenantsAreIsolated(t *testing.T) {
 	}
 }
 
-// A cluster belongs to its source until the source releases it: no other source takes it over, even while its source
-// cannot be read.
+// TestClusterIsNotTakenOverByAnotherSource checks that a cluster belongs to its source until the source releases it.
+// Another source does not take it over, even while its source cannot be read.
 func TestClusterIsNotTakenOverByAnotherSource(t *testing.T) {
 	w := newTenants(t, "a", "b")
 	w.made("a/one", "a/two", "b/one")
@@ -186,19 +186,19 @@ func TestClusterIsNotTakenOverByAnotherSource(t *testing.T) {
 		t.Errorf("it was taken over: %+v\n%s", c.Status, got.out)
 	}
 	if said := w.condition("a/one", v1alpha1.ConditionStalled); !strings.HasPrefix(said, "Stalled=False") {
-		t.Errorf("it is held up: %s", said)
+		t.Errorf("it is delayed: %s", said)
 	}
 	if err := os.Rename(w.repository("a")+"-gone", w.repository("a")); err != nil {
 		t.Fatal(err)
 	}
 	w.push("a", "a/two")
 	if got := w.run(w.sources("a", "b")...); got.code != exitOK || w.cluster("a/one").Status.DeclaredSource != w.repository("b") {
-		t.Errorf("what was let go is not taken: %d %+v\n%s", got.code, w.cluster("a/one").Status, got.out)
+		t.Errorf("a released cluster is not taken over: %d %+v\n%s", got.code, w.cluster("a/one").Status, got.out)
 	}
 }
 
-// If two sources declare a cluster that neither has declared before, the intended source is unknown. The cluster names
-// neither.
+// TestClusterDeclaredByTwoSourcesIsStalled checks that a cluster is stalled if two sources declare it that have not
+// declared it before, because the intended source is unknown. The cluster does not name either source.
 func TestClusterDeclaredByTwoSourcesIsStalled(t *testing.T) {
 	w := newTenants(t, "a", "b", "c")
 	w.made("a/one", "b/one", "c/both")
@@ -209,13 +209,13 @@ func TestClusterDeclaredByTwoSourcesIsStalled(t *testing.T) {
 		t.Errorf("%d\n%s", got.code, got.out)
 	}
 	if said := w.condition("c/both", v1alpha1.ConditionStalled); !strings.Contains(said, "Stalled=True") || !strings.Contains(said, "more than one source declares the cluster") {
-		t.Errorf("it says %s", said)
+		t.Errorf("got %s", said)
 	}
 	w.hides(got, "c", "a")
 	w.hides(got, "c", "b")
 	for _, name := range []string{"a/one", "b/one"} {
 		if said := w.condition(name, v1alpha1.ConditionStalled); !strings.HasPrefix(said, "Stalled=False") {
-			t.Errorf("%s is held up: %s", name, said)
+			t.Errorf("%s is delayed: %s", name, said)
 		}
 	}
 }

@@ -107,13 +107,13 @@ func namespacesOf(sources []source) []string {
 	return list
 }
 
-// scope is the scope of a run: its namespaces, or all if there are none, and the users to impersonate in them, if any.
+// scope is the scope of a run: its namespaces (all if there are none) and the users to impersonate in them, if any.
 type scope struct {
 	namespaces []string
 	as         map[string]kube.Impersonation
 }
 
-// scope returns the scope of the sources: the run does not read anything in namespaces where none of them may declare
+// scope returns the scope of the sources: the run does not read anything in namespaces where no source may declare
 // clusters.
 func (f *sourceFlags) scope() (scope, error) {
 	s := scope{namespaces: f.namespaces, as: map[string]kube.Impersonation{}}

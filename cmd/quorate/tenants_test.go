@@ -188,7 +188,7 @@ func (w *tenants) condition(name, kind string) string {
 	w.Helper()
 	c := w.cluster(name)
 	if c == nil {
-		w.Fatalf("there is no cluster %s", name)
+		w.Fatalf("no cluster %s", name)
 	}
 	condition := meta.FindStatusCondition(c.Status.Conditions, kind)
 	if condition == nil {

@@ -86,12 +86,13 @@ func serving(t *testing.T, etcd *exec.Cmd, client *http.Client, url string) {
 	}
 }
 
-// An application that may only write tiny keys cannot prevent backups: the memory for inspecting a database does not
-// grow with the number of keys. The ratio corresponds to nine million keys in the 256 MiB of a backup container.
+// TestInspectingTinyKeysFitsInMemory checks that an application that may only write tiny keys cannot prevent backups:
+// the memory for inspecting a database does not grow with the number of keys. The ratio corresponds to nine million
+// keys in the 256 MiB of a backup container.
 func TestInspectingTinyKeysFitsInMemory(t *testing.T) {
 	g := newMemoryGroup(t, 44<<20)
 	if g.dir == "" {
-		t.Skip("a control group takes root and a writable /sys/fs/cgroup")
+		t.Skip("a control group requires root and a writable /sys/fs/cgroup")
 	}
 	file := filepath.Join(t.TempDir(), "s.db")
 	tinyKeys(t, file, 1_500_000)
@@ -113,7 +114,7 @@ func TestBackupAndRestoreOfTinyKeysFitInMemory(t *testing.T) {
 	etcd := programs[len(programs)-1]
 	g := newMemoryGroup(t, memory)
 	if g.dir == "" {
-		t.Skip("a control group takes root and a writable /sys/fs/cgroup")
+		t.Skip("a control group requires root and a writable /sys/fs/cgroup")
 	}
 	g = g.named(t, "quorate")
 	dir := t.TempDir()

@@ -75,8 +75,8 @@ func validate(ctx context.Context, std streams, source sourceFlags, output *outp
 	return nil
 }
 
-// unbuildable returns the problems for which a pass could not build objects, such as options that the declared etcd
-// version does not have.
+// unbuildable returns the problems that would prevent a pass from building objects, such as options that the declared
+// etcd version does not have.
 func unbuildable(declared []reconcile.Declaration) []report.Problem {
 	var problems []report.Problem
 	for _, d := range declared {

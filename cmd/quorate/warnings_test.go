@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A warning is printed once, and the number of remembered warnings is bounded.
+// TestWarningsArePrintedOnceAndBounded checks that a warning is printed once, and that the number of remembered
+// warnings is bounded.
 func TestWarningsArePrintedOnceAndBounded(t *testing.T) {
 	var said strings.Builder
 	h := &warnings{w: &said}

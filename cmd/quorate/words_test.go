@@ -11,7 +11,7 @@ import (
 // wordsFile lists words to avoid, each with a better one.
 const wordsFile = ".ci/words.txt"
 
-// TestWords: code, messages and docs do not contain words that readers would stumble over.
+// TestWords checks that code, messages and docs do not contain words that make readers stumble.
 func TestWords(t *testing.T) {
 	root := filepath.Join("..", "..")
 	banned := readWords(t, filepath.Join(root, filepath.FromSlash(wordsFile)))

@@ -27,8 +27,8 @@ func objectsOf(contents ...string) *Objects {
 	return objects
 }
 
-// Whichever byte of an entry changes, and wherever the entry is cut off, every object that is returned still hashes to
-// its name.
+// TestEveryByteCounts checks that every returned object still hashes to its name, whichever byte of an entry changes,
+// and wherever the entry is cut off.
 func TestEveryByteCounts(t *testing.T) {
 	d, err := Open(filepath.Join(t.TempDir(), "cache"))
 	if err != nil {
@@ -78,7 +78,8 @@ func TestCacheReportsMiss(t *testing.T) {
 	}
 }
 
-// The least recently used entries and abandoned files are removed. Files that do not belong to the cache are kept.
+// TestOldEntriesAreRemoved checks that the least recently used entries and abandoned files are removed. Files that do
+// not belong to the cache are kept.
 func TestOldEntriesAreRemoved(t *testing.T) {
 	d, err := Open(filepath.Join(t.TempDir(), "cache"))
 	if err != nil {
@@ -135,7 +136,7 @@ func TestCacheEntriesArePrivate(t *testing.T) {
 	}
 }
 
-// Touching an entry renews its time and keeps its content.
+// TestTouch checks that touching an entry renews its time and keeps its content.
 func TestTouch(t *testing.T) {
 	d, err := Open(filepath.Join(t.TempDir(), "cache"))
 	if err != nil {

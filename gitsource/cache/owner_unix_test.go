@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A tampered file in place of an entry is treated as missing, and the next entry replaces it. It is not followed,
-// waited for or read to its end.
+// TestTamperedEntriesCountAsMissing checks that a tampered file in place of an entry is treated as missing, and that
+// the next entry replaces it. Links are not followed, pipes do not block, and large files are not read to their end.
 func TestTamperedEntriesCountAsMissing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	d, err := Open(dir)
@@ -40,7 +40,7 @@ func TestTamperedEntriesCountAsMissing(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			if what == "of another user" && os.Geteuid() != 0 {
-				t.Skip("to give a file away takes root")
+				t.Skip("changing the owner of a file requires root")
 			}
 			defer os.RemoveAll(name)
 			if err := tamper(); err != nil {
@@ -71,7 +71,8 @@ func read(t *testing.T, name string) []byte {
 	return content
 }
 
-// A directory in which other users can create or remove entries is rejected.
+// TestDirectoryWritableByOthersIsRefused checks that a directory in which other users can create or remove entries is
+// rejected.
 func TestDirectoryWritableByOthersIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		mode  os.FileMode

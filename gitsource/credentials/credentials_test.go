@@ -48,7 +48,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A Secret is mounted as links through a directory link that is replaced when the Secret changes.
+// TestReadMountedSecret reads a Secret as it is mounted: as links through a directory link that is replaced when the
+// Secret changes.
 func TestReadMountedSecret(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "..2026_01_01"), 0o755); err != nil {
@@ -97,7 +98,7 @@ func TestFromEnvironment(t *testing.T) {
 	values := map[string]string{"QUORATE_GIT_USERNAME": "x", "QUORATE_GIT_PASSWORD": "y\n", "QUORATE_GIT_TOKEN": "z"}
 	got := credentials.FromEnvironment(func(name string) string { return values[name] })
 	if got.Username != "x" || got.Password != "y" || got.BearerToken != "z" {
-		t.Error("not what the environment holds")
+		t.Error("not the value in the environment")
 	}
 	if got := credentials.FromEnvironment(func(string) string { return "" }); got.Given() {
 		t.Errorf("got %v of nothing", got)

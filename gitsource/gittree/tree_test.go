@@ -33,7 +33,7 @@ func line(mode, name string, hash plumbing.Hash) string {
 	return mode + " " + name + "\x00" + string(hash[:])
 }
 
-// A tree that git would not write is rejected with its path.
+// TestMalformedTreesAreRejected checks that a tree that git would not write is rejected with its path.
 func TestMalformedTreesAreRejected(t *testing.T) {
 	store := memory.NewStorage()
 	blob := put(t, store, plumbing.BlobObject, "x")
@@ -81,7 +81,8 @@ func TestSubmodulesAndLinksAreNotFiles(t *testing.T) {
 	}
 }
 
-// A directory may be nested deeper than any stack, and contain the same directory many times.
+// TestDeepTreesAreBounded checks directories that are nested deeper than any stack, or that contain the same directory
+// many times.
 func TestDeepTreesAreBounded(t *testing.T) {
 	store := memory.NewStorage()
 	hash := put(t, store, plumbing.TreeObject, line("100644", "file", put(t, store, plumbing.BlobObject, "x")))
@@ -125,7 +126,7 @@ func TestFilteredFileCountsAsTooLarge(t *testing.T) {
 	}
 }
 
-// A commit's time is used if it is plausible.
+// TestImplausibleCommitTimesAreIgnored checks that a commit's time is used if it is plausible.
 func TestImplausibleCommitTimesAreIgnored(t *testing.T) {
 	store := memory.NewStorage()
 	tree := put(t, store, plumbing.TreeObject, "").String()
@@ -165,7 +166,7 @@ func TestTagsResolveToCommits(t *testing.T) {
 	}
 }
 
-// Every tree is either a valid directory or an error.
+// FuzzTree checks that every tree is either a valid directory or an error.
 func FuzzTree(f *testing.F) {
 	hash := plumbing.Hash{1}
 	f.Add([]byte(line("100644", "a.yaml", hash) + line("40000", "b", hash)))

@@ -56,7 +56,7 @@ func TestFormatMatchesGit(t *testing.T) {
 	}
 }
 
-// The largest config is read in well under a second.
+// TestLargeConfigIsReadInTime checks that the largest config is read in well under a second.
 func TestLargeConfigIsReadInTime(t *testing.T) {
 	for _, part := range []string{"[branch \"x\"]\n", "[a]\nx=" + strings.Repeat("y", 1000) + "\n", "[extensions]\nx\n"} {
 		file := filepath.Join(t.TempDir(), "config")

@@ -9,7 +9,8 @@ import (
 	"testing/fstest"
 )
 
-// Answers of an honest process within the limits are accepted, and larger ones are rejected.
+// TestAnswersAreBounded checks that answers of an honest process within the limits are accepted, and that larger
+// answers are rejected.
 func TestAnswersAreBounded(t *testing.T) {
 	const bytes = 1 << 10
 	limits := Limits{FileBytes: bytes}
@@ -33,13 +34,13 @@ func TestAnswersAreBounded(t *testing.T) {
 	large := Answers(files(8*bytes), Limits{FileBytes: 2 << 20})
 	for _, q := range []Question{{List: "dir"}, {Read: "a"}} {
 		if a := large(q); a.Error != "" || a.Check(limits) == nil {
-			t.Errorf("%v: it is taken, or not told (%s)", q, a.Error)
+			t.Errorf("%v: it is accepted, or not reported (%s)", q, a.Error)
 		}
 		if a := Answers(files(8*bytes), limits)(q); !strings.Contains(a.Error, "; to allow more, raise --max-file-bytes") {
 			t.Errorf("%v: error %s", q, a.Error)
 		}
 	}
 	if (Answer{Error: strings.Repeat("x", 2<<10)}).Check(limits) == nil {
-		t.Error("an immense error is taken")
+		t.Error("an immense error is accepted")
 	}
 }

@@ -69,9 +69,9 @@ func readHere(ctx context.Context, tree fstest.MapFS, o Options) (read Declarati
 	return read, err
 }
 
-// For any file content, decoding does not panic, and it returns only valid clusters and problems with a position. The
-// result is deterministic. Ignoring other kinds never ignores a cluster, and clusters are declared only in allowed
-// namespaces.
+// FuzzDecode checks, for any file content, that decoding does not panic, and that it returns only valid clusters and
+// problems with a position. The result is deterministic. Ignoring other kinds never ignores a cluster, and clusters are
+// declared only in allowed namespaces.
 func FuzzDecode(f *testing.F) {
 	seeds(f, func(name string, content []byte) {
 		if isManifest(name) {
@@ -82,11 +82,11 @@ func FuzzDecode(f *testing.F) {
 		tree := fstest.MapFS{"a.yaml": {Data: content}, "b.yaml": {Data: []byte(clusterNamed("a"))}}
 		read := readFuzzed(t, tree, Options{})
 		if diff := cmp.Diff(read, readFuzzed(t, tree, Options{})); diff != "" {
-			t.Errorf("the second time it is another:\n%s", diff)
+			t.Errorf("the second result differs:\n%s", diff)
 		}
 		ignoring := readFuzzed(t, tree, Options{IgnoreOtherKinds: true})
 		if diff := cmp.Diff(read.Clusters, ignoring.Clusters); diff != "" {
-			t.Errorf("to ignore other kinds changes clusters:\n%s", diff)
+			t.Errorf("ignoring other kinds changes clusters:\n%s", diff)
 		}
 		for _, c := range readFuzzed(t, tree, Options{AllowNamespaces: []string{"x"}}).Clusters {
 			if c.Cluster.Namespace != "x" {
@@ -96,8 +96,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// For any content in a kustomization and its resource, rendering ends, only kustomize itself may panic, and nothing is
-// fetched.
+// FuzzRender checks, for any content in a kustomization and its resource, that rendering ends, that only kustomize
+// itself may panic, and that nothing is fetched.
 func FuzzRender(f *testing.F) {
 	resource := []byte(clusterNamed("a"))
 	seeds(f, func(name string, content []byte) {

@@ -74,8 +74,8 @@ func numberedFiles(n int) map[string]string {
 	return files
 }
 
-// A source four times as large takes about four times as long, and never very long. The test measures processor time,
-// including the child's, relative to an ordinary source in the same run.
+// TestTimeGrowsWithSize checks that a source four times as large takes about four times as long, and never very long.
+// The test measures processor time, including the child's, relative to an ordinary source in the same run.
 func TestTimeGrowsWithSize(t *testing.T) {
 	ordinary := min(timeOf(t, plain(clusters)(1)), timeOf(t, plain(clusters)(1)))
 	most := 100*ordinary + time.Second
@@ -88,7 +88,7 @@ func TestTimeGrowsWithSize(t *testing.T) {
 				once, four = timeOf(t, g.files(g.n)), timeOf(t, g.files(4*g.n)) // repeat the measurement once
 			}
 			if four > 6*once+2*ordinary || four > most {
-				t.Errorf("%s, and %s for four times as much; want six times as much at most, and %s", once, four, most)
+				t.Errorf("%s, and %s for four times as much; want at most six times as much, and %s", once, four, most)
 			}
 		})
 	}

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/policy"
 )
 
-// LineOf returns the line of a field that is checked later. For a missing field, it returns the line of the nearest
-// parent or of the object.
+// TestLineOf checks that LineOf returns the line of a field that is checked later. For a missing field, it returns the
+// line of the nearest parent or of the object.
 func TestLineOf(t *testing.T) {
 	tree := fstest.MapFS{"a.yaml": {Data: []byte(`apiVersion: etcd.quorate.dev/v1alpha1
 kind: EtcdCluster
@@ -43,7 +43,8 @@ spec:
 	}
 }
 
-// With very many fields, not all lines are kept: they would take more space than the cluster.
+// TestKeptLinesAreBounded checks that not all lines are kept if there are very many fields: they would take more space
+// than the cluster.
 func TestKeptLinesAreBounded(t *testing.T) {
 	var options strings.Builder
 	for n := range 10_000 {

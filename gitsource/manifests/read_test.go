@@ -27,7 +27,7 @@ func (s stuck) Open(name string) (fs.File, error) {
 	return s.MapFS.Open(name)
 }
 
-// A source that takes long does not delay reading another one.
+// TestSlowSourceDoesNotDelayOthers checks that a source that is slow to read does not delay reading another source.
 func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 	for kind, file := range map[string]string{"plain": "", "kustomized": "resources: [a.yaml]\n"} {
 		t.Run(kind, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 			defer cancel()
 			read, err := Read(ctx, tree, Options{})
 			if err != nil || len(read.Clusters) != 1 {
-				t.Errorf("beside a source that takes long: clusters %v, problems %v, error %v", read.Clusters, read.Problems, err)
+				t.Errorf("with a slow source: clusters %v, problems %v, error %v", read.Clusters, read.Problems, err)
 			}
 			close(slow.release)
 			if err := <-done; err != nil {
@@ -56,7 +56,8 @@ func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
-// YAML directives are rejected with their position, before the nodes are counted.
+// TestYAMLDirectivesAreRejected checks that YAML directives are rejected with their position, before the nodes are
+// counted.
 func TestYAMLDirectivesAreRejected(t *testing.T) {
 	for content, want := range map[string]string{
 		"%TAG ! tag:x,2000:\n---\n" + clusterNamed("a"):                                "a.yaml:1: ",
@@ -76,8 +77,8 @@ func TestYAMLDirectivesAreRejected(t *testing.T) {
 	}
 }
 
-// A kustomization may have thousands of errors: at most a hundred are reported, and each reference is looked up at most
-// once.
+// TestReportedReferencesAreBounded checks that at most a hundred of a kustomization's thousands of errors are reported,
+// and that each reference is looked up at most once.
 func TestReportedReferencesAreBounded(t *testing.T) {
 	bad := "resources:\n" + numbered("- https://example.com/%d.yaml\n", 60_000)
 	start := time.Now()
@@ -93,8 +94,8 @@ func TestReportedReferencesAreBounded(t *testing.T) {
 	}
 }
 
-// With very many invalid clusters, each one is named, but the total number of problems stays readable. The report
-// states that some are left out.
+// TestProblemsOfManyClustersAreBounded checks that each of very many invalid clusters is named, but that the total
+// number of problems stays readable. The report states that some are left out.
 func TestProblemsOfManyClustersAreBounded(t *testing.T) {
 	const clusters = 400
 	var content strings.Builder

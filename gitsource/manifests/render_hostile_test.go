@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Kustomizations that are within every limit on reading, but need excessive resources to render. The problem names the
-// cause, and the memory of this process does not grow.
+// TestGrowingKustomizationsHitMemoryLimit checks kustomizations that are within every limit on reading, but need
+// excessive resources to render. The problem names the cause, and the memory of this process does not grow.
 func TestGrowingKustomizationsHitMemoryLimit(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"replacements of what they replace": {"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + doublingReplacements(40)},
@@ -56,7 +56,7 @@ func doublingText(times int) string {
 	return b.String()
 }
 
-// One source's kustomize settings do not affect the next source.
+// TestRenderingsDoNotAffectEachOther checks that one source's kustomize settings do not affect the next source.
 func TestRenderingsDoNotAffectEachOther(t *testing.T) {
 	other := treeOf(map[string]string{"kustomization.yaml": "resources: [a.yaml]\nnamePrefix: p-\n", "a.yaml": clusterNamed("a")})
 	alone := show(Read(t.Context(), other, Options{}))
@@ -70,7 +70,7 @@ func TestRenderingsDoNotAffectEachOther(t *testing.T) {
 			t.Errorf("%s: problems %v, error %v", name, read.Problems, err)
 		}
 		if after := show(Read(t.Context(), other, Options{})); after != alone {
-			t.Errorf("after %s it is\n%s\nand alone\n%s", name, after, alone)
+			t.Errorf("after %s, it is\n%s\nand by itself\n%s", name, after, alone)
 		}
 	}
 }

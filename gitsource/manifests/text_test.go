@@ -78,7 +78,8 @@ func declaring(path []string, value string) (text, reported string, line int) {
 	return b.String(), reported, strings.Count(b.String(), "\n")
 }
 
-// Every text field with a value that YAML reads as another type is reported: the field, the line, and what to do.
+// TestUnquotedTextIsReported checks that every text field with a value that YAML reads as another type is reported: the
+// field, the line, and what to do.
 func TestUnquotedTextIsReported(t *testing.T) {
 	tree, want := fstest.MapFS{}, map[string]string{}
 	fields := stringFields(t)

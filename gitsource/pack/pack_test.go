@@ -76,7 +76,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// Every object of a pack written by git, with both kinds of deltas, matches what git reports.
+// TestReadMatchesGit checks that every object of a pack written by git, with both kinds of deltas, matches the object
+// that git reports.
 func TestReadMatchesGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
@@ -210,13 +211,13 @@ func TestHostilePacksAreRejected(t *testing.T) {
 				t.Fatalf("error %v, want %q", err, c.want)
 			}
 			if store != nil {
-				t.Error("with an error there is no store")
+				t.Error("with an error no store")
 			}
 		})
 	}
 }
 
-// A pack that is cut off anywhere, or has any bit changed, is rejected.
+// TestEveryByteCounts checks that a pack that is cut off anywhere, or in which any bit has changed, is rejected.
 func TestEveryByteCounts(t *testing.T) {
 	p := new(packer)
 	p.delta(p.delta(p.blob("a base that is long enough"), deltaOf(26, 6, "\x06abcdef")), deltaOf(6, 3, "\x90\x03"))
@@ -226,7 +227,7 @@ func TestEveryByteCounts(t *testing.T) {
 	}
 	for i := range pack {
 		if _, err := Read(t.Context(), bytes.NewReader(pack[:i]), Options{Limits: small}); err == nil {
-			t.Errorf("%d bytes are taken for a pack", i)
+			t.Errorf("%d bytes are accepted as a pack", i)
 		}
 		other := bytes.Clone(pack)
 		other[i] ^= 1 << (i % 8)
@@ -286,7 +287,8 @@ func TestTooLargeObjectsAreReported(t *testing.T) {
 	}
 }
 
-// A pack that does not fit into memory is in an unlinked file in the given directory.
+// TestLargePackIsSpooledToUnlinkedFile checks that a pack that does not fit into memory is stored in an unlinked file
+// in the given directory.
 func TestLargePackIsSpooledToUnlinkedFile(t *testing.T) {
 	dir := t.TempDir()
 	p := new(packer)
@@ -324,7 +326,7 @@ func TestReadEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// For any input, Read returns objects that hash to their names, or an error.
+// FuzzRead checks that Read returns objects that hash to their names, or an error, for any input.
 func FuzzRead(f *testing.F) {
 	for _, c := range hostile() {
 		if len(c.pack) < 1<<10 {

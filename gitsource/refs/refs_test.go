@@ -107,7 +107,7 @@ func TestAmbiguousShortNameIsRejected(t *testing.T) {
 		t.Errorf("two names of one commit: %v, %v", found, err)
 	}
 	if s := (Selector{Short: "o/b"}); !s.Admits(Revision{Name: "refs/remotes/o/b", Commit: hash(1).String()}) || s.Admits(found) {
-		t.Error("another name is believed, or that of a remote's branch is not")
+		t.Error("a different name is accepted, or the name of a remote's branch is not")
 	}
 }
 

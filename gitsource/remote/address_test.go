@@ -31,7 +31,8 @@ func TestParseAddress(t *testing.T) {
 	}
 }
 
-// No accepted location can be mistaken for an option by a program, or for a control sequence by a terminal.
+// FuzzParseAddress checks that no accepted location can be mistaken for an option by a program, or for a control
+// sequence by a terminal.
 func FuzzParseAddress(f *testing.F) {
 	for _, seed := range []string{"git@git.example.com:x.git", "ssh://git@[::1]:22/~x", "https://x/y", "git@[x:1]:y", "[a@b]:c", "-x:y", "x::y", "ssh://%2d/x", "ssh://0\x89::/0", "ssh://[fe80::1%25eth0]/x"} {
 		f.Add(seed)
@@ -55,7 +56,7 @@ func FuzzParseAddress(f *testing.F) {
 	})
 }
 
-// shellQuote matches git's quoting for sh and csh.
+// TestShellQuote checks that shellQuote matches git's quoting for sh and csh.
 func TestShellQuote(t *testing.T) {
 	for s, want := range map[string]string{"/x y": "'/x y'", "it's": `'it'\''s'`, "a!b": `'a'\!'b'`, "$(id)`": "'$(id)`'"} {
 		if got := shellQuote(s); got != want {

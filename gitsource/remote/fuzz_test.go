@@ -33,7 +33,7 @@ func (s saying) UploadPack(_ context.Context, request *packp.UploadPackRequest) 
 
 func (s saying) Close() error { return nil }
 
-// For any response of a server, fetching returns a result or a printable error.
+// FuzzFetch checks that fetching returns a result or a printable error, for any response of a server.
 func FuzzFetch(f *testing.F) {
 	commit := strings.Repeat("a", 40)
 	line := commit + " HEAD\x00ofs-delta shallow side-band-64k symref=HEAD:refs/heads/main\n"
@@ -60,7 +60,7 @@ func FuzzFetch(f *testing.F) {
 			return
 		}
 		if strings.ContainsAny(err.Error(), "\x1b\n") {
-			t.Errorf("%q prints what the server wrote", err)
+			t.Errorf("%q prints the server's text", err)
 		}
 	})
 }

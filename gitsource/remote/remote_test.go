@@ -99,7 +99,7 @@ func TestHTTPCredentialsAreSent(t *testing.T) {
 	} {
 		wantError(t, o, want)
 		if err := fetch(t.Context(), o); strings.Contains(err.Error(), secret) {
-			t.Errorf("the error tells the secret: %v", err)
+			t.Errorf("the error contains the secret: %v", err)
 		}
 	}
 	wantError(t, remote.Repository{URL: basic, Auth: remote.Auth{CABundle: []byte("x")}}, "does not contain a PEM certificate")
@@ -111,12 +111,12 @@ func TestAuthDoesNotPrintItsSecrets(t *testing.T) {
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "auth", a)
 	for _, printed := range []string{fmt.Sprint(a), fmt.Sprintf("%v %+v %#v %s %q", a, a, a, a, a), fmt.Sprintf("%+v %#v", remote.Repository{Auth: a}, remote.Repository{Auth: a}), log.String()} {
 		if strings.Contains(printed, secret) {
-			t.Errorf("%s tells the secret", printed)
+			t.Errorf("%s contains the secret", printed)
 		}
 	}
 }
 
-// A redirect to another server is followed without the credentials.
+// TestRedirectDropsCredentials checks that a redirect to another server is followed without the credentials.
 func TestRedirectDropsCredentials(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
@@ -153,7 +153,7 @@ func TestRedirectDropsCredentials(t *testing.T) {
 	}
 }
 
-// Servers that are not git servers, or are hostile.
+// TestInvalidServerResponsesAreReported checks the errors for servers that are not git servers, or that are hostile.
 func TestInvalidServerResponsesAreReported(t *testing.T) {
 	advertisement := "001e# service=git-upload-pack\n0000"
 	ref := fmt.Sprintf("%s HEAD\x00ofs-delta shallow side-band-64k symref=HEAD:refs/heads/main\n", strings.Repeat("a", 40))
@@ -213,7 +213,7 @@ func packed(advertisement, answer string) http.HandlerFunc {
 	}
 }
 
-// A server that stops responding is waited for until the deadline, but no longer.
+// TestSilentServerTimesOut checks that fetching waits for a server that stops responding only until the deadline.
 func TestSilentServerTimesOut(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer server.Close()
@@ -225,7 +225,7 @@ func TestSilentServerTimesOut(t *testing.T) {
 	}
 }
 
-// One revision is fetched without its history.
+// TestFetchIsShallow checks that one revision is fetched without its history.
 func TestFetchIsShallow(t *testing.T) {
 	r, commits := gittest.Revisions(t)
 	r.Git("tag", "--delete", "light") // only annotated tags remain

@@ -50,7 +50,7 @@ func advertised(lines string) string {
 	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// serveEcho answers every request with what answer makes of it, and returns the server's address.
+// serveEcho answers every request with the response that answer returns for it, and returns the server's address.
 func serveEcho(t *testing.T, answer func(*http.Request) string) (address string) {
 	t.Helper()
 	l := gittest.Listen(t)
@@ -112,7 +112,8 @@ func basic(user, password string) string {
 	return base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
 }
 
-// Servers that repeat the credentials are quoted without them.
+// TestEchoedCredentialsAreHidden checks that errors that quote servers which repeat the credentials do not contain
+// them.
 func TestEchoedCredentialsAreHidden(t *testing.T) {
 	for name, answer := range echoes {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +129,7 @@ func TestEchoedCredentialsAreHidden(t *testing.T) {
 	}
 }
 
-// The rest of an error is shown, and its type is kept.
+// TestRedactedErrorsKeepTextAndType checks that the rest of an error is shown, and that its type is kept.
 func TestRedactedErrorsKeepTextAndType(t *testing.T) {
 	at := "http://" + serveEcho(t, echo(echoes["ERR"], "Authorization")) + "/x.git"
 	for _, auth := range []remote.Auth{{BearerToken: token}, {BearerToken: "den"}} {
@@ -140,7 +141,8 @@ func TestRedactedErrorsKeepTextAndType(t *testing.T) {
 	}
 }
 
-// The credentials are also repeated in response to the request for objects.
+// TestCredentialsEchoedForPackAreHidden checks the same if the credentials are repeated in response to the request for
+// objects.
 func TestCredentialsEchoedForPackAreHidden(t *testing.T) {
 	hash := strings.Repeat("a", 40)
 	refs := pkt(hash + " HEAD\x00ofs-delta shallow side-band-64k symref=HEAD:refs/heads/main\n")
@@ -162,7 +164,7 @@ func TestCredentialsEchoedForPackAreHidden(t *testing.T) {
 	}
 }
 
-// Proxies that repeat their credentials are quoted without them.
+// TestEchoedProxyCredentialsAreHidden checks the same for proxies that repeat their credentials.
 func TestEchoedProxyCredentialsAreHidden(t *testing.T) {
 	keys := gittest.SSHKeys(t)
 	ssh := gittest.SSHAuth(t, keys, "person", "git.example.com "+string(gittest.MustRead(t, keys+"/host.pub")))
@@ -180,7 +182,8 @@ func TestEchoedProxyCredentialsAreHidden(t *testing.T) {
 	}
 }
 
-// The credentials of a proxy in the environment are part of its URL.
+// TestEchoedEnvironmentProxyIsHidden checks the same for the credentials of a proxy in the environment, which are part
+// of its URL.
 func TestEchoedEnvironmentProxyIsHidden(t *testing.T) {
 	if os.Getenv("QUORATE_TEST_ENV_PROXY") != "" { // a process reads these variables once
 		wantHidden(t, remote.Repository{URL: "https://git.example.com/x.git"}, "PROXYs3cret", basic("x", "PROXYs3cret"))
@@ -194,7 +197,8 @@ func TestEchoedEnvironmentProxyIsHidden(t *testing.T) {
 	}
 }
 
-// GitHub's API may repeat the app's claim, and the git server the token that the API issued.
+// TestEchoedGitHubAppIsHidden checks the same if GitHub's API repeats the app's claim, or the git server repeats the
+// token that the API has issued.
 func TestEchoedGitHubAppIsHidden(t *testing.T) {
 	hub := gittest.NewGitHub(t)
 	for name, answer := range echoes {

@@ -90,7 +90,7 @@ func TestSSHThroughProxies(t *testing.T) {
 	}
 }
 
-// A session can be used for any number of requests.
+// TestSSHSessionIsReused checks that a session can be used for any number of requests.
 func TestSSHSessionIsReused(t *testing.T) {
 	keys := gittest.SSHKeys(t)
 	r, commits := gittest.Revisions(t)
@@ -113,13 +113,14 @@ func TestSSHSessionIsReused(t *testing.T) {
 	}
 }
 
-// A host that stops responding at any point is waited for until the context ends, but no longer.
+// TestSilentSSHServerIsAbandoned checks that fetching waits for a host that stops responding at any point only until
+// the context ends.
 func TestSilentSSHServerIsAbandoned(t *testing.T) {
 	keys := gittest.SSHKeys(t)
 	r := gittest.NewRepository(t)
 	r.Declare("a")
 	server := r.ServeSSH(keys, gittest.HostKeys(keys, "host")...)
-	// How many bytes from the host pass: its greeting, the key exchange, or everything but the references.
+	// The number of bytes from the host that pass: its greeting, the key exchange, or everything but the references.
 	for _, passes := range []int{0, 10, 1500, 2400} {
 		silent := gittest.Listen(t)
 		fell := make(chan struct{})

@@ -28,7 +28,8 @@ func TestClientCertificateIsPresented(t *testing.T) {
 	wantFetched(t, remote.Repository{URL: server.URL + "/.git", Auth: auth})
 }
 
-// The certificate is presented only to the repository's server, even if another server asks for it.
+// TestRedirectDropsClientCertificate checks that the certificate is presented only to the repository's server, even if
+// another server asks for it.
 func TestRedirectDropsClientCertificate(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
@@ -62,7 +63,8 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
-// Credentials are sent without encryption only to the machine itself.
+// TestPlainHTTPCredentialsOnlyToLocalhost checks that credentials are sent without encryption only to the machine
+// itself.
 func TestPlainHTTPCredentialsOnlyToLocalhost(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
@@ -85,7 +87,8 @@ func TestPlainHTTPCredentialsOnlyToLocalhost(t *testing.T) {
 	wantError(t, remote.Repository{URL: server.URL + "/.git", Auth: auth, Proxy: "http://proxy.example.com"}, "unencrypted")
 }
 
-// Opening a session fails if Check would reject the repository, even if Check was not called.
+// TestOpenRejectsInvalidRepository checks that opening a session fails if Check would reject the repository, even if
+// Check was not called.
 func TestOpenRejectsInvalidRepository(t *testing.T) {
 	for _, r := range []remote.Repository{
 		{URL: "https://x:" + secret + "@git.example.com/x.git"},
@@ -103,7 +106,7 @@ func TestOpenRejectsInvalidRepository(t *testing.T) {
 	}
 }
 
-// The source's own proxy works over HTTP and SOCKS.
+// TestSourceProxyIsUsed checks that the source's own proxy works over HTTP and SOCKS.
 func TestSourceProxyIsUsed(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
@@ -131,7 +134,7 @@ func TestSourceProxyIsUsed(t *testing.T) {
 	wantFetched(t, o)
 }
 
-// The system's authorities are trusted in addition to the given ones, unless CAOnly is set.
+// TestCAOnly checks that the system's authorities are trusted in addition to the given ones, unless CAOnly is set.
 func TestCAOnly(t *testing.T) {
 	if location := os.Getenv("QUORATE_TEST_CA_ONLY"); location != "" { // a process loads the system's authorities once
 		for _, bundle := range []string{"other", "own"} {
@@ -158,7 +161,7 @@ func TestCAOnly(t *testing.T) {
 	}
 }
 
-// Each fetch obtains its own token, which is sent only to the git server.
+// TestGitHubApp checks that each fetch obtains its own token, which is sent only to the git server.
 func TestGitHubApp(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
@@ -183,7 +186,7 @@ func TestGitHubApp(t *testing.T) {
 		wantFetched(t, o)
 		want := map[string]any{"repositories": []any{name}, "permissions": map[string]any{"contents": "read"}}
 		if !reflect.DeepEqual(hub.Asked, want) {
-			t.Errorf("a token was asked for that is good for %v, want %v", hub.Asked, want)
+			t.Errorf("a token was requested with permissions %v, want %v", hub.Asked, want)
 		}
 	}
 	if hub.Given.Load() != 3 {
@@ -191,7 +194,7 @@ func TestGitHubApp(t *testing.T) {
 	}
 	for _, printed := range []string{fmt.Sprintf("%v %+v %#v %s", o, o, o, o.Auth.GitHubApp), fmt.Sprintf("%+v %#v", o.Auth.GitHubApp, o.Auth.GitHubApp)} {
 		if strings.Contains(printed, "PRIVATE") || strings.Contains(printed, fmt.Sprint([]byte("-----BEGIN"))[1:20]) {
-			t.Errorf("%s tells the key", printed)
+			t.Errorf("%s contains the key", printed)
 		}
 	}
 }

@@ -52,7 +52,8 @@ func meaning(t testing.TB, name string, object []byte) string {
 	return said
 }
 
-// If any bit of a signed object is flipped, verification fails, except for armor bytes without meaning.
+// TestEveryBit checks that verification fails if any bit of a signed object is flipped, except for armor bytes without
+// meaning.
 func TestEveryBit(t *testing.T) {
 	for _, name := range signedCases {
 		t.Run(name, func(t *testing.T) {
@@ -84,8 +85,8 @@ func TestEveryBit(t *testing.T) {
 	}
 }
 
-// For any object, nothing panics, only signed content verifies, and an object that is not ambiguous is read the same
-// way by the library that reads its files.
+// FuzzVerify checks, for any object, that nothing panics, that only signed content verifies, and that an object that is
+// not ambiguous is read the same way by the library that reads its files.
 func FuzzVerify(f *testing.F) {
 	for _, archive := range readCases(f) {
 		f.Add([]byte(fileIn(archive, "object")))
@@ -131,7 +132,7 @@ func checkReadAlike(t *testing.T, raw []byte) {
 	}
 }
 
-// For any key file, nothing panics, and there are keys or an error.
+// FuzzKeys checks, for any key file, that nothing panics, and that keys or an error are returned.
 func FuzzKeys(f *testing.F) {
 	for _, file := range readArchive(f, filepath.Join(archivesDir, "keys.txtar")).Files {
 		f.Add(file.Name, file.Data)

@@ -41,8 +41,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Objects created now by the installed git, gpg and ssh-keygen give the same results as those in testdata/signature,
-// and git accepts everything that is accepted here.
+// TestRealToolsMatchGolden checks that objects created now by the installed git, gpg and ssh-keygen give the same
+// results as those in testdata/signature, and that git accepts everything that is accepted here.
 func TestRealToolsMatchGolden(t *testing.T) {
 	w := newWorkshop(t)
 	w.makeCases()
@@ -61,12 +61,12 @@ func TestRealToolsMatchGolden(t *testing.T) {
 		}
 		got := outcome(t, keys, archive)
 		if diff := cmp.Diff(named(t, oldKeys, fileIn(want, "want")), named(t, keys, got)); diff != "" {
-			t.Errorf("%s: recorded -, made now +:\n%s", name, diff)
+			t.Errorf("%s: recorded -, created now +:\n%s", name, diff)
 		}
 		w.compareWithGit(name, archive, got)
 	}
 	if len(cases) != len(recorded) {
-		t.Errorf("%d cases are made, %d are recorded", len(cases), len(recorded))
+		t.Errorf("%d cases are created, %d are recorded", len(cases), len(recorded))
 	}
 }
 
@@ -80,7 +80,7 @@ func (w *workshop) compareWithGit(name string, archive *txtar.Archive, got strin
 		return
 	}
 	if w.gitAccepts(fileIn(archive, "object"), kind == "tag") != isSigned {
-		w.t.Errorf("%s: %s, and git says otherwise", name, strings.TrimSpace(got))
+		w.t.Errorf("%s: %s, but git disagrees", name, strings.TrimSpace(got))
 	}
 }
 

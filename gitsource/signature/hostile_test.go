@@ -22,7 +22,7 @@ func genuine(t testing.TB, name string) ([]byte, Keys, time.Time) {
 	t.Helper()
 	archive := readArchive(t, filepath.Join(archivesDir, name+".txtar"))
 	if !strings.HasPrefix(fileIn(archive, "want"), "signer: ") {
-		t.Fatalf("%s is not signed by one who may", name)
+		t.Fatalf("%s is not signed by an allowed signer", name)
 	}
 	keys := keysIn(t, readArchive(t, filepath.Join(archivesDir, "keys.txtar")), "pgp.asc", "rsa.asc", "ed25519.sshpub", "ecdsa.sshpub", "rsassh.sshpub")
 	now, err := time.Parse(time.RFC3339, testNow)
@@ -39,7 +39,7 @@ func replacing(old, with string) func(string) string {
 
 const x509 = "-----BEGIN SIGNED MESSAGE-----\n MIIBAA==\n -----END SIGNED MESSAGE-----"
 
-// Commits that git does not create: each is a signed commit with one change.
+// TestTamperedCommitsAreRefused checks commits that git does not create: each is a signed commit with one change.
 func TestTamperedCommitsAreRefused(t *testing.T) {
 	const tree = "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n"
 	other := strings.Replace(tree, "4b82", "4b83", 1)
@@ -191,7 +191,7 @@ func TestTamperedTagsAreRefused(t *testing.T) {
 	}
 }
 
-// The target of a signed tag is read strictly and never guessed.
+// TestTarget checks that the target of a signed tag is read strictly and never guessed.
 func TestTarget(t *testing.T) {
 	object, _, _ := genuine(t, "tag_pgp")
 	want := string(object[len("object "):][:40])
@@ -200,7 +200,7 @@ func TestTarget(t *testing.T) {
 	}
 	commit, _, _ := genuine(t, "commit_pgp_pgp")
 	if _, err := Target(commit); !errors.Is(err, errAmbiguous) {
-		t.Errorf("a commit is no tag: %v", err)
+		t.Errorf("a commit is not a tag: %v", err)
 	}
 }
 
@@ -328,7 +328,8 @@ func writeKeys(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// A Secret is mounted as links into a directory that is replaced on updates.
+// TestReadMountedSecret reads keys from a Secret as it is mounted: as links into a directory that is replaced on
+// updates.
 func TestReadMountedSecret(t *testing.T) {
 	archive := readArchive(t, filepath.Join(archivesDir, "keys.txtar"))
 	dir := t.TempDir()

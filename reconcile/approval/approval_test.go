@@ -68,8 +68,8 @@ func run(w *simulate.World, a approval.Approval, meanwhile func(pass int)) (refu
 
 func never(int) {}
 
-// TestApprovedPlanCompletes: a run completes the approved forecast, however long pods take to start and whichever
-// member leads.
+// TestApprovedPlanCompletes checks that a run completes the approved forecast, however long pods take to start and
+// whichever member leads.
 func TestApprovedPlanCompletes(t *testing.T) {
 	for name, change := range changes {
 		for seed := range uint64(12) {
@@ -86,8 +86,8 @@ func TestApprovedPlanCompletes(t *testing.T) {
 	}
 }
 
-// TestUnplannedActionNeedsNewApproval: a member that loses its volume during the run is not replaced without a new
-// approval.
+// TestUnplannedActionNeedsNewApproval checks that a member that loses its volume during the run is not replaced without
+// a new approval.
 func TestUnplannedActionNeedsNewApproval(t *testing.T) {
 	w := world(0)
 	w.Declared.SpecHash = "h2"
@@ -100,15 +100,15 @@ func TestUnplannedActionNeedsNewApproval(t *testing.T) {
 		t.Errorf("%s: %s", end, refused)
 	}
 	if !strings.Contains(end.Message, "RemoveMember") {
-		t.Errorf("it does not say what would be next: %s", end.Message)
+		t.Errorf("it does not report what would be next: %s", end.Message)
 	}
 	if again, end := run(w, approval.Of(planOf(w)), never); again != "" || end.Verdict != decide.Done {
 		t.Errorf("with a new plan: %s, %s", again, end)
 	}
 }
 
-// TestPlanApprovesOnlyItsOwnActions: a plan approves nothing for a cluster without actions, and no more than the
-// forecast of the others.
+// TestPlanApprovesOnlyItsOwnActions checks that a plan does not approve anything for a cluster without actions, or
+// anything beyond the forecast of the others.
 func TestPlanApprovesOnlyItsOwnActions(t *testing.T) {
 	w := world(0)
 	nothing := approval.Of(planOf(w))
@@ -128,8 +128,8 @@ func TestPlanApprovesOnlyItsOwnActions(t *testing.T) {
 	}
 }
 
-// TestPlanDoesNotApproveRecreatedCluster: a plan does not approve anything for a new cluster that has since been
-// created under the same name.
+// TestPlanDoesNotApproveRecreatedCluster checks that a plan does not approve anything for a new cluster that has since
+// been created under the same name.
 func TestPlanDoesNotApproveRecreatedCluster(t *testing.T) {
 	w := world(0)
 	w.Declared.Replicas = 5
@@ -146,8 +146,8 @@ func TestPlanDoesNotApproveRecreatedCluster(t *testing.T) {
 	}
 }
 
-// TestNeverRestart: actions that restart, stop or remove something are refused, and actions that only add something are
-// executed.
+// TestNeverRestart checks that actions that restart, stop or remove something are refused, and that actions that only
+// add something are executed.
 func TestNeverRestart(t *testing.T) {
 	for name, change := range changes {
 		w := world(1)
@@ -173,11 +173,11 @@ func TestNeverRestart(t *testing.T) {
 		"MoveLeader", "RemoveMember", "RestartReplica", "StartRecovery", "StartRollout", "StopPods", "StopRecovery", "StopReplicas", "StopRestore"}
 	slices.Sort(refused)
 	if !slices.Equal(refused, want) {
-		t.Errorf("refused are %q, want %q", refused, want)
+		t.Errorf("%q are refused, want %q", refused, want)
 	}
 }
 
-// TestDigestCoversApprovedContent: the digest distinguishes plans by everything that is approved with them, and by
+// TestDigestCoversApprovedContent checks that the digest depends on everything that is approved with a plan, and on
 // nothing else.
 func TestDigestCoversApprovedContent(t *testing.T) {
 	plan := func(change func(*simulate.World, *report.Report)) string {
@@ -219,22 +219,22 @@ func TestDigestCoversApprovedContent(t *testing.T) {
 	}
 	for _, revision := range []string{"directory", "main@sha1:abc directory"} {
 		if got := plan(func(_ *simulate.World, r *report.Report) { r.Revision = revision }); got != "" {
-			t.Errorf("of %s, whose files may be others by now, it is %q", revision, got)
+			t.Errorf("for %s, whose files may have changed, it is %q", revision, got)
 		}
 	}
 	if got := plan(func(_ *simulate.World, r *report.Report) { r.Revision = "directory@sha1:abc" }); got == "" {
-		t.Error("there is none of a branch of that name")
+		t.Error("a plan of a branch of that name has no digest")
 	}
 	if got := plan(func(_ *simulate.World, r *report.Report) { r.Compared = &report.Comparison{} }); got != "" {
-		t.Errorf("where nothing was observed, it is %q", got)
+		t.Errorf("without observation, it is %q", got)
 	}
 	if got := planOf(world(0)).Digest(); got != "" {
-		t.Errorf("where nothing is to be done, it is %q", got)
+		t.Errorf("with nothing to do, it is %q", got)
 	}
 }
 
-// TestSameKindActionsRunInAnyOrder: consecutive actions of the same kind may be executed in any order, but only once
-// each; so may the actions by which members join.
+// TestSameKindActionsRunInAnyOrder checks that consecutive actions of the same kind may be executed in any order, but
+// only once each. The same applies to the actions by which members join.
 func TestSameKindActionsRunInAnyOrder(t *testing.T) {
 	s := world(0).Observe()
 	add := func(ordinal int) decide.Action { return decide.AddLearner{Ordinal: ordinal} }
@@ -264,8 +264,8 @@ func TestSameKindActionsRunInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestEditedDeclarationIsRefused: a declaration that differs from the approved one in any field is refused at every
-// step, even between two passes of a run, because with --source cluster it is not pinned by a revision.
+// TestEditedDeclarationIsRefused checks that a declaration that differs from the approved one in any field is refused
+// at every step, even between two passes of a run, because with --source cluster it is not pinned by a revision.
 func TestEditedDeclarationIsRefused(t *testing.T) {
 	w := world(0)
 	w.Declared.Replicas, w.Declared.SpecHash = 4, "h2"

@@ -12,9 +12,9 @@ import (
 )
 
 // Plan approves the forecasts of a reviewed plan: for each cluster, its actions in order, except that consecutive
-// actions of the same kind may be reordered, as may the actions by which members join. It approves nothing for a
-// cluster without a forecast. Actions that have become unnecessary are skipped. All other actions are refused,
-// including those after an open end. At every step, the whole spec is compared with the planned one.
+// actions of the same kind may be reordered, and so may actions that add or promote members. It does not approve
+// anything for a cluster without a forecast. Actions that have become unnecessary are skipped. All other actions are
+// refused, including those after an open end. At every step, the whole spec is compared with the planned one.
 type Plan struct {
 	mu    sync.Mutex
 	roads map[string]*way

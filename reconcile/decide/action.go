@@ -17,7 +17,7 @@ type Action interface {
 }
 
 // Bootstrap creates all objects of a cluster that has never formed, and all its members together. The record is
-// RequiredRecord: the existing one, if any.
+// RequiredRecord, which is the existing record, if one exists.
 type Bootstrap struct {
 	// Replicas is the initial number of members.
 	Replicas int `json:"replicas"`
@@ -147,7 +147,7 @@ type StopRestore struct {
 type FinishRestore struct {
 	VolumeUID string `json:"volumeUID"`
 	From      string `json:"from"`
-	// Data is what that member must report before the client Service is opened.
+	// Data describes the data that this member must report before the client Service is opened.
 	Data RestoredData `json:"data,omitzero"`
 }
 

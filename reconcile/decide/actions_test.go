@@ -38,7 +38,7 @@ func TestEveryAction(t *testing.T) {
 	}
 	for _, declared := range regexp.MustCompile(`(?m)^func \((?:a )?(\w+)\) action\(\)`).FindAllStringSubmatch(source, -1) {
 		if !slices.Contains(names, declared[1]) {
-			t.Errorf("%s is none of decide.Actions", declared[1])
+			t.Errorf("%s is not one of decide.Actions", declared[1])
 		}
 	}
 }

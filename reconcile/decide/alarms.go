@@ -27,8 +27,8 @@ func all[T any](list []T, is func(T) bool) bool {
 	return !slices.ContainsFunc(list, func(one T) bool { return !is(one) })
 }
 
-// heldByAlarm returns why an active alarm prevents restarts for the current declaration, or "". Without outdated pods,
-// or if the rollout raises the quota that has led to NOSPACE (hard case H109), it does not.
+// heldByAlarm returns why an active alarm prevents restarts for the current declaration, or "". An alarm does not
+// prevent them without outdated pods, or if the rollout raises the quota that has led to NOSPACE (hard case H109).
 func (s State) heldByAlarm() string {
 	if !s.alarmed() || !s.anyReplica(s.madeOtherwise) {
 		return ""
@@ -64,7 +64,7 @@ func (m Member) describeAlarms() string {
 	return "has " + Enumerate(m.AlarmNames()) + " alarms"
 }
 
-// alarms returns the active alarms, except those of members that etcd no longer lists.
+// alarms returns the active alarms, except alarms of members that etcd no longer lists.
 func (s State) alarms() []string {
 	var facts []string
 	for _, m := range s.MembersInOrder() {

@@ -19,7 +19,7 @@ type Backups struct {
 	BeforeDeletion *Backup `json:"beforeDeletion,omitempty"`
 	// Since is when the schedule was created in Kubernetes, or zero without a schedule.
 	Since time.Time `json:"since,omitzero"`
-	// Due is the due time of the newest backup that should have succeeded by now, or of the first backup. Zero if
+	// Due is the due time of the newest backup that should already have succeeded, or of the first backup. Zero if
 	// unknown. Overdue is true if no backup has succeeded since.
 	Due     time.Time `json:"due,omitzero"`
 	Overdue bool      `json:"overdue,omitempty"`
@@ -37,7 +37,7 @@ type Backups struct {
 	// newest drill that has failed since.
 	Drill       *Drill        `json:"drill,omitempty"`
 	DrillFailed *DrillFailure `json:"drillFailed,omitempty"`
-	// DrillDue is the due time of the second to last drill that should have ended by now, or zero if unknown or not
+	// DrillDue is the due time of the second to last drill that should already have ended, or zero if unknown or not
 	// applicable.
 	DrillDue time.Time `json:"drillDue,omitzero"`
 	// Drills is true if a drill CronJob exists and is not suspended.
@@ -69,9 +69,9 @@ type BackupJob struct {
 	// CreatedAt is when the Job was started, and EndedAt when it succeeded or failed.
 	CreatedAt time.Time `json:"createdAt,omitzero"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
-	// Message is why the Job failed or what it waits for, if known.
+	// Message is why the Job failed or why it waits, if known.
 	Message string `json:"message,omitempty"`
-	// Damaged is true if the stored backup was read back and differs from what was stored.
+	// Damaged is true if the stored backup was read back and differs from the stored data.
 	Damaged bool `json:"damaged,omitempty"`
 	// Backup is what the Job has stored, even if it failed afterwards, or nil if it stored nothing or its report is
 	// gone.
@@ -91,14 +91,14 @@ type Backup struct {
 	ClusterID  ID        `json:"clusterID,omitempty"`
 	Revision   int64     `json:"revision,omitempty"`
 	Bytes      int64     `json:"bytes,omitempty"`
-	// Verified is true if the backup was read back and matches what was stored.
+	// Verified is true if the backup was read back and matches the stored data.
 	Verified bool `json:"verified,omitempty"`
 }
 
 // slotAhead is how far in the future the scheduled minute in the name of a CronJob's Job may be.
 const slotAhead = 10 * time.Minute
 
-// CanHaveBeen reports whether the backup can have begun by now. The age of the data in a backup from the future is
+// CanHaveBeen reports whether the backup can already have begun. The age of the data in a backup from the future is
 // unknown: until then, it would be the newest backup and count as taken after everything else.
 func (b Backup) CanHaveBeen(now time.Time) bool {
 	return !YetToCome(b.StartedAt, now) && !b.Slot.After(now.Add(clockSkew+slotAhead))
@@ -151,9 +151,9 @@ func (s State) canBackUp() bool {
 		s.Backups.Hidden == "" && s.Backups.Foreign == "" && s.earlierBackupRuns() == ""
 }
 
-// backUp applies the schedule, and starts a backup that should not wait for it: the first one, because everything can
-// be lost until it exists, and the one before an upgrade. If the first one fails, the schedule takes it later. This
-// rule comes after all repairs, so that a rejected backup does not delay them.
+// backUp applies the schedule, and starts a backup that should not wait for it: the first backup, because everything
+// can be lost until it exists, and the backup before an upgrade. If the first one fails, the schedule takes it later.
+// This rule comes after all repairs, so that a rejected backup does not delay them.
 func backUp(s State) (Decision, bool) {
 	nothingElse := s.hasStatefulSet() && len(s.Objects.Drift)+len(s.recordDifferences()) == 0
 	if len(s.Backups.Drift) > 0 && s.Formed() && s.recorded() && s.toRun() && nothingElse {
@@ -189,9 +189,9 @@ func (s State) startDueBackup() (Decision, bool) {
 	return Decision{}, false
 }
 
-// needsBackup reports whether pods are about to move to an etcd version that no pod was created for, which must wait
-// for a backup. If a pod was, the move has begun, or is being reverted. If there can be no quorum, a backup cannot be
-// taken, and what may restore quorum does not wait for it.
+// needsBackup reports whether pods are about to move to an etcd version for which no pod was created, which must wait
+// for a backup. If a pod was created for that version, the move has begun, or is being reverted. If quorum is
+// impossible, a backup cannot be taken, and actions that may restore quorum do not wait for it.
 func (s State) needsBackup() bool {
 	refusal, _ := s.judgeVersion()
 	if !s.Declared.BacksUpBeforeUpgrade || refusal != "" || s.quorumIsGone() || s.founding() {
@@ -275,7 +275,7 @@ func waitForBackup(s State) (Decision, bool) {
 	return block("%s", lack)
 }
 
-// describeLackingBackup returns what an upgrade waits for, or "", and whether that ends by itself.
+// describeLackingBackup returns why an upgrade waits for a backup, or "", and whether the wait ends by itself.
 func (s State) describeLackingBackup() (lack string, ends bool) {
 	if !s.lacksBackup() {
 		return "", false

@@ -47,7 +47,7 @@ func (s State) moveOne(r Replica) (Decision, bool) {
 		"%s is not running (%s); recreating it from the current spec", s.ReplicaName(r.Ordinal), s.describePod(r))
 }
 
-// waitsInVain reports whether a pod can never get its volume, and runs nothing.
+// waitsInVain reports whether a pod can never get its volume, and does not run.
 func (s State) waitsInVain(r Replica) bool {
 	m := s.Membership.byName(s.ReplicaName(r.Ordinal))
 	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !m.Answers && r.ClusterID == 0

@@ -82,7 +82,7 @@ func TestExpiringCertificates(t *testing.T) {
 		if len(c.certificates) > 0 {
 			first := strings.Split(c.worn, " ")[0]
 			if got := s.DescribeCertificates(); (first == "") != strings.HasPrefix(got, "the first to expire, a in") || !strings.Contains(got, first+" in Secret s") {
-				t.Errorf("%s: it says %q", what, got)
+				t.Errorf("%s: got %q", what, got)
 			}
 		}
 	}

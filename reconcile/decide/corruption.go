@@ -218,7 +218,7 @@ func (s State) mayBeJudged() bool {
 	return coming
 }
 
-// describeHashes returns what each voter holds, and at which points.
+// describeHashes returns the hashes of each voter, and their points.
 func (s State) describeHashes() string {
 	var facts, unknown []string
 	told := map[Hash]bool{}

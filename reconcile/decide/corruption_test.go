@@ -124,7 +124,7 @@ func TestDoubtfulDataIsCopiedOnlyFromMajority(t *testing.T) {
 	} {
 		s := after(3, c.change)
 		if got := s.mayCopyFrom(s.Membership.Members[0]); got != c.from {
-			t.Errorf("%s: others may copy from it: %t", what, got)
+			t.Errorf("%s: members may copy from it: %t", what, got)
 		}
 		if got := s.copyCounts(s.Membership.Members[0]); got != c.counts {
 			t.Errorf("%s: its copy counts: %t", what, got)

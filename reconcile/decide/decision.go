@@ -34,12 +34,12 @@ type Decision struct {
 	// Recheck is when to check again if no object changes, or zero if that is not necessary.
 	Recheck time.Duration `json:"-"`
 
-	// waitsFor is what exactly the rule waits for, if its name is not enough: see Waited.
+	// waitsFor identifies what the rule waits for, if its name is not enough: see Waited.
 	waitsFor string
 	// overdue is true if a wait or a retry has lasted too long.
 	overdue bool
-	// asksNext is true if the action only makes a different voter the leader, to retry there what was tried without
-	// success. It does not end a wait.
+	// asksNext is true if the action only makes a different voter the leader, to retry an unsuccessful action there. It
+	// does not end a wait.
 	asksNext bool
 }
 

@@ -6,8 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestFoundingSurvivesDeletedClaim: the claim of a founding member is being deleted, and its pod is gone. A founding
-// member may start on an empty volume, which Kubernetes makes by itself: the pass waits.
+// TestFoundingSurvivesDeletedClaim checks that a pass waits if the claim of an initial member is being deleted and its
+// pod is gone. An initial member may start on an empty volume, which Kubernetes creates by itself.
 func TestFoundingSurvivesDeletedClaim(t *testing.T) {
 	for _, n := range []string{"1", "3"} {
 		w := &world{}

@@ -151,7 +151,7 @@ func (s State) Explain(m Member) string {
 	return s.ailment(m)
 }
 
-// ailment returns the same as Explain, except alarms.
+// ailment returns the same as Explain, without alarms.
 func (s State) ailment(m Member) string {
 	ordinal, ours := s.OrdinalOf(m)
 	replica := s.Replica(ordinal)

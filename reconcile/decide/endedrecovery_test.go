@@ -6,8 +6,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// recoveredAndGrown is c2, which was created from a-2 of lost cluster c1 within the last day, and has grown to three again: the
-// claims of all its members show that c2 used them. Nothing runs, etcd does not answer, and the Job still exists.
+// recoveredAndGrown is cluster c2. It was created from a-2 of lost cluster c1 within the last day, and has grown to
+// three members again; the claims of all its members show that c2 used them. No pods run, etcd does not respond, and
+// the Job still exists.
 func recoveredAndGrown(t *testing.T, lines ...string) *world {
 	w := &world{}
 	say(t, w, "cluster a", "remove members", "remove pods", "set objects replicas=0", "set etcd known=false why=timeout cluster=none",
@@ -20,9 +21,10 @@ func recoveredAndGrown(t *testing.T, lines ...string) *world {
 	return w
 }
 
-// TestFinishedRecoveryIsNotTakenUpAgain: ConfigMap, status and StatefulSet are put back to what they were during the
-// recovery (pods stopped, record and status of c1). The claims prove that c2 has run on all three volumes since: the
-// recovery is over, and a-0 and a-1 are its voters. As while pods run (restoredDuring), it must not be taken up again.
+// TestFinishedRecoveryIsNotTakenUpAgain checks that a finished recovery is not resumed. ConfigMap, status and
+// StatefulSet are restored to their state during the recovery (pods stopped, record and status of c1). The claims prove
+// that c2 has run on all three volumes since: the recovery is over, and a-0 and a-1 are its voters. The same applies
+// while pods run (restoredDuring).
 func TestFinishedRecoveryIsNotTakenUpAgain(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"all put back to c1":             nil,
@@ -32,7 +34,7 @@ func TestFinishedRecoveryIsNotTakenUpAgain(t *testing.T) {
 		w := recoveredAndGrown(t, lines...)
 		t.Log("\n" + name + "\n" + look(t, w))
 		if decide.RequiredRecord(w.State, "").Recovering() {
-			t.Errorf("%s: the recovery is taken up again", name)
+			t.Errorf("%s: the recovery is resumed", name)
 		}
 		for range 8 {
 			d := decide.Decide(w.State)
@@ -50,8 +52,9 @@ func TestFinishedRecoveryIsNotTakenUpAgain(t *testing.T) {
 	}
 }
 
-// TestLostRecordIsNotNamedAfterFinishedJob: c2 runs on three volumes, and its claims say so. Record and status are lost
-// while a pass cannot reach etcd; the Job that made c2 from c1 still exists. What is written must not say c1.
+// TestLostRecordIsNotNamedAfterFinishedJob checks that a recreated record does not name c1. Cluster c2 runs on three
+// volumes, and its claims show that. Record and status are lost while a pass cannot reach etcd; the Job that created c2
+// from c1 still exists.
 func TestLostRecordIsNotNamedAfterFinishedJob(t *testing.T) {
 	w := recoveredAndGrown(t, "remove record", "remove status", "set objects replicas=3", "set a-0 pod=Ready", "set a-1 pod=Ready",
 		"set a-2 pod=Ready", "set spec recovery=none")
@@ -73,8 +76,8 @@ func TestLostRecordIsNotNamedAfterFinishedJob(t *testing.T) {
 	}
 }
 
-// TestRecoveryDoesNotApplyTwice: "It names one cluster ID, so it cannot apply ... twice" (how-it-works.md). Record and
-// status are put back to c1, and git still names c1. All claims say that c2 used them.
+// TestRecoveryDoesNotApplyTwice checks the sentence "It names one cluster ID, so it cannot apply ... twice"
+// (how-it-works.md). Record and status are restored to c1, and git still names c1. All claims show that c2 used them.
 func TestRecoveryDoesNotApplyTwice(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"its Job is gone, nothing runs (a run with --allow-recovery)": {"set recovery job=none"},

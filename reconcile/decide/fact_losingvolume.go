@@ -83,8 +83,8 @@ func (s State) mayGiveUp(m Member) bool {
 	return voters == s.Declared.Replicas && !unfilled && safe >= Quorum(s.Declared.Replicas)
 }
 
-// othersAreWell reports whether all other members are healthy, regardless of their volumes. A member that still
-// responds is not removed before that.
+// othersAreWell reports whether all other members are healthy, regardless of their volumes. Before that, a member that
+// still responds is not removed.
 func (s State) othersAreWell(m Member) bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
 		return other.ID != m.ID && s.unhealthyApartFromVolume(other)
@@ -92,7 +92,7 @@ func (s State) othersAreWell(m Member) bool {
 }
 
 // othersWaitForNone reports whether all other members are healthy, or do not start because of a peer's data, which may
-// be that member's.
+// be the data of that member.
 func (s State) othersWaitForNone(m Member) bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
 		return other.ID != m.ID && s.unhealthyApartFromVolume(other) && !s.stoppedByCheck(other)

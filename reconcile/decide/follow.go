@@ -75,7 +75,7 @@ func modeOfNew(m Member) Mode {
 
 // followVolumes keeps the removed slots as long as they matter: while their volume exists, and while Kubernetes keeps a
 // pod in them because a higher ordinal is in use. A volume in any other slot must not be deleted, because the record
-// does not show whose it was.
+// does not show to which member it belonged.
 func (s State) followVolumes(r Record, listed map[int]Member) Record {
 	replicas := r.Replicas()
 	for ordinal := range replicas {

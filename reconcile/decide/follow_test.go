@@ -169,7 +169,7 @@ func TestMissing(t *testing.T) {
 		}
 		s.Declared.Lifecycle = "Stopped"
 		if d, speaks := membersMissing(s); speaks {
-			t.Errorf("%s, and it is to stop: %s", what, d)
+			t.Errorf("%s, but it must stop: %s", what, d)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestRestoredRecordOfBootstrapIsCorrectedFirst(t *testing.T) {
 	}
 }
 
-// TestListedMemberStandsForRecordedOne checks which listed member counts as the recorded one, or has replaced it.
+// TestListedMemberStandsForRecordedOne checks which listed member counts as the recorded member, or has replaced it.
 func TestListedMemberStandsForRecordedOne(t *testing.T) {
 	unknown := func(mode Mode) RecordedMember { return RecordedMember{Mode: mode} }
 	known := RecordedMember{Mode: Sealed, ID: 1}

@@ -6,8 +6,8 @@ import (
 )
 
 // Formed reports whether there is any sign that etcd has ever formed this cluster. Failing to reach etcd is not a sign,
-// and does not revoke one (hard case H1): a formed cluster is never bootstrapped again. If the record is lost, anything
-// that runs or has run counts: its data may be needed.
+// and does not revoke one (hard case H1): a formed cluster is never bootstrapped again. If the record is lost, a
+// StatefulSet, pod or volume is also a sign: its data may be needed.
 func (s State) Formed() bool {
 	return s.hasID() || s.Record.beyondFounding() || s.formedBefore() ||
 		!s.recorded() && (s.hasStatefulSet() || s.anyReplica(Replica.remains))
@@ -22,7 +22,7 @@ func (s State) founding() bool { return s.recordsFounding() && !s.formedBefore()
 
 func (s State) recordsFounding() bool { return s.recordsNoID() && !s.Record.beyondFounding() }
 
-// recordsNoID reports whether there is a record, and neither it nor the status names a cluster yet.
+// recordsNoID reports whether a record exists, and neither it nor the status names a cluster yet.
 func (s State) recordsNoID() bool {
 	return s.recorded() && s.Record.ClusterID == 0 && s.ReportedClusterID == 0
 }
@@ -38,7 +38,8 @@ func (s State) formedBefore() bool {
 	})
 }
 
-// recordLost reports whether there is no record of the cluster as it is: it is missing or as old as the bootstrap.
+// recordLost reports whether the record does not describe the current cluster: it is missing or as old as the
+// bootstrap.
 func (s State) recordLost() bool { return !s.recorded() || s.formedBefore() }
 
 // beyondFounding reports whether a recorded member may start only with its data, or joins.
@@ -58,7 +59,7 @@ func (r Record) MayFound() bool {
 	return slices.ContainsFunc(r.Members, func(m RecordedMember) bool { return m.Mode == Founding })
 }
 
-// Closed reports whether the client Service must not lead to the members yet.
+// Closed reports whether the client Service must not route to the members yet.
 func (r Record) Closed() bool { return r.MayFound() || r.Restoring() || r.Unproven() }
 
 // ClosedToClients reports whether clients must not use the members: the client Service is not open yet, or the cluster

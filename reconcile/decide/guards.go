@@ -235,8 +235,8 @@ func (s State) mayRecover(voters []Member) bool {
 	return recoverable >= Quorum(len(voters))
 }
 
-// whatToDoWithVolumes returns what to do if members do not come up: only volumes on which etcd has found no data may be
-// deleted.
+// whatToDoWithVolumes returns the manual action on volumes if members do not come up: only volumes on which etcd has
+// found no data may be deleted.
 func (s State) whatToDoWithVolumes() string {
 	for _, m := range s.Record.Members {
 		if r := s.Replica(m.Ordinal); !r.NoData || s.volumeLost(m.Ordinal) {

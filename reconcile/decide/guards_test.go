@@ -147,7 +147,7 @@ func TestWaitForFormation(t *testing.T) {
 		want    bool
 	}{"none": {Objects{}, false}, "a version": {Objects{RunsVersion: "v"}, true}, "a shape": {Objects{RunsHash: "h"}, true}, "a replica": {Objects{RunsReplicas: 1}, true}} {
 		if got := (State{Objects: c.objects}).hasStatefulSet(); got != c.want {
-			t.Errorf("%s: there is a StatefulSet: %t", what, got)
+			t.Errorf("%s: StatefulSet exists: %t", what, got)
 		}
 	}
 	askVerdict(t, bootstrap, map[string]verdictCase{

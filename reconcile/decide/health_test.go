@@ -7,7 +7,7 @@ import (
 )
 
 // TestVersionToReturnWithoutStatefulSet checks which version the message names if the StatefulSet is gone and the
-// declared version cannot start: one that runs, and that all members can return with.
+// declared version cannot start: a version that runs, and with which all members can return.
 func TestVersionToReturnWithoutStatefulSet(t *testing.T) {
 	bare := both(noStatefulSet, declares("3.9.0"))
 	for what, c := range map[string]struct {
@@ -27,8 +27,8 @@ func TestVersionToReturnWithoutStatefulSet(t *testing.T) {
 	}
 }
 
-// TestVolumeInTheWayOfAllVersionsIsNamed checks that the message names the volume beyond the declared number that alone
-// prevents every version, and how to keep its data.
+// TestVolumeInTheWayOfAllVersionsIsNamed checks that the message names the volume beyond the declared number that
+// prevents every version by itself, and how to keep its data.
 func TestVolumeInTheWayOfAllVersionsIsNamed(t *testing.T) {
 	volumes := func(versions ...string) func(*State) {
 		return func(s *State) {
@@ -57,7 +57,8 @@ func TestVolumeInTheWayOfAllVersionsIsNamed(t *testing.T) {
 	}
 }
 
-// TestFailingMemberIsReplacedInTime checks whether a member that fails is about to be replaced, so that nobody is told.
+// TestFailingMemberIsReplacedInTime checks whether a failing member will be replaced soon, in which case it is not
+// reported.
 func TestFailingMemberIsReplacedInTime(t *testing.T) {
 	limit := func(d time.Duration) func(*State) { return func(s *State) { s.Declared.ReplaceAfter = d } }
 	fails := slot1(PodFailing, time.Hour)
@@ -70,7 +71,7 @@ func TestFailingMemberIsReplacedInTime(t *testing.T) {
 	})
 }
 
-// TestLearnerWaitsForPodsThatCanJoin checks what is done if new pods would be too old to join the cluster.
+// TestLearnerWaitsForPodsThatCanJoin checks the result if new pods would be too old to join the cluster.
 func TestLearnerWaitsForPodsThatCanJoin(t *testing.T) {
 	old := func(s *State) { s.Objects.RunsVersion = "3.5.35" }
 	for what, c := range map[string]struct {

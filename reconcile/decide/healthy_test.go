@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// noon is when the states of tests in this package are observed.
+// noon is the time at which the states of tests in this package are observed.
 var noon = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
 // healthy returns an up-to-date cluster of n members; the first one leads.

@@ -13,7 +13,7 @@ func loses(w *world) {
 	}
 }
 
-// begun changes the state likewise, with a Job that has just ended.
+// begun changes the state in the same way, and adds a Job that has just ended.
 func begun(w *world) {
 	loses(w)
 	w.Record = decide.RecoveringRecord(w.State, w.Replica(w.Declared.Recovery.Ordinal).VolumeUID)

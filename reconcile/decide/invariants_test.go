@@ -90,7 +90,7 @@ func removed(n int) decide.RemovedMember {
 	return decide.RemovedMember{Ordinal: n, VolumeUID: volumeUID(n)}
 }
 
-// down makes a member unresponsive, with its pod failing for that long and etcd exited the given number of times.
+// down makes a member unresponsive. Its pod has been failing for the given time, and etcd has exited that many times.
 func down(n, crashes int, ago time.Duration) func(*world) {
 	return func(w *world) {
 		silent(n)(w)
@@ -512,7 +512,7 @@ func TestInvariantsRejectWrongDecisions(t *testing.T) {
 			d := decide.Decision{Rule: c.by(), Verdict: c.verdict, Action: c.action, Message: c.message}
 			broken := invariants.Broken(w.State, d)
 			if !strings.Contains("\n"+strings.Join(broken, "\n"), "\n"+c.invariant+": ") {
-				t.Errorf("the invariant lets it through; broken are %q", broken)
+				t.Errorf("the invariant accepts it; violated are %q", broken)
 			}
 			caught[c.invariant] = true
 		})

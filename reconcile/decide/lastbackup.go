@@ -9,8 +9,8 @@ import (
 // LateBackup is how much longer than its deadline a backup may take to begin and to be observed.
 const LateBackup = 10 * time.Minute
 
-// backUpBeforeDeletion takes the final backup of a cluster that will be deleted, if git requires it. It stops nothing
-// before that backup exists and is in the status. Members that fail until then are not replaced.
+// backUpBeforeDeletion takes the final backup of a cluster that will be deleted, if git requires it. Until that backup
+// exists and is in the status, nothing is stopped, and members that fail are not replaced.
 func backUpBeforeDeletion(s State) (Decision, bool) {
 	if !s.lacksLastBackup() {
 		return Decision{}, false

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/internal/etcdversion"
 )
 
-// LastUse is what a claim's annotations report about the etcd that last ran on the volume. They outlive the record, the
-// status and the pods.
+// LastUse contains the information in a claim's annotations about the etcd that last ran on the volume. They outlive
+// the record, the status and the pods.
 type LastUse struct {
 	ClusterID ID `json:"clusterID,omitempty"`
 	// Version of etcd, and the minor version of its data, as far as etcd reports it.
@@ -75,8 +75,8 @@ func (r Replica) lastVersion() (etcdversion.Version, error) {
 	return etcdversion.Parse(r.LastUse.Version)
 }
 
-// lastVersionUnknown reports that nothing shows which etcd version last used the volumes of a cluster of which only
-// volumes remain. It returns "" if something does, or without volumes.
+// lastVersionUnknown reports that nothing shows which etcd version last used the volumes of a cluster that has only
+// volumes left. It returns "" if the version is known, or without volumes.
 func (s State) lastVersionUnknown() string {
 	if s.hasStatefulSet() || s.anyReplica(hasPod) || !s.toRun() || !s.Formed() ||
 		s.Record.Restoring() || s.Record.Recovering() || s.isBeingRestored() {

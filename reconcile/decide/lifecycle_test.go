@@ -24,7 +24,7 @@ func noStatefulSet(s *State) {
 
 func forgotten(s *State) { s.Record, s.Replicas, s.Membership = Record{}, nil, Membership{} }
 
-// TestStop checks what is done with a cluster that should not run, regardless of what else is known.
+// TestStop checks the actions on a cluster that should not run, regardless of what else is known.
 func TestStop(t *testing.T) {
 	runs := func(s *State) { s.Declared.Lifecycle = "Stopped" }
 	onePod := func(s *State) { s.Replicas[1].Pod = PodReady }

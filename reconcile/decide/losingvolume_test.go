@@ -77,8 +77,8 @@ func TestOthersAreWell(t *testing.T) {
 	})
 }
 
-// TestOthersWaitForNone checks that members that are down because of a peer's data are not waited for if that peer is
-// removed.
+// TestOthersWaitForNone checks that a removal does not wait for members that are down because of the data of the peer
+// to be removed.
 func TestOthersWaitForNone(t *testing.T) {
 	check(t, State.othersWaitForNone, map[string]slotCase{
 		"all well":                        {nil, true},
@@ -149,7 +149,7 @@ func TestAddSpare(t *testing.T) {
 		}
 	}
 	if got := healthy(3).safeWithout(healthy(3).Membership.Members[1]); got != 2 {
-		t.Errorf("beside one of three %d are safe", got)
+		t.Errorf("in addition to one of three, %d are safe", got)
 	}
 	if got := after(3, stranger(0)).lowestFreeOrdinal(); got != 0 {
 		t.Errorf("the lowest free ordinal is 0, not %d", got)

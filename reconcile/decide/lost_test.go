@@ -86,7 +86,7 @@ func TestLost(t *testing.T) {
 	}
 	two := after(2, slot1(PodFailing, time.Minute, crashed(4)))
 	if two.lost(two.Membership.Members[1]) == "" {
-		t.Error("one of two crashes, and the other is well: it is not lost")
+		t.Error("one of two members crashes and the other is healthy, but it does not count as lost")
 	}
 }
 
@@ -142,7 +142,7 @@ func TestMemberIsReplacedAtMostThreeTimesADay(t *testing.T) {
 	})
 }
 
-// TestVolumeGoesWithPod checks that a volume being deleted counts as gone once nothing runs on it.
+// TestVolumeGoesWithPod checks that a volume being deleted counts as gone once no pod runs on it.
 func TestVolumeGoesWithPod(t *testing.T) {
 	hold(t, State.volumeGoesWithPod, map[string]slotCase{
 		"no pod":         {slot1(PodAbsent, 0, onItsWay), true},

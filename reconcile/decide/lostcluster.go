@@ -1,7 +1,7 @@
 package decide
 
 // lostClusterRuns stops members of a lost cluster that run, or would start, alongside the cluster created from it. An
-// older record restores their files, and enough of them are that cluster again: clients would be led to both.
+// older record restores their files, and enough of them form that cluster again: clients would reach both.
 func lostClusterRuns(s State) (Decision, bool) {
 	slots, lost := s.runsOfLost()
 	if slots == 0 {

@@ -67,7 +67,7 @@ func TestPodsOfLostClusterAreStopped(t *testing.T) {
 	}
 }
 
-// TestNewClusterIsKnownDespiteRestoredRecord checks from what the cluster is known that was created from a lost one.
+// TestNewClusterIsKnownDespiteRestoredRecord checks which sources identify a cluster that was created from a lost one.
 func TestNewClusterIsKnownDespiteRestoredRecord(t *testing.T) {
 	abandoned := func(s *State) { s.ReportedClusterID, s.Membership.ClusterID = 1, 2 }
 	for what, c := range map[string]struct {

@@ -17,7 +17,7 @@ func onlyClaimsLeft(t *testing.T, lastUse decide.ID) *world {
 	return w
 }
 
-// settle runs passes until one changes nothing.
+// settle runs passes until a pass makes no changes.
 func settle(t *testing.T, w *world) decide.Decision {
 	for range 9 {
 		if d := decide.Decide(w.State); d.Verdict != decide.Act || d.Rule == "Recover" {

@@ -6,8 +6,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// The record shows that the new cluster was created from data in doubt. Once it is lost and recreated, that is unknown:
-// the lost cluster's volumes may hold the right data, and are kept.
+// TestLostRecordKeepsVolumesOfLostCluster checks that the lost cluster's volumes are kept after the record was lost and
+// recreated. The record showed that the new cluster was created from data in doubt. Without it, this is unknown, and
+// those volumes may hold the right data.
 func TestLostRecordKeepsVolumesOfLostCluster(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -24,9 +24,9 @@ func (s State) recoveredBefore() string {
 		Enumerate(marked), s.Name, strings.Join(marked, " data-"))
 }
 
-// usedByOthers returns the replicas without a mark whose pod or claim belongs to another cluster than that one. Their
-// claims show that a recovery from it has ended, although record and status may be from before. The claim that this
-// cluster was created in may still name the lost one.
+// usedByOthers returns the replicas without a mark whose pod or claim belongs to a cluster other than the given one.
+// Their claims show that a recovery from the given cluster has ended, although record and status may be from before.
+// The claim in which this cluster was created may still name the lost one.
 func (s State) usedByOthers(id ID) []string {
 	return s.replicaNames(func(r Replica) bool {
 		source := s.Record.Recovery

@@ -12,7 +12,7 @@ type Membership struct {
 	Known bool `json:"known"`
 	// Why is why the list is unknown.
 	Why string `json:"why,omitempty"`
-	// Forbidden is the missing right without which etcd cannot be asked, in the API server's words, or empty.
+	// Forbidden is the API server's message about the missing right to ask etcd, or empty.
 	Forbidden string `json:"forbidden,omitempty"`
 	// ClusterID is the cluster ID that etcd reports.
 	ClusterID ID `json:"clusterID,omitempty"`
@@ -21,7 +21,7 @@ type Membership struct {
 	Members []Member `json:"members,omitempty"`
 	// StaleAlarms are alarms of removed members. They stay active until they are disarmed (hard case H31).
 	StaleAlarms []Alarm `json:"staleAlarms,omitempty"`
-	// Downgrade is the minor version, such as 3.6, for which etcd is preparing a downgrade, or empty.
+	// Downgrade is the minor version, such as 3.6, to which etcd is preparing a downgrade, or empty.
 	Downgrade string `json:"downgrade,omitempty"`
 }
 
@@ -43,7 +43,7 @@ type Alarm struct {
 	Kind AlarmKind `json:"kind"`
 }
 
-// Member is an entry in etcd's member list, with what the member reports about itself.
+// Member is an entry in etcd's member list, with the member's own report.
 type Member struct {
 	ID ID `json:"id"`
 	// Name is empty for a member that has been added but has not started.

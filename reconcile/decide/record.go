@@ -136,9 +136,9 @@ func (s State) requiredRecord(freshToken string) Record {
 	return s.follow(s.voidRecovery(s.keepLost(s.takeUpRecovery(r))))
 }
 
-// catchUp restores what the record has lost compared with the status, or with the claims if git requests recovery. A
-// record without a cluster ID although the status has one was reset to its state before formation, and members of a
-// formed cluster must not be bootstrapped.
+// catchUp restores the parts that the record has lost compared with the status, or with the claims if git requests
+// recovery. A record without a cluster ID although the status has one was reset to its state before formation, and
+// members of a formed cluster must not be bootstrapped.
 func (s State) catchUp(r Record) Record {
 	id := cmp.Or(s.ReportedClusterID, s.recoverableCluster())
 	if r.ClusterID != 0 || id == 0 {

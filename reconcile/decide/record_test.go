@@ -17,7 +17,7 @@ func TestEqual(t *testing.T) {
 	same := record()
 	same.Replaced[0].Last = noon.In(time.FixedZone("", 3600))
 	if !record().Equal(same) {
-		t.Error("in another time zone it is another record")
+		t.Error("in a different time zone, the record is different")
 	}
 	for what, change := range map[string]func(*Record){
 		"token": func(r *Record) { r.Token = "u" }, "cluster ID": func(r *Record) { r.ClusterID = 2 },
@@ -42,10 +42,10 @@ func TestSlotIsRecordedOnce(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	if n := r.With(RecordedMember{Ordinal: 4}).With(RecordedMember{Ordinal: 3}).Replicas(); n != 5 {
-		t.Errorf("for a-4 Kubernetes is to run %d", n)
+		t.Errorf("for a-4, Kubernetes must run %d pods", n)
 	}
 	if n := (Record{}).Replicas(); n != 0 {
-		t.Errorf("for nobody Kubernetes is to run %d", n)
+		t.Errorf("without members, Kubernetes must run %d pods", n)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestCountReplacement(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	if got := before.replacements(3); got != (Replacements{Ordinal: 3}) {
-		t.Errorf("of a slot in which nobody was replaced: %+v", got)
+		t.Errorf("for a slot without a replacement: %+v", got)
 	}
 }
 
@@ -170,8 +170,8 @@ func TestVoidRecoveryIsNotContinued(t *testing.T) {
 	}
 }
 
-// TestIncompleteRecordIsCompleted checks that a record that was written from the volumes alone gains the members that
-// the pass did not see, until anything is proven of its members.
+// TestIncompleteRecordIsCompleted checks that a record that was written only from the volumes is completed with the
+// members that the pass did not see, until something is proven about its members.
 func TestIncompleteRecordIsCompleted(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)

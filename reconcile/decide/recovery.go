@@ -313,7 +313,8 @@ func (s State) goOnRecovering() (Decision, bool) {
 	return s.followRecovery()
 }
 
-// firstGiveUp returns what to delete manually before removing a begun recovery: the Job, or what it may have created.
+// firstGiveUp returns what to delete manually before removing a begun recovery: the Job, or the objects that it may
+// have created.
 func (s State) firstGiveUp() string {
 	begun, job := s.Record.Recovery, s.Recovery.Job
 	switch {

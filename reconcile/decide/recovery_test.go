@@ -269,7 +269,7 @@ func TestReadyPodsDelayRecovery(t *testing.T) {
 	})
 }
 
-// TestBegunRecoveryContinues checks what is done about a recovery that has begun, whose volume may already hold the new
+// TestBegunRecoveryContinues checks the action on a recovery that has begun, whose volume may already hold the new
 // cluster's data.
 func TestBegunRecoveryContinues(t *testing.T) {
 	recovery, restoration := both(lostMajority, begun), both(lostAll, begun)
@@ -327,8 +327,8 @@ func TestBegunRecoveryAdvice(t *testing.T) {
 	}
 }
 
-// TestRecoveryThatHasNotBegunIsExplained checks when a cluster without quorum says why the requested recovery has not
-// begun, and when there is a warning about it.
+// TestRecoveryThatHasNotBegunIsExplained checks when a cluster without quorum reports why the requested recovery has
+// not begun, and when there is a warning about it.
 func TestRecoveryThatHasNotBegunIsExplained(t *testing.T) {
 	hindered := both(lostMajority, givesUp(0b001))
 	judge(t, func(s State) bool { return s.describeHindered() != "" }, map[string]slotCase{

@@ -82,7 +82,7 @@ func (s State) voidRecovery(r Record) Record {
 	return r
 }
 
-// isVoid reports whether a request had no effect, according to the record or the status, either of which may be older.
+// isVoid reports whether a request had no effect, according to the record or the status; either may be older.
 func (s State) isVoid(order RecoveryOrder) bool {
 	return order.Word != "" && (order.Word == s.Record.VoidRecovery || order.Word == s.ReportedVoidRecovery)
 }

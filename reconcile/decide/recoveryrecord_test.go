@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSupersedes checks of which lost clusters a record shows that this cluster was created from them.
+// TestSupersedes checks which lost clusters a record names as the source of this cluster.
 func TestSupersedes(t *testing.T) {
 	from := func(lost ID) RecordedRecovery { return RecordedRecovery{ClusterID: lost} }
 	kept := []RemovedMember{{Ordinal: 1, VolumeUID: "v1", LostCluster: 0xc1}}
@@ -129,8 +129,8 @@ func TestMarkedVolumesAreKept(t *testing.T) {
 	})
 }
 
-// TestJobRestoresRecordedRecovery checks when a recovery that the record has lost is restored from its Job: never if
-// the Job may have been created by others, or the cluster has had a quorum since.
+// TestJobRestoresRecordedRecovery checks when a recovery that is missing from the record is restored from its Job:
+// never if the Job may have been created by others, or if the cluster has had quorum since.
 func TestJobRestoresRecordedRecovery(t *testing.T) {
 	job := both(lostMajority, recoveryJob())
 	pods := both(job, podsStart)

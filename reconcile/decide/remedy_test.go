@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestRemedy checks that the suggested action follows from what does not progress.
+// TestRemedy checks that the suggested action depends on the cause of the delay.
 func TestRemedy(t *testing.T) {
 	const leader, move, finalizers, learner = "the leader's log", "etcdctl move-leader", "finalizers", "start again with a new learner"
 	for rule, want := range map[string]string{
@@ -75,7 +75,7 @@ func TestDeadlineFor(t *testing.T) {
 	}
 }
 
-// TestWaits checks what is recorded of a wait, and which other waits continue.
+// TestWaits checks what is recorded about a wait, and which other waits continue.
 func TestWaits(t *testing.T) {
 	at := func(rule string, since, seen time.Duration) Waited {
 		return Waited{Rule: rule, Since: noon.Add(-since), Seen: noon.Add(-seen)}
@@ -122,7 +122,7 @@ func TestDecideRetriesActionAfterDeadline(t *testing.T) {
 		t.Errorf("after an hour: %s", d)
 	}
 	if d := NoProgress(s, Decide(s), "refused"); d.Verdict != Block {
-		t.Errorf("after an hour in vain: %s", d)
+		t.Errorf("after an hour without effect: %s", d)
 	}
 }
 

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// removal asks the leader to remove a member. If it has refused that for long although all other members are well, it
-// may have lost track of a restarted member, which it treats as disconnected as long as it leads (etcd issue 14523).
-// Leadership is then transferred to each of the other voters that stay, in turn, and each is asked for some time. This
-// is done once; if it does not help, manual action is required.
+// removal asks the leader to remove a member. If the leader has refused that for a long time although all other members
+// are healthy, it may have lost track of a restarted member, which it treats as disconnected as long as it leads (etcd
+// issue 14523). Leadership is then transferred to each of the other voters that are kept, in turn, and each is asked
+// for some time. This is done once; if it does not help, manual action is required.
 func (s State) removal(rule string, a RemoveMember, format string, args ...any) (Decision, bool) {
 	d, _ := act(a, format, args...)
 	d.Rule, d.waitsFor = rule, "remove "+a.Name
@@ -24,7 +24,7 @@ func (s State) removal(rule string, a RemoveMember, format string, args ...any) 
 	return d, true
 }
 
-// nextToLead returns the next of the followers that stay, by ordinal.
+// nextToLead returns the next of the followers that are kept, by ordinal.
 func (s State) nextToLead(rule string, removed ID) (Member, bool) {
 	last, turned := s.Ordinal(s.lastTurn(rule).For)
 	for _, m := range s.MembersInOrder() {

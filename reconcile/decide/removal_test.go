@@ -45,12 +45,12 @@ func TestEachLeaderIsAskedOnce(t *testing.T) {
 				for ; l.Now.Sub(began) < 2*time.Hour; l.Now = l.Now.Add(every) {
 					l.pass(began)
 				}
-				// Once to each voter that stays, except the first leader.
+				// Once to each voter that is kept, except the first leader.
 				if others := sizes[0] - 2; l.moves != others && (every < time.Minute || l.moves == 0 || l.moves > others) {
 					t.Errorf("%v every %s, stays %t: leadership was to move %d times", sizes, every, stays, l.moves)
 				}
 				if l.told < longPatience || l.told > longPatience+2*every {
-					t.Errorf("%v every %s, stays %t: a person was told after %s", sizes, every, stays, l.told)
+					t.Errorf("%v every %s, stays %t: manual action was requested after %s", sizes, every, stays, l.told)
 				}
 				if passes := int(2 * time.Hour / every); l.asked < passes-l.moves-1 {
 					t.Errorf("%v every %s, stays %t: asked in %d of %d passes", sizes, every, stays, l.asked, passes)

@@ -9,8 +9,8 @@ import (
 )
 
 // Repeated is an action that passes carried out repeatedly, because a later pass found it reverted each time: by an
-// admission policy, another controller or an operator. Or it is a repair that actions of other rules preceded, which
-// are what it counts. It is kept in the status of the custom resource.
+// admission policy, another controller or an operator. Or it is a repair that was preceded by actions of other rules;
+// it then counts those actions. It is kept in the status of the custom resource.
 type Repeated struct {
 	// Rule that decided the action.
 	Rule string `json:"rule"`
@@ -22,7 +22,7 @@ type Repeated struct {
 	Last time.Time `json:"last"`
 }
 
-// subject returns what a decision does, without current IDs and UIDs: the same text means that the same action is
+// subject describes the action of a decision, without current IDs and UIDs: the same text means that the same action is
 // repeated.
 func (s State) subject(d Decision) string {
 	target := s.Declared.Version + "/" + s.Declared.SpecHash

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
-// TestRevertedActionComesLast checks that drift that returns after every pass does not prevent the
-// replacement of a lost member, and that a Block names it once nothing else remains to be done.
+// TestRevertedActionComesLast checks that drift that returns after every pass does not prevent the replacement of a
+// lost member, and that a Block names the drift once nothing else remains to be done.
 func TestRevertedActionComesLast(t *testing.T) {
 	w := &world{}
 	for _, line := range []string{"cluster a", "set a-1 pod=Failing since=5m volume=none etcd=silent", "add drift=(Service a-client: changed at spec.ports by other)"} {
@@ -45,13 +45,13 @@ func TestRevertedActionComesLast(t *testing.T) {
 	}
 	s.Objects.Drift, s.Now = nil, s.Now.Add(time.Hour)
 	if list := decide.Repeats(s, decide.Decide(s), true); len(list) != 1 || list[0].Rule != "ReplaceMember" {
-		t.Errorf("what has lasted is not forgotten: %+v", list)
+		t.Errorf("an old entry is not forgotten: %+v", list)
 	}
 }
 
-// TestDistinctActionsAreNotRepeats checks that actions of the same kind in a row, each for something else, do not
-// count as one action that keeps being reverted: members that are sealed as they respond, and alarms that are disarmed
-// in turn.
+// TestDistinctActionsAreNotRepeats checks that consecutive actions of the same kind on different objects do not count
+// as one action that keeps being reverted: members that are sealed as they respond, and alarms that are disarmed in
+// turn.
 func TestDistinctActionsAreNotRepeats(t *testing.T) {
 	s := decide.State{
 		Name: "a", Declared: decide.Declared{Lifecycle: "Running", Replicas: 5, Version: "3.6.1", SpecHash: "h"},
@@ -111,8 +111,8 @@ func TestDelayedRepairComesFirst(t *testing.T) {
 	}
 }
 
-// TestDelayOfRepairIsForgotten checks that a repair that has not been delayed recently does not come first, nor one
-// that would follow a Wait or a Block.
+// TestDelayOfRepairIsForgotten checks that a repair is not put first if it has not been delayed recently, or if it
+// would follow a Wait or a Block.
 func TestDelayOfRepairIsForgotten(t *testing.T) {
 	for name, c := range map[string]struct {
 		ago   time.Duration
@@ -139,7 +139,7 @@ func TestDelayOfRepairIsForgotten(t *testing.T) {
 			t.Errorf("%s: got %s", name, d)
 		}
 		if delays := strings.Contains(d.Message, "ApplyObjects follows"); delays != (d.Rule == "ReplaceMember") {
-			t.Errorf("%s: it says %s", name, d)
+			t.Errorf("%s: got %s", name, d)
 		}
 	}
 }

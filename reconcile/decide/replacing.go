@@ -73,7 +73,7 @@ func (s State) transferLeadership(from Member, willDo func(Member) bool, format 
 	return wait(recheckSettling, "%s: transfer leadership once %s has caught up", why, strings.Join(late, " or "))
 }
 
-// mayLead reports whether leadership may be transferred to a member, once it has caught up.
+// mayLead reports whether leadership may be transferred to a member once it has caught up.
 func (s State) mayLead(m Member) bool { return !m.Learner && m.Answers && s.mayCopyFrom(m) }
 
 // promoteLearner promotes a learner that is sealed and has nine tenths of the leader's log, which is etcd's own limit

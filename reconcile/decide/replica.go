@@ -42,7 +42,7 @@ type Replica struct {
 	// PodGoing is when a Terminating pod should have been gone, or zero if it is not Terminating.
 	PodGoing time.Time `json:"podGoing,omitzero"`
 	// PodStoppedByCheck is true if etcd in this pod last exited because it found, before serving, that a peer's data
-	// differs from its own. It does not tell which is wrong.
+	// differs from its own. It does not show which of them is wrong.
 	PodStoppedByCheck bool `json:"podStoppedByCheck,omitempty"`
 
 	// NoData is true if etcd in this pod exited because its volume has no data, and its file does not let it start
@@ -57,14 +57,14 @@ type Replica struct {
 	// VolumeUID is the UID of the claim. It is empty without a claim, or if the claim was created under a running pod:
 	// etcd still uses the previous claim's volume.
 	VolumeUID string `json:"volumeUID,omitempty"`
-	// VolumeToken is the cluster token for which the claim was created.
+	// VolumeToken is the cluster token with which the claim was created.
 	VolumeToken string `json:"volumeToken,omitempty"`
 	// VolumeTerminating is true if the claim is being deleted.
 	VolumeTerminating bool `json:"volumeTerminating,omitempty"`
 	// LostCluster is the ID of the lost cluster to which the claim belongs, according to its mark, because a new
 	// cluster was created from a different member's data. Zero without a mark.
 	LostCluster ID `json:"lostCluster,omitempty"`
-	// LastUse is what the claim's annotations report about the etcd that last ran on the volume, or zero.
+	// LastUse is the information in the claim's annotations about the etcd that last ran on the volume, or zero.
 	LastUse LastUse `json:"lastUse,omitzero"`
 	// Stranded is why no pod can ever use the volume again, such as a missing node, or empty if unknown.
 	Stranded string `json:"stranded,omitempty"`

@@ -39,7 +39,7 @@ type RestoreJob struct {
 	Data RestoredData `json:"data,omitzero"`
 }
 
-// RestoredData is what a member that starts on restored data must report. Unknown values are zero.
+// RestoredData describes the data that a member that starts on restored data must report. Unknown values are zero.
 type RestoredData struct {
 	ClusterID ID `json:"clusterID,omitempty"`
 	MemberID  ID `json:"memberID,omitempty"`
@@ -142,9 +142,9 @@ func (s State) isBeingRestored() bool {
 	return !s.recorded() && !s.hasID() && job != nil && job.Phase != JobSucceeded && s.besideRestore() == ""
 }
 
-// besideRestore returns what exists that a cluster being created from a backup cannot have, or "": a pod, a volume of
-// any but its only member, or a record of other members. If so, an older record, from before the cluster formed, may
-// have been restored.
+// besideRestore returns the objects that a cluster being created from a backup cannot have, or "": a pod, a volume of
+// any but its only member, or a record of other members. If one exists, an older record, from before the cluster
+// formed, may have been restored.
 func (s State) besideRestore() string {
 	var facts []string
 	if len(s.Record.Members) > 1 {

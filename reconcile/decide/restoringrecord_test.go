@@ -6,10 +6,11 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRestoringRecordIsOldIfClaimWasUsed: a cluster of one was created from a backup and has formed, as the annotations
-// of its claim prove. Its ConfigMap is put back to before it formed, its status is lost, and its pod is being replaced
-// (its node is drained). As for a record of a bootstrap (formedBefore), the claim is believed: the member may start with
-// its data. Instead Quorate scales the StatefulSet to 0, and blocks.
+// TestRestoringRecordIsOldIfClaimWasUsed checks that the annotations of a claim count more than an outdated record of a
+// restore, as for a record of a bootstrap (formedBefore): the member may start with its data, and the StatefulSet is
+// not scaled to 0. A cluster of one member was created from a backup and has formed, as the annotations of its claim
+// prove. Its ConfigMap is restored to before it formed, its status is lost, and its pod is being replaced (its node is
+// drained).
 func TestRestoringRecordIsOldIfClaimWasUsed(t *testing.T) {
 	for name, mode := range map[string]string{"bootstrap": "Founding", "restore": "Restoring"} {
 		w := &world{}
@@ -17,7 +18,7 @@ func TestRestoringRecordIsOldIfClaimWasUsed(t *testing.T) {
 			"set etcd known=false why=timeout cluster=none", "set a-0 pod=Absent used=3.6.16/3.6 mode="+mode)
 		w.Replicas[0].LastUse.ClusterID = 0xc1
 		w.Record.Members = []decide.RecordedMember{{Mode: decide.Mode(mode)}}
-		// What compare finds against the required record's objects:
+		// The difference that compare finds to the required record's objects:
 		if required := decide.RequiredRecord(w.State, ""); required.Restoring() {
 			say(t, w, "add drift=(StatefulSet a: changed at spec.replicas)")
 			t.Errorf("%s: the member counts as being restored: %v", name, required.Members)

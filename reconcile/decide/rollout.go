@@ -121,8 +121,8 @@ func (s State) describeRollout() string {
 }
 
 // rollOneMember restarts the members whose pods were created from a different declaration, one at a time and while all
-// is well: followers from the highest ordinal down, the leader last, after a leadership transfer (hard cases H40,
-// H104).
+// members are healthy: followers from the highest ordinal down, the leader last, after a leadership transfer (hard
+// cases H40, H104).
 func rollOneMember(s State) (Decision, bool) {
 	if !s.newPodsAsDeclared() || !s.canRoll() {
 		return Decision{}, false

@@ -78,7 +78,7 @@ func TestRolloutRulesInIsolation(t *testing.T) {
 		t.Error("without a StatefulSet new pods are as declared")
 	}
 	if s := after(3, both(wants, func(s *State) { s.Replicas = nil })); !s.rolls() {
-		t.Error("nothing rolls where no pod is there yet")
+		t.Error("without pods, it does not roll out")
 	}
 	for version, want := range map[string]bool{"3.7.3": true, "3.6.99": false, "3.5.35": false} {
 		if got := after(3, declares(version)).upgrades(); got != want {
@@ -89,7 +89,7 @@ func TestRolloutRulesInIsolation(t *testing.T) {
 		t.Error("nothing runs, and it is an upgrade")
 	}
 	if s := after(1, both(runs("3.6.16"), declares("3.7.3"))); !s.upgrades() {
-		t.Error("of the only one it is no upgrade")
+		t.Error("a new version of the only member does not count as an upgrade")
 	}
 	for what, c := range map[string]slotCase{
 		"not begun": {wants, false}, "begun": {begun, true}, "done": {both(begun, isNew(0, 1, 2)), false}, "nothing": {nil, false},
@@ -208,7 +208,7 @@ func TestDistrustedCA(t *testing.T) {
 		}
 	}
 	if got := after(3, seen("CA2", CA{"CA1", one, "CA1"})).UnderCA(Record{}).CA; got != "" {
-		t.Errorf("while the record in the cluster names another, a new one names %s", got)
+		t.Errorf("while the record in the cluster names another CA, a new record names %s", got)
 	}
 	const whole, long = "01:23:45:67:89:AB:CD:EF", "01:23:45:67:89:AB:CD:EF:01"
 	if short(whole) != whole || short(long) != whole+":…" {

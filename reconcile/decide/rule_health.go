@@ -176,7 +176,7 @@ func waitForMembers(s State) (Decision, bool) {
 	return d, true
 }
 
-// describeClosed reports that the client Service does not lead to the members yet, or returns "".
+// describeClosed reports that the client Service does not route to the members yet, or returns "".
 func (s State) describeClosed() string {
 	if !s.Record.MayFound() {
 		return ""
@@ -201,7 +201,8 @@ func notActedOn(s State) (Decision, bool) {
 		strings.Join(wishes, ", "))
 }
 
-// unmetChanges returns declared changes that no rule makes. During bootstrap, members are first waited for and sealed.
+// unmetChanges returns declared changes that no rule carries out. During bootstrap, members are first waited for and
+// sealed.
 func (s State) unmetChanges() []string {
 	var wishes []string
 	if runs := s.Objects.RunsStorage; !s.founding() && runs != "" && runs != s.Declared.Storage {

@@ -69,9 +69,9 @@ func (s State) unconfirmed() []RecordedMember {
 }
 
 // standsBy reports whether the listed member in the slot is the recorded one, or has replaced it and serves. Without a
-// recorded ID, it is treated as the recorded one, unless it is a learner that was added by other means. That is a
-// learner in the slot of an initial member, which was a voter, or one that has not started in the slot of a sealed
-// member, which had started.
+// recorded ID, it is treated as the recorded member, unless it is a learner that was added by other means: a learner in
+// the slot of an initial member, which was a voter, or an unstarted learner in the slot of a sealed member, which had
+// started.
 func (m RecordedMember) standsBy(listed Member) bool {
 	if m.ID == 0 {
 		return listed.Answers || !listed.Learner || m.Mode != Founding && listed.Started

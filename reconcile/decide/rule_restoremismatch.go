@@ -46,8 +46,8 @@ func (s State) restoreDifferences() []string {
 	return facts
 }
 
-// runsRestored reports whether the restored data is running, if any was restored. By then, alarms of the backed-up
-// cluster are gone.
+// runsRestored reports whether the restored data is running, if any was restored. Alarms of the backed-up cluster are
+// gone at that point.
 func (s State) runsRestored() bool {
 	return !s.Record.Unproven() || len(s.restoreDifferences()) == 0 &&
 		(len(s.Membership.StaleAlarms) == 0 || len(s.Membership.Members) > 1)

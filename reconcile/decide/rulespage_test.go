@@ -80,7 +80,7 @@ func shortly(d time.Duration) string {
 // example is the first occurrence of a verdict of a rule in a story.
 type example struct{ file, story, message string }
 
-// toldInStories returns an example of each verdict and rule; keys are such as "Act Seal".
+// toldInStories returns an example of each verdict and rule, with keys such as "Act Seal".
 func toldInStories(t *testing.T) map[string]example {
 	t.Helper()
 	files, err := filepath.Glob(stories + "/*.txt")

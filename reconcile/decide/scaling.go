@@ -9,8 +9,8 @@ import (
 
 // scaleDown removes the member with the highest ordinal, compared as a number (hard case H24). An unresponsive member
 // or a learner may be removed at any time (hard cases H25, H107), and before a healthy member. A healthy member is
-// removed only while all is well, and transfers leadership first if it leads. While a volume is being deleted, a
-// surplus member stays to take the place of its member.
+// removed only while all members are healthy, and transfers leadership first if it leads. While a volume is being
+// deleted, a surplus member is kept to take the place of its member.
 func scaleDown(s State) (Decision, bool) {
 	victim, surplus := s.goesDown()
 	needless := victim.needless()
@@ -72,9 +72,9 @@ func (s State) surplus() (Member, bool) {
 // needless reports whether the others do not depend on a member: it is unresponsive, or has no vote.
 func (m Member) needless() bool { return m.Learner || !m.Answers }
 
-// goesDown returns the member to remove if there is one too many: the highest ordinal, but before it any needless
-// member beyond the declared number, for which a higher voter would wait. While a volume is being deleted, only the
-// highest ordinal counts.
+// goesDown returns the member to remove if there is one member too many: the highest ordinal, but before it any
+// needless member beyond the declared number that a higher voter would have to wait for. While a volume is being
+// deleted, only the highest ordinal counts.
 func (s State) goesDown() (Member, bool) {
 	victim, surplus := s.surplus()
 	if _, going := s.goingFirst(); going || !surplus {
@@ -120,8 +120,8 @@ func (s State) describeUnfilled() string {
 		s.Declared.Replicas-len(names), s.Declared.Replicas)
 }
 
-// scaleUp adds a learner at the lowest free ordinal while all is well (hard cases H11, H17, H92), once the previous
-// member's volume is being deleted (hard case H20).
+// scaleUp adds a learner at the lowest free ordinal while all members are healthy (hard cases H11, H17, H92), once the
+// previous member's volume is being deleted (hard case H20).
 func scaleUp(s State) (Decision, bool) {
 	ordinal, free := s.freeOrdinal()
 	if !free || !s.settled() {
@@ -196,10 +196,10 @@ func (s State) peerURL(ordinal int) string {
 // settled reports whether every member is known to be a sealed, healthy voter.
 func (s State) settled() bool { return s.Membership.Known && len(s.unsettled()) == 0 }
 
-// unsettled returns what is wrong with the members: with each that is not a sealed, healthy voter, except alarms.
+// unsettled returns the problems of the members that are not sealed, healthy voters, except alarms.
 func (s State) unsettled() []string { return s.unsettledBut(0) }
 
-// unsettledBut returns what is wrong with all members except one.
+// unsettledBut returns the problems of all members except one.
 func (s State) unsettledBut(one ID) []string {
 	var facts []string
 	if len(s.Membership.Members) == 0 {

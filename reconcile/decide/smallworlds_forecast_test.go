@@ -16,11 +16,11 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestEveryRoadOfSmallWorlds predicts the forecast of small worlds (of every one in "make soak") in which etcd lists
-// its members, and which are possible: observed again, they are the same. The forecast ends, does not violate any
-// invariant, and matches the decisions and actions of consecutive passes. At each step, the forecast from the
-// observable state is the rest of that forecast: hidden state does not affect it. TestForecastIsFinite in simulate
-// covers worlds with unknown members.
+// TestEveryRoadOfSmallWorlds predicts the forecast of small worlds (of all of them in "make soak") in which etcd lists
+// its members, and which are possible, meaning that observing them again returns the same state. The forecast ends,
+// does not violate any invariant, and matches the decisions and actions of consecutive passes. At each step, the
+// forecast from the observable state is the rest of that forecast: hidden state does not affect it.
+// TestForecastIsFinite in simulate covers worlds with unknown members.
 func TestEveryRoadOfSmallWorlds(t *testing.T) {
 	var all roads
 	t.Run("all", func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestEveryRoadOfSmallWorlds(t *testing.T) {
 // roads counts the forecasts that were followed.
 type roads struct{ closed, steps, open atomic.Int64 }
 
-// follow returns what is wrong with the forecast from a state, or nothing for an impossible state.
+// follow returns the faults of the forecast from a state, or nothing for an impossible state.
 func (all *roads) follow(s decide.State) []string {
 	s = distinct(s)
 	s.LockHolder = ""
@@ -141,8 +141,8 @@ func wordsOf(r forecast.Forecast) []string {
 	return list
 }
 
-// plainly removes what no plan can know: how often the state of pods and volumes is recorded, which member leads by
-// then, and how often Kubernetes recreates a volume before the member in its slot is gone.
+// plainly removes what a plan cannot know: how often the state of pods and volumes is recorded, which member leads at
+// that time, and how often Kubernetes recreates a volume before the member in its slot is gone.
 func plainly(steps []string) []string {
 	var list []string
 	for _, step := range steps {

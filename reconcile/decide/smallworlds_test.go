@@ -329,8 +329,7 @@ func (w *world) flagOfLife(flag string) {
 	}
 }
 
-// wantBackup declares a backup before a different version that new pods should get: no backup has been started, or one
-// has.
+// wantBackup declares a backup before new pods get a different version. A backup has been started or not.
 func (w *world) wantBackup(state string) {
 	w.Declared.BacksUp, w.Declared.BacksUpBeforeUpgrade, w.Declared.Version = true, true, "3.6.17"
 	w.Generation = 2
@@ -345,8 +344,8 @@ func (w *world) wantBackup(state string) {
 		Last: &decide.Backup{ClusterID: theCluster, StartedAt: dawn.Add(-time.Hour)}}
 }
 
-// wantRestore declares a restore: either nothing has been done for it, or its first member is recorded as being
-// restored, with a Job in the given phase.
+// wantRestore declares a restore. Either it has not begun, or its first member is recorded as being restored, with a
+// Job in the given phase.
 func (w *world) wantRestore(state string) {
 	w.Declared.Restore = decide.RestoreSource{From: "tuesday", Digest: "d1"}
 	if state == "without record" {
@@ -481,7 +480,7 @@ func (w *world) joinTogether(flag string) {
 	w.Declared.Replicas = n + 2
 }
 
-// doubt puts the members' data in doubt, and sets their hashes, except for unheard: all the same, one different, or
+// doubt puts the members' data in doubt and sets their hashes unless flag is unheard: all equal, one different, or
 // every other one different.
 func (w *world) doubt(flag string) {
 	members := w.Membership.Members
@@ -506,7 +505,7 @@ func (w *world) doubt(flag string) {
 	}
 }
 
-// choices calls do with every combination of n slots. Which ordinal has which slot makes no difference.
+// choices calls do with every combination of n slots. The order of the slots makes no difference.
 func choices(slots []slot, n int, do func([]slot)) {
 	chosen := make([]slot, 0, n)
 	var choose func(from int)
@@ -636,19 +635,19 @@ func (all *tally) compare(t *testing.T) {
 	told := toldInStories(t)
 	for said := range all.said {
 		if _, found := told[said[0]+" "+said[1]]; !found {
-			t.Errorf("no story tells of %q", said)
+			t.Errorf("no story contains %q", said)
 		}
 	}
 	for said := range told {
 		verdict, rule, _ := strings.Cut(said, " ")
 		if !all.said[[2]string{verdict, rule}] && !slices.Contains(outOfReach, said) {
-			t.Errorf("a story tells of %q, and no small world says so", said)
+			t.Errorf("a story contains %q, but no small world does", said)
 		}
 	}
 }
 
-// outOfReach lists decisions that require more than a small world contains: alarms, lagging members, contradictory
-// objects, long waits.
+// outOfReach lists decisions that require more than a small world contains, such as alarms, lagging members,
+// contradictory objects or long waits.
 var outOfReach = []string{"Block AlarmRaised", "Act AlarmRaised", "Block Stop", "Wait RollOneMember", "Wait ScaleUp", "Wait ScaleDown", "Block ApplyObjects", "Wait PrepareUpgrade",
 	"Block WaitForMembers", "Block ScaleUp", "Block ScaleDown", "Block LockedElsewhere", "Act DataInDoubt", "Block ReplaceMember",
 	"Act CALost", "Act CAChanged", "Wait ApplyObjects", "Act LostClusterRuns",

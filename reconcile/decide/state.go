@@ -34,7 +34,7 @@ type State struct {
 	Now time.Time `json:"now"`
 	// Declared is the desired state in git.
 	Declared Declared `json:"declared"`
-	// Record is what earlier passes stored in the cluster.
+	// Record contains the information that earlier passes stored in the cluster.
 	Record Record `json:"record"`
 	// FoundingID is the cluster ID that etcd derives from the token and the recorded initial members. Zero if no
 	// recorded member may bootstrap the cluster, or if it is unknown.
@@ -75,7 +75,7 @@ type State struct {
 	Recovery Recovery `json:"recovery,omitzero"`
 	// LockHolder describes the other holder of this cluster's lease, or is empty.
 	LockHolder string `json:"lockHolder,omitempty"`
-	// Waited lists what passes have waited for since their last change, according to the custom resource's status.
+	// Waited lists the waits of passes since their last change, according to the custom resource's status.
 	Waited []Waited `json:"waited,omitempty"`
 	// Repeated lists actions that passes have carried out in a row, according to the custom resource's status.
 	Repeated []Repeated `json:"repeated,omitempty"`
@@ -169,8 +169,8 @@ const (
 	Restoring Mode = "Restoring"
 )
 
-// Record is what Quorate stores about a cluster between passes, in the same ConfigMap as the members' files. It alone
-// determines how a member may start.
+// Record is the information that Quorate stores about a cluster between passes, in the same ConfigMap as the members'
+// files. Only the record determines how a member may start.
 type Record struct {
 	// Token is the nonce in the initial-cluster-token, or empty if there is no record.
 	Token string `json:"token,omitempty"`
@@ -188,8 +188,8 @@ type Record struct {
 	Removed []RemovedMember `json:"removed,omitempty"`
 	// RestoredFrom is the backup from which the cluster was created, or empty if it was bootstrapped without data.
 	RestoredFrom string `json:"restoredFrom,omitempty"`
-	// Restored is what the first member must report before the cluster ID is recorded. Zero if it has reported that, or
-	// if nothing is known.
+	// Restored describes the data that the first member must report before the cluster ID is recorded. Zero if it has
+	// reported that data, or if nothing is known.
 	Restored RestoredData `json:"restored,omitzero"`
 	// Uncompared is true if the members' data must be compared once, when there are as many members as declared,
 	// because all were created from one backup.
@@ -216,7 +216,7 @@ type Replacements struct {
 	Last    time.Time `json:"last"`
 }
 
-// RemovedMember is what remains of a member that etcd no longer lists.
+// RemovedMember describes the remains of a member that etcd no longer lists.
 type RemovedMember struct {
 	Ordinal int `json:"ordinal"`
 	// VolumeUID of the volume that was in the slot when the member was found to be gone, or empty if there was no

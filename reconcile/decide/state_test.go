@@ -145,7 +145,7 @@ func TestSealedRecord(t *testing.T) {
 	one := SealedRecord(s, Seal{ClusterID: 7, Members: 1}, "fresh")
 	slices.Reverse(s.Membership.Members)
 	if other := SealedRecord(s, Seal{ClusterID: 7, Members: 1}, "fresh"); !reflect.DeepEqual(one, other) {
-		t.Errorf("in another order %v is sealed, not %v", other, one)
+		t.Errorf("in a different order, %v is sealed, not %v", other, one)
 	}
 }
 

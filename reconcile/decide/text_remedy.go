@@ -154,7 +154,7 @@ func (s State) remedyForNode(ordinal int) string {
 		s.ReplicaName(ordinal), r.PodGoing.UTC().Format(time.RFC3339), s.ReplicaName(ordinal))
 }
 
-// remedyForJoining returns how to restart with a new member instead of one that has never started, or "".
+// remedyForJoining returns how to replace a member that has never started with a new one, or "".
 func (s State) remedyForJoining(ordinal int) string {
 	m, listed := s.listed()[ordinal]
 	if !listed || m.Started {

@@ -40,7 +40,7 @@ type Threshold struct {
 	Length time.Duration
 	Times  int
 	Bytes  int64
-	// About describes what it limits, and why.
+	// About describes the limit and its reason.
 	About string
 }
 

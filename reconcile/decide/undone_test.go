@@ -40,7 +40,7 @@ func TestActionsForDifferentThingsDiffer(t *testing.T) {
 	}
 }
 
-// drifting returns a healthy cluster whose drift has been corrected that often in a row.
+// drifting returns a healthy cluster whose drift has been corrected the given number of times in a row.
 func drifting(times int) (State, Decision) {
 	s := healthy(3)
 	s.Objects.Drift = []string{"Service a-client: changed"}
@@ -149,8 +149,8 @@ func TestChangesOfDeclarationAreNotRepeats(t *testing.T) {
 	}
 }
 
-// TestRepeatedActionIsIdentifiedInShortPlainText checks that a status can keep what identifies an action as it is,
-// whatever the names of the objects and of their field managers are.
+// TestRepeatedActionIsIdentifiedInShortPlainText checks that a status can store the identification of an action
+// unchanged, whatever the names of the objects and of their field managers are.
 func TestRepeatedActionIsIdentifiedInShortPlainText(t *testing.T) {
 	s, _ := drifting(0)
 	s.Objects.Drift = []string{"Service a-client: changed by ##vso[x]\n" + strings.Repeat("x", 1<<16)}

@@ -31,9 +31,9 @@ func say(t *testing.T, w *world, lines ...string) (actions []decide.Action) {
 	return actions
 }
 
-// TestIncompleteRecordDoesNotTakeInAnotherClustersVolume: a record that was written again from volumes alone, before
-// etcd has a quorum. The claim of a-3 that came back was last used by lost cluster c1, from which this cluster, c2, was
-// created. It is nobody's member here: it gets no pod, and it is not deleted.
+// TestIncompleteRecordDoesNotTakeInAnotherClustersVolume checks that the volume of a different cluster gets no pod and
+// is not deleted if the record was recreated only from volumes, before etcd has quorum. The claim of a-3 that came back
+// was last used by lost cluster c1, from which this cluster, c2, was created. It is not a member of c2.
 func TestIncompleteRecordDoesNotTakeInAnotherClustersVolume(t *testing.T) {
 	for name, record := range map[string][]string{
 		"written again": {"set a-0 id=none"},

@@ -195,7 +195,7 @@ func TestLogVersion(t *testing.T) {
 	}
 	alone := after(1, both(runs("3.5.35"), func(s *State) { s.Record.LogVersion = "3.6" }))
 	if got := alone.logVersion("3.6"); got != "3.5" {
-		t.Errorf("the only one runs 3.5, and the log is of %q", got)
+		t.Errorf("the only member runs 3.5, but the log is from %q", got)
 	}
 	for _, c := range []struct {
 		v     string
@@ -234,7 +234,7 @@ func TestDowngradeFinished(t *testing.T) {
 		}
 	}
 	if (State{}).sameVersions() {
-		t.Error("nothing runs, and it is all the same version")
+		t.Error("without pods, the versions count as the same")
 	}
 }
 
@@ -286,10 +286,10 @@ func TestUpgradeAndDowngradeRulesInIsolation(t *testing.T) {
 		}
 	}
 	if d, _ := downgrade(after(3, both(declares("3.7.3"), stores("", "3.6", "3.5", "3.6")))); d.Verdict != Wait || d.Action != nil {
-		t.Errorf("what was prepared is not taken back yet: %s", d)
+		t.Errorf("the preparation is not reverted yet: %s", d)
 	}
 	if d, speaks := downgrade(after(3, both(declares("3.7.3"), silence(0, 1, 2), func(s *State) { s.ReportedVersion = "" }))); speaks {
-		t.Errorf("nothing is known to run: %s", d)
+		t.Errorf("no running version is known: %s", d)
 	}
 }
 

@@ -13,14 +13,14 @@ type JobSight struct {
 // VolumeJob is a Job that works on the data in a volume.
 type VolumeJob struct {
 	UID string `json:"uid"`
-	// Digest is the digest of the declaration for which the Job was started.
+	// Digest is the digest of the declaration that the Job was started for.
 	Digest string `json:"digest"`
 	// VolumeUID of the volume on which the Job works.
 	VolumeUID string   `json:"volumeUID"`
 	Phase     JobPhase `json:"phase"`
 	// Terminating is true if the Job is being deleted.
 	Terminating bool `json:"terminating,omitempty"`
-	// Message is why the Job failed or what it waits for, if known.
+	// Message is why the Job failed or why it waits, if known.
 	Message string `json:"message,omitempty"`
 }
 

@@ -2,8 +2,8 @@ package decide
 
 import "testing"
 
-// TestEndedJobIsDeletedOnceItsVolumeIsDispensable checks when an ended Job delays the deletion of a claim, and when its
-// volume may hold the last copy of the data.
+// TestEndedJobIsDeletedOnceItsVolumeIsDispensable checks when the deletion of a claim waits for an ended Job, and when
+// the Job's volume may hold the last copy of the data.
 func TestEndedJobIsDeletedOnceItsVolumeIsDispensable(t *testing.T) {
 	lost := func(id ID, slots Ordinals) func(*State) {
 		return func(s *State) { s.Declared.Recovery = RecoveryOrder{ClusterID: id, Lost: slots} }

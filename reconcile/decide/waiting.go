@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Waited is something that passes wait for, or try without success, and since when they have changed nothing. It is
-// kept in the status, so that it survives the process, and is written only when the wait begins, when it ends, and
-// occasionally in between.
+// Waited is something that passes wait for, or try without success, and the time since which they have not changed
+// anything. It is kept in the status, so that it survives the process, and is written only when the wait begins, when
+// it ends, and occasionally in between.
 type Waited struct {
 	// Rule is the rule that waits.
 	Rule string `json:"rule"`
-	// For is what exactly it waits for, such as the unhealthy members, or empty if the rule's name is enough.
+	// For identifies what it waits for, such as the unhealthy members, or is empty if the rule's name is enough.
 	For string `json:"for,omitempty"`
 	// Since is when the wait began.
 	Since time.Time `json:"since"`
@@ -53,7 +53,7 @@ func NoProgress(s State, d Decision, why string) Decision {
 	return s.escalate(d, strings.Join(strings.Fields(why), " "))
 }
 
-// waited returns the recorded wait for what a decision waits for.
+// waited returns the recorded wait that corresponds to a decision.
 func (s State) waited(d Decision) (Waited, bool) {
 	i := slices.IndexFunc(s.Waited, func(w Waited) bool {
 		return w.Rule == d.Rule && w.For == d.waitsFor &&

@@ -50,8 +50,8 @@ func (w *world) report(changed bool) string {
 	return out.String()
 }
 
-// TestActionWithoutProgressBlocks checks that an action that has changed nothing for long requires manual action, but
-// not earlier, and not if it is a different action.
+// TestActionWithoutProgressBlocks checks that an action that has not changed anything for a long time requires manual
+// action, but not earlier, and not if the action is a different one.
 func TestActionWithoutProgressBlocks(t *testing.T) {
 	s := decide.State{Name: "a", Now: dawn}
 	try := decide.Decision{Rule: "RollOneMember", Verdict: decide.Act, Action: decide.MoveLeader{From: 1, To: 2}, Message: "let it hand over"}
@@ -84,7 +84,7 @@ func TestActionWithoutProgressBlocks(t *testing.T) {
 }
 
 // TestAlternatingRulesWithoutProgressBlock checks that rules that alternate without changing anything also end, and
-// few are remembered.
+// that only a few are remembered.
 func TestAlternatingRulesWithoutProgressBlock(t *testing.T) {
 	s := decide.State{Name: "a", Now: dawn}
 	for n := range 36 {

@@ -80,8 +80,8 @@ func (s State) MadeFrom() string {
 	return s.Record.RestoredFrom
 }
 
-// instead returns what exists of a cluster that should be created from a backup, but counts as formed because of that,
-// although no source knows its ID. Otherwise "".
+// instead returns which parts of a cluster exist that should be created from a backup, but counts as formed because of
+// them, although no source knows its ID. Otherwise "".
 func (s State) instead() string {
 	if !s.Declared.Restore.declared() || s.hasID() || s.Record.Restoring() || s.Record.RestoredFrom != "" ||
 		s.isBeingRestored() || !s.Formed() {

@@ -52,8 +52,8 @@ func TestQuotaBelowDatabaseSizeWarns(t *testing.T) {
 	}
 }
 
-// TestBackupWarnings checks the warnings about what prevents backups, and what continues although it is no longer
-// declared.
+// TestBackupWarnings checks the warnings about anything that prevents backups, or that continues although it is no
+// longer declared.
 func TestBackupWarnings(t *testing.T) {
 	dawn := time.Date(2026, 11, 1, 6, 0, 0, 0, time.UTC)
 	failed := BackupJob{Name: "a-backup-gen2", Phase: JobFailed, CreatedAt: dawn, Message: "verify: no"}

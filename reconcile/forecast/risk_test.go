@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestUnknownStateIsARisk: nothing unknown passes as safe.
+// TestUnknownStateIsARisk checks that an unknown state does not count as safe.
 func TestUnknownStateIsARisk(t *testing.T) {
 	unasked := func(s *decide.State) {
 		s.Membership = decide.Membership{Why: "its Secrets could not be read"}
@@ -68,7 +68,7 @@ func formed(n int) *simulate.World {
 	return w
 }
 
-// TestOrdinaryChangesHaveNoUnknownRisk: ordinary changes have no unknown risk.
+// TestOrdinaryChangesHaveNoUnknownRisk checks that ordinary changes have no unknown risk.
 func TestOrdinaryChangesHaveNoUnknownRisk(t *testing.T) {
 	for name, change := range map[string]func(*simulate.World){
 		"roll":    func(w *simulate.World) { w.Declared.SpecHash = "x" },

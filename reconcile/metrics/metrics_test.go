@@ -115,7 +115,8 @@ func TestClusterMetrics(t *testing.T) {
 	cluster_ready a shop 1`)
 }
 
-// Metrics of several Kubernetes clusters are distinguished by a label, and those of a single one have none.
+// TestKubernetesClustersAreLabeled checks that metrics of several Kubernetes clusters are distinguished by a label, and
+// that metrics of a single one have no such label.
 func TestKubernetesClustersAreLabeled(t *testing.T) {
 	var all prometheus.Gatherers
 	for _, name := range []string{"eu", "us"} {
@@ -141,7 +142,7 @@ func TestKubernetesClustersAreLabeled(t *testing.T) {
 	passes_total us ok 1`)
 }
 
-// Problems of a cluster are visible in its metrics.
+// TestProblemsAreVisibleInMetrics checks that problems of a cluster are visible in its metrics.
 func TestProblemsAreVisibleInMetrics(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*report.Cluster)
@@ -189,7 +190,7 @@ func TestProblemsAreVisibleInMetrics(t *testing.T) {
 	}
 }
 
-// Metrics of undeclared or unknown backups, and of unknown members, are absent.
+// TestUnknownValuesAreAbsent checks that metrics of undeclared or unknown backups, and of unknown members, are absent.
 func TestUnknownValuesAreAbsent(t *testing.T) {
 	c := full("a")
 	c.State.Backups = decide.Backups{Hidden: "forbidden"}
@@ -207,8 +208,8 @@ func TestUnknownValuesAreAbsent(t *testing.T) {
 	cluster_observed a shop 1`)
 }
 
-// An unobservable cluster keeps no earlier values, a cluster that is gone is removed, and a cluster that a pass did not
-// cover is kept.
+// TestMetricsOfRemovedClusterDisappear checks that an unobservable cluster keeps no earlier values, that a cluster that
+// is gone is removed, and that a cluster that a pass did not cover is kept.
 func TestMetricsOfRemovedClusterDisappear(t *testing.T) {
 	m := metrics.New()
 	here := func() string { return gathered(t, m, "cluster_observed", "cluster_ready") }
@@ -271,7 +272,8 @@ func TestPassAndSourceMetrics(t *testing.T) {
 	source_ready`+fleet+`0`)
 }
 
-// The number of held removals does not decrease because a pass could not see them.
+// TestHeldRemovalsStayWhileUnobserved checks that the number of held removals does not decrease because a pass could
+// not see them.
 func TestHeldRemovalsStayWhileUnobserved(t *testing.T) {
 	m := metrics.New()
 	held := pass(full("a"))
@@ -284,7 +286,8 @@ func TestHeldRemovalsStayWhileUnobserved(t *testing.T) {
 	requireSame(t, gathered(t, m, "removals"), "removals_held_clusters 0")
 }
 
-// Names and units follow Prometheus conventions, and a resident process also serves its own metrics.
+// TestMetricsFollowPrometheusConventions checks that names and units follow Prometheus conventions, and that a resident
+// process also serves its own metrics.
 func TestMetricsFollowPrometheusConventions(t *testing.T) {
 	m := metrics.New()
 	m.Observe(pass(full("a")), time.Second)
@@ -318,7 +321,8 @@ func (h held) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Each response uses memory until it is read, so the number of slowly read responses is limited.
+// TestConcurrentScrapesAreLimited checks that the number of slowly read responses is limited, because each response
+// uses memory until it is read.
 func TestConcurrentScrapesAreLimited(t *testing.T) {
 	handler, until := metrics.New().Handler(), make(chan struct{})
 	defer close(until)
@@ -332,12 +336,12 @@ func TestConcurrentScrapesAreLimited(t *testing.T) {
 		<-answered
 		if answer.Code == http.StatusServiceUnavailable {
 			if n < 2 {
-				t.Errorf("%d are answered at once: two servers of Prometheus ask", n)
+				t.Errorf("%d requests are answered at the same time: two Prometheus servers may ask", n)
 			}
 			return
 		}
 	}
-	t.Error("any number is answered at once")
+	t.Error("any number of requests is answered at the same time")
 }
 
 const metricsPage = "../../docs/reference/metrics.md"

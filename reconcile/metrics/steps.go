@@ -52,8 +52,8 @@ func (m *Metrics) Phase(name string, took time.Duration) {
 // LeaseConflict implements steps.Hook.
 func (m *Metrics) LeaseConflict() { m.steps.conflicts.Inc() }
 
-// Request counts a request to the API server, by its verb, of which there are few, and the response status, or 0 if
-// there was no response.
+// Request counts a request to the API server by its verb (there are only a few) and the response status, or 0 without a
+// response.
 func (m *Metrics) Request(verb string, status int) {
 	class := "none"
 	if status >= 100 && status < 600 {

@@ -29,7 +29,7 @@ func counts(t *testing.T, m *metrics.Metrics) string {
 	return strings.Join(lines, "\n")
 }
 
-// Each phase is counted once, and unknown phases are ignored.
+// TestPhasesAreCounted checks that each phase is counted once, and that unknown phases are ignored.
 func TestPhasesAreCounted(t *testing.T) {
 	m := metrics.New()
 	for _, phase := range append(steps.Phases(), "observe", "unknown") {
@@ -57,7 +57,7 @@ func TestRequestsAreCountedByStatusClass(t *testing.T) {
 	api_requests_total none list 5`)
 }
 
-// The age of the revision is available if the revision has a time.
+// TestRevisionAgeMetric checks that the age of the revision is available if the revision has a time.
 func TestRevisionAgeMetric(t *testing.T) {
 	m := metrics.New()
 	rep := pass(full("a"))

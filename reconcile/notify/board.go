@@ -42,7 +42,7 @@ type standing struct {
 	reason string
 }
 
-// Board is the state of all clusters, as found by the passes of a run, each of which may cover only some of them.
+// Board is the state of all clusters, as found by the passes of a run. Each pass may cover only some of them.
 type Board struct {
 	clusters map[string]standing
 	// unseen is set if there are clusters that no pass has reported yet.

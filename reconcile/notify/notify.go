@@ -33,11 +33,11 @@ func (e Event) String() string {
 const longestMessage = 1024
 
 // News returns the events of a report: what the pass has reported in the clusters and the previous pass had not. News
-// about a source that many clusters share is included once. Problems with declarations are news together with the
-// revision that has them; passes keep no other record of them.
+// about a source that many clusters share is included once. Problems with declarations are included together with the
+// revision that has them, because passes keep no other record of them.
 //
-// Passes only remember what is in the status of the clusters, so if two consecutive passes find the same, the second
-// has no news.
+// Passes only remember the contents of the clusters' status, so if two consecutive passes find the same, the second has
+// no news.
 func News(rep report.Report) []Event {
 	var events []Event
 	add := func(e Event) {

@@ -72,7 +72,7 @@ func TestBoard(t *testing.T) {
 	}
 }
 
-// The status for one source does not reveal another source.
+// TestBoardSeparatesSources checks that the status for one source does not reveal another source.
 func TestBoardSeparatesSources(t *testing.T) {
 	var b Board
 	b.Observe(report.Report{
@@ -92,7 +92,8 @@ func TestBoardSeparatesSources(t *testing.T) {
 	}
 }
 
-// A loop looks at some clusters at a time.
+// TestBoardRemembersClustersBetweenPasses checks that clusters that a pass did not cover keep their state, because a
+// loop looks at only some clusters at a time.
 func TestBoardRemembersClustersBetweenPasses(t *testing.T) {
 	var b Board
 	at := "main@sha1:" + commit
@@ -158,7 +159,7 @@ func TestEventsInMessageAreLimited(t *testing.T) {
 	}
 }
 
-// The example comes from the Standard Webhooks specification.
+// TestSign checks the example from the Standard Webhooks specification.
 func TestSign(t *testing.T) {
 	got, err := Sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
 	if err != nil || got != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" {
@@ -166,7 +167,7 @@ func TestSign(t *testing.T) {
 	}
 	for _, secret := range []string{"", "short", "whsec_!", "whsec_AAAA"} {
 		if _, err := Sign(secret, "", noon, nil); err == nil {
-			t.Errorf("%q is taken", secret)
+			t.Errorf("%q is accepted", secret)
 		}
 	}
 }

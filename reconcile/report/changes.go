@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Comparison describes what a report is based on if nothing was observed.
+// Comparison describes the basis of a report if nothing was observed.
 type Comparison struct {
 	// Against is the revision that every cluster is assumed to match.
 	Against string `json:"against"`
@@ -26,7 +26,7 @@ type Comparison struct {
 	Assumed string `json:"assumed"`
 }
 
-// AssumedWell describes what a comparison assumes about each cluster, apart from matching its declaration.
+// AssumedWell describes the assumptions of a comparison about each cluster, apart from matching its declaration.
 const AssumedWell = "all members are healthy, volumes have their declared size, and runs have the flags for declared " +
 	"backups; the amount of data is unknown"
 
@@ -43,7 +43,7 @@ type Change struct {
 	What What `json:"what,omitempty"`
 }
 
-// What describes what happens to an object.
+// What describes the change of an object as a whole.
 type What string
 
 // The values of What.
@@ -139,7 +139,7 @@ func shown(value any) string {
 	return printable.Short(printable.Line(strings.TrimSpace(b.String())), longestValue)
 }
 
-// Changes returns the fields in which the JSON forms of two objects differ, by path. Fields of the spec come first,
+// Changes returns the fields that differ between the JSON forms of two objects, by path. Fields of the spec come first,
 // because there may be any number of annotations, and only the first changes are shown. A list is a single value.
 func Changes(from, to any) []Change {
 	var list []Change

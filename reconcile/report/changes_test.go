@@ -31,7 +31,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestChangesAreBounded: the number of changes shown for a cluster is bounded, and the rest is counted.
+// TestChangesAreBounded checks that the number of changes shown for a cluster is bounded, and that the rest are
+// counted.
 func TestChangesAreBounded(t *testing.T) {
 	many := object{}
 	for i := range 80 {
@@ -43,11 +44,11 @@ func TestChangesAreBounded(t *testing.T) {
 	}
 	both := object{"metadata": object{"annotations": many}, "spec": object{"replicas": 1}}
 	if lines := (report.Cluster{Changes: report.Changes(object{}, both)}).Lines(); lines[0] != "spec.replicas: none -> 1" {
-		t.Errorf("annotations hide what is asked for: it begins with %.100s", lines[0])
+		t.Errorf("annotations hide the requested change: it begins with %.100s", lines[0])
 	}
 }
 
-// TestUncomparedClusterHasUnknownRisk: a cluster that was not compared may have any risk.
+// TestUncomparedClusterHasUnknownRisk checks that a cluster that was not compared has the risk Unknown.
 func TestUncomparedClusterHasUnknownRisk(t *testing.T) {
 	r := report.Report{Compared: &report.Comparison{Unknown: []string{"a/b"}}}
 	if risks := r.Risks(); len(risks) != 1 || risks[0] != forecast.Unknown {
@@ -58,8 +59,8 @@ func TestUncomparedClusterHasUnknownRisk(t *testing.T) {
 	}
 }
 
-// TestChangeShowsOnlyDifferences: long texts are reduced to their differences, and the content of a Secret is not
-// shown.
+// TestChangeShowsOnlyDifferences checks that long texts are reduced to their differences, and that the content of a
+// Secret is not shown.
 func TestChangeShowsOnlyDifferences(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	for name, test := range map[string]struct {

@@ -32,7 +32,7 @@ func Detail(w io.Writer, c Cluster, style Style) error {
 	return err
 }
 
-// writeDeclared writes which revision of which source declared the cluster, and the revision's age.
+// writeDeclared writes the source and revision that declared the cluster, and the revision's age.
 func writeDeclared(b *strings.Builder, c Cluster, style Style) {
 	revision, source := c.status().DeclaredRevision, c.status().DeclaredSource
 	if revision == "" {

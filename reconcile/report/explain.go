@@ -20,7 +20,7 @@ type opinion struct {
 	Says *decision `json:"says"`
 }
 
-// opinions returns the results of all rules, in evaluation order. It ignores the lease, which says nothing about the
+// opinions returns the results of all rules, in evaluation order. It ignores the lease, which is not a property of the
 // cluster.
 func opinions(s decide.State) []opinion {
 	about := map[string]string{}

@@ -34,7 +34,7 @@ func explained(t *testing.T, s decide.State, failed string) (text string, rules 
 	return b.String(), rules
 }
 
-// TestExplain: every rule has its line, in order; exactly one decides, the same as in Decide.
+// TestExplain checks that every rule has its line, in order, and that exactly one rule decides, the same as in Decide.
 func TestExplain(t *testing.T) {
 	suspended := decide.State{Name: "a", Declared: decidetest.Declared(3)}
 	suspended.Declared.Suspended, suspended.Declared.Orphaned = true, "git\x1b[31m declares it no longer"
@@ -63,7 +63,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainWithoutObservation: rules are not evaluated for a cluster that could not be observed.
+// TestExplainWithoutObservation checks that rules are not evaluated for a cluster that could not be observed.
 func TestExplainWithoutObservation(t *testing.T) {
 	text, rules := explained(t, decide.State{Name: "a"}, "observe prod/a: forbidden")
 	if rules != nil || !strings.Contains(text, "error observe prod/a: forbidden") || strings.Contains(text, "Bootstrap") {

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Passing time is not a change, but waiting for something or a newer backup is.
+// TestFollowingShowsOnlyChanges checks that the passing of time is not a change, but a new wait or a newer backup is.
 func TestFollowingShowsOnlyChanges(t *testing.T) {
 	var following report.Following
 	look := func(change func([]report.Cluster)) string {
@@ -35,7 +35,7 @@ func TestFollowingShowsOnlyChanges(t *testing.T) {
 			list[i].State.Now = noon.Add(time.Minute)
 		}
 	}); got != "" {
-		t.Errorf("time goes by:\n%s", got)
+		t.Errorf("the passing of time is shown:\n%s", got)
 	}
 	if got := look(func(list []report.Cluster) { list[0].Custom.Status.DeclaredRevision = "moved" }); !strings.HasPrefix(got, "prod/a ") {
 		t.Errorf("a revision moves:\n%s", got)

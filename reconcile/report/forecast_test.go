@@ -41,10 +41,10 @@ plan sha256:DIGEST
 1 cluster, 1 to act on, at worst deletes data
 `
 	if got := b.String(); !strings.HasSuffix(got, strings.Replace(want, "sha256:DIGEST", planned(2).Digest(), 1)) {
-		t.Errorf("it says\n%s", got)
+		t.Errorf("got\n%s", got)
 	}
 	if said := report.Summary(planned(3)); said != "1 cluster, 1 done" {
-		t.Errorf("with nothing to do it says %q", said)
+		t.Errorf("with nothing to do, got %q", said)
 	}
 }
 

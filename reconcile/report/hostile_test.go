@@ -78,7 +78,7 @@ func saying(text string) map[string]report.Report {
 	}
 }
 
-// Untrusted text is shown as plain text, in every output.
+// TestHostileTextIsEscaped checks that untrusted text is shown as plain text, in every output.
 func TestHostileTextIsEscaped(t *testing.T) {
 	outputs := map[string]func(io.Writer, report.Report) error{
 		"text":    func(w io.Writer, r report.Report) error { return report.Text(w, r, report.Style{}) },
@@ -129,7 +129,7 @@ func TestHostileTextIsEscaped(t *testing.T) {
 	}
 }
 
-// Scripts use names as arguments, so names that Kubernetes does not allow are omitted.
+// TestNames checks that names that Kubernetes does not allow are omitted, because scripts use names as arguments.
 func TestNames(t *testing.T) {
 	var b bytes.Buffer
 	clusters := []report.Cluster{{Namespace: "prod", Name: "a"}, {Namespace: "prod", Name: "--all"}, {Namespace: "shop", Name: "b"}}
@@ -147,7 +147,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// YAML has the same content as JSON, and numbers keep their precision.
+// TestStatesYAML checks that YAML has the same content as JSON, and that numbers keep their precision.
 func TestStatesYAML(t *testing.T) {
 	s := decide.State{Name: "a", Membership: decide.Membership{Members: []decide.Member{{ID: 0xffffffffffffffff, Revision: 1<<62 + 1}}}}
 	rep := report.Report{Clusters: []report.Cluster{{Namespace: "ns", Name: "a", State: s}}}

@@ -50,7 +50,8 @@ func parts(random *rand.Rand) []report.Part {
 	return list
 }
 
-// TestJoin: the joined report is as bad as its worst part, and contains everything that the parts report.
+// TestJoin checks that the joined report has the result of its worst part, and contains everything that the parts
+// report.
 func TestJoin(t *testing.T) {
 	for seed := range uint64(2000) {
 		list := parts(rand.New(rand.NewPCG(seed, 0)))
@@ -112,7 +113,7 @@ func says(t *testing.T, r report.Report, name string, joined report.Report, part
 	}
 }
 
-// TestJoinKeepsSingleReport: a single report is returned unchanged.
+// TestJoinKeepsSingleReport checks that a single report is returned unchanged.
 func TestJoinKeepsSingleReport(t *testing.T) {
 	for seed := range uint64(100) {
 		r := parts(rand.New(rand.NewPCG(seed, 1)))[0].Report
@@ -122,7 +123,8 @@ func TestJoinKeepsSingleReport(t *testing.T) {
 	}
 }
 
-// TestDigestDistinguishesKubernetesClusters: approval for one Kubernetes cluster does not apply to a different one.
+// TestDigestDistinguishesKubernetesClusters checks that approval for one Kubernetes cluster does not apply to a
+// different one.
 func TestDigestDistinguishesKubernetesClusters(t *testing.T) {
 	planOf := func(parts ...report.Part) string { return report.Join(parts).Digest() }
 	part := func(kubernetes, name string) report.Part {
@@ -135,7 +137,7 @@ func TestDigestDistinguishesKubernetesClusters(t *testing.T) {
 	plan := func(first, second string) string { return planOf(part(first, "a"), part(second, "b")) }
 	digest := plan("eu", "us")
 	if turned := planOf(part("us", "b"), part("eu", "a")); turned != digest {
-		t.Errorf("in another order it is %q, not %q", turned, digest)
+		t.Errorf("in a different order, it is %q, not %q", turned, digest)
 	}
 	for _, other := range []string{plan("us", "eu"), plan("eu", "ap"), plan("eu", "eu")} {
 		if digest == "" || other == digest {
@@ -173,7 +175,7 @@ func ExampleJoin() {
 	// eu          shop/a          Done/Converged  -      -        -        -     -       -
 }
 
-// TestHostileContextNamesAreEscaped: the name of a context is untrusted text too.
+// TestHostileContextNamesAreEscaped checks that the names of contexts are escaped too, because they are untrusted text.
 func TestHostileContextNamesAreEscaped(t *testing.T) {
 	outputs := map[string]func(io.Writer, report.Report) error{
 		"text":  func(w io.Writer, r report.Report) error { return report.Text(w, r, report.Style{}) },

@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/forecast"
 )
 
-// Report is what a pass observed, decided and did.
+// Report contains the observations, decisions and actions of a pass.
 type Report struct {
 	// Revision is the revision of the source that was acted on; empty if it could not be read.
 	Revision string `json:"revision,omitempty"`
@@ -73,7 +73,7 @@ type Cluster struct {
 	// Changes are the differences between the declaration and the live state, in a plan, or between two revisions of
 	// the declaration, if these are compared.
 	Changes []Change
-	// News is what this pass reported about the cluster and the previous pass did not.
+	// News is the news that this pass reported about the cluster and the previous pass did not.
 	News []News
 	// Events are the Kubernetes events of the cluster, newest last, and NoEvents is why they are unknown. Both are
 	// empty unless events were requested.

@@ -86,7 +86,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// The table has one line per cluster, and never shows a number for an unknown value.
+// TestTable checks that the table has one line per cluster, and does not show a number for an unknown value.
 func TestTable(t *testing.T) {
 	for name, style := range map[string]report.Style{"table.txt": {}, "table-80.txt": {Width: 80}, "table-120.txt": {Width: 120}, "table-36.txt": {Width: 36}} {
 		var b bytes.Buffer
@@ -105,7 +105,7 @@ func TestTable(t *testing.T) {
 		plain := painted.String()
 		for _, code := range []string{"\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"} {
 			if !strings.Contains(plain, code) {
-				t.Errorf("%s: nothing is painted %q", name, code)
+				t.Errorf("%s: no text has the color %q", name, code)
 			}
 			plain = strings.ReplaceAll(plain, code, "")
 		}

@@ -12,7 +12,7 @@ import (
 // patienceOfTests is the number of passes in which every world must come to an end.
 const patienceOfTests = 100
 
-// checkPath walks the path of a copy of the world and returns what is wrong with it: a faulty decision, a violation, no
+// checkPath walks the path of a copy of the world and returns the first problem: a faulty decision, a violation, no
 // end, or an end that does not last.
 func checkPath(start *simulate.World, most int) []string {
 	w := start.Clone()

@@ -22,8 +22,8 @@ func momentsOfDowngrade(t *testing.T) []*simulate.World {
 	return worlds
 }
 
-// TestMemberLostDuringDowngradeIsReplaced: a member lost at any moment of a downgrade is replaced, and the downgrade
-// completes. If it was the only member of the older version, a Block names the version to declare first.
+// TestMemberLostDuringDowngradeIsReplaced checks that a member lost at any moment of a downgrade is replaced, and that
+// the downgrade completes. If it was the only member of the older version, a Block names the version to declare first.
 func TestMemberLostDuringDowngradeIsReplaced(t *testing.T) {
 	for n, start := range momentsOfDowngrade(t) {
 		for member := range 3 {
@@ -47,8 +47,8 @@ func TestMemberLostDuringDowngradeIsReplaced(t *testing.T) {
 	}
 }
 
-// TestRevertAlwaysCancelsDowngrade: git reverts the version after a member was lost, at any moment of a downgrade. The
-// downgrade is canceled, and the cluster ends up matching the spec.
+// TestRevertAlwaysCancelsDowngrade checks that the downgrade is canceled, and the cluster ends up matching the spec, if
+// git reverts the version after a member was lost, at any moment of a downgrade.
 func TestRevertAlwaysCancelsDowngrade(t *testing.T) {
 	for n, start := range momentsOfDowngrade(t) {
 		for member := range 3 {

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestForecastMatchesPasses: the forecast from an observed state is what passes do, from every beginning, at every
-// moment of every change, and after every incident that a state shows.
+// TestForecastMatchesPasses checks that passes do what the forecast from an observed state predicts, from every
+// beginning, at every moment of every change, and after every incident that a state shows.
 func TestForecastMatchesPasses(t *testing.T) {
 	for name, w := range beginnings(3, 0) {
 		t.Run(name, func(t *testing.T) { isTaken(t, w) })
@@ -41,8 +41,8 @@ func TestForecastMatchesPasses(t *testing.T) {
 	}
 }
 
-// TestForecastHandlesUnresponsiveLearner: a learner that has joined but does not accept clients yet does not make the
-// forecast unknown.
+// TestForecastHandlesUnresponsiveLearner checks that a learner that has joined but does not accept clients yet does not
+// make the forecast unknown.
 func TestForecastHandlesUnresponsiveLearner(t *testing.T) {
 	w := formedTogether(t, 3)
 	w.Declared.Replicas = 5
@@ -66,7 +66,7 @@ func isTaken(t *testing.T, w *simulate.World) {
 	t.Helper()
 	ahead := forecast.Of(w.Observe())
 	if ahead.Open {
-		t.Errorf("the road is open: %s\nbut in a world that is made up: %s", decide.Decide(w.Observe()), decide.Decide(simulate.From(w.Observe(), 0).Observe()))
+		t.Errorf("the forecast is open: %s\nbut in a constructed world: %s", decide.Decide(w.Observe()), decide.Decide(simulate.From(w.Observe(), 0).Observe()))
 		return
 	}
 	var foretold, taken []string
@@ -84,7 +84,7 @@ func isTaken(t *testing.T, w *simulate.World) {
 	}
 }
 
-// TestForecastIsFinite: the forecast from any observed state ends.
+// TestForecastIsFinite checks that the forecast from any observed state ends.
 func TestForecastIsFinite(t *testing.T) {
 	for _, replicas := range []int{1, 3} {
 		for i, p := range beginningsOf(replicas, 0) {

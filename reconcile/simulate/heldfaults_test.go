@@ -39,9 +39,9 @@ func heldFaults(replicas int) []incident {
 	return list
 }
 
-// TestNothingWaitsForever: from every small world, with every single fault held the whole time, passes do not wait or
-// retry without effect for an hour. They change something, are done, or report the required manual action. With
-// QUORATE_SOAK_STEPS the test starts in all worlds, otherwise in some.
+// TestNothingWaitsForever checks that, from every small world, with every single fault held the whole time, passes do
+// not wait or retry without effect for an hour. They change something, are done, or report the required manual action.
+// With QUORATE_SOAK_STEPS, the test starts in all worlds, otherwise in some.
 func TestNothingWaitsForever(t *testing.T) {
 	for _, replicas := range []int{1, 3} {
 		worlds := map[string]*simulate.World{"formed": formed(t, replicas)}
@@ -59,7 +59,7 @@ func TestNothingWaitsForever(t *testing.T) {
 				w := beginning.Clone()
 				b.do(w)
 				if last, for_ := longestWait(w, 2*anHour); for_ >= anHour {
-					t.Errorf("%d replicas, %s, %s: for an hour it says %s", replicas, name, b.name, last)
+					t.Errorf("%d replicas, %s, %s: for an hour, the decision is %s", replicas, name, b.name, last)
 				}
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// incident is something that happens to a world, and what ends it.
+// incident is an event in a world, and the event that ends it.
 type incident struct {
 	name string
 	do   func(*simulate.World)
@@ -134,8 +134,8 @@ func beginnings(replicas int, seed uint64) map[string]*simulate.World {
 	return worlds
 }
 
-// TestEveryIncident: from every beginning and after every incident, passes reach a stable end without violations.
-// Incidents with an end last for three more passes.
+// TestEveryIncident checks that, from every beginning and after every incident, passes reach a stable end without
+// violations. Incidents with an end last for three more passes.
 func TestEveryIncident(t *testing.T) {
 	sizes := []int{1, 2, 3, 5}
 	if testing.Short() {
@@ -161,10 +161,10 @@ func TestEveryIncident(t *testing.T) {
 	}
 }
 
-// TestEveryTwoIncidents: the same with a second incident, immediately or after a pass.
+// TestEveryTwoIncidents checks the same with a second incident, immediately or after a pass.
 func TestEveryTwoIncidents(t *testing.T) {
 	if testing.Short() {
-		t.Skip("pairs take long")
+		t.Skip("pairs take a long time")
 	}
 	for _, replicas := range []int{1, 3} {
 		for name, beginning := range beginnings(replicas, 1) {
@@ -194,7 +194,7 @@ func TestEveryTwoIncidents(t *testing.T) {
 	}
 }
 
-// TestEveryMoment: the same at every moment of changes of a running cluster.
+// TestEveryMoment checks the same at every moment of changes of a running cluster.
 func TestEveryMoment(t *testing.T) {
 	for name, begin := range map[string]func(*simulate.World){
 		"scale up":      func(w *simulate.World) { w.Declared.Replicas = 4 },

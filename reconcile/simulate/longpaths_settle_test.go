@@ -123,7 +123,7 @@ func inTheWay(d decide.Decision) int {
 	return n
 }
 
-// whatRuns returns the version and options of a ready pod or, without one, the last known version.
+// whatRuns returns the version and options of a ready pod or, if no pod is ready, the last known version.
 func whatRuns(s decide.State) (version, hash string) {
 	for _, r := range s.Replicas {
 		if r.Pod == decide.PodReady {
@@ -133,7 +133,7 @@ func whatRuns(s decide.State) (version, hash string) {
 	return cmp.Or(s.ReportedVersion, s.Declared.Version), s.Declared.SpecHash
 }
 
-// makeGood heals what can be healed, and sets a reachable spec.
+// makeGood repairs every fault that can be repaired, and sets a reachable spec.
 func (r *path) makeGood() {
 	r.Heal()
 	r.ScheduleBackup() // as Kubernetes does sooner or later

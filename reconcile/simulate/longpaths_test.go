@@ -84,7 +84,7 @@ func wander(seed, world uint64) (script []string, fault string) {
 // journey is a path taken line by line.
 type journey struct {
 	path path
-	// over: most of the data is lost, which ends the path.
+	// over is set if most of the data is lost, which ends the path.
 	over bool
 }
 
@@ -112,7 +112,7 @@ func first(list []string) string {
 	return list[0]
 }
 
-// next returns a random next line.
+// next returns a random line.
 func (j *journey) next(dice *rand.Rand) string {
 	switch n := dice.IntN(100); {
 	case n < 8:
@@ -136,9 +136,9 @@ func (j *journey) next(dice *rand.Rand) string {
 	}
 }
 
-// unknowable reports whether after a fault it cannot be known which version ran, or whether any did: only volumes
-// outlive the custom resource, and they do not record it. Nor can it be known whether a member that hangs before its
-// first start will ever start.
+// unknowable reports whether a fault makes it impossible to know which version ran, or whether any did: only volumes
+// outlive the custom resource, and they do not record it. It is also impossible to know whether a member that hangs
+// before its first start will ever start.
 func (j *journey) unknowable(fault string) bool {
 	if name, hangs := strings.CutPrefix(fault, "hang="); hangs {
 		members := j.path.Observe().Membership.Members

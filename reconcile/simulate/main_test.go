@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMain makes garbage collection rarer: millions of short-lived states are decided here, and by default the tiny
-// heap would be collected constantly.
+// TestMain reduces garbage collection: millions of short-lived states are decided here, and by default the tiny heap
+// would be collected constantly.
 func TestMain(m *testing.M) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(1600)

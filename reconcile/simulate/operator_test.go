@@ -44,7 +44,7 @@ func (p place) after(lines ...string) place {
 	return next
 }
 
-// deeds returns all manual actions on a cluster with that many replicas.
+// deeds returns all manual actions on a cluster with the given number of replicas.
 func deeds(replicas int) []act {
 	list := []act{
 		{do: "person delete-claims"},
@@ -226,8 +226,8 @@ func thorough() bool { return os.Getenv("QUORATE_SOAK_PEOPLE") != "" }
 // taken reports whether the nth combination of many is tried: all of them in thorough runs, otherwise every third.
 func taken(n int) bool { return thorough() || n%3 == 0 }
 
-// TestEveryDeed: after any manual action on a cluster, at every beginning, Quorate's writes do not lose recoverable
-// data.
+// TestEveryDeed checks that, after any manual action on a cluster, at every beginning, Quorate's writes do not lose
+// recoverable data.
 func TestEveryDeed(t *testing.T) {
 	sizes, seeds := []int{1, 2, 3, 5}, uint64(1)
 	if thorough() {
@@ -256,7 +256,7 @@ func TestEveryDeed(t *testing.T) {
 	found.report(t)
 }
 
-// TestEveryDeedAtEveryMoment: the same at every moment of a change of a running cluster.
+// TestEveryDeedAtEveryMoment checks the same at every moment of a change of a running cluster.
 func TestEveryDeedAtEveryMoment(t *testing.T) {
 	seeds := uint64(1)
 	if thorough() {
@@ -285,10 +285,10 @@ func TestEveryDeedAtEveryMoment(t *testing.T) {
 	found.report(t)
 }
 
-// TestEveryTwoDeeds: two actions, together or some passes apart, in the smallest clusters.
+// TestEveryTwoDeeds checks the same for two actions, together or some passes apart, in the smallest clusters.
 func TestEveryTwoDeeds(t *testing.T) {
 	if testing.Short() {
-		t.Skip("pairs take long")
+		t.Skip("pairs take a long time")
 	}
 	sizes := []int{1, 3}
 	if thorough() {

@@ -34,9 +34,9 @@ func restoredVersions(t *testing.T, w *simulate.World) map[string]*simulate.Worl
 	return versions
 }
 
-// TestObjectRestoredDuringRecoveryKeepsOneCluster: if any object is restored to any earlier version in any phase of a
-// recovery, the lost cluster does not run alongside the new one, void requests are not carried out, and passes
-// converge or block.
+// TestObjectRestoredDuringRecoveryKeepsOneCluster checks that, if any object is restored to any earlier version in any
+// phase of a recovery, the lost cluster does not run alongside the new one, void requests are not carried out, and
+// passes converge or block.
 func TestObjectRestoredDuringRecoveryKeepsOneCluster(t *testing.T) {
 	orders := map[string]decide.RecoveryOrder{
 		"of a member": {Ordinal: 2, Lost: 0b011, Digest: "d", Word: "w"},
@@ -79,9 +79,9 @@ func TestObjectRestoredDuringRecoveryKeepsOneCluster(t *testing.T) {
 	}
 }
 
-// TestRevertedRecoveryStartsNoPodBesideJob: git no longer requests a recovery, and the ConfigMap is restored to a
-// version from before it, while the Job writes to the volume. No pod starts alongside the Job, and the member then
-// serves.
+// TestRevertedRecoveryStartsNoPodBesideJob checks that no pod starts alongside a Job that writes to the volume, and
+// that the member then serves, if git no longer requests the recovery and the ConfigMap is restored to a version from
+// before it.
 func TestRevertedRecoveryStartsNoPodBesideJob(t *testing.T) {
 	w := simulate.New("a", decidetest.Declared(1), 0)
 	w.Remember(memoryOfTests)

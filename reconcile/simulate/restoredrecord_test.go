@@ -61,12 +61,12 @@ func (w lostMajority) oneServes() {
 		w.Error(violation)
 	}
 	if ids := w.Serving(); len(ids) > 1 {
-		w.Errorf("clients are led to clusters %v", ids)
+		w.Errorf("clients reach clusters %v", ids)
 	}
 }
 
-// TestRestoredFoundingRecordFormsNoSecondCluster: after a recovery, the record of the bootstrap is restored. Empty
-// volumes do not form another cluster, whether members of the lost cluster are stopped or missing.
+// TestRestoredFoundingRecordFormsNoSecondCluster checks that empty volumes do not form another cluster if the record of
+// the bootstrap is restored after a recovery, whether members of the lost cluster are stopped or missing.
 func TestRestoredFoundingRecordFormsNoSecondCluster(t *testing.T) {
 	w := formedWith(t, 5)
 	w.lose(w.order(4, 0b01111, "w"), 2, 3)
@@ -83,8 +83,8 @@ func TestRestoredFoundingRecordFormsNoSecondCluster(t *testing.T) {
 	w.oneServes()
 }
 
-// TestRestoredJoiningRecordKeepsVoterData: according to the restored record, a voter is still joining. Its data
-// counts.
+// TestRestoredJoiningRecordKeepsVoterData checks that the data of a voter counts although, according to the restored
+// record, the voter is still joining.
 func TestRestoredJoiningRecordKeepsVoterData(t *testing.T) {
 	w := formedWith(t, 3)
 	w.LoseVolume(1)
@@ -105,8 +105,8 @@ func TestRestoredJoiningRecordKeepsVoterData(t *testing.T) {
 	w.oneServes()
 }
 
-// TestRecordFromTwoRecoveriesAgoStartsNoOldMember: members of the second cluster do not start with the record of the
-// first one alongside the third one, whether or not Quorate can reach them.
+// TestRecordFromTwoRecoveriesAgoStartsNoOldMember checks that, with the record of the first cluster, members of the
+// second cluster do not start alongside the third one, whether or not Quorate can reach them.
 func TestRecordFromTwoRecoveriesAgoStartsNoOldMember(t *testing.T) {
 	for _, reached := range []bool{true, false} {
 		w := formedWith(t, 3)
@@ -125,8 +125,8 @@ func TestRecordFromTwoRecoveriesAgoStartsNoOldMember(t *testing.T) {
 	}
 }
 
-// TestRestoredVoidOrderStartsNoPodBesideJob: according to the restored record, the request that a Job carries out is
-// void. No pod starts alongside the Job.
+// TestRestoredVoidOrderStartsNoPodBesideJob checks that no pod starts alongside a Job although, according to the
+// restored record, the request that the Job carries out is void.
 func TestRestoredVoidOrderStartsNoPodBesideJob(t *testing.T) {
 	w := formedWith(t, 1)
 	order := w.order(0, 1, "w")
@@ -144,8 +144,9 @@ func TestRestoredVoidOrderStartsNoPodBesideJob(t *testing.T) {
 	w.oneServes()
 }
 
-// TestRestoredRecordAndStatefulSetKeepOneCluster: both are restored to before the recovery, right before the record of
-// the new cluster is written, or right after. The lost cluster does not serve alongside the new one.
+// TestRestoredRecordAndStatefulSetKeepOneCluster checks that the lost cluster does not serve alongside the new one if
+// record and StatefulSet are restored to before the recovery, right before the record of the new cluster is written, or
+// right after.
 func TestRestoredRecordAndStatefulSetKeepOneCluster(t *testing.T) {
 	for _, finished := range []bool{false, true} {
 		w := formedWith(t, 3)
@@ -167,8 +168,8 @@ func TestRestoredRecordAndStatefulSetKeepOneCluster(t *testing.T) {
 	}
 }
 
-// TestRestoredClaimIsKept: a claim of the lost cluster that comes back right after the recovery is kept, as the spec
-// requests.
+// TestRestoredClaimIsKept checks that a claim of the lost cluster that comes back right after the recovery is kept, as
+// the spec requests.
 func TestRestoredClaimIsKept(t *testing.T) {
 	w := formedWith(t, 3)
 	before := w.Clone()
@@ -186,8 +187,8 @@ func TestRestoredClaimIsKept(t *testing.T) {
 	}
 }
 
-// TestRecoveryKeepsPodOnTerminatingVolume: a recovery in progress does not stop a pod whose volume would be deleted
-// with it.
+// TestRecoveryKeepsPodOnTerminatingVolume checks that a recovery in progress does not stop a pod if its volume would be
+// deleted with it.
 func TestRecoveryKeepsPodOnTerminatingVolume(t *testing.T) {
 	w := formedWith(t, 3)
 	w.RefuseRecoveries(true)
@@ -201,9 +202,9 @@ func TestRecoveryKeepsPodOnTerminatingVolume(t *testing.T) {
 	}
 }
 
-// TestFoundingRecordRestoredAnytimeFormsNoCluster: the record of the bootstrap is restored at any time during or after
-// a recovery, and the status may be missing too. The status, the claims and a Job identify the cluster, which prevents
-// empty volumes from forming a new one.
+// TestFoundingRecordRestoredAnytimeFormsNoCluster checks that empty volumes do not form a new cluster if the record of
+// the bootstrap is restored at any time during or after a recovery, even if the status is missing too. The status, the
+// claims or a Job identify the cluster, which prevents that.
 func TestFoundingRecordRestoredAnytimeFormsNoCluster(t *testing.T) {
 	for _, withStatus := range []bool{true, false} {
 		for passes := range 26 {
@@ -223,8 +224,8 @@ func TestFoundingRecordRestoredAnytimeFormsNoCluster(t *testing.T) {
 	}
 }
 
-// TestFinishedJobDoesNotBlockReplacement: after a recovery, a member's volume is deleted and its pod is gone. The pod
-// of the recovery Job, which has ended, would keep the volume: the member is still replaced.
+// TestFinishedJobDoesNotBlockReplacement checks that a member is replaced although the pod of the ended recovery Job
+// would keep its volume. After the recovery, the member's volume is deleted and its pod is gone.
 func TestFinishedJobDoesNotBlockReplacement(t *testing.T) {
 	w := formedWith(t, 3)
 	w.lose(w.order(2, 0b011, "w"), 0, 1)

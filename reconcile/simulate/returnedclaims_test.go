@@ -7,9 +7,10 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestRestoredClaimIsKeptThoughRecordIsLost is TestRestoredClaimIsKept, some time later: the claim of a member of the
-// lost cluster comes back in a slot that the new cluster does not use. Then the ConfigMap is deleted while a pass cannot
-// reach etcd. The claim is still kept, because its annotation says that another cluster used it.
+// TestRestoredClaimIsKeptThoughRecordIsLost checks the same as TestRestoredClaimIsKept, some time later: the claim of a
+// member of the lost cluster comes back in a slot that the new cluster does not use. Then the ConfigMap is deleted
+// while a pass cannot reach etcd. The claim is still kept, because its annotation shows that a different cluster used
+// it.
 func TestRestoredClaimIsKeptThoughRecordIsLost(t *testing.T) {
 	for _, out := range []int{0, 1, 2} { // passes during which the record is lost and etcd cannot be reached
 		w := formedWith(t, 5)
@@ -46,8 +47,9 @@ func TestRestoredClaimIsKeptThoughRecordIsLost(t *testing.T) {
 	}
 }
 
-// TestRestoredRecordOfEndedRecoveryIsNamed: some time after a recovery, ConfigMap, status and StatefulSet are
-// put back to what they were while its Job ran (pods stopped). A Block names the old record, and no claim is marked.
+// TestRestoredRecordOfEndedRecoveryIsNamed checks that a Block names an old record, and that no claim is marked. Some
+// time after a recovery, ConfigMap, status and StatefulSet are restored to their state while its Job ran (pods
+// stopped).
 func TestRestoredRecordOfEndedRecoveryIsNamed(t *testing.T) {
 	w := formedWith(t, 3)
 	order := w.order(2, 0b011, "w")
@@ -87,9 +89,9 @@ func TestRestoredRecordOfEndedRecoveryIsNamed(t *testing.T) {
 	}
 }
 
-// TestScaledUpByHandWhileRecordIsBlind: the record was written again from volumes alone. Before etcd can be reached
-// again, somebody runs kubectl scale. The pods on empty volumes are no members, and are cleaned up without a person, as
-// they are if the record is not blind.
+// TestScaledUpByHandWhileRecordIsBlind checks that pods on empty volumes, which are not members, are cleaned up without
+// manual action, as with a complete record. The record was recreated only from volumes, and kubectl scale was run
+// before etcd could be reached again.
 func TestScaledUpByHandWhileRecordIsBlind(t *testing.T) {
 	for _, replicas := range []int{1, 3} {
 		for _, blind := range []bool{false, true} {
@@ -112,9 +114,9 @@ func TestScaledUpByHandWhileRecordIsBlind(t *testing.T) {
 	}
 }
 
-// TestLostClusterDoesNotFormAgainThoughRecordIsLost: right after a recovery from a-2, the claims of a-0 and a-1 come back
-// with the lost cluster's data, which is its majority. Their annotations name that cluster. Then the ConfigMap is deleted
-// while a pass cannot reach etcd. They are not started.
+// TestLostClusterDoesNotFormAgainThoughRecordIsLost checks that members of a lost cluster are not started. Right after
+// a recovery from a-2, the claims of a-0 and a-1 come back with the lost cluster's data, which is its majority. Their
+// annotations name that cluster. Then the ConfigMap is deleted while a pass cannot reach etcd.
 func TestLostClusterDoesNotFormAgainThoughRecordIsLost(t *testing.T) {
 	for _, recordLost := range []bool{false, true} {
 		w := formedWith(t, 3)
@@ -150,9 +152,9 @@ func TestLostClusterDoesNotFormAgainThoughRecordIsLost(t *testing.T) {
 	}
 }
 
-// TestNoMemberJoinsOnLostClustersClaim: after a recovery, somebody replaces the empty claim that Kubernetes made in a
-// slot by the lost cluster's claim of the same name. Its annotations name that cluster: no member is added on it, and
-// the new cluster is not blocked with a learner that can never start.
+// TestNoMemberJoinsOnLostClustersClaim checks that no member is added on a claim that names the lost cluster, so that
+// the new cluster is not blocked by a learner that can never start. After a recovery, the empty claim that Kubernetes
+// created in a slot is manually replaced with the lost cluster's claim of the same name.
 func TestNoMemberJoinsOnLostClustersClaim(t *testing.T) {
 	w := formedWith(t, 3)
 	before := w.Clone()

@@ -45,9 +45,9 @@ func healingActions(start *simulate.World) map[string]bool {
 	return nil
 }
 
-// TestRevertedActionDoesNotStarveHealing: in every small world that heals a lost member, with one kind of action
-// reverted after every pass, the member is replaced within an hour, or a Block names the action. Without a custom
-// resource, reverted actions cannot be recorded.
+// TestRevertedActionDoesNotStarveHealing checks that, in every small world that heals a lost member, with one kind of
+// action reverted after every pass, the member is replaced within an hour, or a Block names the action. Without a
+// custom resource, reverted actions cannot be recorded.
 func TestRevertedActionDoesNotStarveHealing(t *testing.T) {
 	for name, start := range worldsWithLoss(t) {
 		if testing.Short() && name != "nothing else" || strings.HasPrefix(name, "delete EtcdCluster") {
@@ -66,8 +66,8 @@ func TestRevertedActionDoesNotStarveHealing(t *testing.T) {
 	}
 }
 
-// TestObjectChangedByOthersDoesNotStarveHealing: another controller changes one object after every pass, and the lost
-// member is still replaced.
+// TestObjectChangedByOthersDoesNotStarveHealing checks that a lost member is still replaced if another controller
+// changes one object after every pass.
 func TestObjectChangedByOthersDoesNotStarveHealing(t *testing.T) {
 	for name, start := range worldsWithLoss(t) {
 		if testing.Short() && name != "nothing else" || len(healingActions(start)) == 0 {
@@ -82,8 +82,8 @@ func TestObjectChangedByOthersDoesNotStarveHealing(t *testing.T) {
 	}
 }
 
-// TestObjectsRevertedInTurnDoNotStarveHealing: another controller reverts two objects, each at its own pace, so that
-// the differences alternate. The lost member is still replaced within an hour.
+// TestObjectsRevertedInTurnDoNotStarveHealing checks that a lost member is still replaced within an hour if another
+// controller reverts two objects, each at its own pace, so that the differences alternate.
 func TestObjectsRevertedInTurnDoNotStarveHealing(t *testing.T) {
 	for name, pace := range map[string][2]int{"both at once": {1, 1}, "one slower": {1, 2}, "in turn": {2, 2}, "slowly": {3, 4}} {
 		w := formed(t, 3)
@@ -104,8 +104,8 @@ func TestObjectsRevertedInTurnDoNotStarveHealing(t *testing.T) {
 	}
 }
 
-// TestRecordPutBackRepeatedlyEndsInBlock: another controller restores the ConfigMap of the bootstrap every few passes.
-// No member can be replaced without a record that stays, and a Block says so.
+// TestRecordPutBackRepeatedlyEndsInBlock checks that a Block reports another controller that restores the ConfigMap of
+// the bootstrap every few passes. No member can be replaced without a record that is kept.
 func TestRecordPutBackRepeatedlyEndsInBlock(t *testing.T) {
 	for _, every := range []int{1, 2, 3, 4} {
 		w := formed(t, 3)
@@ -144,9 +144,9 @@ func healsWhile(w *simulate.World, names string, others func(w, before *simulate
 	return fmt.Sprintf("after an hour the member is lost, and it says %s", d)
 }
 
-// TestRewritingPolicyDoesNotStarveHealing: if an admission policy permanently rewrites a field of any object, a lost
-// member is still replaced and the object is not applied repeatedly. If security depends on the field, a Block names
-// it, and the member is replaced once the policy is gone.
+// TestRewritingPolicyDoesNotStarveHealing checks that, if an admission policy permanently rewrites a field of any
+// object, a lost member is still replaced and the object is not applied repeatedly. If security depends on the field, a
+// Block names it, and the member is replaced once the policy is gone.
 func TestRewritingPolicyDoesNotStarveHealing(t *testing.T) {
 	for _, object := range formed(t, 3).Objects() {
 		w := formed(t, 3)
@@ -164,7 +164,7 @@ func TestRewritingPolicyDoesNotStarveHealing(t *testing.T) {
 			w.Tick()
 		}
 		if d := decide.Decide(w.Observe()); d.Verdict != decide.Done || !isWhole(w) || writes > 8 {
-			t.Errorf("%s: applied %d times, whole %t, and it says %s", object, writes, isWhole(w), d)
+			t.Errorf("%s: applied %d times, whole %t, and the decision is %s", object, writes, isWhole(w), d)
 		}
 
 		w = formed(t, 3)
@@ -172,7 +172,7 @@ func TestRewritingPolicyDoesNotStarveHealing(t *testing.T) {
 		w.Change(object)
 		steps := w.Converge(patienceOfTests)
 		if last := steps[len(steps)-1].Decision; object != "EtcdCluster a" && (last.Verdict != decide.Block || last.Rule != "FieldsRewritten" || !strings.Contains(last.Message, object)) {
-			t.Errorf("%s, rewritten unsafely: it says %s", object, last)
+			t.Errorf("%s, rewritten unsafely: got %s", object, last)
 		}
 		w.StopRewriting()
 		w.LoseVolume(1)
@@ -181,7 +181,7 @@ func TestRewritingPolicyDoesNotStarveHealing(t *testing.T) {
 			w.Tick()
 		}
 		if d := decide.Decide(w.Observe()); d.Verdict != decide.Done || !isWhole(w) {
-			t.Errorf("%s, no longer rewritten: it says %s", object, d)
+			t.Errorf("%s, no longer rewritten: got %s", object, d)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func smallDeclarations() []decide.Declared {
 	return append(list, suspended)
 }
 
-// TestSettled: every declaration has a world that has converged without violations.
+// TestSettled checks that every declaration has a world that has converged without violations.
 func TestSettled(t *testing.T) {
 	for _, d := range smallDeclarations() {
 		w, end := simulate.Settled("a", d)
@@ -47,7 +47,7 @@ func TestSettled(t *testing.T) {
 			t.Errorf("%+v: %v", d, violations)
 		}
 		if again, _ := simulate.Settled("a", d); !reflect.DeepEqual(again.Observe(), w.Observe()) {
-			t.Errorf("%+v: another world the second time", d)
+			t.Errorf("%+v: a different world the second time", d)
 		}
 		if ahead := forecast.Of(w.Observe()); len(ahead.Steps) > 0 || ahead.End.Rule != end.Rule {
 			t.Errorf("%+v: something is left to do: %s", d, ahead.Text(""))
@@ -55,15 +55,15 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestSettledRejectsImpossibleCluster: a cluster that cannot be bootstrapped is not assumed to exist.
+// TestSettledRejectsImpossibleCluster checks that a cluster that cannot be bootstrapped is not assumed to exist.
 func TestSettledRejectsImpossibleCluster(t *testing.T) {
 	if _, end := simulate.Settled("a", decide.Declared{Version: "3.6.16", Lifecycle: decide.Running}); end.Verdict == decide.Done {
 		t.Errorf("a cluster without members: %s", end)
 	}
 }
 
-// TestForecastBetweenDeclarationsEnds: the forecast from one small declaration to another ends, or reports why not,
-// and is what passes do.
+// TestForecastBetweenDeclarationsEnds checks that the forecast from one small declaration to another ends, or reports
+// why not, and that passes do what it predicts.
 func TestForecastBetweenDeclarationsEnds(t *testing.T) {
 	all := smallDeclarations()
 	for i, from := range all {

@@ -23,8 +23,8 @@ func inTheMiddle(t *testing.T) map[string][]place {
 	return places
 }
 
-// TestEverySight: at every moment, one pass has an incomplete or outdated view; in a thorough run two do, in all
-// combinations. Quorate's writes do not lose recoverable data.
+// TestEverySight checks that Quorate's writes do not lose recoverable data if, at any moment, one pass has an
+// incomplete or outdated view. In a thorough run, two passes have such views, in all combinations.
 func TestEverySight(t *testing.T) {
 	var found table
 	t.Run("all", func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestEverySight(t *testing.T) {
 	found.report(t)
 }
 
-// TestEverySightAfterADeed: a pass has an incomplete view right after a manual action or a fault of a member.
+// TestEverySightAfterADeed checks the same for an incomplete view right after a manual action or a fault of a member.
 func TestEverySightAfterADeed(t *testing.T) {
 	var found table
 	t.Run("all", func(t *testing.T) {
@@ -77,8 +77,8 @@ func TestEverySightAfterADeed(t *testing.T) {
 	found.report(t)
 }
 
-// TestEveryLateDeed: whatever happens between a decision and its execution, the writes are safe, because what they rely
-// on is reread.
+// TestEveryLateDeed checks that writes are safe whatever happens between a decision and its execution, because
+// everything that they rely on is read again.
 func TestEveryLateDeed(t *testing.T) {
 	var found table
 	t.Run("all", func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestEveryLateDeed(t *testing.T) {
 	found.report(t)
 }
 
-// between returns what may happen between a decision and its execution: manual actions, faults, time, and other passes.
+// between returns possible events between a decision and its execution: manual actions, faults, time, and other passes.
 func between(replicas int) []act {
 	list := slices.DeleteFunc(deeds(replicas), func(a act) bool { return a.do == "person put-back-record" }) // this cannot be detected
 	list = append(list, act{do: "tick 2"}, act{do: "pass 1"}, act{do: "pass 2"}, act{do: "pass 5"})

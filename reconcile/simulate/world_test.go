@@ -44,8 +44,8 @@ func memberNamed(t *testing.T, w *simulate.World, name string) decide.Member {
 	return decide.Member{}
 }
 
-// TestSameSeedGivesSameWorld: the same seed and the same calls give the same world, and changes to a copy do not
-// affect the world.
+// TestSameSeedGivesSameWorld checks that the same seed and the same calls give the same world, and that changes to a
+// copy do not affect the world.
 func TestSameSeedGivesSameWorld(t *testing.T) {
 	a, b := simulate.New("a", decidetest.Declared(5), 7), simulate.New("a", decidetest.Declared(5), 7)
 	copied := a.Clone()
@@ -106,7 +106,7 @@ func TestSimulatedMemberJoinsAndLeaves(t *testing.T) {
 	}
 	w.Do(decide.DeleteVolume{Ordinal: 3, VolumeUID: "another"}, simulate.NoCrash)
 	if w.Observe().Replica(3).VolumeTerminating {
-		t.Error("a volume is deleted under another UID")
+		t.Error("a volume is deleted with a different UID")
 	}
 	w.Do(decide.DeleteVolume{Ordinal: 3, VolumeUID: w.Observe().Replica(3).VolumeUID}, simulate.NoCrash)
 	w.Do(decide.RestartReplica{Ordinal: 2, PodUID: w.Observe().Replica(2).PodUID}, simulate.NoCrash)
@@ -115,8 +115,8 @@ func TestSimulatedMemberJoinsAndLeaves(t *testing.T) {
 	}
 }
 
-// TestNewMemberStartsBeforeItServes: a new member publishes its name before it accepts clients, and the next is added
-// already.
+// TestNewMemberStartsBeforeItServes checks that a new member publishes its name before it accepts clients, and that the
+// next member can be added before it does.
 func TestNewMemberStartsBeforeItServes(t *testing.T) {
 	silent := 0
 	for seed := range uint64(8) {
@@ -138,28 +138,28 @@ func TestNewMemberStartsBeforeItServes(t *testing.T) {
 		}
 	}
 	if silent == 0 {
-		t.Error("each lets clients in at once")
+		t.Error("every member accepts clients immediately")
 	}
 }
 
-// TestStrictReconfigCheckRefusesUnsafeChanges: etcd does not add a member while a voter is down, or remove one that
-// the others need.
+// TestStrictReconfigCheckRefusesUnsafeChanges checks that etcd does not add a member while a voter is down, or remove a
+// member that the others need.
 func TestStrictReconfigCheckRefusesUnsafeChanges(t *testing.T) {
 	w := formed(t, 3)
 	w.NodeDown(2, true)
 	if writes := w.Do(decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}, simulate.NoCrash); len(writes) != 0 {
-		t.Errorf("a member is added while another is away: %q", writes)
+		t.Errorf("a member is added while another is down: %q", writes)
 	}
 	if writes := w.Do(decide.RemoveMember{ID: memberNamed(t, w, "a-1").ID, Name: "a-1"}, simulate.NoCrash); len(writes) != 0 {
 		t.Errorf("a member is removed that the others need: %q", writes)
 	}
 	if writes := w.Do(decide.RemoveMember{ID: memberNamed(t, w, "a-2").ID, Name: "a-2"}, simulate.NoCrash); len(writes) != 1 {
-		t.Error("a member that is away is not removed")
+		t.Error("a member that is down is not removed")
 	}
 }
 
-// TestEtcdRefusesDataOfNewerVersion: etcd does not start on data of a newer minor version, unless a downgrade was
-// enabled.
+// TestEtcdRefusesDataOfNewerVersion checks that etcd does not start on data of a newer minor version, unless a
+// downgrade was enabled.
 func TestEtcdRefusesDataOfNewerVersion(t *testing.T) {
 	for _, prepared := range []bool{false, true} {
 		w := formed(t, 3)
@@ -178,7 +178,8 @@ func TestEtcdRefusesDataOfNewerVersion(t *testing.T) {
 	}
 }
 
-// TestMemberWithLongestLogLeads: entries that a majority had still exist after any other majority has elected a leader.
+// TestMemberWithLongestLogLeads checks that entries held by a majority still exist after any other majority has elected
+// a leader.
 func TestMemberWithLongestLogLeads(t *testing.T) {
 	w := formed(t, 3)
 	w.Slow(2, true)
@@ -191,8 +192,8 @@ func TestMemberWithLongestLogLeads(t *testing.T) {
 	}
 }
 
-// TestUnsealedMemberWithoutVolumeCannotRejoin: before it is sealed, a member that lost its volume does not start again
-// while another member that has seen it runs; alone it does.
+// TestUnsealedMemberWithoutVolumeCannotRejoin checks that, before it is sealed, a member that lost its volume does not
+// start again while another member that has seen it runs, but does start if it is alone.
 func TestUnsealedMemberWithoutVolumeCannotRejoin(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		w := simulate.New("a", decidetest.Declared(3), 0)
@@ -205,12 +206,12 @@ func TestUnsealedMemberWithoutVolumeCannotRejoin(t *testing.T) {
 		w.Tick()
 		w.Tick()
 		if runs := w.Observe().Replica(1).ClusterID != 0; runs != alone {
-			t.Errorf("alone %t, and it starts %t: %s", alone, runs, w.Observe().Replica(1).PodMessage)
+			t.Errorf("alone %t, but starts %t: %s", alone, runs, w.Observe().Replica(1).PodMessage)
 		}
 	}
 }
 
-// TestWorldDetectsViolations: the world detects what must never happen, regardless of who does it.
+// TestWorldDetectsViolations checks that the world detects what must never happen, whatever causes it.
 func TestWorldDetectsViolations(t *testing.T) {
 	restart := func(w *simulate.World, n int) {
 		w.Do(decide.RestartReplica{Ordinal: n, PodUID: w.Observe().Replica(n).PodUID}, simulate.NoCrash)
@@ -299,8 +300,8 @@ func TestWorldDetectsViolations(t *testing.T) {
 	}
 }
 
-// TestFrom: a world built from a state leads to the same end as the observed world, from every beginning, and from a
-// formed cluster after every incident that a state shows.
+// TestFrom checks that a world built from a state leads to the same end as the observed world, from every beginning,
+// and from a formed cluster after every incident that a state shows.
 func TestFrom(t *testing.T) {
 	for name, w := range beginnings(3, 0) {
 		t.Run(name, func(t *testing.T) { foretells(t, w) })

@@ -40,7 +40,7 @@ func TestBuildOnce(t *testing.T) {
 	}
 	again, err := cache.Build(t.Context(), component)
 	if err != nil || again != dir {
-		t.Fatalf("built again in %s (%v), want %s", again, err, dir)
+		t.Fatalf("rebuilt in %s (%v), want %s", again, err, dir)
 	}
 	if second, err := os.Stat(filepath.Join(dir, "hello")); err != nil || !os.SameFile(first, second) {
 		t.Errorf("the program was built again (%v)", err)
@@ -51,7 +51,7 @@ func TestFailedBuildLeavesNothing(t *testing.T) {
 	cache, component := source(t, "package main\n\nfunc main() { undefined() }\n")
 	_, err := cache.Build(t.Context(), component)
 	if err == nil || !strings.Contains(err.Error(), "undefined") {
-		t.Errorf("error %v does not tell the compiler's complaint", err)
+		t.Errorf("error %v does not contain the compiler's message", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -109,7 +109,7 @@ func TestKeyChangesWithWhatCouldChangeTheProgram(t *testing.T) {
 	before := key()
 	component.Takes = time.Hour
 	if key() != before {
-		t.Error("what people are told about the time changes the key")
+		t.Error("output about the time changes the key")
 	}
 }
 

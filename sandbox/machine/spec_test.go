@@ -12,6 +12,6 @@ func TestStringKeepsSecrets(t *testing.T) {
 	}}
 	text := spec.String()
 	if strings.Contains(text, "secret") || !strings.Contains(text, "visible") {
-		t.Errorf("it tells too much or too little:\n%s", text)
+		t.Errorf("it reports too much or too little:\n%s", text)
 	}
 }

@@ -85,7 +85,7 @@ func TestWhatExistsIsKept(t *testing.T) {
 	}
 	for _, entry := range entries {
 		if info, err := entry.Info(); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s may be read by others: %v (%v)", entry.Name(), info.Mode(), err)
+			t.Errorf("%s can be read by others: %v (%v)", entry.Name(), info.Mode(), err)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestLifeOfAVolume(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Errorf("the directory is still there (%v)", err)
+		t.Errorf("the directory still exists (%v)", err)
 	}
 	if err := ours.Delete(t.Context(), volume); err != nil {
 		t.Errorf("deleting again: %v", err)

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testAdmissionRewritesTemplate: an admission policy changes resources in the pod template. Quorate reports it,
-// still replaces a lost member, restarts no pod because of the change, and applies the template no more often
-// than needed.
+// testAdmissionRewritesTemplate creates an admission policy that changes resources in the pod template. Quorate reports
+// it, still replaces a lost member, does not restart pods because of the change, and does not apply the template more
+// often than necessary.
 func testAdmissionRewritesTemplate(t *testing.T, w *world) {
 	w.rewriteLimits()
 	set := w.objects.Resource(statefulSets).Namespace(w.namespace)

@@ -84,7 +84,7 @@ func TestBackup(t *testing.T) {
 	if r := s3.quorate(w, "backups", "drill", cluster, "--from", s3.url, "--etcd", etcd).requireCode(t, exitDone); !r.says("holds the data that was backed up") {
 		t.Errorf("%s", r)
 	}
-	// Without quorum, a cluster has no data that can be relied on.
+	// Without quorum, a cluster has no reliable data.
 	w.kubectl("--namespace", w.namespace, "scale", "statefulset", "a", "--replicas=1")
 	w.waitForPods("a", 1)
 	r := s3.quorate(w, "backup", "a", "--to", filepath.Join(t.TempDir(), "b.db")).requireCode(t, exitError)
@@ -113,7 +113,7 @@ func requireRestored(t *testing.T, c *clientv3.Client, revision int64) {
 	// Clients that watched the previous cluster must list again, so that they do not silently miss changes.
 	answer := <-c.Watch(ctx, "app/", clientv3.WithPrefix(), clientv3.WithRev(revision))
 	if answer.CompactRevision == 0 {
-		t.Errorf("a watch from before goes on: %+v", answer)
+		t.Errorf("a watch from before continues: %+v", answer)
 	}
 	if _, err := c.Put(ctx, "app/new", "x"); err != nil {
 		t.Error(err)

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testCarriedOver: certificates are as they were when applications were etcd's superuser and Quorate had none
-// of its own. Both get their own without a pod being restarted. With authentication on, applications keep their
+// testCarriedOver restores the certificates from before Quorate had its own, when applications were etcd's superuser.
+// Both get their own certificates without a pod being restarted. With authentication on, applications keep their
 // identity until an administrator changes it.
 func testCarriedOver(t *testing.T, w *world) {
 	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")

@@ -18,15 +18,15 @@ import (
 
 var leafSecrets = []string{"a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}
 
-// testCAChanged: the CA in the Secret is replaced with another valid CA. Members and applications keep using
-// the CA that they know. Once it is restored, everything is as before.
+// testCAChanged replaces the CA in the Secret with another valid CA. Members and applications keep using the CA that
+// they know. Once it is restored, everything is as before.
 func testCAChanged(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	own, leaves := w.secretData("a-ca"), w.leafData()
 	w.putSecret("a-ca", anotherCA(t))
 	r := w.run("--until-converged", "--timeout", "20s").requireCode(t, exitBlocked).requireRule(t, "a", "CAChanged")
 	if !r.says("kubectl scale statefulset a") {
-		t.Errorf("it does not say how to go on:\n%s", r)
+		t.Errorf("the instructions are missing:\n%s", r)
 	}
 	w.requireCondition("a", "Stalled", "True", "CAChanged")
 	w.deletePod("a-2")
@@ -39,7 +39,7 @@ func testCAChanged(t *testing.T, w *world) {
 		t.Errorf("a-0 reads %q", got)
 	}
 	if now := w.leafData(); !reflect.DeepEqual(leaves, now) {
-		t.Error("certificates were issued from a CA that nobody trusts")
+		t.Error("certificates were issued from an untrusted CA")
 	}
 	w.putSecret("a-ca", own)
 	w.converge().requireRule(t, "a", "Converged")
@@ -49,8 +49,8 @@ func testCAChanged(t *testing.T, w *world) {
 	w.requireCondition("a", "CertificatesValid", "True", "Valid")
 }
 
-// testWornCertificates: a certificate that is about to expire is reissued even if the declaration is invalid,
-// and reported while the cluster is suspended.
+// testWornCertificates checks that a certificate that is about to expire is reissued even if the declaration is
+// invalid, and reported while the cluster is suspended.
 func testWornCertificates(t *testing.T, w *world) {
 	w.wear("a-server-tls")
 	worn, objects := w.leafData(), w.snapshot()
@@ -87,8 +87,8 @@ func testWornCertificates(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testCAExpired: the CA expires. The instruction in the message works: all pods are stopped, and start again
-// from their data with new certificates.
+// testCAExpired checks the instruction in the message about an expired CA: all pods are stopped, and start again from
+// their data with new certificates.
 func testCAExpired(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("expired", "not the data")
@@ -98,7 +98,7 @@ func testCAExpired(t *testing.T, w *world) {
 	w.putSecret("a-ca", expired)
 	r := w.run("--until-converged", "--timeout", "20s").requireCode(t, exitBlocked).requireRule(t, "a", "CALost")
 	if !r.says("kubectl scale statefulset a --replicas=0") {
-		t.Errorf("it does not say how to go on:\n%s", r)
+		t.Errorf("the instructions are missing:\n%s", r)
 	}
 	w.requireCondition("a", "CertificatesValid", "False", "Expired")
 	w.kubectl("--namespace", w.namespace, "scale", "statefulset", "a", "--replicas=0")

@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// changeRuns is how often each change is measured.
+// changeRuns is the number of measurements of each change.
 const changeRuns = 3
 
 // settling is the pause between two changes: etcd accepts a new member only after all others have been
@@ -43,10 +43,9 @@ var changes = []change{
 	},
 }
 
-// BenchmarkChanges measures changes of a running cluster under load, from the git push until every member votes
-// and nothing superfluous is left. In the same run, it measures a script that already knows the steps, on its
-// own cluster. etcd sets a lower bound: it accepts another member only after all voters have been connected for
-// five seconds.
+// BenchmarkChanges measures changes of a running cluster under load, from the git push until every member votes and
+// nothing superfluous is left. In the same run, it measures a script that already knows the steps, on its own cluster.
+// etcd sets a lower bound: it accepts a new member only after all voters have been connected for five seconds.
 func BenchmarkChanges(b *testing.B) {
 	took, floor, pauses, failed := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}, map[string]float64{}
 	for range changeRuns {
@@ -79,8 +78,8 @@ func BenchmarkChanges(b *testing.B) {
 	}
 }
 
-// measure changes the cluster while applications write. It returns how long the change takes, in seconds, and
-// how the writes fare.
+// measure changes the cluster while applications write. It returns the duration of the change, in seconds, and a
+// summary of the writes.
 func (w *world) measure(c change, run func()) (float64, interruption) {
 	w.t.Helper()
 	time.Sleep(settling)

@@ -31,10 +31,10 @@ func TestTwoPassesAtOnce(t *testing.T) {
 	before := w.snapshot()
 	second := w.run().requireCode(t, exitLocked)
 	if holder := fmt.Sprintf("process %d ", first.command.Process.Pid); !second.says(holder) {
-		t.Errorf("the second pass does not say that %sholds the lease:\n%s", holder, second)
+		t.Errorf("the second pass does not report that %sholds the lease:\n%s", holder, second)
 	}
 	if touched := difference(before, w.snapshot()); touched != "" {
-		t.Errorf("the second pass touched what the first works on: %s", touched)
+		t.Errorf("the second pass touched objects that the first works on: %s", touched)
 	}
 	close(release)
 	first.wait().requireCode(t, exitDone)
@@ -55,7 +55,7 @@ func TestManyPassesAtOnce(t *testing.T) {
 	}
 	for _, p := range passes {
 		if r := p.wait(); r.code != exitDone && r.code != exitLocked {
-			t.Errorf("a pass beside others failed:\n%s", r)
+			t.Errorf("a concurrent pass failed:\n%s", r)
 		}
 	}
 	w.converge()
@@ -63,8 +63,8 @@ func TestManyPassesAtOnce(t *testing.T) {
 	w.requireQuiet("a")
 }
 
-// TestStalledPassWakesLate stops a pass in the middle of bootstrapping until another has taken its lease and
-// finished. Anything the first pass does afterwards must be harmless.
+// TestStalledPassWakesLate stops a pass in the middle of bootstrapping until another pass has taken its lease and
+// finished. Anything that the first pass does afterwards must be harmless.
 func TestStalledPassWakesLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// testAllClaimsDeleted: the claims of all members are deleted while they serve. Each member is replaced once
-// other members have its data on volumes that are kept.
+// testAllClaimsDeleted deletes the claims of all members while they serve. Each member is replaced once other members
+// have its data on volumes that are kept.
 func testAllClaimsDeleted(t *testing.T, w *world) {
 	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
 	w.member("a", 0).put("claims", "deleted")
@@ -35,8 +35,8 @@ func testAllClaimsDeleted(t *testing.T, w *world) {
 	w.requireReplacedVolumes(t, id, 3, volumes)
 }
 
-// testRecreatedClaim: a claim is deleted by force and created again while etcd still runs on the first volume. The
-// new claim is not recorded as the member's volume: the member is replaced before its pod is stopped.
+// testRecreatedClaim deletes a claim by force and creates it again while etcd still runs on the first volume. The new
+// claim is not recorded as the member's volume: the member is replaced before its pod is stopped.
 func testRecreatedClaim(t *testing.T, w *world) {
 	w.requireReplaced(t, "a-1", func() {
 		claim, err := w.object(claims, "data-a-1")
@@ -62,7 +62,7 @@ func (w *world) setReclaimPolicy(policy string, volumes ...string) {
 	w.kubectl(append([]string{"patch", "pv", "--patch", fmt.Sprintf(`{"spec":{"persistentVolumeReclaimPolicy":%q}}`, policy)}, volumes...)...)
 }
 
-// TestDeletedClaimOfOne is the same for a cluster with one member.
+// TestDeletedClaimOfOne checks the same for a cluster with one member.
 func TestDeletedClaimOfOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -91,8 +91,8 @@ func (w *world) requireReplacedVolumes(t *testing.T, id string, size int, volume
 	}
 }
 
-// TestForcedNewCluster: a new cluster is forced on one member, with the same cluster ID. The volumes of the
-// other members are kept until git confirms that they are not needed.
+// TestForcedNewCluster forces a new cluster on one member, with the same cluster ID. The volumes of the other members
+// are kept until git confirms that they are not needed.
 func TestForcedNewCluster(t *testing.T) {
 	t.Parallel()
 	w := runningCluster(t)
@@ -121,7 +121,7 @@ func TestForcedNewCluster(t *testing.T) {
 	}
 }
 
-// confirmMember confirms in git that the member that etcd lists has all the data that matters.
+// confirmMember confirms in git that the member that etcd lists has all the required data.
 func (w *world) confirmMember(name string, spec ...string) {
 	w.t.Helper()
 	confirmation := fmt.Sprintf("name: a\n  annotations:\n    etcd.quorate.dev/confirm-members: %q", w.memberIDs("a")[name])
@@ -186,8 +186,8 @@ func leadsAlone(ctx context.Context, endpoint string) error {
 	return err
 }
 
-// TestRestoredAPIServer: Kubernetes is in the state before the cluster grew, as after its own etcd was restored
-// from a backup. etcd lists a member without a pod, volume and record.
+// TestRestoredAPIServer restores Kubernetes to its state before the cluster grew, as from a backup of its own etcd.
+// etcd then lists a member without a pod, volume and record.
 func TestRestoredAPIServer(t *testing.T) {
 	t.Parallel()
 	w := runningCluster(t)

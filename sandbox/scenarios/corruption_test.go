@@ -61,8 +61,8 @@ func (w *world) putPrecious() {
 	}
 }
 
-// testStoppedMember: the leader's data is wrong, which goes unnoticed until a member with the right data
-// restarts and refuses to start. That member is kept. Once the leader's data is removed manually, the cluster
+// testStoppedMember checks that a member with the right data is kept although it refuses to start. The leader's data is
+// wrong, which goes unnoticed until that member restarts. Once the leader's data is removed manually, the cluster
 // recovers. From then on, the leader checks the other members.
 func testStoppedMember(t *testing.T, w *world) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
@@ -78,7 +78,7 @@ func testStoppedMember(t *testing.T, w *world) {
 	})
 	r := w.run("--until-converged", "--timeout", "30s").requireCode(t, exitBlocked).requireRule(t, "a", "DataInDoubt")
 	if !r.says(good + " does not start because its data differs from a peer's") {
-		t.Errorf("it does not say who does not start:\n%s", r)
+		t.Errorf("it does not report who does not start:\n%s", r)
 	}
 	w.requireSame(members, volumes, "")
 
@@ -90,8 +90,8 @@ func testStoppedMember(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testDifferingMember: one of three members has different data. It is replaced, and only it, by a member with
-// the right data.
+// testDifferingMember checks that one of three members with different data, and no other member, is replaced by a
+// member with the right data.
 func testDifferingMember(t *testing.T, w *world, pod string) {
 	w.requireReplaced(t, pod, func() {
 		w.changeValue(pod)
@@ -101,9 +101,9 @@ func testDifferingMember(t *testing.T, w *world, pod string) {
 	w.requireRight(3)
 }
 
-// testOneOfTwoDiffers: with two members, it cannot be decided which one is wrong, so nothing is changed until
-// one is removed manually. The removed member is half of the cluster: its data is kept until git confirms that
-// the other member's data is right.
+// testOneOfTwoDiffers checks that nothing is changed while it cannot be decided which of two members is wrong, until
+// one is removed manually. The removed member is half of the cluster: its data is kept until git confirms that the
+// other member's data is right.
 func testOneOfTwoDiffers(t *testing.T, w *world) {
 	w.declare(modern, "replicas: 2", checking)
 	w.converge()

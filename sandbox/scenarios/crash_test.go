@@ -13,13 +13,13 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// stage is one operation on cluster a. It begins in the state in which the previous stage ended. The first
-// stage begins where the last ended.
+// stage is one operation on cluster a. It begins in the state in which the previous stage ended. The first stage begins
+// in the final state of the last.
 type stage struct {
 	name string
 	// spec is the declared spec.
 	spec []string
-	// damage, if not nil, is done to the cluster before quorate runs.
+	// damage, if not nil, damages the cluster before quorate runs.
 	damage func(*world)
 	// members and volumes are the final numbers.
 	members, volumes int

@@ -31,7 +31,7 @@ func TestDeploy(t *testing.T) {
 	logs := w.runJob("founding")
 	w.requireOneCluster("a", 3)
 	if !strings.Contains(logs, `"rule":"Bootstrap"`) || !strings.Contains(logs, `"rule":"Converged"`) {
-		t.Errorf("the log of the Job does not tell what was done:\n%s", logs)
+		t.Errorf("the log of the Job does not contain the actions:\n%s", logs)
 	}
 	w.requireCondition("a", "Ready", "True", "Converged")
 

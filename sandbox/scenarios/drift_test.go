@@ -42,8 +42,8 @@ var disturbances = []disturbance{
 	{"label taken away", services, "a-client", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`},
 }
 
-// testDriftRepaired changes and deletes each kind of object manually. The next pass must repair it without
-// restarting a pod.
+// testDriftRepaired changes and deletes each kind of object manually. The next pass must repair it without restarting
+// pods.
 func testDriftRepaired(t *testing.T, w *world) {
 	want := w.snapshot()
 	pods, restarts := w.podUIDs("a"), w.restarts("a")
@@ -59,7 +59,7 @@ func testDriftRepaired(t *testing.T, w *world) {
 			w.runFrom(outside, "run", "--detailed-exitcode").requireCode(t, exitChanges)
 			w.converge()
 			if wrong := difference(want, w.snapshot()); wrong != "" {
-				t.Errorf("not put right: %s", wrong)
+				t.Errorf("not repaired: %s", wrong)
 			}
 			if now := w.podUIDs("a"); !maps.Equal(now, pods) || w.restarts("a") != restarts {
 				t.Errorf("pods before %v, after %v; %d restarts", pods, now, w.restarts("a")-restarts)
@@ -109,12 +109,12 @@ func (w *world) fileOf(pod string) string {
 			return key
 		}
 	}
-	w.t.Fatalf("there is no configuration file of %s: %v", pod, record.Object["data"])
+	w.t.Fatalf("no configuration file of %s: %v", pod, record.Object["data"])
 	return ""
 }
 
-// testLostRecord: the members' record is deleted manually. It is rebuilt from the evidence of volumes and etcd,
-// and a member still starts from it.
+// testLostRecord deletes the members' record manually. It is rebuilt from the evidence of volumes and etcd, and a
+// member still starts from it.
 func testLostRecord(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	pods := w.podUIDs("a")
@@ -138,7 +138,7 @@ func testLostRecord(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testCALost: if the CA is missing, nothing is recreated that would make members reject each other.
+// testCALost checks that nothing that would make members reject each other is recreated if the CA is missing.
 func testCALost(t *testing.T, w *world) {
 	ca, err := w.object(secrets, "a-ca")
 	if err != nil {
@@ -149,10 +149,10 @@ func testCALost(t *testing.T, w *world) {
 	_, err = w.object(secrets, "a-ca")
 	w.recreate(secrets, ca)
 	if err == nil {
-		t.Error("another CA was made")
+		t.Error("another CA was created")
 	}
 	if r.requireCode(t, exitBlocked); !r.says("a-ca") {
-		t.Errorf("quorate does not say what is lost:\n%s", r)
+		t.Errorf("quorate does not report the loss:\n%s", r)
 	}
 	w.requireCondition("a", "Stalled", "True", "CALost")
 	w.converge().requireRule(t, "a", "Converged")

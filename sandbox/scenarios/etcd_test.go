@@ -109,7 +109,7 @@ func (m *member) ctx() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(m.t.Context()), m.timeout)
 }
 
-// put writes a key. get reads a key linearizably.
+// put writes a key, and get reads a key linearizably.
 func (m *member) put(key, value string) {
 	m.t.Helper()
 	ctx, cancel := m.ctx()

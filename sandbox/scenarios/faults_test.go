@@ -75,7 +75,7 @@ func testFaultOfFounding(t *testing.T, name string, index int, fault faultproxy.
 	requireGoodEnd(t, what, r)
 	if second := w.untilNothingToAdd(); second.code != exitNotConverged {
 		d := second.cluster("a").Decision
-		t.Errorf("%s: the next pass does not go on: exit code %d after %s, %s: %s\n%s", what, second.code, second.took, d.Rule, d.Message, second)
+		t.Errorf("%s: the next pass does not continue: exit code %d after %s, %s: %s\n%s", what, second.code, second.took, d.Rule, d.Message, second)
 	}
 	if wrong := difference(want, w.snapshot()); wrong != "" {
 		t.Errorf("%s: after the next pass: %s", what, wrong)
@@ -105,13 +105,13 @@ func requireGoodEnd(t *testing.T, what string, r result) {
 	case strings.Contains(r.stderr, "goroutine "):
 		t.Errorf("%s: the pass crashed:\n%s", what, r)
 	case r.code == exitError && !said:
-		t.Errorf("%s: the pass failed without saying why:\n%s", what, r)
+		t.Errorf("%s: the pass failed without a reason:\n%s", what, r)
 	case r.code != exitDone && r.code != exitError && r.code != exitLocked && r.code != exitNotConverged:
 		t.Errorf("%s: exit code %d:\n%s", what, r.code, r)
 	}
 }
 
-// testFaultsOfQuietPass does the same to a pass that finds nothing to do. No fault may cause it to write.
+// testFaultsOfQuietPass does the same to a pass that finds nothing to do. Faults must not cause it to write.
 func testFaultsOfQuietPass(t *testing.T, w *world) {
 	proxy := w.newProxy()
 	w.runFrom(through(proxy), "run").requireCode(t, exitDone)

@@ -28,8 +28,8 @@ var foreignObjects = []struct {
 
 func named(name string) map[string]any { return map[string]any{"name": name} }
 
-// TestForeignObject: an unmanaged object with one of the cluster's names is reported and left alone, and no
-// other object is created.
+// TestForeignObject checks that an unmanaged object with one of the cluster's names is reported and left alone, and
+// that no other object is created.
 func TestForeignObject(t *testing.T) {
 	t.Parallel()
 	for _, foreign := range foreignObjects {
@@ -46,7 +46,7 @@ func TestForeignObject(t *testing.T) {
 			for range 2 {
 				r := w.run().requireCode(t, exitBlocked).requireRule(t, "a", "ForeignObjects")
 				if !r.says(object.GetKind() + " " + object.GetName()) {
-					t.Errorf("quorate does not say which object is in the way:\n%s", r)
+					t.Errorf("quorate does not report which object is in the way:\n%s", r)
 				}
 			}
 			now, err := client.Get(w.ctx(), object.GetName(), metav1.GetOptions{})
@@ -55,7 +55,7 @@ func TestForeignObject(t *testing.T) {
 			}
 			for _, name := range w.ownObjects("a") {
 				if name != object.GetKind()+" "+object.GetName() && name != "EtcdCluster a" {
-					t.Errorf("%s was made beside it", name)
+					t.Errorf("%s was also created", name)
 				}
 			}
 		})

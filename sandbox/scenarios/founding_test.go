@@ -41,7 +41,7 @@ func testFounding(t *testing.T, version string, size int, mode string) {
 	w.requireCondition("a", "Ready", "True", "Converged")
 	id := w.requireOneCluster("a", size)
 	if got := w.status("a"); got.ClusterID != id || got.Version != version {
-		t.Errorf("status says cluster %s of version %s, etcd is cluster %s of version %s", got.ClusterID, got.Version, id, version)
+		t.Errorf("the status has cluster %s of version %s, etcd is cluster %s of version %s", got.ClusterID, got.Version, id, version)
 	}
 	m := w.member("a", size-1)
 	m.put("founded", version)

@@ -26,7 +26,7 @@ func TestFullDatabase(t *testing.T) {
 	w.loseVolume(lost)
 	w.declare(modern, three, "etcd: {quota: 100Mi, snapshotCount: 5000}")
 	if r := w.runAlarmed(); !r.says("during a NOSPACE alarm, only a larger etcd.quota is rolled out") {
-		t.Errorf("it does not say why the rollout waits:\n%s", r)
+		t.Errorf("it does not explain why the rollout waits:\n%s", r)
 	}
 	w.requireOneCluster("a", 3)
 	w.requireSame(members, volumes, lost)
@@ -49,13 +49,13 @@ func TestFullDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := w.converge().requireRule(t, "a", "Converged"); len(r.cluster("a").Warnings) > 0 {
-		t.Errorf("there are warnings still: %q", r.cluster("a").Warnings)
+		t.Errorf("warnings remain: %q", r.cluster("a").Warnings)
 	}
 	m.put("writable", "again")
 }
 
 // besideAlarm waits for the alarm and returns a member to lose, and the others. One of the others has raised the alarm:
-// quorate disarms that of a removed member, and until the next write there would be none.
+// quorate disarms the alarm of a removed member, and no other would be raised until the next write.
 func (w *world) besideAlarm() (string, []string) {
 	w.t.Helper()
 	var alarmed string
@@ -104,8 +104,7 @@ func (w *world) fill() {
 	})
 }
 
-// runAlarmed runs passes until nothing is left to do but to end the alarm, and fails unless the report has it as
-// a warning.
+// runAlarmed runs passes until only the alarm is left to end, and fails unless the report has it as a warning.
 func (w *world) runAlarmed() result {
 	w.t.Helper()
 	r := w.run("--until-converged", "--timeout", patience.String()).requireCode(w.t, exitBlocked).requireRule(w.t, "a", "AlarmRaised")

@@ -32,7 +32,7 @@ type history struct {
 	group sync.WaitGroup
 	// keys is the prefix of the key names, which is unique to this history.
 	keys string
-	// begun is when the clients started. Operations are timed relative to it.
+	// begun is the time at which the clients started. Operations are timed relative to it.
 	begun time.Time
 
 	mutex      sync.Mutex
@@ -174,7 +174,7 @@ func valueOf(answer *clientv3.GetResponse) string {
 	return string(answer.Kvs[0].Value)
 }
 
-// end stops the clients, fails the test if an acknowledged write is lost, and returns how the writes fared.
+// end stops the clients, fails the test if an acknowledged write is lost, and summarizes the writes.
 func (h *history) end() interruption {
 	h.t.Helper()
 	h.stop()

@@ -69,7 +69,7 @@ func (s *sandbox) dialInside(ctx context.Context, address string) (conn net.Conn
 	return conn, nil
 }
 
-// dataDir returns the path of a member of cluster a's data on this machine. The nodes' volumes are directories
+// dataDir returns the path of the data of a member of cluster a on this machine. The nodes' volumes are directories
 // here.
 func (w *world) dataDir(ordinal int) (string, error) {
 	claim, err := w.kube.CoreV1().PersistentVolumeClaims(w.namespace).Get(w.ctx(), fmt.Sprintf("data-a-%d", ordinal), metav1.GetOptions{})

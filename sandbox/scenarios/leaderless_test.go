@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// testLeaderlessScaleIn: git declares fewer members while there is no quorum. Nothing is removed until quorum
-// is back.
+// testLeaderlessScaleIn declares fewer members while there is no quorum. Nothing is removed until quorum is back.
 func testLeaderlessScaleIn(t *testing.T, w *world) {
 	volumes, members := w.volumeUIDs("a"), w.memberIDs("a")
 	for _, pod := range []string{"a-1", "a-2"} {

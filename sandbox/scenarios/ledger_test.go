@@ -26,7 +26,7 @@ type ledger struct {
 // ledgerKeys is the prefix of all keys in a ledger.
 const ledgerKeys = "ledger/"
 
-// writeLedger makes this number of applications write to cluster a, which has this number of members, without
+// writeLedger makes the given number of applications write to cluster a, which has the given number of members, without
 // pausing.
 func (w *world) writeLedger(applications, members int) *ledger {
 	w.t.Helper()
@@ -101,7 +101,7 @@ func (l *ledger) requireUntil(c *clientv3.Client, revision int64) {
 		}
 	}
 	if before == 0 || after == 0 {
-		l.t.Errorf("%d writes were acknowledged before the backup and %d after it: nothing went on meanwhile", before, after)
+		l.t.Errorf("%d writes were acknowledged before the backup and %d after it: there was no concurrent writing", before, after)
 	}
 	l.t.Logf("%d writes were acknowledged until the backup, which are all there, and %d after it", before, after)
 }

@@ -34,7 +34,7 @@ func testAvailability(t *testing.T, w *world) {
 		}
 	}
 	if ready != 3 {
-		t.Errorf("the client service leads to %d ready members, want 3", ready)
+		t.Errorf("the client Service has %d ready members, want 3", ready)
 	}
 }
 
@@ -67,7 +67,7 @@ func (w *world) evict(pod string) error {
 	return w.kube.PolicyV1().Evictions(w.namespace).Evict(w.ctx(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: w.namespace}})
 }
 
-// testPodRecovery: a pod recovers by itself, with its data and as the same member, without a pass.
+// testPodRecovery checks that a pod recovers by itself, with its data and as the same member, without a pass.
 func testPodRecovery(t *testing.T, w *world) {
 	w.member("a", 1).put("recovery", "before")
 	before, err := w.member("a", 1).list()
@@ -89,7 +89,7 @@ func testPodRecovery(t *testing.T, w *world) {
 	w.converge().requireRule(t, "a", "Converged")
 }
 
-// testDataPersistence: all pods are lost at the same time, but the data is kept.
+// testDataPersistence checks that the data is kept if all pods are lost at the same time.
 func testDataPersistence(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("persistence", "kept")
@@ -106,8 +106,8 @@ func testDataPersistence(t *testing.T, w *world) {
 	w.converge().requireRule(t, "a", "Converged")
 }
 
-// testPersistence: the custom resource and all its objects except the volumes are deleted. The next pass starts
-// the members again from their volumes.
+// testPersistence deletes the custom resource and all its objects except the volumes. The next pass starts the members
+// again from their volumes.
 func testPersistence(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("deleted", "not the data")
@@ -134,8 +134,8 @@ func testPersistence(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testSeedDataDirLoss: the first initial member loses its volume. It must stay down until a pass replaces it,
-// instead of bootstrapping a second cluster.
+// testSeedDataDirLoss checks that the first initial member, if it loses its volume, stays down until a pass replaces
+// it, instead of bootstrapping a second cluster.
 func testSeedDataDirLoss(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 1).put("seed", "safe")

@@ -27,7 +27,7 @@ type operation struct {
 	kind   kind
 	// value is the value written or read. It is empty for a missing key.
 	value string
-	// expected is the value that a compare-and-swap requires, and found the value that it found instead.
+	// expected is the value that a compare-and-swap requires, and found is the value that it found instead.
 	expected, found string
 	swapped         bool
 	// unknown marks a write without a response: it took effect at some time after the call, or never.
@@ -35,7 +35,7 @@ type operation struct {
 	call, answer time.Duration
 }
 
-// saw returns the value that the operation proves to have existed, and whether it proves one.
+// saw returns the value that the operation proves to have existed, and whether it proves any value.
 func (o operation) saw() (value string, found bool) {
 	switch {
 	case o.kind == get:
@@ -121,7 +121,7 @@ func settled(operations []operation) []operation {
 	return list
 }
 
-// interruption is how the writes of a history fared.
+// interruption summarizes the failed writes of a history.
 type interruption struct {
 	written int
 	// failed counts writes with an error or without a response in time.

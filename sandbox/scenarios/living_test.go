@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testSamePodHostsTheNext: a volume and its pod are deleted, and a run starts immediately. When the member is
-// removed, the replacement pod already exists and is waiting for its volume, so the same pod hosts the next
-// member. A process that has been running throughout must decide the same as a new one.
+// testSamePodHostsTheNext deletes a volume and its pod, and starts a run immediately. When the member is removed, the
+// replacement pod already exists and is waiting for its volume, so the same pod hosts the next member. A process that
+// has been running throughout must decide the same as a new one.
 func testSamePodHostsTheNext(t *testing.T, w *world) {
 	before := w.podUIDs("a")["a-1"]
 	w.loseVolume("a-1")
@@ -67,7 +67,7 @@ func (w *world) requireSameRules(r result, plans []moment) {
 				break
 			}
 			if rule, whole := during(said, first.at, last.at); whole && rule != first.rule && last.at.Sub(first.at) > steady {
-				w.t.Fatalf("from %s to %s the run went by %s, and new processes by %s:\n%s", first.at.Format(time.TimeOnly), last.at.Format(time.TimeOnly), rule, first.rule, r)
+				w.t.Fatalf("from %s to %s, the run applied %s, and new processes applied %s:\n%s", first.at.Format(time.TimeOnly), last.at.Format(time.TimeOnly), rule, first.rule, r)
 			}
 		}
 	}
@@ -101,8 +101,8 @@ func during(said []moment, from, to time.Time) (rule string, whole bool) {
 	return rule, rule != ""
 }
 
-// testRelabelledVolume: a policy engine changes the label that identifies a volume, and its pod stops
-// responding. The volume is not considered lost: nothing is changed until the label is restored.
+// testRelabelledVolume checks that a volume is not considered lost if a policy engine changes the label that identifies
+// it, and its pod stops responding. Nothing is changed until the label is restored.
 func testRelabelledVolume(t *testing.T, w *world) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
 	label := func(value string) {
@@ -116,7 +116,7 @@ func testRelabelledVolume(t *testing.T, w *world) {
 	w.signal("a-1", syscall.SIGSTOP) // so that it does not respond either
 	r := w.run().requireCode(t, exitBlocked).requireRule(t, "a", "LabelsLost")
 	if !r.says("PersistentVolumeClaim data-a-1 has lost app.kubernetes.io/managed-by=quorate") {
-		t.Errorf("it does not say which label to put back:\n%s", r)
+		t.Errorf("it does not report which label to restore:\n%s", r)
 	}
 	w.signal("a-1", syscall.SIGCONT)
 	label("quorate")
@@ -124,7 +124,7 @@ func testRelabelledVolume(t *testing.T, w *world) {
 	w.requireSame(members, volumes, "")
 }
 
-// TestOnePassFoundsAndSeals: a single pass does not end between bootstrapping a cluster and sealing its
+// TestOnePassFoundsAndSeals checks that a single pass does not end between bootstrapping a cluster and sealing its
 // members. Until then, a member that loses its volume could bootstrap the cluster again.
 func TestOnePassFoundsAndSeals(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestOnePassFoundsAndSeals(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(fmt.Sprint(record.Object["data"]), "initial-cluster-state: new") {
-		t.Errorf("members may still found: %v", record.Object["data"])
+		t.Errorf("members may still bootstrap: %v", record.Object["data"])
 	}
 	w.converge()
 	w.requireOneCluster("a", 3)

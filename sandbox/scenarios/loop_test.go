@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestLoop: a loop bootstraps pushed clusters and repairs a lost volume by itself. When stopped, it exits with
-// 0 and holds no lease.
+// TestLoop checks that a loop bootstraps pushed clusters and repairs a lost volume by itself. When stopped, it exits
+// with 0 and does not hold a lease.
 func TestLoop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -39,7 +39,7 @@ func TestLoop(t *testing.T) {
 	_ = loop.command.Process.Signal(syscall.SIGTERM)
 	r := loop.wait().requireCode(t, exitDone)
 	if strings.Contains(r.stderr, "level=ERROR") {
-		t.Errorf("it said\n%s", r.stderr)
+		t.Errorf("got\n%s", r.stderr)
 	}
 	w.run().requireCode(t, exitDone) // the lease is free
 }

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// TestLostMajority: two of three data directories are taken away and brought back. This loses no data and needs
-// no confirmation. Then the same data is lost again. The spec requests a new cluster from the third member's
-// data: everything that it acknowledged is kept, data that only the others had is gone, and no member of the
-// lost cluster joins the new one, even if the data and the record of the lost cluster come back. Then two volumes
-// are permanently lost, and the spec requests a new cluster from a backup. Finally, that loses a volume.
+// TestLostMajority takes away two of three data directories and brings them back, which does not lose data and needs no
+// confirmation. Then the same data is lost again. The spec requests a new cluster from the third member's data:
+// everything that it acknowledged is kept, data that only the others had is gone, and members of the lost cluster do
+// not join the new one, even if the data and the record of the lost cluster come back. Then two volumes are permanently
+// lost, and the spec requests a new cluster from a backup. Finally, that cluster loses a volume.
 func TestLostMajority(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -176,14 +176,14 @@ func (w *world) recoverFromBackup() {
 	}
 	m := w.member("a", 2)
 	if greeting, later := m.get("greeting"), m.get("later"); greeting != "hello" || later != "" {
-		w.t.Errorf("the greeting is %q, and what was written later %q", greeting, later)
+		w.t.Errorf("the greeting is %q, and the later value is %q", greeting, later)
 	}
 	if now, err := m.revision(); err != nil || now < revision+900_000_000 {
 		w.t.Errorf("the revision is %d, and was %d: %v", now, revision, err)
 	}
 	w.requireRestoredFrom(lost)
 
-	// The pod of the recovery Job, which has ended, does not keep the volume of a-1 once that is lost.
+	// The pod of the ended recovery Job does not keep the volume of a-1 once that volume is lost.
 	before := w.volumeUIDs("a")["a-1"]
 	w.loseVolume("a-1")
 	w.convergeFrom(outside, args...).requireRule(w.t, "a", "Converged")

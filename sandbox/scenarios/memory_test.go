@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// watchPeak watches a process and its descendants until it ends, and returns a function for the peak so far:
-// the largest resident set size of any of them, in bytes. The kernel's figure for an ended process would
-// include the memory before exec, that is, of the parent.
+// watchPeak watches a process and its descendants until it ends, and returns a function for the peak so far, in bytes:
+// the largest resident set size of a single process. The kernel's figure for an ended process would include the memory
+// before exec, which is that of the parent.
 func watchPeak(pid int) (peak func() int64) {
 	var highest atomic.Int64
 	go func() {

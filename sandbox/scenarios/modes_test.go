@@ -107,7 +107,7 @@ func (m *walked) replace() {
 	})
 	now := m.memberIDs("a")
 	if members["a-1"] = now["a-1"]; !maps.Equal(now, members) {
-		m.t.Errorf("in mode %s, others than a-1 were replaced: %v", m.mode, now)
+		m.t.Errorf("in mode %s, members other than a-1 were replaced: %v", m.mode, now)
 	}
 }
 

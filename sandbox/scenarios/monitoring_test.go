@@ -150,7 +150,7 @@ func (m monitoring) rulesWithin(soon string) map[string]any {
 	return m.rules
 }
 
-// absentWhenWell are selectors without results while everything is healthy, and why that is correct.
+// absentWhenWell are selectors without results while everything is healthy, with the reason why that is correct.
 var absentWhenWell = map[string]string{
 	`quorate_cluster_decision{verdict="Block"}`:                  "there is one only while a cluster needs a person",
 	`quorate_cluster_decision{kubernetes=~".*",verdict="Block"}`: "the same, in a dashboard",
@@ -258,7 +258,7 @@ func (p *prometheus) requireDashboards(texts, chosen map[string]string) {
 		}
 	}
 	if queries < 35 {
-		p.w.t.Errorf("there are only %d queries", queries)
+		p.w.t.Errorf("only %d queries", queries)
 	}
 }
 

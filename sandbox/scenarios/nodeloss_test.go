@@ -38,7 +38,7 @@ func TestNodeLoss(t *testing.T) {
 		return nil
 	})
 	if s := w.status("a"); s.Voters != "2/3" || s.member(lost).Health != "Unreachable" || s.condition("Ready").Status == "True" {
-		t.Errorf("status says %s, %+v, %+v", s.Voters, s.member(lost), s.condition("Ready"))
+		t.Errorf("the status has %s, %+v, %+v", s.Voters, s.member(lost), s.condition("Ready"))
 	}
 
 	if err := w.startNode(lostNode); err != nil {
@@ -70,8 +70,8 @@ func (w *world) nodeOf(pod string) string {
 	return w.pod(pod).Spec.NodeName
 }
 
-// TestNodeLossForGood: a node is permanently lost, and with it the volume of a member. The member is replaced
-// on another node.
+// TestNodeLossForGood checks that the member is replaced on another node if a node is permanently lost, and with it the
+// volume of a member.
 func TestNodeLossForGood(t *testing.T) {
 	w := newWorld(t)
 	w.declare(modern, three, "replaceAfter: 20s")
@@ -108,9 +108,9 @@ func TestNodeLossForGood(t *testing.T) {
 	w.requireOneCluster("a", 3)
 }
 
-// TestDrain: nodes are drained as for an upgrade. The budget allows one member to be evicted and protects the
-// others. No member is replaced. The pods have their own label, because the nodes may also host other tests'
-// clusters, and their budgets are irrelevant here.
+// TestDrain drains nodes as for an upgrade. The budget allows one member to be evicted and protects the others. Members
+// are not replaced. The pods have their own label, because the nodes may also host other tests' clusters, whose budgets
+// are irrelevant here.
 func TestDrain(t *testing.T) {
 	w := newWorld(t)
 	w.declare(modern, three, "pod: {labels: {to: drain}}")
@@ -122,7 +122,7 @@ func TestDrain(t *testing.T) {
 	drain := []string{"drain", "--ignore-daemonsets", "--delete-emptydir-data", "--pod-selector=to=drain", "--timeout=8s"}
 	w.kubectl(append(drain, first)...)
 	if out, err := w.tryKubectl(append(drain, second)...); err == nil || !strings.Contains(out, "disruption budget") {
-		t.Errorf("a second node is drained beside the first: %v\n%s", err, out)
+		t.Errorf("a second node is drained in addition to the first: %v\n%s", err, out)
 	}
 	if r := w.run(); r.cluster("a").Decision.Verdict != "Wait" || !strings.Contains(r.cluster("a").Decision.Message, "a-0") {
 		t.Errorf("while a node is drained:\n%s", r)

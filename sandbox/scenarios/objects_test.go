@@ -171,7 +171,7 @@ func (w *world) impersonal(text string) string {
 	return host.ReplaceAllString(text, "NODE")
 }
 
-// difference describes how two snapshots differ. It is empty if they do not.
+// difference describes the differences between two snapshots. It is empty if they are equal.
 func difference(want, got map[string]string) string {
 	var text strings.Builder
 	for name, w := range want {
@@ -189,7 +189,7 @@ func difference(want, got map[string]string) string {
 	return text.String()
 }
 
-// TestImpersonal: a token may happen to look like a number.
+// TestImpersonal checks a token that happens to look like a number.
 func TestImpersonal(t *testing.T) {
 	t.Parallel()
 	w := &world{namespace: "here"}

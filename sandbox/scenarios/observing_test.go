@@ -84,7 +84,7 @@ func (w *world) checkMembers(t *testing.T, s status) {
 			t.Errorf("status.members[%d] is %+v, want %+v", ordinal, m, want)
 		}
 		if m.Revision < 1 || m.DBSize <= 0 || m.DBSizeInUse <= 0 || m.DBSizeInUse > m.DBSize || m.Since.IsZero() {
-			t.Errorf("status.members[%d] does not say how much %s holds and since when: %+v", ordinal, name, m)
+			t.Errorf("status.members[%d] does not explain how much %s holds and since when: %+v", ordinal, name, m)
 		}
 	}
 	if leaders != 1 {
@@ -106,7 +106,7 @@ func testScaleSubresource(t *testing.T, w *world) {
 	}
 	convert(t, scale.Object, &got)
 	if got.Spec.Replicas != 3 || got.Status.Replicas != 3 {
-		t.Errorf("scale says %+v, want 3 and 3", got)
+		t.Errorf("scale returns %+v, want 3 and 3", got)
 	}
 	pods, err := w.kube.CoreV1().Pods(w.namespace).List(w.ctx(), metav1.ListOptions{LabelSelector: got.Status.Selector})
 	if err != nil || got.Status.Selector == "" || len(pods.Items) != 3 {
@@ -151,7 +151,7 @@ func testStatusCommand(t *testing.T, w *world) {
 	r := w.runFrom(outside, "status", "-o", "wide").requireCode(t, exitDone)
 	for _, want := range []string{w.namespace + "/a", "Converged", "3 of 3 voters", modern, w.status("a").ClusterID, "a-2"} {
 		if !strings.Contains(r.stdout, want) {
-			t.Errorf("quorate status does not say %s:\n%s", want, r.stdout)
+			t.Errorf("quorate status does not contain %s:\n%s", want, r.stdout)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func testRestrictedNamespace(t *testing.T, w *world) {
 	}
 	_, err := w.kube.CoreV1().Pods(w.namespace).Create(w.ctx(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "restricted") {
-		t.Errorf("the namespace takes any pod: %v", err)
+		t.Errorf("the namespace accepts any pod: %v", err)
 	}
 	w.waitForPods("a", 3)
 	for _, pod := range w.pods("a") {
@@ -187,7 +187,7 @@ func (w *world) requireQuiet(cluster string) result {
 	r, requests := w.requireQuietBy("Converged", cluster)
 	for _, request := range requests {
 		if request.Status >= http.StatusBadRequest {
-			w.t.Errorf("a quiet pass asks for what it does not get: %s", request)
+			w.t.Errorf("a quiet pass makes rejected requests: %s", request)
 		}
 	}
 	return r
@@ -210,7 +210,7 @@ func (w *world) requireQuietBy(rule, cluster string) (r result, requests []fault
 	return r, proxy.Requests()
 }
 
-// testQuietPass: right after convergence, a pass writes nothing.
+// testQuietPass checks that a pass right after convergence does not write anything.
 func testQuietPass(t *testing.T, w *world) {
 	proxy := w.newProxy()
 	for range 2 {
@@ -230,7 +230,7 @@ func testQuietPass(t *testing.T, w *world) {
 	}
 }
 
-// testStatusDeleted: a status that was deleted manually is restored with the same facts.
+// testStatusDeleted checks that a status that was deleted manually is restored with the same facts.
 func testStatusDeleted(t *testing.T, w *world) {
 	before := w.status("a")
 	_, err := w.objects.Resource(etcdclusters).Namespace(w.namespace).Patch(w.ctx(), "a", "application/json-patch+json",

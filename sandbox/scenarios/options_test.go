@@ -62,7 +62,7 @@ func testOtherSpelling(t *testing.T, w *world, version string) {
 		"pod: {affinity: {podAffinity: {}}, nodeSelector: {}, resources: {requests: {cpu: \"0.05\", memory: 131072Ki}}}")})
 	w.converge().requireRule(t, "a", "Converged")
 	if now := w.podUIDs("a"); !maps.Equal(now, pods) {
-		t.Errorf("another spelling recreates pods: before %v, after %v", pods, now)
+		t.Errorf("a different spelling recreates pods: before %v, after %v", pods, now)
 	}
 }
 

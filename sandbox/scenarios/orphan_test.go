@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testRemovalHeld: a commit that no longer declares anything may be a mistake. It is reported everywhere. The
-// clusters are kept healthy as last declared, and become orphans once that commit is confirmed.
+// testRemovalHeld pushes a commit that no longer declares any cluster, which may be a mistake. It is reported
+// everywhere. The clusters are kept healthy as last declared, and become orphans once that commit is confirmed.
 func testRemovalHeld(t *testing.T, w *world) {
 	const deleted = "lifecycle: Deleted\nstorage: {retention: Delete}"
 	a := declaration("a", modern, three)
@@ -20,12 +20,12 @@ func testRemovalHeld(t *testing.T, w *world) {
 	for range 2 {
 		r := w.run().requireCode(t, exitBlocked).requireRule(t, "a", "Converged").requireRule(t, "c", "Converged")
 		if !r.says("--confirm-removals=main@sha1:" + commit) {
-			t.Errorf("it does not say how to confirm the removal:\n%s", r)
+			t.Errorf("it does not explain how to confirm the removal:\n%s", r)
 		}
 	}
 	w.requireCondition("a", "RemovalHeld", "True", "NotConfirmed")
 	if n := w.toldOf("main@sha1:" + commit + " no longer declares it"); n != 2 {
-		t.Errorf("told %d times, want once for each cluster", n)
+		t.Errorf("reported %d times, want once for each cluster", n)
 	}
 	w.emptyVolumes("a-1")
 	r := w.runFrom(outside, "run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s")
@@ -38,7 +38,7 @@ func testRemovalHeld(t *testing.T, w *world) {
 	w.run().requireCode(t, exitDone).requireRule(t, "a", "Orphaned")
 	w.requireCondition("a", "RemovalHeld", "", "")
 
-	// A cluster that was declared to be deleted may be removed from git once it is gone.
+	// A cluster that was declared to be deleted may be removed from git after its deletion.
 	w.repository.push(map[string]string{"a.yaml": a, "c.yaml": declaration("c", modern, plain, one, deleted)})
 	w.converge().requireRule(t, "a", "Converged")
 	w.declare(modern, three)
@@ -48,19 +48,19 @@ func testRemovalHeld(t *testing.T, w *world) {
 	}
 }
 
-// testOrphan: when a declaration vanishes, nothing is deleted or stopped. It is reported everywhere, with the
+// testOrphan checks that nothing is deleted or stopped if a declaration vanishes. That is reported everywhere, with the
 // commit that removed the declaration.
 func testOrphan(t *testing.T, w *world) {
 	want, pods := w.snapshot(), w.podUIDs("a")
 	commit := w.repository.push(map[string]string{"README": "no cluster here"})
 	r := w.run("--confirm-removals", commit).requireCode(t, exitDone).requireRule(t, "a", "Orphaned")
 	if !r.says(commit[:7]) {
-		t.Errorf("it does not say which commit dropped the declaration:\n%s", r)
+		t.Errorf("it does not report which commit dropped the declaration:\n%s", r)
 	}
 	w.disturb(disturbance{"budget deleted", budgets, "a", ""})
 	w.run().requireCode(t, exitDone).requireRule(t, "a", "Orphaned")
 	if _, err := w.object(budgets, "a"); err == nil {
-		t.Error("an object of an orphan was put right")
+		t.Error("an object of an orphan was repaired")
 	}
 	w.requireQuietBy("Orphaned", "a")
 	if now := w.podUIDs("a"); !maps.Equal(now, pods) {
@@ -74,7 +74,7 @@ func testOrphan(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testRename: a cluster that is renamed in git is not bootstrapped again, empty, under the new name.
+// testRename checks that a cluster that is renamed in git is not bootstrapped again, empty, under the new name.
 func testRename(t *testing.T, w *world) {
 	want, pods := w.snapshot(), w.podUIDs("a")
 	w.repository.push(map[string]string{"b.yaml": declaration("b", modern, three)})
@@ -85,10 +85,10 @@ func testRename(t *testing.T, w *world) {
 	now := w.snapshot()
 	delete(now, "EtcdCluster b")
 	if touched := difference(want, now); touched != "" {
-		t.Errorf("something was made or touched: %s", touched)
+		t.Errorf("something was created or touched: %s", touched)
 	}
 	if pods := w.pods("b"); len(pods) > 0 {
-		t.Errorf("%d pods of b were made", len(pods))
+		t.Errorf("%d pods of b were created", len(pods))
 	}
 	w.declare(modern, three)
 	if err := w.objects.Resource(etcdclusters).Namespace(w.namespace).Delete(w.ctx(), "b", metav1.DeleteOptions{}); err != nil {
@@ -100,7 +100,8 @@ func testRename(t *testing.T, w *world) {
 	}
 }
 
-// TestScaleByHand: kubectl scale works if git does not set replicas. If git sets replicas, git overrides it.
+// TestScaleByHand checks that kubectl scale works if git does not set replicas. If git sets replicas, it overrides
+// kubectl scale.
 func TestScaleByHand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -24,7 +24,7 @@ func (w *world) readInside() {
 	for _, command := range []string{"plan", "status"} {
 		said := w.runJobAs("without-secrets-"+command, command)
 		if !strings.Contains(said, "its Secrets could not be read (") || !strings.Contains(said, "etcd was not contacted, because this run may not read Secret a-quorate-tls") {
-			w.t.Errorf("%s does not say what it has not looked at:\n%s", command, said)
+			w.t.Errorf("%s does not report what it has not looked at:\n%s", command, said)
 		}
 	}
 	w.grantHere(&rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{

@@ -31,7 +31,7 @@ func TestRecovery(t *testing.T) {
 	)
 }
 
-// testDeletedPods: pods, including the leader's, come back by themselves as the same members.
+// testDeletedPods checks that pods, including the leader's, come back by themselves as the same members.
 func testDeletedPods(t *testing.T, w *world, n int) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
 	pods := []string{w.status("a").Leader}
@@ -68,13 +68,12 @@ func (w *world) requireSame(members, volumes map[string]string, but string) {
 	}
 }
 
-// testOneMemberRecovery: a member loses its volume and is replaced by a member with the data.
+// testOneMemberRecovery checks that a member that loses its volume is replaced by a member with the data.
 func testOneMemberRecovery(t *testing.T, w *world) {
 	w.requireReplaced(t, "a-1", func() { w.loseVolume("a-1") })
 }
 
-// testEachMemberInTurn replaces all members in turn, including leaders, until none of the initial members is
-// left.
+// testEachMemberInTurn replaces all members in turn, including leaders, until all initial members are gone.
 func testEachMemberInTurn(t *testing.T, w *world) {
 	for ordinal := range 3 {
 		pod := fmt.Sprint("a-", ordinal)
@@ -82,8 +81,8 @@ func testEachMemberInTurn(t *testing.T, w *world) {
 	}
 }
 
-// requireReplaced damages a member while applications write, and fails unless the member is replaced and
-// nothing else happens.
+// requireReplaced damages a member while applications write, and fails unless the member is replaced and nothing else
+// changes.
 func (w *world) requireReplaced(t *testing.T, pod string, damage func(), args ...string) {
 	t.Helper()
 	id, members, volumes, want := w.requireOneCluster("a", 3), w.memberIDs("a"), w.volumeUIDs("a"), w.snapshot()
@@ -111,7 +110,7 @@ func (w *world) requireReplaced(t *testing.T, pod string, damage func(), args ..
 	w.requireQuiet("a")
 }
 
-// toldOf counts the events of the cluster that contain a text.
+// toldOf returns the number of events of the cluster that contain a text.
 func (w *world) toldOf(what string) int {
 	w.t.Helper()
 	events, err := w.kube.EventsV1().Events(w.namespace).List(w.ctx(), metav1.ListOptions{})
@@ -127,7 +126,7 @@ func (w *world) toldOf(what string) int {
 	return n
 }
 
-// testCorruptMember: the log of a member is damaged, so that it stays down. It is replaced once it has not
+// testCorruptMember damages the log of a member, so that it stays down. The member is replaced once it has not
 // responded for as long as declared.
 func testCorruptMember(t *testing.T, w *world) {
 	const patienceInGit = "replaceAfter: 10s"
@@ -138,8 +137,8 @@ func testCorruptMember(t *testing.T, w *world) {
 	w.converge()
 }
 
-// TestPVCMemberCrashLoopSelfHeal: the database of a member is damaged, so that it crashes at each start. This
-// is enough for it to be replaced. A crash because of its options would not be.
+// TestPVCMemberCrashLoopSelfHeal damages the database of a member, so that it crashes at each start. This is enough for
+// a replacement. A crash because of its options would not be.
 func TestPVCMemberCrashLoopSelfHeal(t *testing.T) {
 	t.Parallel()
 	w := runningCluster(t)
@@ -198,9 +197,9 @@ func (w *world) corrupt(ordinal int, pattern string) {
 	w.signal(pod, syscall.SIGKILL)
 }
 
-// TestPodThatWaitsForEver: after a pod was scheduled, its claim was deleted and recreated. Neither can ever use
-// the other, so the pod is recreated. In practice this race takes milliseconds. Here, a pod is created with a
-// node.
+// TestPodThatWaitsForEver checks that a pod is recreated if its claim was deleted and recreated after the pod was
+// scheduled. The pod and the claim can then never use each other. In practice this race takes milliseconds. Here, a pod
+// is created with a node.
 func TestPodThatWaitsForEver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -229,6 +228,6 @@ func TestPodThatWaitsForEver(t *testing.T) {
 	w.converge().requireRule(t, "a", "Converged")
 	w.requireOneCluster("a", 3)
 	if w.toldOf("can never get its volume") == 0 {
-		t.Error("nobody told of a pod that waits forever")
+		t.Error("a pod that waits forever was not reported")
 	}
 }

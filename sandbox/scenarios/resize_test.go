@@ -90,7 +90,7 @@ func (w *world) resizeBy(size int, run func()) {
 	}
 }
 
-// requireSize fails unless cluster a consists of members 0 to n-1, and nothing is left of other members.
+// requireSize fails unless cluster a consists of members 0 to n-1, without leftovers of other members.
 func (w *world) requireSize(n int) {
 	w.t.Helper()
 	w.requireOneCluster("a", n)
@@ -105,7 +105,7 @@ func (w *world) requireSize(n int) {
 		return nil
 	})
 	if configured := w.configured(); !slices.Equal(configured, names) {
-		w.t.Errorf("there are configuration files for %v, want %v", configured, names)
+		w.t.Errorf("got configuration files for %v, want %v", configured, names)
 	}
 	budget, err := w.kube.PolicyV1().PodDisruptionBudgets(w.namespace).Get(w.ctx(), "a", metav1.GetOptions{})
 	if err != nil || budget.Spec.MinAvailable.IntValue() != n/2+1 {
@@ -113,7 +113,7 @@ func (w *world) requireSize(n int) {
 	}
 	s := w.status("a")
 	if want := fmt.Sprintf("%d/%d", n, n); s.Voters != want || s.Replicas != n || len(s.Members) != n || len(s.Endpoints) != n {
-		w.t.Errorf("status says %s, %d replicas, %d members, %d endpoints, want %s", s.Voters, s.Replicas, len(s.Members), len(s.Endpoints), want)
+		w.t.Errorf("the status has %s, %d replicas, %d members, %d endpoints, want %s", s.Voters, s.Replicas, len(s.Members), len(s.Endpoints), want)
 	}
 }
 
@@ -142,7 +142,7 @@ func (w *world) configured() []string {
 
 func sorted[V any](set map[string]V) []string { return slices.Sorted(maps.Keys(set)) }
 
-// testRevertMidScale: git declares five members and, while the fourth is joining, three again.
+// testRevertMidScale declares five members and, while the fourth is joining, three again.
 func testRevertMidScale(t *testing.T, w *world) {
 	want := w.snapshot()
 	for _, size := range []int{5, 1} {
@@ -159,8 +159,7 @@ func testRevertMidScale(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testScaleChurn repeatedly declares another size before the last one is reached, and kills each unfinished
-// run.
+// testScaleChurn repeatedly declares a different size before the last one is reached, and kills each unfinished run.
 func testScaleChurn(t *testing.T, w *world) {
 	w.resizeBy(3, func() {
 		for _, size := range []int{5, 2, 4, 1, 5, 3} {

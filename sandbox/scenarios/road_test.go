@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// road is the part of a plan that lists what will be done to a cluster.
+// road is the part of a plan that lists the future actions on a cluster.
 type road struct {
 	Risks []string `json:"risks"`
 	Steps []struct {

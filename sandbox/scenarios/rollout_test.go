@@ -35,7 +35,7 @@ func TestRollouts(t *testing.T) {
 	)
 }
 
-// testRollOptions declares another option. Members adopt it one at a time.
+// testRollOptions declares a different option. Members adopt it one at a time.
 func testRollOptions(t *testing.T, w *world) {
 	pods, volumes := w.podUIDs("a"), w.volumeUIDs("a")
 	history := w.watchWrites(3)
@@ -54,7 +54,7 @@ func testRollOptions(t *testing.T, w *world) {
 		ctx, cancel := m.ctx()
 		defer cancel()
 		if err := transaction(ctx, m, 200); err != nil {
-			t.Errorf("a-%d does not take 200 operations in a transaction: %v", ordinal, err)
+			t.Errorf("a-%d does not accept 200 operations in a transaction: %v", ordinal, err)
 		}
 	}
 	for pod, uid := range w.podUIDs("a") {
@@ -70,7 +70,7 @@ func testRollOptions(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testRevertMidRoll: git reverts a change after one member has adopted it.
+// testRevertMidRoll reverts a change in git after one member has adopted it.
 func testRevertMidRoll(t *testing.T, w *world) {
 	want, pods := w.snapshot(), w.podUIDs("a")
 	history := w.watchWrites(3)
@@ -84,7 +84,7 @@ func testRevertMidRoll(t *testing.T, w *world) {
 		t.Errorf("not as before: %s", wrong)
 	}
 	if n := changed(pods, w.podUIDs("a")); n != 1 {
-		t.Errorf("%d pods were recreated, want the one that had the change", n)
+		t.Errorf("%d pods were recreated, want the pod that had the change", n)
 	}
 	w.requireQuiet("a")
 }
@@ -100,22 +100,22 @@ func changed(before, after map[string]string) int {
 	return n
 }
 
-// testBadImage: a rollout to a version without an image stops at the first member, and a revert in git repairs
-// it.
+// testBadImage checks that a rollout to a version without an image stops at the first member, and that a revert in git
+// repairs the member.
 func testBadImage(t *testing.T, w *world) {
 	w.breakOneMember(t, noSuchVersion, "20s", func() {})
 }
 
-// testBadProgram: a rollout to a version that crashes at each start also stops there. The member is not
-// replaced however often it crashes, because its data is intact. It does not respond, so the next minor version is
-// not rolled out.
+// testBadProgram checks that a rollout to a version that crashes at each start also stops there. The member is not
+// replaced however often it crashes, because its data is intact. It does not respond, so the next minor version is not
+// rolled out.
 func testBadProgram(t *testing.T, w *world) {
 	w.loadCrashing()
 	w.breakOneMember(t, crashingVersion, "80s", func() {
 		w.declare("3.7.3", three)
 		r := w.run("--until-converged", "--timeout", patience.String()).requireCode(t, exitBlocked).requireRule(t, "a", "MemberFailing")
 		if !r.says("etcd 3.7.3 is not rolled out while a member is not responding") {
-			t.Errorf("it does not say why the next minor version is not rolled out:\n%s", r)
+			t.Errorf("it does not explain why the next minor version is not rolled out:\n%s", r)
 		}
 	})
 }
@@ -130,7 +130,7 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string, then func(
 		t.Errorf("exit code %d:\n%s", r.code, r)
 	}
 	if n := changed(pods, w.podUIDs("a")); n != 1 {
-		t.Errorf("%d pods were recreated, want the first alone", n)
+		t.Errorf("%d pods were recreated, want only the first", n)
 	}
 	broken := ""
 	for _, pod := range w.pods("a") {
@@ -139,7 +139,7 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string, then func(
 		}
 	}
 	if said := r.cluster("a").Decision.Message; broken == "" || !strings.Contains(said, broken) {
-		t.Errorf("%q is broken, and the pass says: %s", broken, said)
+		t.Errorf("%q is broken, and the pass reports: %s", broken, said)
 	}
 	then()
 	w.declare(modern, three)
@@ -147,7 +147,7 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string, then func(
 	history.end()
 	w.requireOneCluster("a", 3)
 	if n := changed(pods, w.podUIDs("a")); n != 1 {
-		t.Errorf("%d pods were recreated in the end, want the first alone", n)
+		t.Errorf("%d pods were recreated in the end, want only the first", n)
 	}
 	if now := w.volumeUIDs("a"); !maps.Equal(now, volumes) {
 		t.Errorf("volumes before %v, after %v", volumes, now)
@@ -160,7 +160,7 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string, then func(
 	}
 }
 
-// testCrashInAHaltedRollout: a rollout has halted, and a healthy member with the old spec crashes. It starts
+// testCrashInAHaltedRollout crashes a healthy member with the old spec while a rollout has halted. The member starts
 // again by itself, unchanged, and quorum is restored. It does not adopt the change that halted the rollout.
 func testCrashInAHaltedRollout(t *testing.T, w *world) {
 	pods := w.podUIDs("a")
@@ -221,7 +221,8 @@ func (w *world) crashUntilBackOff(pod string) {
 	})
 }
 
-// TestFoundingBroken: a cluster that cannot be bootstrapped as declared is bootstrapped once git is corrected.
+// TestFoundingBroken checks that a cluster that cannot be bootstrapped as declared is bootstrapped once git is
+// corrected.
 func TestFoundingBroken(t *testing.T) {
 	t.Parallel()
 	newWorld(t).loadCrashing()

@@ -70,7 +70,7 @@ func TestScheduledBackups(t *testing.T) {
 		return nil
 	})
 
-	// A backup is restored as a drill, and the pass reports how long that took.
+	// A backup is restored as a drill, and the pass reports its duration.
 	w.kubectl("--namespace", w.namespace, "create", "job", "--from=cronjob/a-drill", "practice")
 	w.awaitJob("practice")
 	drilled := w.awaitBackup(allowed, func(b backupStatus) bool { return b.Drill.Job != "" })
@@ -107,7 +107,7 @@ func TestScheduledBackups(t *testing.T) {
 	w.convergeFrom(outside, allowed...)
 	for _, name := range []string{"a-backup", "a-drill"} {
 		if _, err := w.object(cronJobs, name); err == nil {
-			t.Errorf("the CronJob %s is still there", name)
+			t.Errorf("the CronJob %s still exists", name)
 		}
 	}
 	if listed := w.listInside(s3); !strings.Contains(listed, w.namespace+"/a") {
@@ -211,7 +211,7 @@ func (w *world) requireRestoredFrom(lost string) {
 		w.t.Fatal(err)
 	}
 	if from, _, _ := unstructured.NestedString(live.Object, "status", "restoredFrom"); !strings.Contains(from, lost) {
-		w.t.Errorf("it says to be made from %q", from)
+		w.t.Errorf("the status has the source %q", from)
 	}
 }
 
@@ -258,7 +258,7 @@ func (w *world) deleteBackedUp(s3 *s3Inside, version string, allowed []string) {
 	ctx, cancel := stranger.ctx()
 	defer cancel()
 	if got, err := stranger.Client.Get(ctx, "greeting"); err == nil {
-		w.t.Errorf("the user c-client, who was never made, reads %v", got.Kvs)
+		w.t.Errorf("the user c-client, which was never created, reads %v", got.Kvs)
 	}
 }
 

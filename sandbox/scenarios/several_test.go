@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// TestSeveralSandboxes: one run covers two Kubernetes clusters, each a sandbox, from one repository with a
-// directory for each. While the API server of one is not responding, the other is changed. Once it responds
-// again, the declared changes are made there, too.
+// TestSeveralSandboxes checks that one run covers two Kubernetes clusters, each a sandbox, from one repository with a
+// directory for each. While the API server of one cluster is not responding, the other cluster is changed. Once it
+// responds again, the declared changes are made there, too.
 func TestSeveralSandboxes(t *testing.T) {
 	t.Parallel()
 	eu := newWorld(t)
@@ -42,10 +42,10 @@ func TestSeveralSandboxes(t *testing.T) {
 	ids := map[*world]string{eu: eu.requireOneCluster("a", 1), us: us.requireOneCluster("a", 1)}
 	us.requireOneCluster("b", 1)
 	if ids[eu] == ids[us] {
-		t.Errorf("clusters of one name in two Kubernetes clusters are one: %s", ids[eu])
+		t.Errorf("clusters with the same name in two Kubernetes clusters are treated as one: %s", ids[eu])
 	}
 	if _, err := eu.object(etcdclusters, "b"); err == nil {
-		t.Error("what is declared for us is made in eu")
+		t.Error("a cluster declared for us is created in eu")
 	}
 
 	goOn := us.stopAPIServer()
@@ -53,14 +53,14 @@ func TestSeveralSandboxes(t *testing.T) {
 	r := run("30s").requireCode(t, exitError).requireIn(t, "eu a Converged")
 	goOn()
 	if !strings.Contains(r.report.Error, "us: ") || strings.Contains(r.report.Error, "eu: ") {
-		t.Errorf("the report does not say that us is away, or that eu is:\n%s", r)
+		t.Errorf("the report does not contain that us is unreachable, or it contains that eu is:\n%s", r)
 	}
 	if id := eu.requireOneCluster("a", 3); id != ids[eu] {
 		t.Errorf("cluster %s in eu became %s", ids[eu], id)
 	}
 	t.Logf("the run without us took %s", r.took.Round(time.Millisecond))
 	if id := us.requireOneCluster("a", 1); id != ids[us] {
-		t.Errorf("cluster %s in us became %s, while its API server was away", ids[us], id)
+		t.Errorf("cluster %s in us became %s while its API server was unreachable", ids[us], id)
 	}
 
 	run(patience.String()).requireCode(t, exitDone).requireIn(t, "eu a Converged", "us a Converged", "us b Converged")

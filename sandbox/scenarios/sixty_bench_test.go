@@ -13,9 +13,9 @@ import (
 // sixty is the number of single-member clusters that a push declares at the same time.
 const sixty = 60
 
-// BenchmarkSixty bootstraps sixty single-member clusters in one push, on real nodes. For comparison, it applies
-// sixty bare StatefulSets of one etcd, with volumes and without TLS. Both are done once each pod is ready.
-// Quorate must also have nothing left to do.
+// BenchmarkSixty bootstraps sixty single-member clusters in one push, on real nodes. For comparison, it applies sixty
+// bare StatefulSets of one etcd, with volumes and without TLS. Both measurements end when each pod is ready. For
+// Quorate, a pass must also have nothing left to do.
 func BenchmarkSixty(b *testing.B) {
 	w := newWorld(b)
 	start := time.Now()

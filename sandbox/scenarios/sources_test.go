@@ -51,12 +51,12 @@ func TestSources(t *testing.T) {
 		t.Errorf("the kustomization asks for 1 replica, the custom resource has %v", got)
 	}
 	if r := w.run("--path", "broken", "--tag", "v1").requireCode(t, exitInvalid); !r.says("b.yaml") {
-		t.Errorf("quorate does not say which file is broken:\n%s", r)
+		t.Errorf("quorate does not report which file is broken:\n%s", r)
 	}
 }
 
-// TestSeveralSources: the clusters of one source are still reconciled while another source cannot be read. The
-// clusters of that source are left unchanged, allowed or not.
+// TestSeveralSources checks that the clusters of one source are still reconciled while another source cannot be read.
+// The clusters of that source are left unchanged, whether or not they are allowed.
 func TestSeveralSources(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -83,8 +83,8 @@ func TestSeveralSources(t *testing.T) {
 		t.Errorf("b is called an orphan while its source cannot be read: %s", why.Message)
 	}
 
-	// The spec that was applied last is no longer allowed: Kubernetes keeps the cluster running, Quorate does
-	// nothing for it, and other clusters are still reconciled.
+	// The last applied spec is no longer allowed: Kubernetes keeps the cluster running, Quorate does not change it, and
+	// other clusters are still reconciled.
 	w.declare(modern, plain, one)
 	w.deletePod("b-0")
 	r = w.runFrom(outside, "run", "--until-converged", "--timeout", patience.String(), "--source", url+",path=apps,allow-image-repository=registry.example.com/etcd").requireCode(t, exitError)
@@ -94,7 +94,7 @@ func TestSeveralSources(t *testing.T) {
 	}
 }
 
-// TestClusterAsSource: another tool syncs the custom resources, and they are the declarations.
+// TestClusterAsSource checks that custom resources that another tool syncs can be the declarations.
 func TestClusterAsSource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -112,7 +112,7 @@ func TestClusterAsSource(t *testing.T) {
 	w.requireCondition("a", "SourceReady", "True", "Fetched")
 	for _, entry := range w.resource("a").GetManagedFields() {
 		if entry.Subresource == "" && entry.Manager != "somebody-else" {
-			t.Errorf("%s has written what is somebody else's: %s", entry.Manager, entry.FieldsV1)
+			t.Errorf("%s has written an object of a different owner: %s", entry.Manager, entry.FieldsV1)
 		}
 	}
 
@@ -133,7 +133,7 @@ func TestClusterAsSource(t *testing.T) {
 	if volumes := w.volumeUIDs("a"); len(volumes) != 1 {
 		t.Errorf("volumes %v", volumes)
 	}
-	// Declared again, it comes back with its data.
+	// When it is declared again, it comes back with its data.
 	w.applyAs("somebody-else", declaration("a", modern, plain, one))
 	w.converge().requireRule(t, "a", "Converged")
 	if got := w.requireOneCluster("a", 1); got != id {
@@ -176,8 +176,8 @@ func (w *world) applyAs(manager, object string) {
 	}
 }
 
-// TestActingAsSomebodyElse: a run acts with the rights of the impersonated user, and never with its own, which
-// are all rights here.
+// TestActingAsSomebodyElse checks that a run acts with the rights of the impersonated user, and never with its own,
+// which are all rights here.
 func TestActingAsSomebodyElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -186,10 +186,10 @@ func TestActingAsSomebodyElse(t *testing.T) {
 	as := []string{"--as", user}
 	before := w.snapshot()
 	if r := w.run(as...).requireCode(t, exitError); !r.says("forbidden") {
-		t.Errorf("somebody without rights is not told so:\n%s", r)
+		t.Errorf("a user without rights does not get an error:\n%s", r)
 	}
 	if touched := difference(before, w.snapshot()); touched != "" {
-		t.Errorf("somebody without rights has changed %s", touched)
+		t.Errorf("a user without rights has changed %s", touched)
 	}
 	w.runFrom(outside, "run", "--as", "").requireCode(t, exitInvalid)
 	w.grantHere(deployedRole(t), user)
@@ -197,8 +197,8 @@ func TestActingAsSomebodyElse(t *testing.T) {
 	w.requireOneCluster("a", 1)
 }
 
-// TestRewound: a pushed history lacks the applied commit. It is rejected until it is allowed, and then becomes
-// the last applied revision.
+// TestRewound pushes a history that lacks the applied commit. It is rejected until it is allowed, and then becomes the
+// last applied revision.
 func TestRewound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -214,7 +214,7 @@ func TestRewound(t *testing.T) {
 		w.source = source
 		r := w.run().requireCode(t, exitError).requireRule(t, "a", "Converged")
 		if !r.says("does not descend from") {
-			t.Errorf("the report does not say what is refused:\n%s", r)
+			t.Errorf("the report does not contain the refusal:\n%s", r)
 		}
 		w.requireCondition("a", "SourceReady", "False", "FetchFailed")
 		if touched := difference(before, w.snapshot()); touched != "" {
@@ -226,6 +226,6 @@ func TestRewound(t *testing.T) {
 	w.converge().requireRule(t, "a", "Converged")
 	w.requireCondition("a", "SourceReady", "True", "Fetched")
 	if difference(before, w.snapshot()) == "" {
-		t.Error("what was allowed was not applied")
+		t.Error("the allowed revision was not applied")
 	}
 }

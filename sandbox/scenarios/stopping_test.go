@@ -22,8 +22,8 @@ func TestLifecycle(t *testing.T) {
 	)
 }
 
-// testPauseControl: while a cluster is suspended, Kubernetes keeps it running and no pass changes it. Changes
-// declared in the meantime are made once it is resumed.
+// testPauseControl checks that, while a cluster is suspended, Kubernetes keeps it running and passes do not change it.
+// Changes that are declared in that time are made once it is resumed.
 func testPauseControl(t *testing.T, w *world) {
 	members := w.memberIDs("a")
 	w.declare(modern, "replicas: 4", "suspend: true")
@@ -51,7 +51,7 @@ func (w *world) remains() (pods, volumes []string, others []string) {
 	return sorted(w.podUIDs("a")), sorted(w.volumeUIDs("a")), others
 }
 
-// testStopped: the pods are stopped in order. The volumes and the cluster ID are kept.
+// testStopped checks that the pods are stopped in order, and that the volumes and the cluster ID are kept.
 func testStopped(t *testing.T, w *world) {
 	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
 	want := w.snapshot()
@@ -66,7 +66,7 @@ func testStopped(t *testing.T, w *world) {
 	}
 	w.requireCondition("a", "Stalled", "False", "")
 	if s := w.status("a"); s.ClusterID != id || s.ReadyReplicas != 0 {
-		t.Errorf("status says %+v", s)
+		t.Errorf("the status has %+v", s)
 	}
 	w.run("--detailed-exitcode").requireCode(t, exitDone).requireRule(t, "a", "Stop")
 	w.requireBack(t, id, "stopped", "not lost")
@@ -78,8 +78,8 @@ func testStopped(t *testing.T, w *world) {
 	}
 }
 
-// testDeletedRetain: everything except the volumes is deleted. Declared again, the cluster comes back with its
-// data.
+// testDeletedRetain checks that everything except the volumes is deleted. When it is declared again, the cluster comes
+// back with its data.
 func testDeletedRetain(t *testing.T, w *world) {
 	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
 	w.member("a", 0).put("retained", "yes")
@@ -93,7 +93,7 @@ func testDeletedRetain(t *testing.T, w *world) {
 	}
 }
 
-// testDeletedDelete: the volumes are deleted, too. Declared again, it is a new, empty cluster.
+// testDeletedDelete checks that the volumes are deleted too. When it is declared again, the cluster is new and empty.
 func testDeletedDelete(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("retained", "no")
@@ -116,9 +116,9 @@ func testDeletedDelete(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testVolumesWithOldData: a cluster and its claims are deleted, and a new cluster gets the same persistent volumes.
-// Its members start on the old data. The old cluster is not sealed as the new one, no client reaches it, and the
-// volumes are kept. It comes back once its data is confirmed by deleting the record.
+// testVolumesWithOldData deletes a cluster and its claims, and gives a new cluster the same persistent volumes. Its
+// members start on the old data. The old cluster is not sealed as the new one, clients do not reach it, and the volumes
+// are kept. It comes back once its data is confirmed by deleting the record.
 func testVolumesWithOldData(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("old", "data")
@@ -142,7 +142,7 @@ func testVolumesWithOldData(t *testing.T, w *world) {
 		t.Errorf("clients reach the old data: %v, %v", service, err)
 	}
 	if got := w.status("a").ClusterID; got != "" {
-		t.Errorf("the status says cluster %s", got)
+		t.Errorf("the status has cluster %s", got)
 	}
 
 	kept := w.volumeUIDs("a")
@@ -154,8 +154,8 @@ func testVolumesWithOldData(t *testing.T, w *world) {
 	w.setReclaimPolicy("Delete", volumes...)
 }
 
-// requireDeleted declares the cluster deleted, and fails unless nothing is left except its custom resource and
-// possibly its volumes.
+// requireDeleted declares the cluster deleted, and fails unless only its custom resource and possibly its volumes
+// remain.
 func (w *world) requireDeleted(t *testing.T, spec ...string) {
 	t.Helper()
 	w.declare(modern, append([]string{three}, spec...)...)

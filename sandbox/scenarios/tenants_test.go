@@ -12,9 +12,9 @@ import (
 // besideOthers is the maximum factor by which a hostile tenant may slow down a cluster's life.
 const besideOthers = 1.2
 
-// TestTwoTenants: one tenant of a run pushes hostile declarations while the cluster of another is bootstrapped,
-// repaired and scaled. This must take hardly longer than in a separate run at the same time, which is slowed
-// equally by other load. One comparison of three must succeed, because a pod that waits one second for its node
+// TestTwoTenants checks that a tenant of a run that pushes hostile declarations hardly slows down another tenant's
+// cluster, which is bootstrapped, repaired and scaled. The comparison is a separate run at the same time, which is
+// slowed equally by other load. One comparison of three must succeed, because a pod that waits one second for its node
 // already adds a twentieth.
 func TestTwoTenants(t *testing.T) {
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestTwoTenants(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("beside a hostile tenant, a life takes %s times what it takes alone; want %.1f at most", strings.Join(ratios, ", "), besideOthers)
+	t.Errorf("with a hostile tenant, a life takes %s times as long as without; want at most %.1f", strings.Join(ratios, ", "), besideOthers)
 }
 
 // life bootstraps a cluster, replaces a member that has lost its volume, and adds a member. It returns the time
@@ -82,11 +82,10 @@ func (w *world) settles(args []string, done func(status) bool) time.Duration {
 	return took
 }
 
-// besides returns the arguments for a run that serves another tenant together with this hostile one. Each
-// hostile source is bound to its own namespace. The sources include files that cannot be parsed or are slow to
-// read, and a server that never responds. They declare objects of the other tenant, clusters that never form, a
-// cluster with an etcd that accepts connections without responding, and a cluster that asks for more than is
-// allowed.
+// besides returns the arguments for a run that serves another tenant together with this hostile one. Each hostile
+// source is bound to its own namespace. The sources include files that cannot be parsed or are slow to read, and a
+// server that never responds. They declare objects of the other tenant, clusters that never form, a cluster with an
+// etcd that accepts connections without responding, and a cluster that requests more than is allowed.
 func (w *world) besides(other *world) []string {
 	w.signal("hung-0", syscall.SIGSTOP)
 	w.t.Cleanup(func() { w.signal("hung-0", syscall.SIGCONT) })
@@ -131,12 +130,12 @@ func (w *world) neverAnswers() string {
 	return listener.Addr().String()
 }
 
-// requireNothingOf fails if anything that this tenant can see names the other tenant.
+// requireNothingOf fails if this tenant can see anything that names the other tenant.
 func (w *world) requireNothingOf(other *world) {
 	w.t.Helper()
 	for _, custom := range w.list(etcdclusters) {
 		if text := fmt.Sprint(custom.Object); strings.Contains(text, other.namespace) || strings.Contains(text, other.repository.bare) {
-			w.t.Errorf("%s says something of another tenant: %s", custom.GetName(), text)
+			w.t.Errorf("%s shows something of another tenant: %s", custom.GetName(), text)
 		}
 	}
 }

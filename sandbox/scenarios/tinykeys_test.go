@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// backUpTinyKeys writes many keys without values, and has them backed up, verified and drilled in pods with a
+// backUpTinyKeys writes many keys without values, and backs them up, verifies and drills the backup, in pods with a
 // quarter of the usual memory.
 func (w *world) backUpTinyKeys(allowed []string) {
 	w.t.Helper()

@@ -41,7 +41,7 @@ func TestTutorial(t *testing.T) {
 			break
 		}
 		if got, want := whatStays(printed[i]), whatStays(step.output); got != want {
-			t.Errorf("%s\nprinted\n%s\nand docs/tutorial.md says\n%s", step.command, got, want)
+			t.Errorf("%s\nprinted\n%s\nand docs/tutorial.md has\n%s", step.command, got, want)
 		}
 	}
 	if err != nil || t.Failed() {

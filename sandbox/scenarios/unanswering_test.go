@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// testEtcdUnreachable: a running cluster that does not respond is never mistaken for a new one.
+// testEtcdUnreachable checks that a running cluster that does not respond is never mistaken for a new one.
 func testEtcdUnreachable(t *testing.T, w *world) {
 	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
 	for name, fault := range map[string]faultproxy.Fault{
@@ -66,12 +66,12 @@ func testUnreachableAndForgotten(t *testing.T, w *world) {
 	}
 }
 
-// requireOnlyTold fails if anything other than status and events was written.
+// requireOnlyTold fails if anything except status and events was written.
 func requireOnlyTold(t *testing.T, proxy *faultproxy.Proxy) {
 	t.Helper()
 	for _, write := range proxy.Writes() {
 		if write.Resource != "etcdclusters/status" && write.Resource != "events" {
-			t.Errorf("nothing was to be changed, and yet: %s", write)
+			t.Errorf("nothing had to be changed, but got: %s", write)
 		}
 	}
 }
@@ -94,14 +94,14 @@ func testOneMemberHangs(t *testing.T, w *world) {
 			t.Errorf("from %s: decided %s by %s: %s", name, c.Verdict, c.Rule, c.Message)
 		}
 		if s := w.status("a"); s.member("a-1").Health != "Unreachable" || s.member("a-0").Health != "Healthy" || s.Voters != "2/3" {
-			t.Errorf("from %s: status says %s, %+v", name, s.Voters, s.Members)
+			t.Errorf("from %s: the status has %s, %+v", name, s.Voters, s.Members)
 		}
 		w.waitForPods("a", 3)
 		w.converge()
 	}
 }
 
-// testAllMembersHang stops all members: the membership is then unknown, and nothing is changed.
+// testAllMembersHang stops all members. The membership is then unknown, and nothing is changed.
 func testAllMembersHang(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	proxy := w.newProxy()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// testGitUnreachable: without git, the last applied spec is used: drift is repaired from it, and the problem is
-// reported everywhere.
+// testGitUnreachable checks that the last applied spec is used without git: drift is repaired from it, and the problem
+// is reported everywhere.
 func testGitUnreachable(t *testing.T, w *world) {
 	url, server := w.repository.serve()
 	w.source = url
@@ -17,7 +17,7 @@ func testGitUnreachable(t *testing.T, w *world) {
 	w.disturb(disturbance{"budget deleted", budgets, "a", ""})
 	r := w.run().requireCode(t, exitError)
 	if r.report.Error == "" {
-		t.Errorf("the report does not say that git cannot be read:\n%s", r)
+		t.Errorf("the report does not contain that git cannot be read:\n%s", r)
 	}
 	w.requireCondition("a", "SourceReady", "False", "")
 	if wrong := difference(want, w.snapshot()); wrong != "" {
@@ -42,14 +42,14 @@ func testGitUnreachable(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testSuspend: a suspended cluster is observed and left unchanged.
+// testSuspend checks that a suspended cluster is observed and left unchanged.
 func testSuspend(t *testing.T, w *world) {
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three, "suspend: true")})
 	w.converge().requireRule(t, "a", "Suspended")
 	w.disturb(disturbance{"budget deleted", budgets, "a", ""})
 	w.run().requireCode(t, exitDone).requireRule(t, "a", "Suspended")
 	if _, err := w.object(budgets, "a"); err == nil {
-		t.Error("an object of a suspended cluster was put right")
+		t.Error("an object of a suspended cluster was repaired")
 	}
 	w.requireQuietBy("Suspended", "a")
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})

@@ -64,8 +64,8 @@ var specs = []struct {
 	{name: "replaceAfter", version: modern, spec: []string{"replaceAfter: soon"}, refusal: "replaceAfter"},
 }
 
-// TestValidation: the API server rejects and accepts the same declarations as quorate validate, without a
-// webhook.
+// TestValidation checks that the API server, without a webhook, rejects and accepts the same declarations as quorate
+// validate.
 func TestValidation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -87,9 +87,9 @@ func checkVerdict(t *testing.T, who, want string, got error) {
 	case want == "" && got != nil:
 		t.Errorf("%s refuses it: %v", who, got)
 	case want != "" && got == nil:
-		t.Errorf("%s takes it", who)
+		t.Errorf("%s accepts it", who)
 	case want != "" && !strings.Contains(got.Error(), want):
-		t.Errorf("%s refuses it without saying %q: %v", who, want, got)
+		t.Errorf("%s refuses it without the message %q: %v", who, want, got)
 	}
 }
 
@@ -124,7 +124,7 @@ func validate(t *testing.T, text string) error {
 	return nil
 }
 
-// TestDefaulting: the custom resource has defaults for fields that git omits.
+// TestDefaulting checks that the custom resource has defaults for fields that git omits.
 func TestDefaulting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -142,8 +142,8 @@ func TestDefaulting(t *testing.T) {
 	}
 }
 
-// TestInvalidClusterSize: invalid sizes in git are rejected with their file and line, and nothing is created. A
-// valid cluster next to them is still created.
+// TestInvalidClusterSize checks that invalid sizes in git are rejected with their file and line, and that nothing is
+// created for them. A valid cluster next to them is still created.
 func TestInvalidClusterSize(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 10, -1} {
@@ -155,7 +155,7 @@ func TestInvalidClusterSize(t *testing.T) {
 			})
 			for _, r := range []result{w.runFrom(outside, "plan"), w.runUntilWaiting(outside)} {
 				if r.requireCode(t, exitInvalid); !r.says("bad.yaml") || !r.says("replicas") {
-					t.Errorf("it does not say what is wrong where:\n%s", r)
+					t.Errorf("the problem is not reported with its position:\n%s", r)
 				}
 			}
 			var names []string
@@ -163,20 +163,20 @@ func TestInvalidClusterSize(t *testing.T) {
 				names = append(names, o.GetName())
 			}
 			if fmt.Sprint(names) != "[good]" {
-				t.Errorf("custom resources %v were made", names)
+				t.Errorf("custom resources %v were created", names)
 			}
 			if _, err := w.object(statefulSets, "bad"); err == nil {
-				t.Error("a StatefulSet was made for the bad one")
+				t.Error("a StatefulSet was created for the invalid cluster")
 			}
 			if _, err := w.object(statefulSets, "good"); err != nil {
-				t.Errorf("the good one is held up: %v", err)
+				t.Errorf("the valid cluster is delayed: %v", err)
 			}
 		})
 	}
 }
 
-// TestInvalidUpdate: a change that a live cluster cannot make is rejected, and the cluster keeps running as
-// last applied.
+// TestInvalidUpdate checks that a change that a live cluster cannot make is rejected, and that the cluster keeps
+// running as last applied.
 func TestInvalidUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -198,8 +198,8 @@ func TestInvalidUpdate(t *testing.T) {
 	testQuotaOfVolume(t, w)
 }
 
-// testQuotaOfVolume: an omitted quota is half of the existing volume's size. A larger size in git, which is not
-// acted on, changes neither.
+// testQuotaOfVolume checks that an omitted quota is half of the existing volume's size. A larger size in git, which is
+// not acted on, does not change the quota or the volume.
 func testQuotaOfVolume(t *testing.T, w *world) {
 	before := w.pod("a-0").UID
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, one, "storage: {size: 8Gi}")})

@@ -38,8 +38,8 @@ func TestEtcdUpgrade(t *testing.T) {
 	}
 }
 
-// testLossInDowngrade: a member is lost with its volume while a downgrade is enabled. No member can join then, so
-// the downgrade is canceled until the member has been replaced.
+// testLossInDowngrade loses a member with its volume while a downgrade is enabled. Members cannot join then, so the
+// downgrade is canceled until the member has been replaced.
 func testLossInDowngrade(t *testing.T, w *world) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
 	w.declare("3.5.35", three, oftenSnapshots)
@@ -61,8 +61,8 @@ func testLossInDowngrade(t *testing.T, w *world) {
 	}
 }
 
-// testDowngradeTakenBack: git reverts a downgrade after one member has been downgraded. The member is upgraded
-// again, and etcd cancels the downgrade.
+// testDowngradeTakenBack reverts a downgrade in git after one member has been downgraded. The member is upgraded again,
+// and etcd cancels the downgrade.
 func testDowngradeTakenBack(t *testing.T, w *world) {
 	id, history := w.requireOneCluster("a", 3), w.watchWrites(3)
 	w.declare("3.6.16", three, oftenSnapshots)
@@ -82,14 +82,14 @@ func testDowngradeTakenBack(t *testing.T, w *world) {
 		if err != nil {
 			t.Errorf("%s: %v", m.name, err)
 		} else if answer.DowngradeInfo.GetEnabled() {
-			t.Errorf("%s goes down to %s still", m.name, answer.DowngradeInfo.GetTargetVersion())
+			t.Errorf("%s is still downgraded to %s", m.name, answer.DowngradeInfo.GetTargetVersion())
 		}
 	}
 }
 
-// TestUpgradeWithOldLog: members of 3.6 still have entries written by 3.5 in their logs, because they have not
-// taken a snapshot. A member of 3.7 would not start with such a log. Either no member is upgraded, or every
-// member must be able to start.
+// TestUpgradeWithOldLog checks an upgrade of members of 3.6 that still have entries written by 3.5 in their logs,
+// because they have not taken a snapshot. A member of 3.7 would not start with such a log. Either no member is
+// upgraded, or every member must be able to start.
 func TestUpgradeWithOldLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -182,21 +182,21 @@ func (w *world) requireVersion(version string) {
 		}
 	}
 	if got := w.status("a").Version; got != version {
-		w.t.Errorf("status says version %s, want %s", got, version)
+		w.t.Errorf("the status has version %s, want %s", got, version)
 	}
 	if n := w.restarts("a"); n > 0 {
 		w.t.Errorf("containers were restarted %d times", n)
 	}
 }
 
-// testSkipMinor: a version that cannot be reached in one step is rejected before anything restarts, with the
-// step to take.
+// testSkipMinor checks that a version that cannot be reached in one step is rejected before anything restarts, and that
+// the message names the step to take.
 func testSkipMinor(t *testing.T, w *world, from, to string) {
 	pods, template := w.podUIDs("a"), w.snapshot()["StatefulSet a"]
 	w.declare(to, three, oftenSnapshots)
 	r := w.run("--until-converged", "--timeout", "20s").requireCode(t, exitBlocked).requireRule(t, "a", "VersionRefused")
 	if said := r.cluster("a").Decision.Message; !strings.Contains(said, "3.6") {
-		t.Errorf("it does not say which step to take: %s", said)
+		t.Errorf("it does not report which step to take: %s", said)
 	}
 	w.requireCondition("a", "Stalled", "True", "VersionRefused")
 	if now := w.podUIDs("a"); !maps.Equal(now, pods) {

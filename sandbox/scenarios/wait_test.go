@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// patience is the maximum time to wait for a condition. It is generous, because only a failing test uses all of
-// it.
+// patience is the maximum time to wait for a condition. It is generous, because only a failing test uses all of it.
 const patience = 90 * time.Second
 
 // eventually waits until check returns nil, and fails the test with its last error on timeout.

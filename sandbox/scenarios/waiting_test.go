@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testNoRoom: a quota allows no further pod. The reason is reported in Kubernetes' own words and, after two
-// minutes, as requiring manual action. The cluster continues once there is room.
+// testNoRoom sets a quota that does not allow another pod. The reason is reported in Kubernetes' own words and, after
+// two minutes, as requiring manual action. The cluster continues once there is room.
 func testNoRoom(t *testing.T, w *world) {
 	quotas := w.kube.CoreV1().ResourceQuotas(w.namespace)
 	room := &corev1.ResourceQuota{
@@ -69,8 +69,8 @@ func (w *world) age(by time.Duration) {
 	}
 }
 
-// TestNoRightToReachPods: without the right to reach pods, the missing right is reported immediately, and
-// nothing is changed.
+// TestNoRightToReachPods checks that a missing right to reach pods is reported immediately, and that nothing is changed
+// without it.
 func TestNoRightToReachPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -85,7 +85,7 @@ func TestNoRightToReachPods(t *testing.T) {
 	w.grant(role, user)
 	r := w.runFrom(through(w.newProxyAs(user)), "run", "--until-converged").requireCode(t, exitBlocked).requireRule(t, "a", "MembershipUnknown")
 	if !r.says("pods/portforward") {
-		t.Errorf("it does not say which right is missing:\n%s", r)
+		t.Errorf("it does not report which right is missing:\n%s", r)
 	}
 }
 

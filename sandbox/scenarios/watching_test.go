@@ -33,8 +33,7 @@ func (m *walked) watch() {
 	p.requireAlerts("it goes on")
 }
 
-// backUp has a single-member cluster backed up to a volume twice, and one backup drilled, so that all
-// backup series exist.
+// backUp backs up a single-member cluster to a volume twice, and drills one backup, so that all backup series exist.
 func (m *walked) backUp(name string) {
 	m.t.Helper()
 	claim := &corev1.PersistentVolumeClaim{

@@ -39,7 +39,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// enter creates the namespace, and has it deleted at the end of the test.
+// enter creates the namespace, which is deleted at the end of the test.
 func (w *world) enter() {
 	w.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{

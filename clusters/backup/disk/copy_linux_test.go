@@ -37,7 +37,7 @@ func TestCopyKeepsHoles(t *testing.T) {
 	for _, at := range at {
 		around := make([]byte, len(data)+2)
 		if _, err := to.ReadAt(around, at-1); err != nil || !bytes.Equal(around, append(append([]byte{0}, data...), 0)) {
-			t.Errorf("at %d there is something else: %v", at, err)
+			t.Errorf("at %d, the content differs: %v", at, err)
 		}
 	}
 }

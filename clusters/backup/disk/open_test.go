@@ -43,7 +43,7 @@ func TestPlantedFilesAreNotFollowed(t *testing.T) {
 		t.Fatal("it waits")
 	}
 	if _, err := os.Lstat(at("elsewhere")); err == nil {
-		t.Error("a file was made where the link leads")
+		t.Error("a file was created where the link leads")
 	}
 }
 

@@ -59,7 +59,7 @@ func programs(t *testing.T) []etcdprocess.Program {
 	t.Helper()
 	dir := os.Getenv("QUORATE_ETCD_DIR")
 	if dir == "" {
-		t.Skip("QUORATE_ETCD_DIR names no directory with etcd-<version>/etcd; make test sets it")
+		t.Skip("QUORATE_ETCD_DIR does not name a directory with etcd-<version>/etcd; make test sets it")
 	}
 	paths, err := filepath.Glob(filepath.Join(dir, "etcd-*", "etcd"))
 	if err != nil || len(paths) == 0 {
@@ -190,7 +190,7 @@ func TestPrepareKeepsUnrelatedFiles(t *testing.T) {
 }
 
 // TestFinishRejectsOtherClusterOrVersion checks that a drill can be continued only for the same cluster and version.
-// For another one, etcd is not contacted, and nothing is returned that could change its records.
+// Otherwise, etcd is not contacted, and nothing is returned that could change the records of that cluster.
 func TestFinishRejectsOtherClusterOrVersion(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	dir, state := t.TempDir(), t.TempDir()
@@ -199,7 +199,7 @@ func TestFinishRejectsOtherClusterOrVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, drillFile)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("etcd could write to what Finish goes by: %v", err)
+		t.Errorf("etcd could write to the files that Finish uses: %v", err)
 	}
 	newer := v
 	newer.Patch++

@@ -145,7 +145,7 @@ func TestResultRejectsInvalidText(t *testing.T) {
 			continue
 		}
 		if said := err.Error(); said != printable.Line(said) {
-			t.Errorf("%q: it is told as %.200q", name, said)
+			t.Errorf("%q: it is shown as %.200q", name, said)
 		}
 	}
 }

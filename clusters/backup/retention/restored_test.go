@@ -22,7 +22,7 @@ func TestPruneKeepsBackupsBeforeRestore(t *testing.T) {
 	} {
 		plan := Prune(store.Listing{Backups: all}, p, now)
 		if slices.ContainsFunc(plan.Delete, func(b store.Backup) bool { return p.keep(all[1:], nil)[b] }) {
-			t.Errorf("%s: backups are deleted that the policy says to keep", name)
+			t.Errorf("%s: backups are deleted that the policy keeps", name)
 		}
 	}
 }

@@ -116,13 +116,13 @@ func TestPruneInvariants(t *testing.T) {
 		oneID := !slices.ContainsFunc(backups, func(b store.Backup) bool { return b.ClusterID == earlier })
 		if kept := without(backups, plan.Delete); oneID && len(plan.Delete) < MaxDeleted {
 			if again := Prune(store.Listing{Backups: kept}, policy, now); len(again.Delete) > 0 {
-				t.Fatalf("seed %d: what was kept is deleted the next time: %+v", seed, again.Delete)
+				t.Fatalf("seed %d: kept backups are deleted the next time: %+v", seed, again.Delete)
 			}
 		}
 	}
 }
 
-// lawBroken returns which invariant a plan breaks, judged independently by what remains.
+// lawBroken returns the invariant that a plan violates, based only on the remaining backups.
 func lawBroken(all []store.Backup, plan Plan, p Policy) string {
 	left := without(all, slices.Concat(plan.Delete, plan.Behind)) // those in Behind may be deleted, too
 	newest := func(of []store.Backup, is func(store.Backup) bool) (found store.Backup) {
@@ -171,8 +171,8 @@ func lawBroken(all []store.Backup, plan Plan, p Policy) string {
 	return ""
 }
 
-// byVerifiedBroken returns which invariant a plan with ByVerified breaks: it must not delete anything that it would
-// keep if the newer unverified backups did not exist.
+// byVerifiedBroken returns the invariant that a plan with ByVerified violates: it must not delete anything that it
+// would keep if the newer unverified backups did not exist.
 func byVerifiedBroken(all []store.Backup, p Policy) string {
 	p.ByVerified = true
 	plan := Prune(store.Listing{Backups: all}, p, now)

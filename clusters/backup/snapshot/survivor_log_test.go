@@ -186,7 +186,7 @@ func TestDamagedLogEndsWhereRecoveryEnds(t *testing.T) {
 					torn++
 				}
 				if reads, err := whole.reads(); err != nil || reads != says {
-					t.Errorf("file %d, %s at %d of %d: it is said to end at %+v, and is read up to %+v, %v", i, what, at, used, says, reads, err)
+					t.Errorf("file %d, %s at %d of %d: it is reported to end at %+v, but is read up to %+v, %v", i, what, at, used, says, reads, err)
 				}
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Old uploads to S3 that were left by killed processes are aborted, but only for data in the same directory. Recent
-// uploads are kept, and stored data is not affected.
+// TestAbandonedS3UploadsAreAborted checks that old uploads to S3 that were left by killed processes are aborted, but
+// only for data in the same directory. Recent uploads are kept, and stored data is not affected.
 func TestAbandonedS3UploadsAreAborted(t *testing.T) {
 	b, _ := versitygw(t)
 	c := client(t, b)
@@ -43,7 +43,7 @@ func TestAbandonedS3UploadsAreAborted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := left(); len(all) != 4 || !slices.Equal(got, all) {
-		t.Errorf("those that are under way: %q, want %q", got, all)
+		t.Errorf("uploads in progress: %q, want %q", got, all)
 	}
 	b.clear(t.Context(), dir, time.Now().Add(time.Hour))
 	want := slices.DeleteFunc(all, func(key string) bool { return key == "ours/"+data })

@@ -101,7 +101,8 @@ func TestCircularListIsAnError(t *testing.T) {
 	}
 }
 
-// A store may return fewer names than requested, none at all, or the last name of a page again on the next page.
+// TestSparsePagesAreListedCompletely checks that a list is complete if a store returns fewer names than requested, no
+// names at all, or the last name of a page again on the next page.
 func TestSparsePagesAreListedCompletely(t *testing.T) {
 	const pages = 900
 	eachLister(t, func(token string) page {

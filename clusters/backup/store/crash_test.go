@@ -94,7 +94,7 @@ func TestKilledRecordingStaysConsistent(t *testing.T) {
 					}
 					is, there := requireSound(t, name, b)
 					if keeps := what == "verified" || what == "drilled"; keeps && was.Verified && was.Good() && (!there || !is.Verified || !is.Good()) {
-						t.Errorf("%s: what was verified is lost: %+v", name, is)
+						t.Errorf("%s: the verification is lost: %+v", name, is)
 					}
 					if there {
 						if err := deed(b, m); err != nil {

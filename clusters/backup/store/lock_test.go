@@ -67,10 +67,10 @@ func TestLockFor(t *testing.T) {
 		t.Errorf("got %v", held)
 	}
 	if err := open(t, "s3://backups/ours", f.options).Create(t.Context(), m.DataPath(), strings.NewReader("a")); err == nil {
-		t.Error("a bucket without object lock takes what is to be locked")
+		t.Error("a bucket without object lock accepts objects that must be locked")
 	}
 	if until := LockedUntil(b, begun); !until.IsZero() {
-		t.Errorf("it would be locked until %s, and nobody has asked for that", until)
+		t.Errorf("it would be locked until %s, which was not requested", until)
 	}
 }
 

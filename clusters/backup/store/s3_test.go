@@ -53,7 +53,7 @@ func serveS3(t *testing.T, dir string) http.Handler {
 	t.Helper()
 	program := os.Getenv("QUORATE_S3")
 	if program == "" {
-		t.Skip("QUORATE_S3 names no program that serves S3; make test sets it")
+		t.Skip("QUORATE_S3 does not name a program that serves S3; make test sets it")
 	}
 	sockets, err := os.MkdirTemp("", "s3-") // socket paths must be short
 	if err != nil {
@@ -98,7 +98,7 @@ func client(t *testing.T, b objects) *s3.Client {
 	t.Helper()
 	var c *s3.Client
 	if !b.bucket.As(&c) {
-		t.Fatal("it is no S3 store")
+		t.Fatal("it is not an S3 store")
 	}
 	return c
 }
@@ -318,7 +318,7 @@ func TestConcurrentCommitsShareOneManifest(t *testing.T) {
 		}
 		for _, name := range data {
 			if name != m.Data {
-				t.Errorf("%s, and there is %s", name, m.Data)
+				t.Errorf("%s, but it is %s", name, m.Data)
 			}
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// No error shows a SAS token, however badly it was pasted.
+// TestErrorsHideSASToken checks that errors do not show a SAS token, however badly it was pasted.
 func TestErrorsHideSASToken(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "shop")
 	once, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // no retries
@@ -33,7 +33,8 @@ func TestErrorsHideSASToken(t *testing.T) {
 	}
 }
 
-// A SAS token grants its rights to anyone who intercepts it, so it is sent only over https, like Google's token.
+// TestSASTokenRequiresHTTPS checks that a SAS token is sent only over https, like Google's token, because it grants its
+// rights to anyone who intercepts it.
 func TestSASTokenRequiresHTTPS(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "sv=2024&sig=SECRET")
 	for endpoint, clear := range map[string]bool{

@@ -85,7 +85,7 @@ func TestBucket(t *testing.T) {
 		_, sized := b.Size(ctx, "ns/a/2")
 		for what, err := range map[string]error{"delete": b.Delete(ctx, "ns/a/2"), "open": opened, "size": sized} {
 			if !errors.Is(err, ErrNotFound) {
-				t.Errorf("%s what is gone: %v", what, err)
+				t.Errorf("%s a missing object: %v", what, err)
 			}
 		}
 	})
@@ -141,10 +141,10 @@ func TestOnlyOneConcurrentCreateSucceeds(t *testing.T) {
 // TestUnreadableDirectoryIsNotEmpty checks that an unreadable directory is not treated as empty.
 func TestUnreadableDirectoryIsNotEmpty(t *testing.T) {
 	if _, err := (directory{filepath.Join(t.TempDir(), "gone")}).List(t.Context(), ""); err == nil {
-		t.Error("what is not there was listed")
+		t.Error("a missing object was listed")
 	}
 	if _, err := (Location{Directory: filepath.Join(t.TempDir(), "gone")}).Open(t.Context(), Options{}); err == nil {
-		t.Error("what is not there was opened")
+		t.Error("a missing object was opened")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -274,7 +274,7 @@ func TestRead(t *testing.T) {
 	}
 	both := read([]string{one + ".json", one + ".suspect.json", one + ".suspect.damaged.json"})
 	if len(both.Backups) != 2 || len(both.At(slot("20261122t180000z"))) != 1 || !both.At(slot("20261122t180000z"))[0].Good() {
-		t.Errorf("a good one and a suspect one: %+v", both)
+		t.Errorf("a good backup and a suspect one: %+v", both)
 	}
 	if newest, some := got.Newest(); !some || newest != want[0] {
 		t.Errorf("the newest is %+v", newest)
@@ -513,10 +513,10 @@ func TestResultsAreRecordedWithoutDeleteRight(t *testing.T) {
 			t.Errorf("%+v %v", listing.Backups, err)
 		}
 		if err := Confirm(t.Context(), kept, m.Backup()); !errors.Is(err, ErrUseless) {
-			t.Errorf("others are given up for one that is damaged: %v", err)
+			t.Errorf("other backups are deleted for a damaged one: %v", err)
 		}
 		if err := find(""); !errors.Is(err, ErrHeld) {
-			t.Errorf("damage that stays on record is said to be taken back: %v", err)
+			t.Errorf("damage that stays recorded is reported as withdrawn: %v", err)
 		}
 	})
 }
@@ -558,7 +558,7 @@ func TestExistingMarkCountsWithoutReplaceRight(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := begin().Record(t.Context(), held); !errors.Is(err, ErrHeld) {
-			t.Errorf("what says nothing of these data is taken for what was found: %v", err)
+			t.Errorf("a mark that does not describe this data is accepted as a result: %v", err)
 		}
 	})
 }
@@ -611,7 +611,7 @@ func TestStoredDamageIsOneShortLine(t *testing.T) {
 			err = v.Record(t.Context(), b)
 		}
 		if err != nil {
-			t.Errorf("what is on record of it keeps it from being read: %v", err)
+			t.Errorf("its recorded damage prevents reading it: %v", err)
 		}
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// For every Linux architecture, either a seccomp filter or a refusal to read sources without one is compiled in: never
-// neither, and never both.
+// TestEveryArchitectureHasAFilterOrNone checks that, for every Linux architecture, exactly one of two is compiled in: a
+// seccomp filter, or a refusal to read sources without one.
 func TestEveryArchitectureHasAFilterOrNone(t *testing.T) {
 	filtered := []string{"amd64", "arm64", "loong64", "ppc64le", "riscv64"}
 	for _, arch := range []string{"386", "amd64", "arm", "arm64", "loong64", "mips", "mips64", "mips64le", "mipsle", "ppc64", "ppc64le", "riscv64", "s390x"} {
@@ -20,7 +20,7 @@ func TestEveryArchitectureHasAFilterOrNone(t *testing.T) {
 		has := func(file string) bool { return slices.Contains(p.GoFiles, file) }
 		want := slices.Contains(filtered, arch)
 		if has("seccomp_linux.go") != want || has("seccomp_linux_"+arch+".go") != want || has("filing_linux.go") != want || has("seccomp_linux_none.go") == want {
-			t.Errorf("%s is made of %q", arch, p.GoFiles)
+			t.Errorf("%s consists of %q", arch, p.GoFiles)
 		}
 	}
 }

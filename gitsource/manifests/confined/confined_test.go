@@ -85,7 +85,7 @@ func descend(path []byte) int {
 
 var roomy = Limits{Memory: 96 << 20, CPU: 10 * time.Second, LineBytes: 1 << 10}
 
-// run runs a child that does what is named, and returns its messages.
+// run runs a child that carries out the named task, and returns its messages.
 func run(ctx context.Context, what string, limits Limits) (said []string, err error) {
 	err = Run(ctx, testChild, what, limits, func(line []byte) (any, bool, error) {
 		var words string
@@ -106,17 +106,17 @@ func run(ctx context.Context, what string, limits Limits) (said []string, err er
 func TestRun(t *testing.T) {
 	said, err := run(t.Context(), "ask", roomy)
 	if err != nil || strings.Join(said, ", ") != "hello world, done" {
-		t.Errorf("it said %q, error %v", said, err)
+		t.Errorf("output %q, error %v", said, err)
 	}
 }
 
-// Everything that the Go runtime does by itself still works: threads, garbage collection, timers, preemption, deep
-// stacks, randomness.
+// TestGoRuntimeWorksConfined checks that everything that the Go runtime does by itself still works: threads, garbage
+// collection, timers, preemption, deep stacks, randomness.
 func TestGoRuntimeWorksConfined(t *testing.T) {
 	large := roomy
 	large.Memory = 1 << 30 // the race detector needs a lot
 	if said, err := run(t.Context(), "work", large); err != nil || len(said) != 1 {
-		t.Errorf("it said %q, error %v", said, err)
+		t.Errorf("output %q, error %v", said, err)
 	}
 }
 
@@ -149,7 +149,7 @@ func workHard() {
 	all.Wait()
 }
 
-// An exceeded limit is reported with the flag that raises it.
+// TestExceededLimitNamesItsFlag checks that an exceeded limit is reported with the flag that raises it.
 func TestExceededLimitNamesItsFlag(t *testing.T) {
 	short := roomy
 	short.CPU = time.Nanosecond // rounded up to a second
@@ -163,12 +163,12 @@ func TestExceededLimitNamesItsFlag(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			if confinedtest.RaceDetector && what == "take memory" {
-				t.Skip("the race detector takes more memory than the bound, and ends the process with words of its own")
+				t.Skip("the race detector uses more memory than the limit, and ends the process with its own message")
 			}
 			said, err := run(t.Context(), what, c.limits)
 			var exceeded Exceeded
 			if !errors.As(err, &exceeded) || err.Error() != c.want || len(said) > 0 {
-				t.Errorf("it said %q, error %v", said, err)
+				t.Errorf("output %q, error %v", said, err)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func TestExceededLimitNamesItsFlag(t *testing.T) {
 	}
 }
 
-// An error of the caller ends the process, and so does the context.
+// TestRunEndsOnErrorOrTimeout checks that the process ends on an error of the caller or at the end of the context.
 func TestRunEndsOnErrorOrTimeout(t *testing.T) {
 	enough := errors.New("enough")
 	if err := Run(t.Context(), testChild, "talk", roomy, func([]byte) (any, bool, error) { return nil, false, enough }); !errors.Is(err, enough) {
@@ -194,7 +194,7 @@ func TestRunEndsOnErrorOrTimeout(t *testing.T) {
 	}
 }
 
-// A child ends together with its parent, even if it is busy.
+// TestChildEndsWithItsParent checks that a child ends together with its parent, even if it is busy.
 func TestChildEndsWithItsParent(t *testing.T) {
 	p, err := start(t.Context(), kind{name: testChild})
 	if err != nil {
@@ -212,7 +212,8 @@ func TestChildEndsWithItsParent(t *testing.T) {
 	}
 }
 
-// A confined process can reach nothing: this test confines a child, which tries.
+// TestConfinedProcessReachesNothing confines a child that tries to reach things, and checks that it cannot reach
+// anything.
 func TestConfinedProcessReachesNothing(t *testing.T) {
 	if os.Getenv("QUORATE_TEST_CONFINED") != "" {
 		tryAll(os.Getenv("QUORATE_TEST_CONFINED"))

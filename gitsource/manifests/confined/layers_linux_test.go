@@ -93,7 +93,8 @@ func inLayer(t *testing.T, layer string, uid uint32) string {
 	return inner(out)
 }
 
-// If the kernel does not accept the filter, nothing runs, and the error names the remedy.
+// TestRunRefusesWithoutSeccompFilter checks that nothing runs if the kernel does not accept the filter, and that the
+// error names the remedy.
 func TestRunRefusesWithoutSeccompFilter(t *testing.T) {
 	said := inLayer(t, "no filter", 0)
 	if !strings.HasPrefix(said, "[], ") || !strings.Contains(said, "CONFIG_SECCOMP_FILTER, and a container runtime whose own profile allows prctl(2) and seccomp(2)") {
@@ -101,7 +102,7 @@ func TestRunRefusesWithoutSeccompFilter(t *testing.T) {
 	}
 }
 
-// Landlock alone prevents opening files, if the kernel has it.
+// TestLandlockBlocksOpeningFiles checks that Landlock by itself prevents opening files, if the kernel has it.
 func TestLandlockBlocksOpeningFiles(t *testing.T) {
 	if version, err := landlock.LandlockGetABIVersion(); err != nil || version < 1 {
 		t.Skipf("the kernel has no Landlock: %v", err)
@@ -111,10 +112,11 @@ func TestLandlockBlocksOpeningFiles(t *testing.T) {
 	}
 }
 
-// A hidden process can still start its children, as any user, and other processes of that user cannot read its memory.
+// TestHiddenProcessMemoryIsUnreadable checks that a hidden process can still start its children, as any user, and that
+// other processes of that user cannot read its memory.
 func TestHiddenProcessMemoryIsUnreadable(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("to run as another user takes root")
+		t.Skip("running as another user requires root")
 	}
 	if said, want := inLayer(t, "hidden", 65532), `["hello world" "done"], <nil>, mem: true, <nil>`; said != want {
 		t.Errorf("%s, want %s", said, want)
@@ -124,7 +126,8 @@ func TestHiddenProcessMemoryIsUnreadable(t *testing.T) {
 	}
 }
 
-// Files that this process inherited, rather than opened itself, do not reach the child.
+// TestInheritedFilesAreClosed checks that files that this process inherited, rather than opened itself, do not reach
+// the child.
 func TestInheritedFilesAreClosed(t *testing.T) {
 	file, err := os.Open(t.TempDir())
 	if err != nil {
@@ -136,6 +139,6 @@ func TestInheritedFilesAreClosed(t *testing.T) {
 	}
 	said, err := run(t.Context(), fmt.Sprintf("read in %d", file.Fd()), roomy)
 	if want := "read: bad file descriptor"; err != nil || said[0] != want {
-		t.Errorf("error %v, it said %q, want %s", err, said, want)
+		t.Errorf("error %v, output %q, want %s", err, said, want)
 	}
 }

@@ -140,8 +140,8 @@ func sceneFor(t *testing.T) reach {
 	return r
 }
 
-// A child started by Run can do none of this: the filter refuses each attempt, even if something else would refuse it
-// too.
+// TestChildAttemptsAreRefused checks that the filter refuses each attempt by a child started by Run, even if something
+// else would refuse it too.
 func TestChildAttemptsAreRefused(t *testing.T) {
 	r := sceneFor(t)
 	said, err := run(t.Context(), "reach in "+r.dir, roomy)
@@ -154,7 +154,8 @@ func TestChildAttemptsAreRefused(t *testing.T) {
 	}
 }
 
-// A process can do everything before it is confined, and nothing afterwards, even on a thread that already existed.
+// TestAttemptsFailOnlyAfterConfinement checks that a process can do everything before it is confined, and nothing
+// afterwards, even on a thread that already existed.
 func TestAttemptsFailOnlyAfterConfinement(t *testing.T) {
 	if dir := os.Getenv("QUORATE_TEST_REACH"); dir != "" {
 		t.Log(reachTwice(dir))

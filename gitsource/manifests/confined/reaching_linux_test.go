@@ -32,7 +32,8 @@ func reachOut(parent *Parent, work json.RawMessage) {
 	}
 }
 
-// A process started by RunReaching has the same limits as any other, and reports which one it exceeded.
+// TestRunReachingIsResourceLimited checks that a process started by RunReaching has the same limits as any other, and
+// reports which limit it exceeded.
 func TestRunReachingIsResourceLimited(t *testing.T) {
 	for what, want := range map[string]string{
 		"take memory": "needs more than 96 MiB of memory",
@@ -69,8 +70,8 @@ func socketsMade() []string {
 	return made
 }
 
-// A process can create only the sockets for outgoing connections, and the one that returns the names of network
-// interfaces.
+// TestOnlyOutgoingSocketsAreAllowed checks that a process can create only sockets for outgoing connections, and the
+// socket that returns the names of network interfaces.
 func TestOnlyOutgoingSocketsAreAllowed(t *testing.T) {
 	for _, network := range []bool{true, false} {
 		var made []string

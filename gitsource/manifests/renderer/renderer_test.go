@@ -52,7 +52,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// An invalid or excessive kustomization returns a Refusal.
+// TestInvalidKustomizationsAreRefused checks that an invalid or excessive kustomization returns a Refusal.
 func TestInvalidKustomizationsAreRefused(t *testing.T) {
 	small, few := roomy, roomy
 	small.ObjectBytes, few.Kustomizations = 50, 2
@@ -80,7 +80,7 @@ func TestInvalidKustomizationsAreRefused(t *testing.T) {
 	}
 }
 
-// An error of the files ends the rendering, and so does an error of the caller.
+// TestErrorsEndRendering checks that rendering ends on an error of the files or of the caller.
 func TestErrorsEndRendering(t *testing.T) {
 	files := tree{"/x/kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "/x/a.yaml": broken, "/x/b.yaml": configMap}
 	if objects, err := render(files, roomy); !errors.Is(err, errBroken) || len(objects) > 0 {

@@ -34,7 +34,7 @@ func TestDocDescribesStoryLanguage(t *testing.T) {
 		}
 	}
 	if words := unknown("set a-1 pods=Ready"); len(words) != 1 {
-		t.Errorf("a word that is not there is taken: %q", words)
+		t.Errorf("an unused word is accepted: %q", words)
 	}
 }
 

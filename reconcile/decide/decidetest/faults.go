@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
-// Faults decides state s and returns what is wrong with the decision, with those of single rules, and with the record
+// Faults decides state s and returns the faults of the decision, of the decisions of single rules, and of the record
 // that the action writes. s must be as observed: ordinals, IDs and names are unique.
 func Faults(s decide.State) []string {
 	d := decide.Decide(s)

@@ -210,7 +210,7 @@ func row(s decide.State, n int) string {
 	return fmt.Sprintf("pod=%-8s volume=%-6s %-15s %s %s", r.Pod, volume, recorded, member, describeMore(s, r))
 }
 
-// describeMore returns what the columns do not show about a replica.
+// describeMore returns the properties of a replica that the columns do not show.
 func describeMore(s decide.State, r decide.Replica) string {
 	words := []string{r.PodMessage}
 	if r.LostCluster != 0 {

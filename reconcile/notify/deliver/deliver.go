@@ -33,7 +33,7 @@ const (
 	// mostTries is the maximum number of attempts.
 	mostTries = 5
 	// mostOfAnswer is how much of a response is read, and mostShown how much of it is shown, in bytes. mostOfError is
-	// how much is shown of an error that may quote a response.
+	// how much of an error that may quote a response is shown.
 	mostOfAnswer, mostShown, mostOfError = 1 << 20, 200, 300
 )
 

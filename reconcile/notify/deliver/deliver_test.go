@@ -58,7 +58,7 @@ func address(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// The requests match the documentation of each git host.
+// TestCommitStatusRequestsMatchHosts checks that the requests match the documentation of each git host.
 func TestCommitStatusRequestsMatchHosts(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind, repository, token  string
@@ -139,7 +139,7 @@ func TestHostAPIAddress(t *testing.T) {
 	}
 	for _, test := range [][2]string{{"svn", "https://x/a/b"}, {"github", "https://x/a"}, {"github", "https://x/a/b/c"}, {"gitlab", "https://x/a/../b"}, {"gitea", "https://x/a//b"}} {
 		if _, err := NewHost(test[0], "", address(t, test[1])); err == nil {
-			t.Errorf("%q is taken", test)
+			t.Errorf("%q is accepted", test)
 		}
 	}
 }
@@ -218,7 +218,8 @@ func TestDeliveryErrorsHideSecrets(t *testing.T) {
 	}
 }
 
-// Responses that break the protocol are quoted in errors, which do not reveal secrets either.
+// TestMalformedResponsesHideSecrets checks that errors that quote responses which break the protocol do not reveal
+// secrets.
 func TestMalformedResponsesHideSecrets(t *testing.T) {
 	for _, answer := range []string{
 		"HTTP/1.1 4xx URI KEY\r\n\r\n",

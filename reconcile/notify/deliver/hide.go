@@ -8,7 +8,7 @@ import (
 )
 
 // Hide returns the beginning of a text that may quote a response, such as an error, truncated to most bytes. It removes
-// the secrets and the requested URL, any part of which may be a secret.
+// the secrets and the requested URL. Any part of that URL may be a secret.
 func Hide(text, asked string, secrets []string, most int) string {
 	secrets = append([]string{asked}, secrets...)
 	if u, err := url.Parse(asked); err == nil {

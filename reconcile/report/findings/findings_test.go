@@ -48,7 +48,7 @@ func ExampleGitHub() {
 	// ::warning title=Warning::what is wrong, in 100%25 of cases: this
 }
 
-// TestFailOn: a risk is an error only if it is named, and an unknown risk may be any of them.
+// TestFailOn checks that a risk is an error only if it is named. An unknown risk may be any of them.
 func TestFailOn(t *testing.T) {
 	for _, test := range []struct {
 		failOn []forecast.Risk
@@ -73,8 +73,8 @@ func TestFailOn(t *testing.T) {
 	}
 }
 
-// TestFindingNamesOnlyCheckedOutFiles: a file is only named if it is in the checkout; otherwise, the message contains
-// it.
+// TestFindingNamesOnlyCheckedOutFiles checks that a finding is only attached to a file that is in the checkout.
+// Otherwise, its message contains the file name.
 func TestFindingNamesOnlyCheckedOutFiles(t *testing.T) {
 	for _, test := range []struct {
 		root, file string
@@ -90,7 +90,7 @@ func TestFindingNamesOnlyCheckedOutFiles(t *testing.T) {
 			t.Errorf("%+v: it is in %q:%d", test, got.File, got.Line)
 		}
 		if bare := got.Message == "wrong"; bare != (test.want != "" || test.file == "") {
-			t.Errorf("%+v: it says %q", test, got.Message)
+			t.Errorf("%+v: got %q", test, got.Message)
 		}
 	}
 }
@@ -121,8 +121,8 @@ func read(line string) (command, error) {
 	return c, nil
 }
 
-// TestWorkflowCommandsAreEscaped: with any untrusted text, each line is one command, and GitHub reads the intended
-// text.
+// TestWorkflowCommandsAreEscaped checks that each line is one command, and that GitHub reads the intended text, for any
+// untrusted text.
 func TestWorkflowCommandsAreEscaped(t *testing.T) {
 	texts := map[string]string{"escapes": "100%, a%0A::b%25: c" + printabletest.Mark, "only colons": "::::" + printabletest.Mark}
 	for name, text := range printabletest.Hostile {
@@ -156,7 +156,7 @@ func TestWorkflowCommandsAreEscaped(t *testing.T) {
 	}
 }
 
-// TestMostSevereFindingsAreShown: the most severe findings are shown, and the rest is counted.
+// TestMostSevereFindingsAreShown checks that the most severe findings are shown, and that the rest are counted.
 func TestMostSevereFindingsAreShown(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 1, 9: 9, 10: 10, 11: 10, 500: 10} {
 		r := report.Report{Error: "first"}
@@ -178,7 +178,7 @@ func TestMostSevereFindingsAreShown(t *testing.T) {
 			t.Errorf("%d each: %d errors, %d warnings", n, errors, warnings)
 		}
 		if rest := fmt.Sprintf("::error::and %s: see the report\n", decide.Count(n-9, "other error")); (n > 10) != strings.Contains(said, rest) {
-			t.Errorf("%d: %q is missing, or there for nothing:\n%s", n, rest, said)
+			t.Errorf("%d: %q is missing, or present without need:\n%s", n, rest, said)
 		}
 		if n > 0 && !strings.HasPrefix(said, "::error title=Error::first\n") {
 			t.Errorf("%d: the most severe is not first", n)

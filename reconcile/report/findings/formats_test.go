@@ -54,7 +54,7 @@ func TestFormatsMatchGolden(t *testing.T) {
 	}
 }
 
-// TestFormatsEscapeHostileText: untrusted text is shown as plain text, and the documents are valid.
+// TestFormatsEscapeHostileText checks that untrusted text is shown as plain text, and that the documents are valid.
 func TestFormatsEscapeHostileText(t *testing.T) {
 	texts := map[string]string{"a link of SARIF": "[sign in](https://evil.example.com)" + printabletest.Mark, "markup": `]]></failure><!--&lt;"'` + printabletest.Mark, "slashes": "a/b/c" + printabletest.Mark}
 	for name, text := range printabletest.Hostile {
@@ -122,7 +122,7 @@ func checkJUnit(t *testing.T, name string, document []byte, said string) {
 		}
 	}
 	if len(got.Suite.Cases) != got.Tests || failures != got.Failures || errors != got.Errors || told < 3 {
-		t.Errorf("%s: it counts %d, %d and %d; there are %d, %d and %d, of which %d say it", name, got.Tests, got.Failures, got.Errors, len(got.Suite.Cases), failures, errors, told)
+		t.Errorf("%s: it counts %d, %d and %d; the actual counts are %d, %d and %d, and %d contain it", name, got.Tests, got.Failures, got.Errors, len(got.Suite.Cases), failures, errors, told)
 	}
 }
 
@@ -172,18 +172,18 @@ func checkSARIF(t *testing.T, name string, document []byte, said string) {
 			t.Errorf("%s: the result is %+v", name, r)
 		}
 		if strings.Contains(r.Message.Text, "](") {
-			t.Errorf("%s: there is a link: %.300q", name, r.Message.Text)
+			t.Errorf("%s: it contains a link: %.300q", name, r.Message.Text)
 		}
 		if strings.Contains(r.Message.Text, strings.ReplaceAll(printable.Line(said), "](", "] (")) {
 			told++
 		}
 	}
 	if told < 2 {
-		t.Errorf("%s: %d results say it", name, told)
+		t.Errorf("%s: %d results contain it", name, told)
 	}
 }
 
-// TestSchemaRejectsInvalidSARIF: the schema check can fail.
+// TestSchemaRejectsInvalidSARIF checks that the schema check can fail.
 func TestSchemaRejectsInvalidSARIF(t *testing.T) {
 	var b bytes.Buffer
 	if err := findings.SARIF(&b, "v1", report.Report{}, nil); err != nil {
@@ -199,7 +199,7 @@ func TestSchemaRejectsInvalidSARIF(t *testing.T) {
 	}
 }
 
-// TestSARIFResultsAreLimited: results beyond GitHub's limit are counted.
+// TestSARIFResultsAreLimited checks that results beyond GitHub's limit are counted.
 func TestSARIFResultsAreLimited(t *testing.T) {
 	var r report.Report
 	for range 5002 {
@@ -210,12 +210,12 @@ func TestSARIFResultsAreLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := strings.Count(b.String(), `"ruleId"`); n != 5000 || !strings.Contains(b.String(), "2 other results omitted") {
-		t.Errorf("there are %d", n)
+		t.Errorf("got %d", n)
 	}
 }
 
-// TestFormatsStateAssumptionsOfPlan: each format contains the assumptions of an offline plan, as text does, and the
-// digest of a live plan. The name of a revision is not interpreted as a command.
+// TestFormatsStateAssumptionsOfPlan checks that each format contains the assumptions of an offline plan, as text does,
+// and the digest of a live plan. The name of a revision is not interpreted as a command.
 func TestFormatsStateAssumptionsOfPlan(t *testing.T) {
 	offline := wrong("x")
 	offline.Compared = &report.Comparison{Against: "main\n::error::<x>](y)" + printabletest.Mark}
@@ -239,12 +239,12 @@ func TestFormatsStateAssumptionsOfPlan(t *testing.T) {
 			}
 			for _, said := range test.said {
 				if !strings.Contains(b.String(), said) {
-					t.Errorf("%s, %s: it does not say %q:\n%s", what, name, said, &b)
+					t.Errorf("%s, %s: it does not contain %q:\n%s", what, name, said, &b)
 				}
 			}
 			for _, not := range test.not {
 				if strings.Contains(b.String(), not) {
-					t.Errorf("%s, %s: it says %q:\n%s", what, name, not, &b)
+					t.Errorf("%s, %s: got %q:\n%s", what, name, not, &b)
 				}
 			}
 			for line := range strings.Lines(b.String()) {

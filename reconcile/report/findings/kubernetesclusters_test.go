@@ -12,8 +12,9 @@ import (
 	"quorate.dev/quorate/reconcile/report/findings"
 )
 
-// TestFindingsDistinguishKubernetesClusters: clusters with the same name in different Kubernetes clusters are
-// distinguished, regardless of the Kubernetes clusters' names, and statements that all share are included once.
+// TestFindingsDistinguishKubernetesClusters checks that clusters with the same name in different Kubernetes clusters
+// are distinguished, regardless of the Kubernetes clusters' names, and that statements that apply to all of them are
+// included once.
 func TestFindingsDistinguishKubernetesClusters(t *testing.T) {
 	names := map[string]string{"a context of EKS": "arn:aws:eks:eu-west-1:1:cluster/x" + printabletest.Mark}
 	for name, text := range printabletest.Hostile {

@@ -254,7 +254,7 @@ func mayFail(at forecast.Quorum) string {
 	return fmt.Sprint(at.Spare())
 }
 
-// effect describes what happens to the pods or volumes with these names.
+// effect describes the effect on the pods or volumes with these names.
 type effect struct {
 	verb  string
 	names []string

@@ -15,8 +15,8 @@ import (
 // no HTML.
 var plain = regexp.MustCompile(`^[A-Za-z0-9(][A-Za-z0-9 .,;:()'"/?=+-]*$`)
 
-// looked matches what git hosts interpret even in plain text: links, emoji, references by prefix or commit hash, rules,
-// and list numbers.
+// looked matches text that git hosts interpret even in plain text: links, emoji, references by prefix or commit hash,
+// rules, and list numbers.
 var looked = regexp.MustCompile(`(?i)://|\bwww\.|:[^ ]|\bgh[a-z]*-|\b[0-9a-f]{7,}\b|---|^[0-9]+[.)]`)
 
 // mark is the beginning of an HTML comment. A pipeline finds its earlier comment by one, so untrusted text must not

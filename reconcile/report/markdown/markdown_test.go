@@ -150,7 +150,7 @@ func (r *rendered) visit(n *dom.Node, inCode bool) {
 
 var (
 	known = []string{"html", "head", "body", "h2", "p", "strong", "code", "ul", "li", "details", "summary", "table", "thead", "tbody", "tr", "th", "td"}
-	// sought matches what git hosts interpret in text outside code.
+	// sought matches text that git hosts interpret outside code.
 	sought = regexp.MustCompile(`(?i)@[a-z0-9]|#[a-z0-9]|[!~%&$^][a-z0-9]|://|www\.|\bgh-[0-9]|:[a-z0-9+_-]+:|[a-z]@|\b[0-9a-f]{7,40}\b`)
 )
 
@@ -234,7 +234,8 @@ var markup = []string{
 	" ", "  ", "\n", "\n\n", "\t", "    a", "\u202e", "\x00", "\x1b[31m", "\xff", "é", "日本", "🔥", "$$a$$", "$`a`$", "{{a}}", "{% a %}", "[[a]]", "[^1]", "- [ ] a", "/close", "::error::x", "##[error]x", ":--:", "|---|", "a", "b", "0",
 }
 
-// TestHostileTextIsEscaped: untrusted text is shown as plain text everywhere, and does not break anything else.
+// TestHostileTextIsEscaped checks that untrusted text is shown as plain text everywhere, and does not break anything
+// else.
 func TestHostileTextIsEscaped(t *testing.T) {
 	for name, said := range printabletest.Hostile {
 		checkHostile(t, name, said)
@@ -246,7 +247,7 @@ func TestHostileTextIsEscaped(t *testing.T) {
 	}
 }
 
-// TestCombinedHostileTextIsEscaped: the same applies to any combination of these texts.
+// TestCombinedHostileTextIsEscaped checks the same for any combination of these texts.
 func TestCombinedHostileTextIsEscaped(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -268,7 +269,7 @@ func FuzzComment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, said string) { checkHostile(t, "fuzzed", said) })
 }
 
-// TestPipelinePage: the comment in docs/how-to/pipeline.md is an actual comment.
+// TestPipelinePage checks that the comment in docs/how-to/pipeline.md is an actual comment.
 func TestPipelinePage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/how-to/pipeline.md")
 	if err != nil {
@@ -280,7 +281,7 @@ func TestPipelinePage(t *testing.T) {
 	}
 }
 
-// TestREADME: the comment in the README is the actual comment for an upgrade, except that it is unfolded.
+// TestREADME checks that the comment in the README is the actual comment for an upgrade, except that it is unfolded.
 func TestREADME(t *testing.T) {
 	page, err := os.ReadFile("../../../README.md")
 	if err != nil {
@@ -311,8 +312,8 @@ func many(n int, words string) report.Report {
 	return r
 }
 
-// TestCommentStaysWithinLimit: a comment never exceeds its limit; forecasts are omitted before reasons, and reasons
-// before clusters, the worst clusters last. The comment mentions the omissions.
+// TestCommentStaysWithinLimit checks that a comment never exceeds its limit. Forecasts are omitted before reasons, and
+// reasons before clusters, the worst clusters last. The comment mentions the omissions.
 func TestCommentStaysWithinLimit(t *testing.T) {
 	for _, most := range []int{1, 10_000, 65536, 1_000_000} {
 		for _, n := range []int{0, 1, 20, 70, 1000} {
@@ -340,13 +341,13 @@ func TestCommentStaysWithinLimit(t *testing.T) {
 					rows = len(page.columns[0]) - 1
 				}
 				if folds > 0 && rows < n {
-					t.Errorf("%s: there are %d rows, and yet %d folds", what, rows, folds)
+					t.Errorf("%s: %d rows, but %d folds", what, rows, folds)
 				}
 				if missing := rows < n || folds < n; missing && !strings.Contains(comment, " omitted for lack of space") {
-					t.Errorf("%s: with %d rows and %d folds, it does not say what is missing", what, rows, folds)
+					t.Errorf("%s: with %d rows and %d folds, the omissions are not mentioned", what, rows, folds)
 				}
 				if n == 20 && most == 1_000_000 && words == "" && (rows != 20 || folds != 20 || strings.Contains(comment, "no room")) {
-					t.Errorf("%s: there are %d rows and %d folds", what, rows, folds)
+					t.Errorf("%s: %d rows and %d folds", what, rows, folds)
 				}
 			}
 		}

@@ -42,14 +42,14 @@ func TestParseImage(t *testing.T) {
 		t.Errorf("parsed as %q, %q (%v)", reference, program, err)
 	}
 	if _, _, err := parseImage("quorate.dev/quorate:dev"); err == nil {
-		t.Error("an image of nothing is accepted")
+		t.Error("an empty image is accepted")
 	}
 }
 
 func TestEveryCommandSaysWhatItDoes(t *testing.T) {
 	for _, cmd := range command().Commands() {
 		if !cmd.Hidden && cmd.Short == "" {
-			t.Errorf("%s says nothing", cmd.Name())
+			t.Errorf("%s prints nothing", cmd.Name())
 		}
 	}
 }

@@ -127,7 +127,7 @@ func Once(fault Fault) Fault {
 	}
 }
 
-// At breaks the request with that index.
+// At breaks the request with the given index.
 func At(index int, fault Fault) Script {
 	return when(fault, func(r Request) bool { return r.Index == index })
 }
