@@ -156,13 +156,12 @@ func (s State) orDelayedRepair(d Decision, later []rule) Decision {
 	}
 	for _, r := range later {
 		repair, applies := r.ask(s)
+		delayed := slices.Contains(repairs, r.Name) && s.delay(r.Name).Times >= delayThreshold
 		switch {
 		case !applies || s.keepsBeingUndone(repair):
-		case repair.Verdict != Act:
-			return d
-		case s.delay(r.Name).Times < delayThreshold && !slices.Contains(mayRecur, r.Name):
+		case repair.Verdict != Act || !delayed && !slices.Contains(mayRecur, r.Name):
 			return d // a repair must not precede, for example, a declared stop
-		case s.delay(r.Name).Times >= delayThreshold:
+		case delayed:
 			repair.Message += fmt.Sprintf("; %s follows, because other actions have delayed this one", KindOf(d.Action))
 			return repair
 		}

@@ -186,3 +186,47 @@ func TestDeletedObjectsAreRecreatedRepeatedly(t *testing.T) {
 		}
 	}
 }
+
+// TestDeletedServiceComesBackWhileQuorumIsLost: somebody who may only delete Services deletes the headless one
+// every five minutes. Each time it is created again within a minute: without it, members do not find each other.
+func TestDeletedServiceComesBackWhileQuorumIsLost(t *testing.T) {
+	w := formed(t, 3)
+	for n := range 6 {
+		w.Delete("Service a")
+		began := w.Observe().Now
+		for range 30 { // five minutes
+			d, _ := w.Pass(simulate.NoCrash)
+			w.Tick()
+			if took := w.Observe().Now.Sub(began); took.Minutes() > 1 && !isWhole(w) {
+				t.Fatalf("deleted %d times, down for %s, and it decides: %s", n+1, took, d)
+			}
+		}
+	}
+}
+
+// TestMemberIsReplacedAfterRecordWasDeleted: a person deletes the ConfigMap three times in fifteen minutes, and it
+// is written again each time and lasts. Then a member loses its volume: it is replaced within three minutes.
+func TestMemberIsReplacedAfterRecordWasDeleted(t *testing.T) {
+	w := formed(t, 3)
+	for range 3 {
+		w.Delete("ConfigMap a-members")
+		for range 30 {
+			w.Pass(simulate.NoCrash)
+			w.Tick()
+		}
+	}
+	w.Delete("ConfigMap a-members")
+	w.LoseVolume(1)
+	w.KillPod(1)
+	began := w.Observe().Now
+	for {
+		d, _ := w.Pass(simulate.NoCrash)
+		w.Tick()
+		if d.Verdict == decide.Done && isWhole(w) {
+			return
+		}
+		if took := w.Observe().Now.Sub(began); took.Minutes() > 3 {
+			t.Fatalf("a lost member is not replaced after %s: %s", took, d)
+		}
+	}
+}

@@ -58,8 +58,10 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	for name, stages := range map[string][]stage{"Resize": resizing, "Roll": rolling, "Replace": replacing, "Stop": stopping, "Delete": deleting} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testBroken(t, stages, sure, func(w *world, proxy *faultproxy.Proxy) []string {
-				return w.killAfterEach(proxy, changesCluster)
+			testBroken(t, stages, sure, func(w *world, proxy *faultproxy.Proxy, undisturbed []write) []string {
+				return w.killAfterEach(proxy, slices.DeleteFunc(slices.Clone(undisturbed), func(w write) bool {
+					return !changesCluster(w.what)
+				}))
 			})
 		})
 	}
@@ -76,7 +78,7 @@ func TestEtcdCallsFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, stages := range [][]stage{resizing, replacing, rolling} {
-				testBroken(t, stages, changesEtcd, func(w *world, proxy *faultproxy.Proxy) []string {
+				testBroken(t, stages, changesEtcd, func(w *world, proxy *faultproxy.Proxy, _ []write) []string {
 					return w.breakEach(proxy, fault)
 				})
 			}
@@ -98,13 +100,13 @@ func sure(w write) bool { return w.sure() && changesCluster(w.what) }
 
 // testBroken takes a cluster through the stages, first undisturbed, and then with writes being broken. run returns
 // which writes were broken: all those of the undisturbed run that are required must be among them.
-func testBroken(t *testing.T, stages []stage, required func(write) bool, run func(*world, *faultproxy.Proxy) []string) {
+func testBroken(t *testing.T, stages []stage, required func(write) bool, run func(*world, *faultproxy.Proxy, []write) []string) {
 	w, want, points := undisturbed(t, stages)
 	for i, s := range stages {
 		t.Run(s.name, func(t *testing.T) {
 			w := w.as(t)
 			s.begin(w)
-			broken := run(w, w.newEtcdProxy())
+			broken := run(w, w.newEtcdProxy(), points[i])
 			s.requireEnd(w)
 			if wrong := difference(want[i], w.snapshot()); wrong != "" {
 				t.Errorf("not like an undisturbed cluster: %s", wrong)
@@ -118,18 +120,22 @@ func testBroken(t *testing.T, stages []stage, required func(write) bool, run fun
 	}
 }
 
-// killAfterEach runs quorate and kills it after its first write of that kind, until a run converges. It returns the
-// writes. Status, leases and events, which runs repeat, count once.
-func (w *world) killAfterEach(proxy *faultproxy.Proxy, kind func(what string) bool) []string {
+// killAfterEach runs quorate and kills it after the first of these writes that it makes, each as often as it is listed,
+// until a run converges. It returns the writes.
+func (w *world) killAfterEach(proxy *faultproxy.Proxy, undisturbed []write) []string {
 	w.t.Helper()
 	var lock sync.Mutex
 	var writes []string
+	left := map[string]int{}
+	for _, write := range undisturbed {
+		left[write.what]++
+	}
 	counts := func(what string) bool {
 		lock.Lock()
 		defer lock.Unlock()
-		return kind(what) && (!isRepeated(what) || !slices.Contains(writes, what))
+		return left[what] > 0
 	}
-	for range 100 {
+	for range len(undisturbed) + 1 {
 		r := w.killAt(proxy, func(killed func(n int) faultproxy.Fault) faultproxy.Script {
 			kill := killed(1)
 			return func(r faultproxy.Request) faultproxy.Fault {
@@ -141,6 +147,7 @@ func (w *world) killAfterEach(proxy *faultproxy.Proxy, kind func(what string) bo
 					lock.Lock()
 					defer lock.Unlock()
 					writes = append(writes, what)
+					left[what]--
 				})
 			}
 		})

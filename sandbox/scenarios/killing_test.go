@@ -23,7 +23,7 @@ func TestKillAfterEveryWrite(t *testing.T) {
 
 	w = newWorld(t)
 	w.declare(modern, three)
-	broken := w.killAfterEach(w.newProxy(), func(string) bool { return true })
+	broken := w.killAfterEach(w.newProxy(), writes)
 	w.requireOneCluster("a", 3)
 	if wrong := difference(want, w.snapshot()); wrong != "" {
 		t.Errorf("not like an undisturbed cluster: %s", wrong)
