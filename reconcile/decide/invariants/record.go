@@ -149,7 +149,8 @@ func formedBefore(s decide.State) bool {
 		}
 	}
 	job := s.Recovery.Job
-	return s.Record.ClusterID == 0 && s.ReportedClusterID == 0 && slices.ContainsFunc(s.Replicas, func(r decide.Replica) bool {
+	unknown := s.Record.ClusterID == 0 && s.ReportedClusterID == 0
+	return unknown && slices.ContainsFunc(s.Replicas, func(r decide.Replica) bool {
 		worked := job != nil && r.VolumeUID != "" && job.VolumeUID == r.VolumeUID
 		return r.LastUse.ClusterID != 0 || r.LostCluster != 0 || worked
 	})
