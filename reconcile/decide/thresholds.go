@@ -47,7 +47,7 @@ type Threshold struct {
 // Thresholds lists all thresholds, except those declared in git (spec.replaceAfter).
 func Thresholds() []Threshold { return slices.Concat(patiences(), membershipChanges(), rechecks()) }
 
-// patiences lists how long, or how many times, something must happen before Quorate reacts.
+// patiences lists the conditions for an action, or how long they must hold.
 func patiences() []Threshold {
 	return []Threshold{
 		{"Starting container", startPatience, 0, 0,

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// copiesKept checks that a member is removed only if it is proven lost, or once others have the data on volumes that
-// are kept.
+// copiesKept checks that a member is removed only if its data is proven lost or wrong, or once other members have the
+// data on volumes that are kept.
 func copiesKept(s decide.State, d decide.Decision) string {
 	switch a := d.Action.(type) {
 	case decide.RemoveMember:
@@ -180,7 +180,8 @@ func othersAreSafe(s decide.State, r decide.Replica) bool {
 	return 2*safe > others
 }
 
-// itNeverStarts reports whether a slot holds another member's volume, or its member may have no file to start with.
+// itNeverStarts reports whether a slot holds a different member's volume, or its member may not have a configuration
+// file to start with.
 func itNeverStarts(s decide.State, r decide.Replica, m decide.Member) bool {
 	recorded, _ := recordedAt(s.Record, r.Ordinal)
 	anothers := recorded.ID != 0 && recorded.ID != m.ID
@@ -202,8 +203,8 @@ func itKeepsFailing(s decide.State, r decide.Replica, m decide.Member) bool {
 	return crashes || silent
 }
 
-// mostAnswer reports whether the responding voters are a majority by themselves, so that a known list need not come
-// from others.
+// mostAnswer reports whether the responding voters are a majority by themselves, so that a known list does not
+// depend on other members.
 func mostAnswer(s decide.State) bool {
 	voters, answer := 0, 0
 	for _, m := range s.Membership.Members {

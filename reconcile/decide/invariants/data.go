@@ -6,9 +6,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// majorityJudges checks decisions while data is in doubt. A voter whose copy may be right is removed, restarted or
-// passed over only if it is outside a strict majority of the listed voters that responds now with the same hash.
-// Nothing is copied from a leader outside that majority, and the alarm is disarmed only once all agree.
+// majorityJudges checks decisions while data is in doubt. A voter whose data may be right is removed only against a
+// strict majority of the listed voters that currently respond with the same hash. No responding member is restarted,
+// nothing is copied from a leader outside that majority, and the alarm is disarmed only once all voters agree.
 func majorityJudges(s decide.State, d decide.Decision) string {
 	if a, disarms := d.Action.(decide.DisarmAlarm); disarms && a.Kind == decide.AlarmCorrupt {
 		return soonDisarmed(s, a)
@@ -109,7 +109,7 @@ func leaderIsRight(s decide.State) bool {
 	return false
 }
 
-// wrongVerdict returns the problem with removing a member: its copy may be right.
+// wrongVerdict returns the problem with removing a member: its data may be right.
 func wrongVerdict(s decide.State, id decide.ID) string {
 	m, _ := memberByID(s, id)
 	ordinal, ours := slotOf(s, m)
@@ -122,9 +122,9 @@ func wrongVerdict(s decide.State, id decide.ID) string {
 		r.VolumeUID == "" || recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID:
 		return "" // its volume was deleted manually, or nothing remains of it
 	case !m.Answers && r.PodStoppedByCheck && othersAreOne(s, m):
-		return "" // it has reported itself that it differs from one of them
+		return "" // the member itself has reported that its data differs from one of theirs
 	case !m.Answers && !r.PodStoppedByCheck && majorityStands(s):
-		return "" // its data does not matter
+		return "" // its data is not needed
 	}
 	return fmt.Sprintf("removes %s, but its data may be right", podName(s, ordinal))
 }

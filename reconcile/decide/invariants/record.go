@@ -72,7 +72,7 @@ func asked(s decide.State) bool {
 	return s.Membership.Known && len(s.Membership.Members) >= s.Declared.Replicas
 }
 
-// keepsVolume reports whether that volume is in the slot, and stays there.
+// keepsVolume reports whether that volume is in the slot and will be kept.
 func keepsVolume(r decide.Replica, uid string) bool {
 	goes := r.VolumeTerminating && (r.Pod == decide.PodAbsent || r.Pod == decide.PodTerminating)
 	return uid != "" && r.VolumeUID == uid && !goes
@@ -93,7 +93,7 @@ func restoringAgain(s decide.State) string {
 }
 
 // provesNoMember reports whether a record was written from the volumes alone: its members are sealed, and nothing else
-// is known of them.
+// is known about them.
 func provesNoMember(r decide.Record) bool {
 	for _, m := range r.Members {
 		if m.Mode != decide.Sealed || m.ID != 0 || m.VolumeUID != "" {
@@ -103,13 +103,13 @@ func provesNoMember(r decide.Record) bool {
 	return len(r.Members) > 0
 }
 
-// outOfNothing returns the problem with a new entry.
+// outOfNothing returns which evidence for a new entry is missing.
 func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
 	_, before := recordedAt(s.Record, m.Ordinal)
 	member, listed := memberAt(s, m.Ordinal)
 	r := replicaAt(s, m.Ordinal)
-	// The record was reset to before the cluster formed, and does not contain members added later; or it was lost, and
-	// was written again without members that a pass did not see.
+	// The record was reset to its state before the cluster formed and does not contain members added later. Or it was
+	// lost, and was rewritten without members that a pass did not see.
 	reset := s.Record.ClusterID == 0 && s.ReportedClusterID != 0 || provesNoMember(s.Record)
 	incomplete := reset && !s.Membership.Known && (r.VolumeUID != "" || r.Pod != decide.PodAbsent)
 	switch {
@@ -149,7 +149,8 @@ func formedBefore(s decide.State) bool {
 		}
 	}
 	job := s.Recovery.Job
-	return s.Record.ClusterID == 0 && s.ReportedClusterID == 0 && slices.ContainsFunc(s.Replicas, func(r decide.Replica) bool {
+	unknown := s.Record.ClusterID == 0 && s.ReportedClusterID == 0
+	return unknown && slices.ContainsFunc(s.Replicas, func(r decide.Replica) bool {
 		worked := job != nil && r.VolumeUID != "" && job.VolumeUID == r.VolumeUID
 		return r.LastUse.ClusterID != 0 || r.LostCluster != 0 || worked
 	})

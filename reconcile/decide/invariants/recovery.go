@@ -246,7 +246,7 @@ func recoveredWhileNothingRuns(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// beside returns what exists, or may at any moment, alongside the Job.
+// beside returns which pod exists, or may be created at any moment, alongside the Job.
 func beside(s decide.State, d decide.Decision) string {
 	switch d.Action.(type) {
 	case decide.StartRecovery, decide.FinishRecovery:
