@@ -17,11 +17,10 @@ import (
 )
 
 const (
-	// clustersAtOnce is the maximum number of clusters listed by themselves at the same time, each with a request per
-	// kind.
+	// clustersAtOnce is the maximum number of clusters listed individually at the same time, each with a request per kind.
 	clustersAtOnce = 4
-	// listedAlone limits how many clusters are listed by themselves: this number, or one in this number of all clusters
-	// if that is more. Above the limit, one list of all takes fewer requests and less time.
+	// listedAlone limits how many clusters are listed individually: this number, or one in this number of all clusters if
+	// that is more. Above the limit, one list of all takes fewer requests and less time.
 	listedAlone = 8
 )
 

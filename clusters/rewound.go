@@ -51,8 +51,8 @@ func followsAll(ctx context.Context, source reconcile.SourceState, before []stri
 		case !follows:
 			return nil, fmt.Errorf("%s of %s is rejected: it does not descend from %s, which was applied last. "+
 				"Git was rewound, its history was rewritten, or a different branch or repository was read. Push a "+
-				"commit on top of the applied one, or run once with "+
-				"--allow-non-fast-forward", source.Revision, source.Name, revision)
+				"commit on top of the applied one, or run once with --allow-non-fast-forward",
+				source.Revision, source.Name, revision)
 		}
 	}
 	return doubts, nil

@@ -170,8 +170,7 @@ func (t Taken) Store(ctx context.Context, to store.Bucket, o Order) (store.Manif
 			return store.Manifest{}, err
 		}
 		if o.Fresh {
-			return store.Manifest{}, fmt.Errorf("store %s: another backup with the same second was stored in the "+
-				"meantime. "+
+			return store.Manifest{}, fmt.Errorf("store %s: another backup was stored for the same second. "+
 				"Take this backup again", committed.Backup().ID())
 		}
 	}
@@ -208,7 +207,7 @@ func (t Taken) encode(ctx context.Context, w io.Writer, o Order) error {
 		return err
 	}
 	if read.size != proven.Bytes || read.String() != proven.SHA256 {
-		return fmt.Errorf("read the spooled snapshot: it is not what was received; is the disk of %s full or broken?",
+		return fmt.Errorf("read the spooled snapshot: it differs from what was received; is the disk of %s full or broken?",
 			t.File)
 	}
 	return nil

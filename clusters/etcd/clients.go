@@ -42,8 +42,8 @@ const buffer = 4 << 10
 // maxIdle is how long an unused connection is kept. Its pod or its cluster is gone.
 const maxIdle = time.Minute
 
-// Dialer connects to the client port of the pod with that name. It alone decides how the bytes travel: names
-// are not resolved, and TLS is verified from end to end.
+// Dialer connects to the client port of the pod with that name. Only the Dialer determines the route: names are not
+// resolved, and TLS is verified from end to end.
 type Dialer func(ctx context.Context, pod string) (net.Conn, error)
 
 // Pod is a pod of a cluster. A new UID or address means a new connection.

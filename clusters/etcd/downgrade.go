@@ -60,10 +60,10 @@ func (c *Clients) CancelDowngrade(ctx context.Context, cluster Cluster) error {
 		defer cancel()
 		status, err := leader.client.Status(ctx, "")
 		if err != nil {
-			return fmt.Errorf("ask whether it is done: %w", shortError{cause(ctx, err)})
+			return fmt.Errorf("check whether it is done: %w", shortError{cause(ctx, err)})
 		}
 		if target := (reply{status: status}).downgrade(); target != "" {
-			return NotYet{fmt.Errorf("etcd still prepares for %s", target)}
+			return NotYet{fmt.Errorf("etcd is still preparing for %s", target)}
 		}
 		return nil
 	})

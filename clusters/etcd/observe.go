@@ -272,7 +272,7 @@ func (r reply) follows(leader reply) bool {
 		r.status.RaftTerm == leader.status.RaftTerm && r.status.Leader == leader.status.Leader
 }
 
-// bestFirst sorts by who should be asked for the list first: the leader of the newest term, and then the member
+// bestFirst sorts members in the order in which to request the list: the leader of the newest term, and then the member
 // with the longest log. If there are two leaders, because one has not yet noticed that it was deposed, their
 // terms differ.
 func bestFirst(a, b reply) int {

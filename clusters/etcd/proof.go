@@ -124,7 +124,7 @@ func compactedElsewhere(hash, wanted decide.Hash) (verdict, string) {
 	case wanted.CompactRevision == wanted.Revision:
 		return incomparable, "nothing has been written since its compaction"
 	case hash.CompactRevision < wanted.CompactRevision:
-		return unknown, "its compaction is not as far yet"
+		return unknown, "it has not finished the same compaction yet"
 	default:
 		return incomparable, "it has been compacted"
 	}

@@ -78,7 +78,7 @@ func TestBuildRejectsInvalidInput(t *testing.T) {
 	for name, change := range map[string]func(*Input){
 		"no UID":                   func(in *Input) { in.Cluster.UID = "" },
 		"no token or no member":    func(in *Input) { in.Record.Token = "" },
-		"names no token or no mem": func(in *Input) { in.Record.Members = nil },
+		"has no token or no mem": func(in *Input) { in.Record.Members = nil },
 		"unknown mode":             func(in *Input) { in.Record.Members[1].Mode = "" },
 		"is missing":               func(in *Input) { in.Certificates.PeerClient.Key = nil },
 		"spec.etcd.options.max-wals: \"many\" is not a whole number": func(in *Input) {

@@ -107,7 +107,7 @@ func SeedClaim(in Input, ordinal int) Object {
 func RestoreJob(in Input, volumeUID string) (Object, error) {
 	c := in.Cluster
 	if c.Spec.Restore == nil || in.BackupImage == "" || c.UID == "" {
-		return Object{}, fmt.Errorf("build the restore of %s/%s: none is declared, or no image for it is known",
+		return Object{}, fmt.Errorf("build the restore of %s/%s: no restore is declared, or its image is unknown",
 			c.Namespace, c.Name)
 	}
 	r := c.Spec.Restore

@@ -90,7 +90,7 @@ func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration 
 func ScaledToZero(owned any) (any, error) {
 	set, ok := owned.(*applyappsv1.StatefulSetApplyConfiguration)
 	if !ok || set == nil {
-		return nil, errors.New("there is no StatefulSet")
+		return nil, errors.New("the StatefulSet is missing")
 	}
 	if set.Spec == nil {
 		set.WithSpec(applyappsv1.StatefulSetSpec())

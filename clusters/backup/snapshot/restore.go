@@ -149,8 +149,8 @@ func bumpOf(file string, bump uint64) (uint64, error) {
 		return 0, err
 	}
 	if newest > maxRevision-int64(bump) {
-		return 0, fmt.Errorf("%w by %d: it is %d, and no etcd comes to more than %d by itself: see where the snapshot "+
-			"is from; --revision-bump 0 restores it as it is, to be read and not written to", ErrRevision, bump, newest,
+		return 0, fmt.Errorf("%w by %d: it is %d, but etcd normally stays below %d. Check where the snapshot is from, or "+
+			"use --revision-bump 0 to restore it unchanged, for reading only", ErrRevision, bump, newest,
 			int64(maxRevision))
 	}
 	return bump + uint64(newest-key), nil
@@ -197,7 +197,7 @@ func (m *Made) Exchange(aside string, held *disk.Shared) error {
 		err = disk.Move(filepath.Join(m.made, member), at)
 	}
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("keep the member that was as %s: %w", at, ErrExists)
+		return fmt.Errorf("keep the previous member as %s: %w", at, ErrExists)
 	}
 	if err != nil {
 		return fmt.Errorf("put the recovered member in place: %w", err)

@@ -156,7 +156,7 @@ func isSmall(path string, entry os.DirEntry) error {
 		return err
 	}
 	if info.Size() > maxSnap {
-		return fmt.Errorf("%w: %s has %d bytes, and etcd makes none of more than a few MiB", ErrDamaged, path,
+		return fmt.Errorf("%w: %s has %d bytes, but etcd never writes more than a few MiB", ErrDamaged, path,
 			info.Size())
 	}
 	return nil
@@ -368,13 +368,13 @@ func (s *Survivor) takeAll(found records) error {
 			after = entry
 		}
 		if entry.Index-1 > s.End.Index {
-			return fmt.Errorf("%w: its log has entry %d after %d, and none between them", ErrDamaged, entry.Index,
+			return fmt.Errorf("%w: its log has entry %d directly after entry %d", ErrDamaged, entry.Index,
 				s.End.Index)
 		}
 		s.End = entry
 	}
 	if after.Term < first.Term { // written before a leader sent the snapshot, which replaced the whole log
-		return fmt.Errorf("%w: after its last snapshot, at %d, its log goes on in an earlier term", ErrDamaged,
+		return fmt.Errorf("%w: after its last snapshot, at %d, its log continues in an earlier term", ErrDamaged,
 			first.Index)
 	}
 	return nil
