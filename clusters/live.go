@@ -42,8 +42,8 @@ type Options struct {
 	BackupImage string
 	// AllowRecovery allows spec.recovery to create a new cluster from the remains of a cluster that has lost its majority.
 	AllowRecovery bool
-	// Shard is the part of the clusters that is observed and acted on. Decisions about all clusters, such as which ones
-	// may be deleted, still consider all of them.
+	// Shard is the part of the clusters that is observed and acted on. Decisions about all clusters, such as which
+	// clusters may be deleted, still consider all of them.
 	Shard shard.Shard
 	// MaxDeletions limits how many clusters may newly be deleted with their data, per source, or per namespace if the
 	// custom resources are the source; nil means no limit.

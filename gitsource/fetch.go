@@ -38,9 +38,9 @@ type MissingPathError struct {
 
 func (e MissingPathError) Error() string {
 	if e.Revision.Commit == "" { // a directory
-		return "there is no " + e.Path
+		return "path " + e.Path + " does not exist"
 	}
-	return fmt.Sprintf("there is no %s in %s", e.Path, e.Revision)
+	return fmt.Sprintf("path %s does not exist in %s", e.Path, e.Revision)
 }
 
 // FetchTimeout limits a Fetch, in addition to its context, if the options set no timeout.

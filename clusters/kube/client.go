@@ -28,7 +28,7 @@ type Client struct {
 	dynamic dynamic.Interface
 	// heads reads only the metadata of objects. watches does the same without the limits for requests.
 	heads, watches metadata.Interface
-	// told is the API server's clock as derived from its responses.
+	// told is the API server's clock according to its responses.
 	told *clock
 	// user is the name of the user that makes the requests, or empty if unknown.
 	user string

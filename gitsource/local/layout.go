@@ -28,8 +28,8 @@ const (
 
 // Layout lists the directories of a repository.
 type Layout struct {
-	// Dir is the git directory, and Common the one that it shares with the other worktrees. They are the same unless
-	// the repository is a linked worktree.
+	// Dir is the git directory, and Common the git directory that it shares with the other worktrees. They are the same
+	// unless the repository is a linked worktree.
 	Dir, Common string
 	// Objects are the directories of objects: its own, then those of the repositories that it borrows from.
 	Objects []string
@@ -246,7 +246,8 @@ func objectDir(path string) (string, error) {
 	return resolved, nil
 }
 
-// borrow adds the directories that objects/info/alternates names, and those that they name in turn.
+// borrow adds the directories that objects/info/alternates names, and recursively the directories named by their
+// alternates.
 func (l *Layout) borrow() {
 	for i := 0; i < len(l.Objects); i++ {
 		file := filepath.Join(l.Objects[i], "info", "alternates")

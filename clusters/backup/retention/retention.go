@@ -37,13 +37,12 @@ type Plan struct {
 	Delete []store.Backup
 	// Behind lists the next candidates: one is deleted for each backup in Delete that the store refuses to delete.
 	Behind []store.Backup
-	// RestsOn is the backup that makes the deleted ones dispensable.
+	// RestsOn is the backup that makes the deleted backups dispensable.
 	RestsOn store.Backup
 	// Orphans is the data that no manifest names, by its names in the store.
 	Orphans []string
 	Why     string
-	// Waiting lists the unverified backups that are newer than the one that the plan rests on. It is only used with
-	// Policy.ByVerified.
+	// Waiting lists the unverified backups that are newer than RestsOn. It is only used with Policy.ByVerified.
 	Waiting []store.Backup
 }
 
@@ -65,7 +64,7 @@ func Prune(l store.Listing, p Policy, now time.Time) Plan {
 	}
 	switch {
 	case !some:
-		return Plan{Why: "there is no good backup"}
+		return Plan{Why: "no good backup exists"}
 	case !newest.Verified:
 		return Plan{Why: fmt.Sprintf(
 			"the newest backup, %s, has not been read back since it was stored. Verify it first", newest.ID())}

@@ -36,7 +36,7 @@ type Restoration struct {
 	// WithoutAuth turns authentication off, for a trial in which the passwords are unknown and which other processes
 	// cannot reach.
 	WithoutAuth bool
-	// Beside creates the member beside an existing one in the data directory: see Made.Exchange.
+	// Beside creates the member next to an existing member in the data directory: see Made.Exchange.
 	Beside bool
 }
 

@@ -341,7 +341,7 @@ func (r *records) take(decoder wal.Decoder, record *walpb.Record) error {
 		}
 		r.metadata = bytes.Clone(record.Data)
 	default: // the checksum does not cover the type
-		return fmt.Errorf("there is no record of type %d", record.GetType())
+		return fmt.Errorf("record type %d does not exist", record.GetType())
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func (p *process) explain(ended error, limits Limits, reaching bool) error {
 	words := p.words.String()
 	memory, processor := "raise --max-render-memory", "raise --max-render-cpu"
 	if reaching {
-		memory, processor = "give the run more, or read fewer sources at the same time with --sources-at-once",
+		memory, processor = "give the run more memory, or read fewer sources at the same time with --sources-at-once",
 			"to allow more time, raise --fetch-timeout"
 	}
 	switch {
