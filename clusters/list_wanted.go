@@ -116,7 +116,7 @@ func (l listing) clone() listing {
 	return l
 }
 
-// put stores what was listed of one cluster, which may be nothing, or why it is not known.
+// put stores the listed objects of one cluster, which may be none, or why they are not known.
 func (l listing) put(key inventory.Key, own *inventory.Listed, err error) {
 	delete(l.unknown, key)
 	switch {

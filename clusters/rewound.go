@@ -29,8 +29,8 @@ func withoutRewound(ctx context.Context, desired reconcile.Desired, owned invent
 	return desired
 }
 
-// followsAll checks whether the revision of a source follows each of those before. It returns what is not known, and
-// an error if the revision is refused.
+// followsAll checks whether the revision of a source follows each of the revisions before. It returns doubts about
+// unknown ancestry, and an error if the revision is refused.
 func followsAll(ctx context.Context, source reconcile.SourceState, before []string) (doubts []string, refused error) {
 	for _, revision := range before {
 		follows, err := source.Follows(ctx, revision)

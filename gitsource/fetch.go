@@ -32,7 +32,7 @@ var (
 // process that parses the files.
 type MissingPathError struct {
 	Revision refs.Revision
-	// Path is the missing path: the one to read, or a parent of it.
+	// Path is the missing path: the path to read, or a parent of it.
 	Path string
 }
 
@@ -261,7 +261,7 @@ func readCommit(
 	return desired, err
 }
 
-// whyIncomplete returns what a store reports about objects that it lacks, to be appended to an error.
+// whyIncomplete returns a suffix for an error: the store's report about objects that it lacks.
 func whyIncomplete(store storer.EncodedObjectStorer) string {
 	if s, ok := store.(interface{ WhyIncomplete() string }); ok && s.WhyIncomplete() != "" {
 		return ": " + s.WhyIncomplete()

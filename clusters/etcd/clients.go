@@ -94,7 +94,7 @@ type Cluster struct {
 type Clients struct {
 	// Timeout is the timeout of a request to one member. Zero means DefaultTimeout.
 	Timeout time.Duration
-	// Stall is how long a member may send nothing of its snapshot. Zero means one minute.
+	// Stall is how long a member may send no bytes of its snapshot. Zero means one minute.
 	Stall time.Duration
 	// Patience is how long members that do not prove a snapshot are asked again. Zero means half a minute.
 	Patience time.Duration

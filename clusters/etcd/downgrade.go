@@ -32,7 +32,7 @@ func (c *Clients) EnableDowngrade(ctx context.Context, cluster Cluster, version 
 }
 
 // explain adds the details that etcd omits when it rejects a downgrade. For some seconds after a downgrade was
-// canceled, etcd's cluster version remains the lower one, and nothing can be downgraded to it.
+// canceled, etcd's cluster version remains the lower version, and no member can be downgraded to it.
 func (r reply) explain(err error, version string) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrDowngradeInProcess) && r.downgrade() != "":

@@ -33,12 +33,11 @@ type reply struct {
 	err error
 }
 
-// Observe asks all pods in parallel for their status, then one of them for the member list, and then the other
-// members whether their own lists agree. It never fails: problems are reported in Membership.Why and in the
-// members' own Why. It takes milliseconds if each member responds or refuses the connection, and a few timeouts
-// at worst: those for the members' status, two for the list, one for the comparison, and the first two once
-// more for pods that are asked last. Members are asked for their hashes only if there is reason to doubt their
-// data.
+// Observe asks all pods in parallel for their status, then one of them for the member list, and then the other members
+// whether their own lists agree. It never fails: problems are reported in Membership.Why and in the members' own Why.
+// It takes milliseconds if each member responds or refuses the connection, and a few timeouts at worst: one for the
+// members' status, two for the list, one for the comparison, and the first two steps once more for pods that are asked
+// last. Members are asked for their hashes only if there is reason to doubt their data.
 func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	c.dropIdle()
 	replies, list := c.askForList(ctx, cluster)

@@ -72,8 +72,8 @@ func Config(k Kubeconfig) (*rest.Config, error) {
 	return config, nil
 }
 
-// checkAddress rejects an invalid address of an API server, and one that contains credentials, because errors
-// and reports show the address.
+// checkAddress rejects an API server address that is invalid or contains credentials, because errors and reports show
+// the address.
 func checkAddress(config *rest.Config) error {
 	address, _, err := rest.DefaultServerUrlFor(config)
 	switch {

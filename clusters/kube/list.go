@@ -35,8 +35,8 @@ type Taker interface {
 	TakeCustom(custom *v1alpha1.EtcdCluster, unreadable error)
 }
 
-// Hidden contains why kinds may not be listed, or nil if they were listed. The caller decides what that means:
-// hidden objects cannot be assumed to be deleted.
+// Hidden contains why kinds may not be listed, or nil if they were listed. The caller must not assume that hidden
+// objects are deleted.
 type Hidden struct {
 	Secrets error
 	// Policies: not every account that can run Quorate has rights to NetworkPolicies, which are optional.

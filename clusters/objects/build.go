@@ -28,7 +28,7 @@ type Input struct {
 	Peers map[string]string
 	// Leads is set if the live client Service routes to members.
 	Leads bool
-	// Kept is what Quorate owns of the live StatefulSet, an apply configuration, while new pods keep the previous
+	// Kept holds Quorate's fields of the live StatefulSet, as an apply configuration, while new pods keep the previous
 	// template. If nil, new pods follow the spec.
 	Kept any
 	// Runs is the template of the live StatefulSet, or zero.
@@ -59,7 +59,8 @@ type Object struct {
 	Apply any
 }
 
-// Build returns the objects of the cluster in the order in which to apply them: what pods need comes before the pods.
+// Build returns the objects of the cluster in the order in which to apply them: pods come after the objects that they
+// need.
 func Build(in Input) ([]Object, error) {
 	c := in.Cluster
 	if c.UID == "" {

@@ -54,8 +54,8 @@ func NewCertificates(c *v1alpha1.EtcdCluster, now time.Time) (Certificates, erro
 	return made, err
 }
 
-// ReadCertificates collects the certificates from the data of the cluster's Secrets, by name. It leaves out what they
-// do not contain.
+// ReadCertificates collects the certificates from the data of the cluster's Secrets, by name. Missing certificates are
+// left out.
 func ReadCertificates(c *v1alpha1.EtcdCluster, secrets map[string]map[string][]byte) Certificates {
 	names := NamesOf(c.Name)
 	pair := func(data map[string][]byte, certificate, key string) pki.Pair {
@@ -95,7 +95,7 @@ func (k Certificates) Mounted() []string {
 	return slices.Compact(list)
 }
 
-// Validities returns the validity of each certificate, skipping unreadable ones.
+// Validities returns the validity of each certificate, skipping unreadable certificates.
 func (k Certificates) Validities(c *v1alpha1.EtcdCluster) []decide.Certificate {
 	all := append(k.leaves(c), storedLeaf{secret: NamesOf(c.Name).CASecret, certificateKey: keyCA, pair: &k.CA})
 	var list []decide.Certificate

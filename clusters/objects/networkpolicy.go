@@ -91,8 +91,8 @@ func plain[V ~string](entries map[string]V) map[string]string {
 	return list
 }
 
-// checkNetworkPolicy returns what Kubernetes would reject in a NetworkPolicy although the EtcdCluster definition allows
-// it.
+// checkNetworkPolicy returns the values that Kubernetes would reject in a NetworkPolicy although the EtcdCluster
+// definition allows them.
 func checkNetworkPolicy(declared *v1alpha1.NetworkPolicySpec) []string {
 	if declared == nil {
 		return nil

@@ -22,8 +22,9 @@ func EncodeRecord(r decide.Record) (string, error) {
 	return string(text), nil
 }
 
-// DecodeRecord reads what EncodeRecord wrote. It returns an error for everything it does not understand, never an empty
-// record, which would let a cluster bootstrap again. The error reads well after the words "cannot be read".
+// DecodeRecord decodes the output of EncodeRecord. It returns an error for anything that it does not understand, and
+// never an empty record, which would let a cluster bootstrap again. The error reads well after the words "cannot be
+// read".
 func DecodeRecord(text string) (decide.Record, error) {
 	if err := checkText(text); err != nil {
 		return decide.Record{}, err

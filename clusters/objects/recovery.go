@@ -38,7 +38,7 @@ const (
 	// AnnotationRecoveryDigest is the digest of the request that it was started for.
 	AnnotationRecoveryDigest = "etcd.quorate.dev/recovery-digest"
 	// AnnotationLostCluster is the ID of the lost cluster. It is also on the claims left over from it, except the claim
-	// whose data becomes the new cluster's.
+	// whose data becomes the data of the new cluster.
 	AnnotationLostCluster = "etcd.quorate.dev/lost-cluster"
 	// AnnotationOrdinal is the ordinal of the surviving member, or of the member created from a backup.
 	AnnotationOrdinal = "etcd.quorate.dev/ordinal"

@@ -177,8 +177,8 @@ func separated(pattern string) string {
 	return ""
 }
 
-// Setting adds the patterns of a setting, separated by semicolons, to the existing ones. An empty setting
-// allows nothing by itself.
+// Setting adds the patterns of a setting, separated by semicolons, to the existing patterns. An empty setting allows
+// nothing by itself.
 func (a Allowed) Setting(kind Kind, value string) (Allowed, error) {
 	patterns := slices.Clone(a.Patterns)
 	if value != "" {

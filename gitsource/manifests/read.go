@@ -28,7 +28,8 @@ type Options struct {
 	Namespace string
 	// AllowNamespaces lists the namespaces in which clusters may be declared. If it is empty, all are allowed.
 	AllowNamespaces []string
-	// Policy limits what clusters may request. If AllowNamespaces is set, defaults limit whatever Policy does not.
+	// Policy limits what clusters may request. If AllowNamespaces is set, defaults limit everything that Policy does not
+	// limit.
 	Policy policy.Policy
 	// IgnoreOtherKinds skips objects that are not EtcdClusters. Otherwise they are problems.
 	IgnoreOtherKinds bool

@@ -1,6 +1,6 @@
-// Package pki manages the certificates of a sandbox: a certificate authority, a serving certificate for each
-// server, a client certificate for each identity, and the key that signs service account tokens. Existing files
-// are kept, and missing ones are created.
+// Package pki manages the certificates of a sandbox: a certificate authority, a serving certificate for each server, a
+// client certificate for each identity, and the key that signs service account tokens. Existing files are kept, and
+// missing files are created.
 package pki
 
 import (

@@ -10,11 +10,11 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// Policy specifies what to keep: the union of what its parts keep.
+// Policy specifies which backups to keep: the union of the backups that its parts keep.
 type Policy struct {
 	// Last is the number of newest backups to keep.
 	Last int
-	// Hourly, Daily and Weekly are the numbers of hours, days and weeks for which to keep the newest backup; those
+	// Hourly, Daily and Weekly are the numbers of hours, days and weeks for which to keep the newest backup. Periods
 	// without a backup do not count. Days and weeks are in UTC, and weeks begin on Monday.
 	Hourly, Daily, Weekly int
 	// MinAge is the minimum age at which a backup may be deleted.
@@ -151,8 +151,8 @@ func (p Policy) succeeded(byID map[string][]store.Backup, present string) map[st
 	return found
 }
 
-// keep returns the backups of one cluster ID that the policy keeps. Only good backups count, and not those that wait
-// for verification.
+// keep returns the backups of one cluster ID that the policy keeps. Only good backups that are not waiting for
+// verification count.
 func (p Policy) keep(backups []store.Backup, waiting map[store.Backup]bool) map[store.Backup]bool {
 	kept := map[store.Backup]bool{}
 	good := slices.DeleteFunc(slices.Clone(backups), func(b store.Backup) bool { return !b.Good() || waiting[b] })

@@ -27,8 +27,8 @@ const DefaultBump = 1_000_000_000
 type Restoration struct {
 	// DataDir is created. It must not exist, or be empty.
 	DataDir string
-	// Name and PeerURL are those of the member. InitialCluster is its cluster, NAME=URL,…. Token distinguishes the
-	// cluster from the original.
+	// Name and PeerURL are the member's name and peer URL. InitialCluster is its cluster, NAME=URL,…. Token distinguishes
+	// the cluster from the original.
 	Name, PeerURL, InitialCluster, Token string
 	// Bump is how much the revision is raised. All earlier revisions are marked as compacted, so that watches restart
 	// instead of missing events. 0 keeps the revision, only for comparing data.
@@ -218,7 +218,7 @@ func (m *Made) Exchange(aside string, held *disk.Shared) error {
 	return errors.Join(ErrRunning, Exchange(m.dataDir, aside)) // it appeared concurrently: nothing has changed
 }
 
-// Exchange atomically exchanges the member in a data directory with the one kept there as aside.
+// Exchange atomically exchanges the member in a data directory with the member kept there as aside.
 func Exchange(dataDir, aside string) error {
 	err := disk.Sync(dataDir)
 	if err == nil {

@@ -28,15 +28,15 @@ import (
 // Survivor is a member that is not running and whose data directory still exists.
 type Survivor struct {
 	Identity
-	// Name and PeerURLs are those of the member.
+	// Name and PeerURLs are the member's name and peer URLs.
 	Name     string
 	PeerURLs []string
 	// Learner is set if it is not a voter.
 	Learner bool
 	// Voters and Learners are the numbers of members in its cluster, including itself.
 	Voters, Learners int
-	// End is the end of its log. Of two members, the one with the later end has at least every acknowledged entry that
-	// the other has (the election restriction of Raft, section 5.4.1).
+	// End is the end of its log. If one member's log ends later than another's, it has at least every acknowledged entry
+	// that the other has (the election restriction of Raft, section 5.4.1).
 	End Position
 	// Committed is the index up to which it knows its log to be committed. Later entries may have been acknowledged,
 	// too, because a leader notifies its followers only with the next message.

@@ -68,7 +68,7 @@ func (i *Informer) tell(before, now any) {
 	i.told[is.Name] = is
 }
 
-// same reports whether an event is consistent with the previous ones. The object in a deletion event has the
+// same reports whether an event is consistent with the previous events. The object in a deletion event has the
 // resourceVersion of the deletion.
 func same(told, was *corev1.ConfigMap, deleted bool) bool {
 	if deleted && told != nil && was != nil {
