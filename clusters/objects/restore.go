@@ -73,8 +73,8 @@ func describeBackup(name, cluster string, from v1alpha1.BackupDestination) strin
 	return fmt.Sprintf("%s of %s from %s", cmp.Or(name, "the newest backup"), cluster, store)
 }
 
-// restoreDigest covers the fields that the Job is built from. A Job with a different digest is started again. It
-// excludes the size of volumes, because the StatefulSet's volume size cannot be changed.
+// restoreDigest covers the fields that the Job is built from. A Job with a different digest is started again. The
+// digest excludes the size of volumes, because the StatefulSet's volume size cannot be changed.
 func restoreDigest(spec v1alpha1.EtcdClusterSpec) string {
 	text, err := json.Marshal([]any{spec.Restore, spec.Version, spec.Etcd.Quota, spec.TLS.Mode})
 	if err != nil {

@@ -35,8 +35,8 @@ type Survivor struct {
 	Learner bool
 	// Voters and Learners are the numbers of members in its cluster, including itself.
 	Voters, Learners int
-	// End is the end of its log. If one member's log ends later than another's, it has at least every acknowledged entry
-	// that the other has (the election restriction of Raft, section 5.4.1).
+	// End is the end of its log. The member whose log ends later has at least every acknowledged entry of the other
+	// members (the election restriction of Raft, section 5.4.1).
 	End Position
 	// Committed is the index up to which it knows its log to be committed. Later entries may have been acknowledged,
 	// too, because a leader notifies its followers only with the next message.

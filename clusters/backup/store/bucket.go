@@ -28,7 +28,7 @@ type Bucket interface {
 	Close() error
 }
 
-// LockedUntil returns a time until which everything that the bucket creates after from is at least locked, or zero
+// LockedUntil returns a time until which everything that the bucket creates after from is certainly locked, or zero
 // without locks.
 func LockedUntil(b Bucket, from time.Time) time.Time {
 	if locks, is := b.(interface{ lockedUntil(time.Time) time.Time }); is {

@@ -96,7 +96,7 @@ func (v Verification) Record(ctx context.Context, b Bucket) error {
 	}
 	err = v.of.record(ctx, b, of.verifiedName(), v)
 	if errors.Is(err, ErrHeld) && Confirm(ctx, b, of) == nil {
-		return nil // the store refuses to replace an equal mark
+		return nil // the store refuses to replace an equivalent result
 	}
 	if err != nil || now == nil {
 		return err // results recorded since then are kept
