@@ -115,7 +115,7 @@ func backupCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 func BackupJob(in Input, generation int64) (Object, error) {
 	c := in.Cluster
 	if c.Spec.Backup == nil || in.BackupImage == "" || c.UID == "" {
-		return Object{}, fmt.Errorf("build a backup of %s/%s: no backups are declared, or no image for them is known",
+		return Object{}, fmt.Errorf("build a backup of %s/%s: no backups are declared, or their image is unknown",
 			c.Namespace, c.Name)
 	}
 	name := BackupJobName(c.Name, generation)

@@ -99,7 +99,7 @@ func checkDestination(pattern string) error {
 	d := destinationPattern(pattern)
 	s, known := stores[d.scheme]
 	if !known {
-		return fmt.Errorf("want LOCATION or LOCATION@ENDPOINT, with a location of %s, such as s3://backups/etcd",
+		return fmt.Errorf("want LOCATION or LOCATION@ENDPOINT, where LOCATION begins with %s, such as s3://backups/etcd",
 			strings.Join(slices.Sorted(maps.Keys(stores)), "://, ")+"://")
 	}
 	if strings.Contains(pattern, Everything) {
