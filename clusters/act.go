@@ -101,7 +101,7 @@ func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Ou
 }
 
 func notCarriedOut(action decide.Action) error {
-	return fmt.Errorf("%s is not carried out by this version", action)
+	return fmt.Errorf("this version does not carry out this action: %s", action)
 }
 
 // carryOutByJob carries out the actions on Jobs.

@@ -36,8 +36,8 @@ func (c *cluster) delete(ctx context.Context, id objects.Identity, uid string) (
 	return report.Outcome{Changed: true, Detail: fmt.Sprintf("deleted %s", id)}, nil
 }
 
-// deleteVolume deletes a claim whose data is not needed: the claim of a member that etcd, asked again, does not list,
-// or a claim of a stopped cluster that is deleted with its data.
+// deleteVolume deletes a claim whose data is not needed: the claim of a member that etcd does not list when asked
+// again, or a claim of a stopped cluster that is deleted with its data.
 func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (report.Outcome, error) {
 	check := c.memberGone
 	if c.target.Cluster.Spec.Lifecycle == v1alpha1.LifecycleDeleted {
@@ -58,7 +58,7 @@ func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 		return fmt.Errorf("etcd does not return its member list: %s", now.Why)
 	}
 	if now.ClusterID != c.state.Record.ClusterID {
-		return fmt.Errorf("etcd reports cluster %s, but the record says %s", now.ClusterID, c.state.Record.ClusterID)
+		return fmt.Errorf("etcd reports cluster %s, but the record contains %s", now.ClusterID, c.state.Record.ClusterID)
 	}
 	for _, m := range now.Members {
 		switch n, ours := c.state.OrdinalOf(m); {

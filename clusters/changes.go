@@ -32,7 +32,7 @@ func (l *Live) Changes(ctx context.Context) reconcile.Changes {
 	return c
 }
 
-// note records a change of an object; nil stands for any object.
+// note records a change of an object; nil means any object.
 func (c *changes) note(live *Live, object metav1.Object) {
 	c.mu.Lock()
 	if object == nil {

@@ -216,7 +216,7 @@ func (c *cluster) backupImage() string {
 	return c.live.options.BackupImage
 }
 
-// identities returns the objects that the cluster should have, and those that it should no longer have.
+// identities returns the objects that the cluster should have, and the objects that it should no longer have.
 func (c *cluster) identities() []objects.Identity {
 	list := objects.Identities(&c.target.Cluster)
 	for _, object := range c.surplus() {

@@ -33,7 +33,7 @@ func (l *Live) at(namespace string) *kube.Client {
 // kube returns the client for the cluster's namespace.
 func (c *cluster) kube() *kube.Client { return c.live.at(c.target.Cluster.Namespace) }
 
-// namespaces returns the namespaces to list, each by itself; "" stands for all of them.
+// namespaces returns the namespaces to list, each by itself; "" means all namespaces.
 func (l *Live) namespaces() []string {
 	if len(l.options.Namespaces) == 0 {
 		return []string{""}
@@ -45,9 +45,10 @@ func (l *Live) namespaces() []string {
 type listing struct {
 	inventory inventory.ByCluster
 	unlisted  map[string]error
-	// unknown holds why clusters that had to be listed by themselves could not be.
+	// unknown holds why individually listed clusters could not be listed.
 	unknown map[inventory.Key]error
-	// hidden holds the kinds that alone could not be listed, by namespace, or under "" for all namespaces.
+	// hidden holds the kinds that could not be listed although the others could, by namespace, or under "" for all
+	// namespaces.
 	hidden map[string]kube.Hidden
 }
 
@@ -115,7 +116,8 @@ func (l *Live) sees(h kube.Hidden, err error) error {
 // owns reports whether this process observes a cluster.
 func (l *Live) owns(key inventory.Key) bool { return l.options.Shard.Owns(key.String()) }
 
-// cannotObserve returns the error for a listing in which all namespaces failed: a setup error if each of the causes is.
+// cannotObserve returns the error for a listing in which all namespaces failed: a setup error if all causes are setup
+// errors.
 func (l *Live) cannotObserve(namespaces []string, sources []reconcile.SourceState, errs []error) error {
 	for i, namespace := range namespaces {
 		if namespace != "" {

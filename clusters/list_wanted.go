@@ -17,11 +17,10 @@ import (
 )
 
 const (
-	// clustersAtOnce is the maximum number of clusters listed by themselves at the same time, each with a request per
-	// kind.
+	// clustersAtOnce is the maximum number of clusters listed individually at the same time, each with a request per kind.
 	clustersAtOnce = 4
-	// listedAlone limits how many clusters are listed by themselves: this number, or one in this number of all clusters
-	// if that is more. Above the limit, one list of all takes fewer requests and less time.
+	// listedAlone limits how many clusters are listed individually: this number, or one in this number of all clusters if
+	// that is more. Above the limit, one list of all takes fewer requests and less time.
 	listedAlone = 8
 )
 
@@ -117,7 +116,7 @@ func (l listing) clone() listing {
 	return l
 }
 
-// put stores what was listed of one cluster, which may be nothing, or why it is not known.
+// put stores the listed objects of one cluster, which may be none, or why they are not known.
 func (l listing) put(key inventory.Key, own *inventory.Listed, err error) {
 	delete(l.unknown, key)
 	switch {

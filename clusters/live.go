@@ -25,31 +25,31 @@ const GCPercent = 50
 
 // Options configures the live side.
 type Options struct {
-	// Namespaces to observe; empty means all.
+	// Namespaces are the namespaces to observe; empty means all.
 	Namespaces []string
 	// Tenants are the clients that read and write everything in some of these namespaces; the client passed to New is
 	// for the others.
 	Tenants map[string]*kube.Client
 	// PortForward reaches etcd through the API server instead of the pod network.
 	PortForward bool
-	// LeaseDuration after which a lease that is not renewed is free; at most MaxLeaseDuration.
+	// LeaseDuration is how long a lease is valid without renewal; at most MaxLeaseDuration.
 	LeaseDuration time.Duration
-	// Timeout of one request to one etcd member.
+	// Timeout is the timeout of one request to one etcd member.
 	Timeout time.Duration
 	// Reading forbids all writes. Secrets that may not be read are left out and reported.
 	Reading bool
 	// BackupImage is the image of backup pods, with a tag or a digest; empty if not configured.
 	BackupImage string
-	// AllowRecovery allows spec.recovery to create a new cluster from what is left of one that has lost its majority.
+	// AllowRecovery allows spec.recovery to create a new cluster from the remains of a cluster that has lost its majority.
 	AllowRecovery bool
-	// Shard is the part of the clusters that is observed and acted on. Decisions about all clusters, such as which ones
-	// may be deleted, still consider all of them.
+	// Shard is the part of the clusters that is observed and acted on. Decisions about all clusters, such as which
+	// clusters may be deleted, still consider all of them.
 	Shard shard.Shard
 	// MaxDeletions limits how many clusters may newly be deleted with their data, per source, or per namespace if the
 	// custom resources are the source; nil means no limit.
 	MaxDeletions *int
-	// Round is for a process that runs forever: after this time, MaxDeletions counts again, and a status is updated
-	// even if only its revision has changed. Zero means a process that ends.
+	// Round is the interval at which a process that does not end resets the count for MaxDeletions and updates statuses
+	// even if only their revision has changed. Zero means a process that ends.
 	Round time.Duration
 }
 

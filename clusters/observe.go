@@ -40,7 +40,7 @@ type cluster struct {
 	nodes func() ([]corev1.Node, error)
 	// buildable is the declaration in the form that objects can be built from now.
 	buildable *v1alpha1.EtcdCluster
-	// certificates for the objects: existing ones, and new ones to replace missing or worn ones.
+	// certificates for the objects: existing certificates, and new certificates to replace missing or worn certificates.
 	certificates objects.Certificates
 	// drifted are the objects, as kind/name, that are missing or differ from the desired state.
 	drifted map[string]bool

@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// readCertificates reads the certificates from the existing Secrets and creates new ones to replace missing or worn
-// ones. It replaces a missing CA only if members do not depend on the old one, and does not issue from a CA that
-// members do not trust.
+// readCertificates reads the certificates from the existing Secrets and creates new certificates to replace missing or
+// worn certificates. It replaces a missing CA only if members do not depend on the old one, and does not issue from a
+// CA that members do not trust.
 func (c *cluster) readCertificates(ctx context.Context) (err error) {
 	switch {
 	case !c.hasTLS():

@@ -56,12 +56,12 @@ func (c *cluster) findRecovery(ctx context.Context) error {
 	return err
 }
 
-// recovers reports whether a pod is a recovery Job's, which may have been deleted.
+// recovers reports whether a pod belongs to a recovery Job, which may have been deleted.
 func (c *cluster) recovers(pod *corev1.Pod) bool {
 	return pod.Labels[batchv1.JobNameLabel] == c.names.RecoveryJob
 }
 
-// restores reports whether a pod is that of the observed restore Job.
+// restores reports whether a pod belongs to the observed restore Job.
 func (c *cluster) restores(pod *corev1.Pod) bool {
 	job, owner := c.state.Restore.Job, metav1.GetControllerOf(pod)
 	return job != nil && owner != nil && string(owner.UID) == job.UID

@@ -81,7 +81,7 @@ func (c *cluster) volumeGone(ctx context.Context, claim *corev1.PersistentVolume
 }
 
 // outOfReach returns which node a volume belongs to, if that node does not exist. It returns "" for a volume that any
-// node of a kind can use, such as the nodes of a zone, because such a node may appear again.
+// node of a kind can use, such as the nodes of a zone, because another one may appear.
 func outOfReach(volume *corev1.PersistentVolume, nodes []corev1.Node) (string, error) {
 	required := volume.Spec.NodeAffinity.Required
 	var homes []string

@@ -29,8 +29,8 @@ func withoutRewound(ctx context.Context, desired reconcile.Desired, owned invent
 	return desired
 }
 
-// followsAll checks whether the revision of a source follows each of those before. It returns what is not known, and
-// an error if the revision is refused.
+// followsAll checks whether the revision of a source follows each of the revisions before. It returns doubts about
+// unknown ancestry, and an error if the revision is refused.
 func followsAll(ctx context.Context, source reconcile.SourceState, before []string) (doubts []string, refused error) {
 	for _, revision := range before {
 		follows, err := source.Follows(ctx, revision)
@@ -51,8 +51,8 @@ func followsAll(ctx context.Context, source reconcile.SourceState, before []stri
 		case !follows:
 			return nil, fmt.Errorf("%s of %s is rejected: it does not descend from %s, which was applied last. "+
 				"Git was rewound, its history was rewritten, or a different branch or repository was read. Push a "+
-				"commit on top of the applied one, or run once with "+
-				"--allow-non-fast-forward", source.Revision, source.Name, revision)
+				"commit on top of the applied one, or run once with --allow-non-fast-forward",
+				source.Revision, source.Name, revision)
 		}
 	}
 	return doubts, nil

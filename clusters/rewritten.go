@@ -52,8 +52,8 @@ func (c *cluster) forgetRewritten(object string) {
 	c.rewritten = slices.DeleteFunc(c.rewritten, func(f decide.RewrittenField) bool { return f.Object == object })
 }
 
-// differences returns the fields of a live object that Quorate owns or will own and that differ from those wanted, and
-// the keys of a ConfigMap that are not wanted.
+// differences returns the fields of a live object that Quorate owns or will own and that differ from the wanted fields,
+// and the keys of a ConfigMap that are not wanted.
 func differences(wanted objects.Object, live metav1.Object) ([]objects.Difference, error) {
 	owned, err := kube.Owned(live)
 	if err != nil {

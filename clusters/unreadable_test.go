@@ -36,7 +36,7 @@ func TestUnreadableResourceFailsOnlyItsCluster(t *testing.T) {
 		for _, c := range seen.Clusters {
 			_, name := c.Identity()
 			_, err := c.State(t.Context())
-			if unreadable := err != nil && strings.Contains(err.Error(), "has to be corrected"); unreadable != (name == "bad") {
+			if unreadable := err != nil && strings.Contains(err.Error(), "must be corrected"); unreadable != (name == "bad") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -48,7 +48,7 @@ func TestUnreadableResourceFailsOnlyItsCluster(t *testing.T) {
 	for k, own := range sorter.Listed() {
 		c := s.live.newCluster(targets.Target{Cluster: *own.Custom}, own, nil)
 		_, err := c.State(t.Context())
-		unreadable := err != nil && strings.Contains(err.Error(), "read EtcdCluster default/bad, which has to be corrected: ")
+		unreadable := err != nil && strings.Contains(err.Error(), "read EtcdCluster default/bad, which must be corrected: ")
 		if bad := k.Name == "bad"; unreadable != bad || own.Custom.UID == "" {
 			t.Errorf("%s: %v", k, err)
 		}

@@ -24,8 +24,8 @@ func limitsFor(o Options) confined.Limits {
 	return l
 }
 
-// memoryFor is the default memory limit, far above what the source limits allow: several times the largest objects and
-// the references, half a kibibyte for each object, and the index of a local repository.
+// memoryFor is the default memory limit, far above the use that the source limits allow: several times the largest
+// objects and the references, half a kibibyte for each object, and the index of a local repository.
 func memoryFor(o Options) int64 {
 	t := o.Transfer.OrDefault()
 	return 2<<30 + 16*t.Pack.ObjectBytes + 8*t.RefsBytes + 16*o.fileBytes() + 512*int64(t.Pack.Objects)

@@ -13,8 +13,9 @@ import (
 // maxNameBytes is the maximum length of a reference name and of a signer's name.
 const maxNameBytes = 4 << 10
 
-// check checks what the fetcher has opened. A compromised fetcher can present arbitrary files and commits, as the
-// server can, and claim that they are signed. But the revision must match the requested name, and must be valid text.
+// check checks the revision that the fetcher has opened. A compromised fetcher can present arbitrary files and commits,
+// as the server can, and claim that they are signed. But the revision must match the requested name, and must be valid
+// text.
 func (c *conversation) check(r refs.Revision) error {
 	if c.reading != nil {
 		select {

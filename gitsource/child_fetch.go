@@ -32,7 +32,8 @@ func fetchInChild(ctx context.Context, o Options, unless refs.Revision) (refs.Re
 	return *last.Found, c.reading.desired, nil
 }
 
-// hasRead reports whether the revision that the fetcher found is the requested one, and the one that was read.
+// hasRead reports whether the revision that the fetcher found is the requested revision, and is the revision that was
+// read.
 func (c *conversation) hasRead(found refs.Revision) bool {
 	if c.reading == nil || c.reading.err != nil || found.Name != c.reading.desired.Revision.Name {
 		return false

@@ -69,7 +69,8 @@ func nameOf(variable string) string {
 	return name
 }
 
-// partsOf returns the directories of a local source: its own, and those that git stores elsewhere for it.
+// partsOf returns the directories of a local source: its own, and the directories elsewhere in which git stores parts
+// of it.
 func partsOf(location string) []string {
 	layout, err := local.Find(location)
 	if err != nil {

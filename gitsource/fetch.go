@@ -32,15 +32,15 @@ var (
 // process that parses the files.
 type MissingPathError struct {
 	Revision refs.Revision
-	// Path is the missing path: the one to read, or a parent of it.
+	// Path is the missing path: the path to read, or a parent of it.
 	Path string
 }
 
 func (e MissingPathError) Error() string {
 	if e.Revision.Commit == "" { // a directory
-		return "there is no " + e.Path
+		return "path " + e.Path + " does not exist"
 	}
-	return fmt.Sprintf("there is no %s in %s", e.Path, e.Revision)
+	return fmt.Sprintf("path %s does not exist in %s", e.Path, e.Revision)
 }
 
 // FetchTimeout limits a Fetch, in addition to its context, if the options set no timeout.
@@ -261,7 +261,7 @@ func readCommit(
 	return desired, err
 }
 
-// whyIncomplete returns what a store reports about objects that it lacks, to be appended to an error.
+// whyIncomplete returns a suffix for an error: the store's report about objects that it lacks.
 func whyIncomplete(store storer.EncodedObjectStorer) string {
 	if s, ok := store.(interface{ WhyIncomplete() string }); ok && s.WhyIncomplete() != "" {
 		return ": " + s.WhyIncomplete()

@@ -93,7 +93,7 @@ func TestMissingRevisionIsReported(t *testing.T) {
 			"full name":     {Options{Selector: refs.Selector{Name: "refs/pull/1/head"}}, `no reference "refs/pull/1/head"`},
 			"tag of a tree": {Options{Selector: refs.Selector{Tag: "tree"}}, "points to a tree, not to a commit"},
 			"commit":        {Options{Selector: refs.Selector{Commit: strings.Repeat("0123", 10)}}, "does not have the commit " + strings.Repeat("0123", 10)},
-			"path":          {Options{Options: manifests.Options{Path: "apps"}}, "there is no apps"},
+			"path":          {Options{Options: manifests.Options{Path: "apps"}}, "path apps does not exist"},
 		} {
 			t.Run(where+"/"+name, func(t *testing.T) {
 				c.o.Location = location
@@ -120,7 +120,7 @@ func TestMissingPathIsReported(t *testing.T) {
 	}
 	dir := t.TempDir()
 	var missing MissingPathError
-	if _, err := Fetch(t.Context(), Options{Location: dir, Options: manifests.Options{Path: "apps"}}); !errors.As(err, &missing) || missing.Revision != (refs.Revision{}) || !strings.HasSuffix(err.Error(), ": there is no apps") {
+	if _, err := Fetch(t.Context(), Options{Location: dir, Options: manifests.Options{Path: "apps"}}); !errors.As(err, &missing) || missing.Revision != (refs.Revision{}) || !strings.HasSuffix(err.Error(), ": path apps does not exist") {
 		t.Errorf("of a directory: %v", err)
 	}
 	gone := filepath.Join(dir, "gone")

@@ -25,7 +25,7 @@ type Options struct {
 	refs.Selector
 	// Auth holds the credentials for private repositories.
 	Auth remote.Auth
-	// Proxy is the URL of the proxy to use instead of those set in the environment.
+	// Proxy is the URL of the proxy to use instead of the proxies set in the environment.
 	Proxy string
 	// Transfer limits what a server may send.
 	Transfer remote.Limits
@@ -34,8 +34,8 @@ type Options struct {
 	// CacheDir stores the objects last read from a server, for other processes and later runs. If it is empty, nothing
 	// is stored.
 	CacheDir string
-	// Memory is the number of bytes that the fetcher may use in addition to the program itself. The default is far
-	// above what the limits allow it to use.
+	// Memory is the number of bytes that the fetcher may use in addition to the program itself. The default is far above
+	// the use that the limits allow.
 	Memory int64
 	// Verify specifies what must be signed, and with which keys.
 	Verify Verification

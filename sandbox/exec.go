@@ -51,7 +51,7 @@ func (s *Sandbox) Exec(command []string) error {
 // useClusterDNS gives the thread its own mount namespace, with the sandbox's resolv.conf.
 func (s *Sandbox) useClusterDNS() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("make a mount namespace: %w", err)
+		return fmt.Errorf("create a mount namespace: %w", err)
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("keep mounts from the host: %w", err)

@@ -24,9 +24,9 @@ func ProgramImage(reference, program string) (image.Image, error) {
 		return image.Image{}, err
 	}
 	if info, err := os.Stat(program); err != nil {
-		return image.Image{}, fmt.Errorf("make image %s: %w", reference, err)
+		return image.Image{}, fmt.Errorf("build image %s: %w", reference, err)
 	} else if !info.Mode().IsRegular() {
-		return image.Image{}, fmt.Errorf("make image %s: %s is not a program", reference, program)
+		return image.Image{}, fmt.Errorf("build image %s: %s is not a program", reference, program)
 	}
 	inside := "/usr/local/bin/" + path.Base(name)
 	return image.Image{

@@ -45,7 +45,7 @@ func (s *Sandbox) lockExisting(ctx context.Context) (unlock func(), err error) {
 // tryLock returns the locked directory, or nil if another command holds it.
 func (s *Sandbox) tryLock() (*os.File, error) {
 	if err := os.MkdirAll(s.Dir(), 0o755); err != nil {
-		return nil, fmt.Errorf("make the directory of sandbox %s: %w", s.Name, err)
+		return nil, fmt.Errorf("create the directory of sandbox %s: %w", s.Name, err)
 	}
 	dir, err := os.Open(s.Dir())
 	if errors.Is(err, os.ErrNotExist) {

@@ -66,7 +66,7 @@ func (s *Sandbox) settle(ctx context.Context, c *cluster.Cluster, nodes []layout
 	return nil
 }
 
-// await gives up after long, or as soon as a process has ended tooOften times.
+// await stops waiting after long, or as soon as a process has ended tooOften times.
 const (
 	long     = 2 * time.Minute
 	tooOften = 5
@@ -117,7 +117,7 @@ func (s *Sandbox) ill(nodes []layout.Node) error {
 	return nil
 }
 
-// ailing returns an error if a machine has ended or a process keeps ending.
+// ailing returns an error if a machine has ended or a process keeps exiting.
 func (s *Sandbox) ailing() error {
 	r, err := s.recorded()
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *Sandbox) ailing() error {
 		}
 		for _, p := range processes {
 			if p.Restarts >= tooOften && p.PID == 0 {
-				return fmt.Errorf("%s of %s keeps ending (%s)\n%s", p.Name, name, p.LastExit, s.tail(name, p.Name))
+				return fmt.Errorf("%s of %s keeps exiting (%s)\n%s", p.Name, name, p.LastExit, s.tail(name, p.Name))
 			}
 		}
 	}

@@ -25,7 +25,7 @@ func (p Programs) LinkTools(dir string) error {
 		links["etcd-"+strings.TrimPrefix(version, "v")] = p.dir(build.Etcd(version).Name)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make the directory of tools: %w", err)
+		return fmt.Errorf("create the directory of tools: %w", err)
 	}
 	for name, target := range links {
 		link := filepath.Join(dir, name)

@@ -46,7 +46,7 @@ func (s *Sandbox) Up(ctx context.Context, nodes int) error {
 		return err
 	}
 	if err := os.MkdirAll(s.loadedImages(), 0o755); err != nil {
-		return fmt.Errorf("make the directory of loaded images: %w", err)
+		return fmt.Errorf("create the directory of loaded images: %w", err)
 	}
 	if err := programs.LinkTools(s.tools()); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (s *Sandbox) keepOrKill(spec machine.Spec) (*machine.Machine, error) {
 	if m.Runs(spec) {
 		return m, nil
 	}
-	s.Progress.Say("restarting " + spec.Name + ", as it is to run differently now")
+	s.Progress.Say("restarting " + spec.Name + " because its spec has changed")
 	return nil, s.kill(m, spec.Name)
 }
 

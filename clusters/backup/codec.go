@@ -43,8 +43,8 @@ func (e Encoding) encryption() string {
 // ErrRecipients is returned if there are so many recipients that age could write the backup, but not read it.
 var ErrRecipients = errors.New("too many recipients")
 
-// Check rejects recipients for which age could not decrypt what it encrypts: age limits the headers that it reads, but
-// not those that it writes.
+// Check rejects recipients for which age could not decrypt its own output: age limits the headers that it reads, but
+// not the headers that it writes.
 func (e Encoding) Check() error {
 	if len(e.Recipients) == 0 {
 		return nil

@@ -51,7 +51,7 @@ type Order struct {
 }
 
 // ErrOld is returned for a snapshot that lacks changes acknowledged before it was requested.
-var ErrOld = errors.New("the snapshot is older than what etcd has acknowledged")
+var ErrOld = errors.New("the snapshot lacks changes that etcd has acknowledged")
 
 // ErrDiffers is returned for a snapshot that differs from the data of other members.
 var ErrDiffers = errors.New("members hold different data than the snapshot")
@@ -60,7 +60,7 @@ var ErrDiffers = errors.New("members hold different data than the snapshot")
 type Taken struct {
 	// File is the path of the snapshot. Remove deletes it.
 	File string
-	// Manifest describes it, except for what is known only after storing.
+	// Manifest describes it, except for the facts that are known only after storing.
 	Manifest store.Manifest
 }
 
@@ -68,7 +68,7 @@ type Taken struct {
 func (t Taken) Remove() error { return os.Remove(t.File) }
 
 // Take receives a snapshot into a file in the spool and verifies it: the checksum at its end, every page, its revision
-// against what etcd had acknowledged, and the hash of its data against a quorum of members.
+// against the acknowledged revision, and the hash of its data against a quorum of members.
 func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 	started := time.Now().UTC()
 	s, err := from.Snapshot(ctx)
@@ -137,7 +137,7 @@ func prove(ctx context.Context, from Source, s *store.Snapshot) error {
 	return nil
 }
 
-// Store stores what was taken. The backup does not exist until its manifest is written, which comes last. If a valid
+// Store stores a taken backup. The backup does not exist until its manifest is written, which comes last. If a valid
 // backup of the slot exists already, its manifest is returned, and no other data is left behind.
 func (t Taken) Store(ctx context.Context, to store.Bucket, o Order) (store.Manifest, error) {
 	m := t.Manifest
@@ -170,8 +170,7 @@ func (t Taken) Store(ctx context.Context, to store.Bucket, o Order) (store.Manif
 			return store.Manifest{}, err
 		}
 		if o.Fresh {
-			return store.Manifest{}, fmt.Errorf("store %s: another backup with the same second was stored in the "+
-				"meantime. "+
+			return store.Manifest{}, fmt.Errorf("store %s: another backup was stored for the same second. "+
 				"Take this backup again", committed.Backup().ID())
 		}
 	}
@@ -194,7 +193,7 @@ func (t Taken) upload(ctx context.Context, to store.Bucket, name string, o Order
 	return err
 }
 
-// encode writes what was taken in its stored form. What is read from the spool must match what was proven.
+// encode writes the snapshot in its stored form. The bytes read from the spool must match the proven snapshot.
 func (t Taken) encode(ctx context.Context, w io.Writer, o Order) error {
 	file, err := os.Open(t.File)
 	if err != nil {
@@ -208,13 +207,13 @@ func (t Taken) encode(ctx context.Context, w io.Writer, o Order) error {
 		return err
 	}
 	if read.size != proven.Bytes || read.String() != proven.SHA256 {
-		return fmt.Errorf("read the spooled snapshot: it is not what was received; is the disk of %s full or broken?",
+		return fmt.Errorf("read the spooled snapshot: it differs from the received one; is the disk of %s full or broken?",
 			t.File)
 	}
 	return nil
 }
 
-// Save writes what was taken to a new file in its stored form, without a manifest. The file is complete or does not
+// Save writes the taken backup to a new file in its stored form, without a manifest. The file is complete or does not
 // exist.
 func (t Taken) Save(ctx context.Context, path string, o Order) error {
 	out, err := os.CreateTemp(filepath.Dir(path), unfinished)

@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A pod is untrusted until it has responded like etcd, so responses have limits. They are far above what etcd
-// reports about a cluster that Quorate has created. A response beyond a limit is not accepted as etcd's.
+// A pod is untrusted until it has responded like etcd, so responses have limits. They are far above the size of any
+// response about a cluster that Quorate has created. A response beyond a limit is not accepted as etcd's.
 const (
 	maxAnswer  = 256 << 10 // bytes of one response
 	maxHeaders = 64 << 10  // bytes of its headers and trailers, which contain errors
@@ -66,7 +66,7 @@ func checked(
 	return nil
 }
 
-// check returns what is wrong with a response, and makes its text readable.
+// check returns the problem of a response, if any, and makes its text readable.
 func check(answer any) error {
 	switch a := answer.(type) {
 	case *etcdserverpb.MoveLeaderResponse:

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// chunks is the codec of a snapshot stream. Each message overwrites the one before. gRPC's own codec clears 1
-// MiB for each message, because it is slightly longer than 32 KiB, and allocates its content.
+// chunks is the codec of a snapshot stream. Each message overwrites the previous message. gRPC's own codec clears 1 MiB
+// for each message, because it is slightly longer than 32 KiB, and allocates its content.
 type chunks struct {
 	encoding.CodecV2
 	buffer []byte

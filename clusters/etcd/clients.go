@@ -42,8 +42,8 @@ const buffer = 4 << 10
 // maxIdle is how long an unused connection is kept. Its pod or its cluster is gone.
 const maxIdle = time.Minute
 
-// Dialer connects to the client port of the pod with that name. It alone decides how the bytes travel: names
-// are not resolved, and TLS is verified from end to end.
+// Dialer connects to the client port of the pod with that name. Only the Dialer determines the route: names are not
+// resolved, and TLS is verified from end to end.
 type Dialer func(ctx context.Context, pod string) (net.Conn, error)
 
 // Pod is a pod of a cluster. A new UID or address means a new connection.
@@ -94,7 +94,7 @@ type Cluster struct {
 type Clients struct {
 	// Timeout is the timeout of a request to one member. Zero means DefaultTimeout.
 	Timeout time.Duration
-	// Stall is how long a member may send nothing of its snapshot. Zero means one minute.
+	// Stall is how long a member may send no bytes of its snapshot. Zero means one minute.
 	Stall time.Duration
 	// Patience is how long members that do not prove a snapshot are asked again. Zero means half a minute.
 	Patience time.Duration

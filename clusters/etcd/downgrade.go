@@ -32,7 +32,7 @@ func (c *Clients) EnableDowngrade(ctx context.Context, cluster Cluster, version 
 }
 
 // explain adds the details that etcd omits when it rejects a downgrade. For some seconds after a downgrade was
-// canceled, etcd's cluster version remains the lower one, and nothing can be downgraded to it.
+// canceled, etcd's cluster version remains the lower version, and no member can be downgraded to it.
 func (r reply) explain(err error, version string) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrDowngradeInProcess) && r.downgrade() != "":
@@ -60,10 +60,10 @@ func (c *Clients) CancelDowngrade(ctx context.Context, cluster Cluster) error {
 		defer cancel()
 		status, err := leader.client.Status(ctx, "")
 		if err != nil {
-			return fmt.Errorf("ask whether it is done: %w", shortError{cause(ctx, err)})
+			return fmt.Errorf("check whether it is done: %w", shortError{cause(ctx, err)})
 		}
 		if target := (reply{status: status}).downgrade(); target != "" {
-			return NotYet{fmt.Errorf("etcd still prepares for %s", target)}
+			return NotYet{fmt.Errorf("etcd is still preparing for %s", target)}
 		}
 		return nil
 	})

@@ -15,9 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A hash requires a scan of the whole database, during which the member applies nothing. Members are therefore
-// asked only if there is reason to doubt their data. The timeout grows with the size of the database, up to a
-// maximum.
+// A hash requires a scan of the whole database, during which the member does not apply changes. Members are therefore
+// asked only if there is reason to doubt their data. The timeout grows with the size of the database, up to a maximum.
 const (
 	hashTimeout    = 5 * time.Second
 	hashPerGiB     = 20 * time.Second

@@ -137,7 +137,7 @@ func markLeader(members []decide.Member, replies []reply) {
 	}
 }
 
-// downgrade takes the word of the best informed of those that tell: etcd 3.5 does not.
+// downgrade returns the downgrade that the best-informed member reports. etcd 3.5 does not report downgrades.
 func downgrade(replies []reply) string {
 	for _, r := range replies {
 		if r.knowsLeader() && r.status.DowngradeInfo != nil {

@@ -33,12 +33,11 @@ type reply struct {
 	err error
 }
 
-// Observe asks all pods in parallel for their status, then one of them for the member list, and then the other
-// members whether their own lists agree. It never fails: problems are reported in Membership.Why and in the
-// members' own Why. It takes milliseconds if each member responds or refuses the connection, and a few timeouts
-// at worst: those for the members' status, two for the list, one for the comparison, and the first two once
-// more for pods that are asked last. Members are asked for their hashes only if there is reason to doubt their
-// data.
+// Observe asks all pods in parallel for their status, then one of them for the member list, and then the other members
+// whether their own lists agree. It never fails: problems are reported in Membership.Why and in the members' own Why.
+// It takes milliseconds if each member responds or refuses the connection, and a few timeouts at worst: one for the
+// members' status, two for the list, one for the comparison, and the first two steps once more for pods that are asked
+// last. Members are asked for their hashes only if there is reason to doubt their data.
 func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	c.dropIdle()
 	replies, list := c.askForList(ctx, cluster)
@@ -272,7 +271,7 @@ func (r reply) follows(leader reply) bool {
 		r.status.RaftTerm == leader.status.RaftTerm && r.status.Leader == leader.status.Leader
 }
 
-// bestFirst sorts by who should be asked for the list first: the leader of the newest term, and then the member
+// bestFirst sorts members in the order in which to request the list: the leader of the newest term, and then the member
 // with the longest log. If there are two leaders, because one has not yet noticed that it was deposed, their
 // terms differ.
 func bestFirst(a, b reply) int {

@@ -22,7 +22,7 @@ const (
 	proofPauseMax = 5 * time.Second
 )
 
-// Proof is what members report about a snapshot.
+// Proof holds the members' reports about a snapshot.
 type Proof struct {
 	// By are the members that hold the same data.
 	By []string
@@ -32,11 +32,11 @@ type Proof struct {
 	Why string
 }
 
-// Prove asks members for the hash of their data at a revision until a quorum holds the same data as a snapshot.
-// It asks one after the other, because a member applies nothing while it computes the hash, and followers
-// first. Members that have compacted that revision, or were compacted elsewhere, prove nothing. While a quorum
-// is still possible, members that did not respond are asked again until the patience is over. The patience
-// limits only when a request may be repeated: a hash in progress has its own timeout.
+// Prove asks members for the hash of their data at a revision until a quorum holds the same data as a snapshot. It asks
+// one after the other, because a member does not apply changes while it computes the hash. It asks followers first.
+// Members that have compacted that revision, or were compacted elsewhere, prove nothing. While a quorum is still
+// possible, members that did not respond are asked again until the patience is over. The patience limits only when a
+// request may be repeated: a hash in progress has its own timeout.
 func (c *Clients) Prove(ctx context.Context, cluster Cluster, wanted decide.Hash) Proof {
 	limit := cmp.Or(c.Patience, patience)
 	patient, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no response within %s", limit))
@@ -70,7 +70,7 @@ type prover struct {
 type opinion struct {
 	pod     string
 	verdict verdict
-	// why explains why it proves nothing.
+	// why is the reason why the result is not a proof.
 	why string
 }
 
@@ -124,7 +124,7 @@ func compactedElsewhere(hash, wanted decide.Hash) (verdict, string) {
 	case wanted.CompactRevision == wanted.Revision:
 		return incomparable, "nothing has been written since its compaction"
 	case hash.CompactRevision < wanted.CompactRevision:
-		return unknown, "its compaction is not as far yet"
+		return unknown, "it has not finished the same compaction yet"
 	default:
 		return incomparable, "it has been compacted"
 	}

@@ -73,7 +73,7 @@ var wrapping = regexp.MustCompile(
 	`^(.*: )?(Error while dialing|authentication handshake failed|error reading server preface|` +
 		`error reading from server|etcdserver|(read|write) tcp \S+: (read|write)): `)
 
-// reason returns the cause without what gRPC, etcd and the network add to it.
+// reason returns the cause without the prefixes and suffixes that gRPC, etcd and the network add to it.
 func reason(err error) string {
 	text := err.Error()
 	if s, ok := status.FromError(err); ok {

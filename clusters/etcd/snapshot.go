@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// stall is how long a member may send nothing of its snapshot. If etcd cannot read its own database, it sends
-// empty messages endlessly, so only bytes count.
+// stall is how long a member may send no bytes of its snapshot. If etcd cannot read its own database, it sends empty
+// messages endlessly, so only bytes count.
 const stall = time.Minute
 
 // Snapshot is a member's database as the member sends it.

@@ -41,7 +41,7 @@ func (c *Client) ApplyCluster(
 func explained(err error) error {
 	if strings.Contains(err.Error(), "field not declared in schema") {
 		return fmt.Errorf("%w; the CustomResourceDefinition is older than this quorate: "+
-			"update it by \"quorate install\"", err)
+			"update it with \"quorate install\"", err)
 	}
 	return err
 }

@@ -28,9 +28,9 @@ type Client struct {
 	dynamic dynamic.Interface
 	// heads reads only the metadata of objects. watches does the same without the limits for requests.
 	heads, watches metadata.Interface
-	// told is the API server's clock as derived from its responses.
+	// told is the API server's clock according to its responses.
 	told *clock
-	// user makes the requests. It is empty if unknown.
+	// user is the name of the user that makes the requests, or empty if unknown.
 	user string
 }
 
@@ -50,19 +50,19 @@ func New(config *rest.Config) (*Client, error) {
 	compact.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	typed, err := newGroups(compact)
 	if err != nil {
-		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
+		return nil, fmt.Errorf("create a Kubernetes client: %w", err)
 	}
 	dyn, err := dynamic.NewForConfig(asking)
 	if err != nil {
-		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
+		return nil, fmt.Errorf("create a Kubernetes client: %w", err)
 	}
 	heads, err := metadata.NewForConfig(asking)
 	if err != nil {
-		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
+		return nil, fmt.Errorf("create a Kubernetes client: %w", err)
 	}
 	watches, err := metadata.NewForConfig(watching)
 	if err != nil {
-		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
+		return nil, fmt.Errorf("create a Kubernetes client: %w", err)
 	}
 	return &Client{config: watching, typed: typed, dynamic: dyn, heads: heads, watches: watches, told: told,
 		user: userOf(config)}, nil

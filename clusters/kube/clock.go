@@ -37,8 +37,8 @@ func (c *clock) now() (time.Time, error) {
 		return time.Time{}, errNoClock
 	}
 	if moved := here.Round(0).Sub(c.got.Round(0)); (moved - passed).Abs() > stepped {
-		return time.Time{}, fmt.Errorf("this machine's clock moved by %s in %s, so what time it is there is not known "+
-			"before the next answer", moved.Round(time.Second), passed.Round(time.Second))
+		return time.Time{}, fmt.Errorf("this machine's clock moved by %s in %s; the API server's time is unknown until "+
+			"its next response", moved.Round(time.Second), passed.Round(time.Second))
 	}
 	here = here.Round(0)
 	switch earliest, latest := c.earliest.Add(passed), c.latest.Add(passed); {
@@ -83,7 +83,7 @@ func (c *clocked) WrappedRoundTripper() http.RoundTripper { return c.next }
 func (c *Client) Now() (time.Time, error) {
 	now, err := c.told.now()
 	if err != nil {
-		return time.Time{}, fmt.Errorf("tell the API server's clock: %w", err)
+		return time.Time{}, fmt.Errorf("read the API server's clock: %w", err)
 	}
 	return now, nil
 }

@@ -72,16 +72,16 @@ func Config(k Kubeconfig) (*rest.Config, error) {
 	return config, nil
 }
 
-// checkAddress rejects an invalid address of an API server, and one that contains credentials, because errors
-// and reports show the address.
+// checkAddress rejects an API server address that is invalid or contains credentials, because errors and reports show
+// the address.
 func checkAddress(config *rest.Config) error {
 	address, _, err := rest.DefaultServerUrlFor(config)
 	switch {
 	case err != nil: // err quotes the address
 		return errors.New("its server in the kubeconfig is not a URL")
 	case address.User != nil:
-		return errors.New("the URL of its server in the kubeconfig holds credentials, and is shown in reports: give " +
-			"them as the username and the password of the user, or as a token")
+		return errors.New("its server URL in the kubeconfig contains credentials, and reports show that URL. Use the " +
+			"username and password of the user entry instead, or a token")
 	}
 	return nil
 }
@@ -177,8 +177,7 @@ var errFiles = errors.New("it refers to files, which a kubeconfig in a Secret ma
 	"(kubectl config view --flatten)")
 
 var errLongKeys = fmt.Errorf("it has a key longer than %d KiB or a CA longer than %d KiB, which a kubeconfig in a "+
-	"Secret "+
-	"may not have", pki.MaxKey>>10, pki.MaxPEM>>10)
+	"Secret may not have", pki.MaxKey>>10, pki.MaxPEM>>10)
 
 // beforeHost matches the part of a URL before its host, which may contain a password in any form.
 var beforeHost = regexp.MustCompile(`://\S*@`)

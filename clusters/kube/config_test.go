@@ -115,9 +115,9 @@ func TestUntrustedKubeconfigIsRestricted(t *testing.T) {
 func TestErrorsHideAddressCredentials(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	for _, test := range []struct{ server, want string }{
-		{`{server: "https://admin:hunter2@127.0.0.1:1"}`, "holds credentials"},
-		{`{server: "https://hunter2@127.0.0.1:1/k8s/clusters/c"}`, "holds credentials"},
-		{`{server: "admin:hunter2@127.0.0.1:1"}`, "holds credentials"},
+		{`{server: "https://admin:hunter2@127.0.0.1:1"}`, "contains credentials"},
+		{`{server: "https://hunter2@127.0.0.1:1/k8s/clusters/c"}`, "contains credentials"},
+		{`{server: "admin:hunter2@127.0.0.1:1"}`, "contains credentials"},
 		{`{server: "https://admin:hunter2%zz@127.0.0.1:1"}`, "is not a URL"},
 		{`{server: "https://127.0.0.1:1", proxy-url: "http://admin:hunter2%zz@127.0.0.1:1"}`, ""},
 		{`{server: "https://127.0.0.1:1", proxy-url: "ftp://admin:hunter2@127.0.0.1:1"}`, ""},

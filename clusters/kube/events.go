@@ -59,7 +59,7 @@ func (c *Client) CreateEvent(ctx context.Context, cluster *v1alpha1.EtcdCluster,
 	}
 	if _, err := c.typed.EventsV1().Events(cluster.Namespace).
 		Create(ctx, event, metav1.CreateOptions{FieldManager: Manager}); err != nil {
-		return fmt.Errorf("tell of %s in an event: %w", e.Reason, err)
+		return fmt.Errorf("report %s in an event: %w", e.Reason, err)
 	}
 	return nil
 }

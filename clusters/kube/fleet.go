@@ -14,7 +14,7 @@ func (c *Client) Address() string { return c.config.Host + " " + c.config.Server
 func (c *Client) ClusterID(ctx context.Context) (string, error) {
 	namespace, err := c.typed.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("ask %s which Kubernetes cluster it is of: %w", c.Host(), err)
+		return "", fmt.Errorf("identify the Kubernetes cluster at %s: %w", c.Host(), err)
 	}
 	return string(namespace.UID), nil
 }

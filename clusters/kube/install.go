@@ -75,7 +75,7 @@ func (c *Client) takeFromKubectl(ctx context.Context, like *unstructured.Unstruc
 	})
 }
 
-// leftToKubectl returns the object with the annotation that tells "kubectl apply" which fields to remove if an
+// leftToKubectl returns the object with the annotation from which "kubectl apply" determines the fields to remove if an
 // overlay lacks them, such as the shards of an Indexed Job.
 func leftToKubectl(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	text, err := json.Marshal(object)

@@ -113,7 +113,7 @@ func accessTo[G any, R requests[T, A], T live, A applied[A, C], C any](
 func extract[T live, A applied[A, C], C any](object T, config A) error {
 	m := modelOf(object)
 	if m == nil {
-		return fmt.Errorf("read what Quorate owns of a %T: its type is not in types.yaml", object)
+		return fmt.Errorf("read Quorate's fields of a %T: its type is not in types.yaml", object)
 	}
 	of := typed.ParseableType{Schema: m.schema, TypeRef: m.root}
 	if err := managedfields.ExtractInto(object, of, Manager, config, ""); err != nil {
@@ -143,5 +143,5 @@ func Owned(live any) (any, error) {
 			return config, err
 		}
 	}
-	return nil, fmt.Errorf("read what Quorate owns of a %T: not one of the kinds of a cluster", live)
+	return nil, fmt.Errorf("read Quorate's fields of a %T: not one of the kinds of a cluster", live)
 }

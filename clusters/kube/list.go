@@ -35,8 +35,8 @@ type Taker interface {
 	TakeCustom(custom *v1alpha1.EtcdCluster, unreadable error)
 }
 
-// Hidden contains why kinds may not be listed, or nil if they were listed. The caller decides what that means:
-// hidden objects cannot be assumed to be deleted.
+// Hidden contains why kinds may not be listed, or nil if they were listed. The caller must not assume that hidden
+// objects are deleted.
 type Hidden struct {
 	Secrets error
 	// Policies: not every account that can run Quorate has rights to NetworkPolicies, which are optional.
@@ -126,7 +126,7 @@ func gathers[P interface {
 	return func(item runtime.Object) error {
 		object, is := item.(P)
 		if !is {
-			return fmt.Errorf("a %T is not what was asked for", item)
+			return fmt.Errorf("a %T was not requested", item)
 		}
 		forgetOthers(object)
 		*list = append(*list, *object)
@@ -232,7 +232,7 @@ func readCluster(item *unstructured.Unstructured) (custom *v1alpha1.EtcdCluster,
 	forgetOthers(item)
 	custom, err := decodeCluster(item)
 	if err != nil {
-		return unread(item), fmt.Errorf("read EtcdCluster %s/%s, which has to be corrected: %w",
+		return unread(item), fmt.Errorf("read EtcdCluster %s/%s, which must be corrected: %w",
 			item.GetNamespace(), item.GetName(), err)
 	}
 	return custom, nil

@@ -27,8 +27,8 @@ type model struct {
 // models caches the models by reflect.Type.
 var models sync.Map
 
-// typesYAML contains the schemas for the types of a cluster's objects, a subset of client-go's. Parsing all of
-// those would cost a pass more than any cluster does: a twentieth of a second, and 11 MiB that stay allocated.
+// typesYAML contains the schemas for the types of a cluster's objects, a subset of client-go's. Parsing all schemas
+// would cost a pass more than any cluster does: a twentieth of a second, and 11 MiB that stay allocated.
 //
 //go:embed types.yaml
 var typesYAML string

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fields are fields of an object by name: each with its subfields, or without if the whole field is meant.
+// Fields are fields of an object by name: each with its subfields, or without subfields if the whole field is meant.
 type Fields map[string]Fields
 
 // OwnedFields returns the fields of an object that Quorate has applied and still owns, according to its managed

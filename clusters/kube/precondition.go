@@ -22,7 +22,7 @@ func IsConflict(err error) bool {
 // object, and is rejected if the object exists.
 const neverExists = "1"
 
-// over returns the version of an object that a write is for: the one that was read, or none.
+// over returns the UID and the version of the object that a write is for, or neverExists if read is nil.
 func over(read metav1.Object) (uid types.UID, version string) {
 	if read == nil {
 		return "", neverExists

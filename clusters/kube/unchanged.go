@@ -9,10 +9,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Unchanged reports whether Quorate's owned fields of a live object certainly equal an apply configuration: Owned
-// would succeed and return the same JSON. It reads little more of the object than the fields of the
-// configuration, which takes a fraction of the time. If it returns false, nothing follows, and Owned has to
-// decide.
+// Unchanged reports whether Quorate's owned fields of a live object certainly equal an apply configuration: Owned would
+// succeed and return the same JSON. It reads little more of the object than the fields of the configuration, which
+// takes a fraction of the time. A result of false is inconclusive, and Owned must decide.
 //
 // filledIn are names of lists, with fields of their elements that no configuration sets. Those fields are
 // ignored.

@@ -156,7 +156,7 @@ func (c *Client) follow(
 }
 
 // forward watches and reports changes until ctx is done or the watch ends. It returns the version at which
-// another watch can continue, or "" if there is none.
+// another watch can continue, or "" if it is unknown.
 func (c *Client) forward(
 	ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
 	changed func(metav1.Object),

@@ -92,7 +92,7 @@ func backupCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 	}
 	when, err := BackupSchedule(c)
 	if err != nil {
-		return nil // the declaration is invalid, so nothing of it is applied
+		return nil // the declaration is invalid, so none of it is applied
 	}
 	spec := backupJobSpec(in)
 	return applybatchv1.CronJob(NamesOf(c.Name).BackupCronJob, c.Namespace).
@@ -115,7 +115,7 @@ func backupCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 func BackupJob(in Input, generation int64) (Object, error) {
 	c := in.Cluster
 	if c.Spec.Backup == nil || in.BackupImage == "" || c.UID == "" {
-		return Object{}, fmt.Errorf("build a backup of %s/%s: no backups are declared, or no image for them is known",
+		return Object{}, fmt.Errorf("build a backup of %s/%s: no backups are declared, or their image is unknown",
 			c.Namespace, c.Name)
 	}
 	name := BackupJobName(c.Name, generation)
@@ -157,8 +157,8 @@ func withStore(labels map[string]string, to v1alpha1.BackupDestination) map[stri
 	return labels
 }
 
-// withoutIdentity keeps the EKS and Azure webhooks from giving a container the identity by which the pod's
-// ServiceAccount reaches the store.
+// withoutIdentity keeps the EKS and Azure webhooks from giving a container the identity that the pod's ServiceAccount
+// uses to reach the store.
 func withoutIdentity(to v1alpha1.BackupDestination, container string) map[string]string {
 	if to.ServiceAccountName == "" {
 		return nil

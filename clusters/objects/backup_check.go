@@ -63,7 +63,7 @@ func checkRecipients(declared []v1alpha1.BackupRecipient) []string {
 	}
 	if hybrid > 0 && classic > 0 {
 		problems = append(problems, "spec.backup.recipients: age does not encrypt to post-quantum keys (age1pq1…) "+
-			"and to others at once: the others would undo what these are for")
+			"together with other keys, which would defeat their protection")
 	}
 	return problems
 }

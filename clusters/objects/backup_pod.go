@@ -28,7 +28,7 @@ const (
 	storeCAMount     = "/store-ca"
 	identityMount    = "/identity"
 	tokenMount       = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// resultFile tells the verify step which backup was taken.
+	// resultFile names the taken backup for the verify step.
 	resultFile = spoolMount + "/result.json"
 
 	// Keys of the Secrets that a declaration names.

@@ -26,9 +26,9 @@ type Input struct {
 	MinAvailable int
 	// Peers is etcd's member list, peer URL by name, including the joining member, or nil while the list is not known.
 	Peers map[string]string
-	// Leads: the live client Service routes to members.
+	// Leads is set if the live client Service routes to members.
 	Leads bool
-	// Kept is what Quorate owns of the live StatefulSet, an apply configuration, while new pods keep the previous
+	// Kept holds Quorate's fields of the live StatefulSet, as an apply configuration, while new pods keep the previous
 	// template. If nil, new pods follow the spec.
 	Kept any
 	// Runs is the template of the live StatefulSet, or zero.
@@ -37,7 +37,7 @@ type Input struct {
 	Pods []Template
 	// Live is the data of the live ConfigMap: the only trace of how pods with an outdated template were created.
 	Live map[string]string
-	// WithoutSecrets: the Secrets are not applied, and their content may be missing.
+	// WithoutSecrets is set if the Secrets are not applied; their content may be missing.
 	WithoutSecrets bool
 	// Certificates are set unless TLS is disabled.
 	Certificates Certificates
@@ -59,14 +59,15 @@ type Object struct {
 	Apply any
 }
 
-// Build returns the objects of the cluster in the order in which to apply them: what pods need comes before the pods.
+// Build returns the objects of the cluster in the order in which to apply them: pods come after the objects that they
+// need.
 func Build(in Input) ([]Object, error) {
 	c := in.Cluster
 	if c.UID == "" {
 		return nil, fmt.Errorf("build the objects of %s/%s: the custom resource has no UID yet", c.Namespace, c.Name)
 	}
 	if in.Record.Token == "" || len(in.Record.Members) == 0 {
-		return nil, fmt.Errorf("build the objects of %s/%s: the record names no token or no member",
+		return nil, fmt.Errorf("build the objects of %s/%s: the record has no token or no members",
 			c.Namespace, c.Name)
 	}
 	configMap, err := configMap(in)

@@ -30,13 +30,14 @@ const rootName = "root"
 // Certificates holds all keys and certificates of one cluster. It is zero if TLS is disabled.
 type Certificates struct {
 	CA pki.Pair
-	// Peer is what a member presents to members that call it, PeerClient what it presents to members it calls.
+	// Peer is the certificate that a member presents to members that call it, PeerClient the certificate that it
+	// presents to members that it calls.
 	Peer, PeerClient pki.Pair
-	// Server is what a member presents to clients, Client what applications present to it, and Own what Quorate
-	// presents. Own is stored rather than issued by each pass, so that read-only use does not need the CA key, and etcd
+	// Server is the certificate that a member presents to clients, Client that of applications, and Own that of
+	// Quorate. Own is stored rather than issued by each pass, so that read-only use does not need the CA key, and etcd
 	// can be reached when the CA is lost.
 	Server, Client, Own pki.Pair
-	// ClientIsRoot: applications keep the name of etcd's superuser, which may be the source of their rights.
+	// ClientIsRoot is set if applications keep the name of etcd's superuser, which may be the source of their rights.
 	ClientIsRoot bool
 
 	// trusted are the CAs to trust according to each leaf's Secret.
@@ -53,8 +54,8 @@ func NewCertificates(c *v1alpha1.EtcdCluster, now time.Time) (Certificates, erro
 	return made, err
 }
 
-// ReadCertificates collects the certificates from the data of the cluster's Secrets, by name. It leaves out what they
-// do not contain.
+// ReadCertificates collects the certificates from the data of the cluster's Secrets, by name. Missing certificates are
+// left out.
 func ReadCertificates(c *v1alpha1.EtcdCluster, secrets map[string]map[string][]byte) Certificates {
 	names := NamesOf(c.Name)
 	pair := func(data map[string][]byte, certificate, key string) pki.Pair {
@@ -94,7 +95,7 @@ func (k Certificates) Mounted() []string {
 	return slices.Compact(list)
 }
 
-// Validities returns the validity of each certificate, skipping unreadable ones.
+// Validities returns the validity of each certificate, skipping unreadable certificates.
 func (k Certificates) Validities(c *v1alpha1.EtcdCluster) []decide.Certificate {
 	all := append(k.leaves(c), storedLeaf{secret: NamesOf(c.Name).CASecret, certificateKey: keyCA, pair: &k.CA})
 	var list []decide.Certificate
@@ -148,7 +149,7 @@ func (k Certificates) Renew(
 
 func (k Certificates) check(ca *pki.CA, l storedLeaf, now time.Time) error {
 	if !bytes.Equal(l.trusted, k.Trusted()) {
-		return fmt.Errorf("%s beside it is not the CA of this cluster", keyCA)
+		return fmt.Errorf("%s in the same Secret is not this cluster's CA", keyCA)
 	}
 	return ca.Check(*l.pair, l.leaf, now)
 }

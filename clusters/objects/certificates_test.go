@@ -142,7 +142,7 @@ func TestRenew(t *testing.T) {
 	}{
 		"a Secret is gone":     {func(s map[string]map[string][]byte) { delete(s, names.ClientSecret) }, 0, []string{"tls.crt in Secret a-client-tls"}},
 		"a key is gone":        {func(s map[string]map[string][]byte) { delete(s[names.PeerSecret], "client.key") }, 0, []string{"client.crt in Secret a-peer-tls: the key is missing"}},
-		"other trust":          {func(s map[string]map[string][]byte) { s[names.ServerSecret]["ca.crt"] = []byte("x") }, 0, []string{"tls.crt in Secret a-server-tls: ca.crt beside it is not the CA"}},
+		"other trust":          {func(s map[string]map[string][]byte) { s[names.ServerSecret]["ca.crt"] = []byte("x") }, 0, []string{"tls.crt in Secret a-server-tls: ca.crt in the same Secret is not this cluster's CA"}},
 		"our own is gone":      {func(s map[string]map[string][]byte) { delete(s, names.OwnSecret) }, 0, []string{"tls.crt in Secret a-quorate-tls"}},
 		"two thirds of a year": {func(map[string]map[string][]byte) {}, 250 * 24 * time.Hour, []string{"a-peer-tls", "a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}},
 		"another CA": {func(s map[string]map[string][]byte) {

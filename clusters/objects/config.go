@@ -91,7 +91,7 @@ func declaredOptions(in Input) (map[string]any, error) {
 	return commonKeys(in, options), nil
 }
 
-// commonKeys completes etcd's options with those common to all clusters.
+// commonKeys completes etcd's options with the options common to all clusters.
 func commonKeys(in Input, options map[string]any) map[string]any {
 	c := in.Cluster
 	keys := map[string]any{
@@ -141,9 +141,9 @@ func clusterToken(in Input) string {
 
 const sealedComment = "# Sealed: starts on its data, or not at all.\n"
 
-// joiningPeers returns the members that a joining member starts with: those that etcd currently lists, or etcd refuses
-// to start (hard case H18). While the list is not known they do not change. It returns an empty string if they do not
-// include the member itself, because an unlisted member must not start.
+// joiningPeers returns the members that a joining member starts with. They must be the members that etcd currently
+// lists, because otherwise etcd refuses to start (hard case H18). While the list is not known they do not change. It
+// returns an empty string if they do not include the member itself, because an unlisted member must not start.
 func joiningPeers(in Input, m decide.RecordedMember, live string) string {
 	peers := joinPeers(in.Peers)
 	if in.Peers == nil {

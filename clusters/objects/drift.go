@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Differences compares two apply configurations of an object: the desired one, and the one that client-go extracts from
-// the live object for Quorate's field manager. It returns the paths at which they differ, such as
-// spec.template.spec.containers[etcd].image, or nil without drift. It never returns values, which may be secret.
+// Differences compares two apply configurations of an object: the desired configuration, and the configuration that
+// client-go extracts from the live object for Quorate's field manager. It returns the paths at which they differ, such
+// as spec.template.spec.containers[etcd].image, or nil without drift. It never returns values, which may be secret.
 func Differences(want, live any) ([]string, error) {
 	differences, err := differences(want, live, nil)
 	var paths []string
@@ -29,7 +29,7 @@ type Difference struct {
 	From, To any
 }
 
-// Values is like Differences, but also returns the values, for display. In addition to what Quorate owns of the live
+// Values is like Differences, but also returns the values, for display. In addition to Quorate's fields of the live
 // object, it takes the whole live object, because another manager may own a field now. It omits fields that already
 // have the desired value.
 func Values(want, ours, live any) ([]Difference, error) {
@@ -189,7 +189,7 @@ func toJSON(from any) ([]byte, error) {
 	return text, nil
 }
 
-// fromJSON decodes what a value was encoded as.
+// fromJSON decodes an encoded value.
 func fromJSON[To any](text []byte, from any) (to To, err error) {
 	if err := json.Unmarshal(text, &to); err != nil {
 		return to, fmt.Errorf("decode %T as %T: %w", from, to, err)

@@ -50,7 +50,7 @@ func drillCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 	}
 	when, err := DrillSchedule(c)
 	if err != nil {
-		return nil // the declaration is invalid, so nothing of it is applied
+		return nil // the declaration is invalid, so none of it is applied
 	}
 	b := c.Spec.Backup
 	return applybatchv1.CronJob(NamesOf(c.Name).DrillCronJob, c.Namespace).

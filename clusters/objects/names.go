@@ -186,7 +186,7 @@ func MemberLabels(cluster string) map[string]string {
 // ClusterOf returns the name of the cluster that an object with these labels belongs to, or an empty string.
 func ClusterOf(labels map[string]string) string { return labels[LabelCluster] }
 
-// SelectorOf selects what Quorate creates for a cluster.
+// SelectorOf selects the objects that Quorate creates for a cluster.
 func SelectorOf(cluster string) string { return Managed + "," + LabelCluster + "=" + cluster }
 
 // Metadata holds the annotations of a live object. Missing annotations are empty.

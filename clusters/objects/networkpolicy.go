@@ -20,8 +20,8 @@ import (
 func OwnLabels() map[string]string { return map[string]string{"app.kubernetes.io/name": "quorate"} }
 
 // networkPolicy admits members to the peer port, the declared peers to the other two ports, and also Quorate and the
-// cluster's backup pods to the client port. It does not restrict egress: members find each other by DNS, wherever that
-// runs. Kubernetes always admits the kubelet of the pod's node, so probes and port-forwards do not need a rule.
+// cluster's backup pods to the client port. It does not restrict egress, because members use DNS, which may run
+// anywhere. Kubernetes always admits the kubelet of the pod's node, so probes and port-forwards do not need a rule.
 func networkPolicy(c *v1alpha1.EtcdCluster) *applynetworkingv1.NetworkPolicyApplyConfiguration {
 	declared := c.Spec.NetworkPolicy
 	members := applynetworkingv1.NetworkPolicyPeer().
@@ -91,8 +91,8 @@ func plain[V ~string](entries map[string]V) map[string]string {
 	return list
 }
 
-// checkNetworkPolicy returns what Kubernetes would reject in a NetworkPolicy although the EtcdCluster definition allows
-// it.
+// checkNetworkPolicy returns the values that Kubernetes would reject in a NetworkPolicy although the EtcdCluster
+// definition allows them.
 func checkNetworkPolicy(declared *v1alpha1.NetworkPolicySpec) []string {
 	if declared == nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 )
 
 // Normalize rewrites, in place, the declared values that the objects of a cluster show into one spelling: durations,
-// quantities, and pod settings that have no effect. It does not change what the digest of a restore or recovery covers,
-// so that it does not look like a new request.
+// quantities, and pod settings that have no effect. It does not change fields that the digest of a restore or recovery
+// covers, because a different digest is a new request.
 func Normalize(c *v1alpha1.EtcdCluster) {
 	c.Spec.Storage.Size = NormalSize(c.Spec.Storage.Size)
 	normalizePod(&c.Spec.Pod, c.Name)
@@ -176,7 +176,7 @@ func withoutDefault[T comparable](value **T, byDefault T) {
 	}
 }
 
-// normalSpread removes Kubernetes' defaults and what spreadConstraints fills in.
+// normalSpread removes Kubernetes' defaults and the fields that spreadConstraints fills in.
 func normalSpread(list []v1alpha1.TopologySpreadConstraint, cluster string) []v1alpha1.TopologySpreadConstraint {
 	own := &metav1.LabelSelector{MatchLabels: Selector(cluster)}
 	var byDefault []v1alpha1.TopologySpreadConstraint

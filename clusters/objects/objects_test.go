@@ -76,11 +76,11 @@ func TestEveryObjectIsMarked(t *testing.T) {
 
 func TestBuildRejectsInvalidInput(t *testing.T) {
 	for name, change := range map[string]func(*Input){
-		"no UID":                   func(in *Input) { in.Cluster.UID = "" },
-		"no token or no member":    func(in *Input) { in.Record.Token = "" },
-		"names no token or no mem": func(in *Input) { in.Record.Members = nil },
-		"unknown mode":             func(in *Input) { in.Record.Members[1].Mode = "" },
-		"is missing":               func(in *Input) { in.Certificates.PeerClient.Key = nil },
+		"no UID":                 func(in *Input) { in.Cluster.UID = "" },
+		"no token or no member":  func(in *Input) { in.Record.Token = "" },
+		"has no token or no mem": func(in *Input) { in.Record.Members = nil },
+		"unknown mode":           func(in *Input) { in.Record.Members[1].Mode = "" },
+		"is missing":             func(in *Input) { in.Certificates.PeerClient.Key = nil },
 		"spec.etcd.options.max-wals: \"many\" is not a whole number": func(in *Input) {
 			in.Cluster.Spec.Etcd.Options = map[string]v1alpha1.OptionValue{"max-wals": "many"}
 		},

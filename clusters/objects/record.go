@@ -22,8 +22,9 @@ func EncodeRecord(r decide.Record) (string, error) {
 	return string(text), nil
 }
 
-// DecodeRecord reads what EncodeRecord wrote. It returns an error for everything it does not understand, never an empty
-// record, which would let a cluster bootstrap again. The error reads well after the words "cannot be read".
+// DecodeRecord decodes the output of EncodeRecord. It returns an error for anything that it does not understand, and
+// never an empty record, which would let a cluster bootstrap again. The error reads well after the words "cannot be
+// read".
 func DecodeRecord(text string) (decide.Record, error) {
 	if err := checkText(text); err != nil {
 		return decide.Record{}, err
@@ -31,8 +32,8 @@ func DecodeRecord(text string) (decide.Record, error) {
 	var r decide.Record
 	if err := yaml.UnmarshalStrict([]byte(text), &r); err != nil {
 		if unknown := unknownField.FindStringSubmatch(err.Error()); unknown != nil {
-			return decide.Record{}, fmt.Errorf("it has %s, which this version of Quorate does not know: run the one "+
-				"that has written it", unknown[1])
+			return decide.Record{}, fmt.Errorf("it has %s, which this version of Quorate does not know: run the version "+
+				"that wrote it", unknown[1])
 		}
 		return decide.Record{}, err
 	}
@@ -75,11 +76,11 @@ func checkRecord(r decide.Record) error {
 		last = m.Ordinal
 	}
 	if r.Restoring() && (r.ClusterID != 0 || len(r.Members) != 1 || r.Members[0].Ordinal != decide.SeedOrdinal) {
-		return fmt.Errorf("it says that data are being restored into a cluster that has formed")
+		return fmt.Errorf("it describes a restore into a cluster that has already formed")
 	}
 	if begun := r.Recovery; begun != (decide.RecordedRecovery{}) &&
 		(begun.ClusterID == 0 || begun.VolumeUID == "" || begun.Ordinal < 0 || begun.Ordinal > MaxOrdinal) {
-		return fmt.Errorf("it does not say whole which recovery was begun")
+		return fmt.Errorf("it describes the started recovery incompletely")
 	}
 	last = -1
 	for _, gone := range r.Removed {

@@ -38,13 +38,13 @@ const (
 	// AnnotationRecoveryDigest is the digest of the request that it was started for.
 	AnnotationRecoveryDigest = "etcd.quorate.dev/recovery-digest"
 	// AnnotationLostCluster is the ID of the lost cluster. It is also on the claims left over from it, except the claim
-	// whose data becomes the new cluster's.
+	// whose data becomes the data of the new cluster.
 	AnnotationLostCluster = "etcd.quorate.dev/lost-cluster"
 	// AnnotationOrdinal is the ordinal of the surviving member, or of the member created from a backup.
 	AnnotationOrdinal = "etcd.quorate.dev/ordinal"
 )
 
-// LostCluster returns the ID of the lost cluster that a claim with these annotations is left over from, or zero. An
+// LostCluster returns the ID of the lost cluster from which a claim with these annotations is left over, or zero. An
 // unreadable annotation yields an ID that no existing cluster has.
 func LostCluster(annotations map[string]string) decide.ID {
 	text, marked := annotations[AnnotationLostCluster]
@@ -104,10 +104,10 @@ func recoveryLabels(cluster string) map[string]string {
 func RecoveryVersion(c *v1alpha1.EtcdCluster, runs string) (string, error) {
 	version := cmp.Or(runs, c.Spec.Version)
 	if _, err := etcdversion.Parse(version); err != nil {
-		return "", fmt.Errorf("the version of etcd that has run: %w", err)
+		return "", fmt.Errorf("the version of etcd that last ran: %w", err)
 	}
 	if digests := c.Spec.Image.Digests; digests[c.Spec.Version] != "" && digests[version] == "" {
-		return "", fmt.Errorf("spec.image.digests has no digest of etcd %s, which has run and is to recover it",
+		return "", fmt.Errorf("spec.image.digests has no digest for etcd %s, which last ran and must recover the data",
 			version)
 	}
 	return version, nil
@@ -119,8 +119,8 @@ func RecoveryJob(in Input, runs string) (Object, error) {
 	c, begun := in.Cluster, in.Record.Recovery
 	order := RecoveryOf(c)
 	if order.ClusterID == 0 || !in.Record.Recovering() || in.BackupImage == "" || c.UID == "" {
-		return Object{}, fmt.Errorf("build the recovery of %s/%s: none is ordered or begun, or no image for it is "+
-			"known", c.Namespace, c.Name)
+		return Object{}, fmt.Errorf("build the recovery of %s/%s: no recovery is requested or started, or its image is "+
+			"unknown", c.Namespace, c.Name)
 	}
 	version, err := RecoveryVersion(c, runs)
 	if err != nil {
@@ -195,7 +195,7 @@ func workLimit(spec v1alpha1.EtcdClusterSpec) resource.Quantity {
 	return limit
 }
 
-// etcdOnCopy returns the container of an etcd that ends with the last container.
+// etcdOnCopy returns the container of an etcd that stops with the last container.
 func etcdOnCopy(
 	c *v1alpha1.EtcdCluster, version string, work *applycorev1.VolumeMountApplyConfiguration,
 ) *applycorev1.ContainerApplyConfiguration {

@@ -73,8 +73,8 @@ func describeBackup(name, cluster string, from v1alpha1.BackupDestination) strin
 	return fmt.Sprintf("%s of %s from %s", cmp.Or(name, "the newest backup"), cluster, store)
 }
 
-// restoreDigest covers what the Job is built from: a Job started for anything else is started again. It excludes the
-// size of volumes, because the StatefulSet's volume size cannot be changed.
+// restoreDigest covers the fields that the Job is built from. A Job with a different digest is started again. The
+// digest excludes the size of volumes, because the StatefulSet's volume size cannot be changed.
 func restoreDigest(spec v1alpha1.EtcdClusterSpec) string {
 	text, err := json.Marshal([]any{spec.Restore, spec.Version, spec.Etcd.Quota, spec.TLS.Mode})
 	if err != nil {
@@ -107,7 +107,7 @@ func SeedClaim(in Input, ordinal int) Object {
 func RestoreJob(in Input, volumeUID string) (Object, error) {
 	c := in.Cluster
 	if c.Spec.Restore == nil || in.BackupImage == "" || c.UID == "" {
-		return Object{}, fmt.Errorf("build the restore of %s/%s: none is declared, or no image for it is known",
+		return Object{}, fmt.Errorf("build the restore of %s/%s: no restore is declared, or its image is unknown",
 			c.Namespace, c.Name)
 	}
 	r := c.Spec.Restore

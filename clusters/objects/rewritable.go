@@ -32,7 +32,7 @@ var rewritable = []string{
 }
 
 // MayBeRewritten reports whether an admission policy or webhook may set that field to a different value than Quorate
-// applies. Unlisted fields may not: they may weaken security, or what keeps quorum.
+// applies. Unlisted fields may not be rewritten: that could weaken security or endanger quorum.
 func MayBeRewritten(kind, path string) bool {
 	if kind == v1alpha1.Kind {
 		return true // passes use the declaration

@@ -13,8 +13,8 @@ import (
 )
 
 // RunsDeclared reports whether pods with the template in.Runs match the spec although their hash differs, because it
-// was computed from a different spelling. It compares what Quorate owns of the live StatefulSet, and the live files.
-// What they do not contain counts as a difference.
+// was computed from a different spelling. It compares Quorate's fields of the live StatefulSet, and the live files. A
+// missing field or file counts as a difference.
 func RunsDeclared(in Input, owned any) (bool, error) {
 	set, ok := owned.(*applyappsv1.StatefulSetApplyConfiguration)
 	if !ok || set == nil || set.Spec == nil || set.Spec.Template == nil || in.Runs.Version != in.Cluster.Spec.Version {

@@ -41,7 +41,7 @@ func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 			WithVolumeClaimTemplates(volumeClaim(in))), nil
 }
 
-// keptStatefulSet returns what Quorate owns of the live StatefulSet, with the number of pods and the owner set again.
+// keptStatefulSet returns Quorate's fields of the live StatefulSet, with the number of pods and the owner set again.
 // The pod template does not change.
 func keptStatefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 	kept, err := convert[*applyappsv1.StatefulSetApplyConfiguration](in.Kept)
@@ -85,12 +85,13 @@ func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration 
 		WithSpec(spec)
 }
 
-// ScaledToZero returns what Quorate owns of a StatefulSet, an apply configuration, with zero replicas. If Quorate owns
-// nothing, as after a restore, it contains only the replicas. It returns an error without a StatefulSet.
+// ScaledToZero returns Quorate's fields of a StatefulSet, as an apply configuration, with zero replicas. If Quorate
+// does not own any fields, as after a restore, the result contains only the replicas. It returns an error without a
+// StatefulSet.
 func ScaledToZero(owned any) (any, error) {
 	set, ok := owned.(*applyappsv1.StatefulSetApplyConfiguration)
 	if !ok || set == nil {
-		return nil, errors.New("there is no StatefulSet")
+		return nil, errors.New("the StatefulSet is missing")
 	}
 	if set.Spec == nil {
 		set.WithSpec(applyappsv1.StatefulSetSpec())

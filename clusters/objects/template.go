@@ -45,7 +45,8 @@ func (t Template) isKey() bool {
 // ConfigKey returns the ConfigMap key of the configuration file that a pod with that template reads.
 func ConfigKey(pod string, t Template) string { return pod + "-" + t.String() + ".yaml" }
 
-// templates returns the templates for which members have files: the one for new pods, and those of existing pods.
+// templates returns the templates for which members have files: the template of new pods, and the templates of existing
+// pods.
 func templates(in Input) []Template {
 	inUse := append([]Template{in.Runs}, in.Pods...)
 	if in.Kept == nil {

@@ -50,8 +50,8 @@ func (r *refusals) annotations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 			return weakens(e.key, "") && e.of(key, value)
 		}
 		if !slices.ContainsFunc(p.Annotations.Patterns, names) {
-			message := "spec.pod.annotations: " + quoted(key+"="+value) + " weakens what confines the pod, and no " +
-				"pattern of " + Annotations.Flag() + " names it"
+			message := "spec.pod.annotations: " + quoted(key+"="+value) + " weakens the pod's confinement, and no " +
+				Annotations.Flag() + " pattern names it"
 			*r = append(*r, Refusal{"spec.pod.annotations[" + key + "]", message})
 		}
 	}

@@ -13,33 +13,31 @@ import (
 
 var keysOfKMS = regexp.MustCompile(`^[A-Za-z0-9:/_*-]+$`)
 
-// checkBackup checks a pattern of a kind for backups.
+// checkBackup checks a pattern of a backup kind.
 func (k Kind) checkBackup(pattern string) error {
 	switch k { //nolint:exhaustive // Check has the others
 	case ServiceAccounts:
 		if !classPattern.MatchString(pattern) {
-			return errors.New("want the name of a ServiceAccount, in which * stands for any characters, such as " +
-				"backup-*")
+			return errors.New("want a ServiceAccount name, such as backup-*; * matches any characters")
 		}
 	case KMSKeys:
 		if !keysOfKMS.MatchString(pattern) {
-			return errors.New("want the ID, ARN or alias of a key, in which * stands for any characters, such as " +
-				"alias/shop-*")
+			return errors.New("want the ID, ARN or alias of a key, such as alias/shop-*; * matches any characters")
 		}
 	case LockTimes:
 		if d, err := time.ParseDuration(pattern); err != nil || d <= 0 {
-			return errors.New("want the longest time, such as 720h")
+			return errors.New("want a maximum time, such as 720h")
 		}
 	case BackupsPerDay:
 		if n, err := strconv.Atoi(pattern); err != nil || n <= 0 {
-			return errors.New("want the largest number, such as 24")
+			return errors.New("want a maximum number, such as 24")
 		}
 	}
 	return nil
 }
 
-// serviceAccounts refuses accounts that are not allowed, and pods that would use the credentials of their node.
-// All pods of a node may share these, and their rights are unrelated to the source.
+// serviceAccounts refuses accounts that are not allowed, and pods that would use the credentials of their node. All
+// pods on a node may share these credentials, whose rights are unrelated to the source.
 func (r *refusals) serviceAccounts(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	a := p.ServiceAccounts
 	eachDestination(spec, func(path string, to v1alpha1.BackupDestination) {
@@ -50,7 +48,7 @@ func (r *refusals) serviceAccounts(p Policy, spec v1alpha1.EtcdClusterSpec) {
 				r.refuse(path+".serviceAccountName", quoted(name), ServiceAccounts, a)
 			}
 		case usesNode(to) && !a.allows(func(string) bool { return false }):
-			r.refuse(path, "to use the credentials of the node, without secretName and serviceAccountName,",
+			r.refuse(path, "using the node's credentials, without secretName or serviceAccountName,",
 				ServiceAccounts, a)
 		}
 	})

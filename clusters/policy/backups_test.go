@@ -134,7 +134,7 @@ func TestBoundSourceBackupDefaults(t *testing.T) {
 	spec.Backup.To.S3.KMSKey, spec.Backup.To.S3.LockFor = "alias/a", "1h"
 	want := strings.Join([]string{
 		`spec.backup.schedule: "*/30 * * * *", 48 a day, is not allowed; --allow-backups-per-day allows 24`,
-		"spec.backup.to: to use the credentials of the node, without secretName and serviceAccountName, is not allowed; --allow-service-account allows none",
+		"spec.backup.to: using the node's credentials, without secretName or serviceAccountName, is not allowed; --allow-service-account allows none",
 		`spec.backup.to.s3.kmsKey: "alias/a" is not allowed; --allow-kms-key allows none`,
 		`spec.backup.to.s3.lockFor: "1h" is not allowed; --allow-lock-for allows none`,
 	}, "\n")

@@ -55,12 +55,12 @@ func (d destination) String() string {
 // store describes the valid destinations of one kind of store.
 type store struct {
 	what string
-	// bucket matches valid names, and longest is their maximum length. bucketPattern matches valid patterns, in
-	// which every * may stand for missing characters.
+	// bucket matches valid names, and longest is their maximum length. bucketPattern matches valid patterns; a * in a
+	// pattern may match nothing.
 	bucket, bucketPattern *regexp.Regexp
 	longest               int
-	// prefixes and endpoints are whether the store has them. If ownEndpoint is set, every destination has its
-	// own endpoint.
+	// prefixes and endpoints report whether the store has them. If ownEndpoint is set, every destination has its own
+	// endpoint.
 	prefixes, endpoints, ownEndpoint bool
 }
 
@@ -99,11 +99,11 @@ func checkDestination(pattern string) error {
 	d := destinationPattern(pattern)
 	s, known := stores[d.scheme]
 	if !known {
-		return fmt.Errorf("want LOCATION or LOCATION@ENDPOINT, with a location of %s, such as s3://backups/etcd",
+		return fmt.Errorf("want LOCATION or LOCATION@ENDPOINT, where LOCATION begins with %s, such as s3://backups/etcd",
 			strings.Join(slices.Sorted(maps.Keys(stores)), "://, ")+"://")
 	}
 	if strings.Contains(pattern, Everything) {
-		return fmt.Errorf("%s allows everything by itself alone; * stands for any characters", Everything)
+		return fmt.Errorf("%s allows everything, and must be the whole pattern; * matches any characters", Everything)
 	}
 	if err := s.checkBucket(d.bucket); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (s store) checkBucket(bucket string) error {
 		valid = s.bucketPattern
 	}
 	if !valid.MatchString(bucket) || len(strings.ReplaceAll(bucket, "*", "")) > s.longest {
-		return fmt.Errorf("%q cannot be the name of %s; * stands for any characters of one", bucket, s.what)
+		return fmt.Errorf("%q cannot be the name of %s; * matches any characters of a name", bucket, s.what)
 	}
 	return nil
 }
@@ -131,11 +131,11 @@ func (s store) checkPrefix(d destination) error {
 	case !d.hasPrefix:
 		return nil
 	case !s.prefixes:
-		return fmt.Errorf("there is no prefix in %s: want %s://%s", s.what, d.scheme, d.bucket)
+		return fmt.Errorf("%s has no prefix: want %s://%s", s.what, d.scheme, d.bucket)
 	case slices.ContainsFunc(strings.Split(d.prefix, "/"), invalid),
 		len(strings.ReplaceAll(d.prefix, "*", "")) > longestPrefix:
 		return fmt.Errorf("%q cannot be a prefix: want names of letters, digits, '.', '_' and '-', with '/' between "+
-			"them; * stands for any of these; without a prefix, all are allowed", d.prefix)
+			"them; * matches any of these; without a prefix, all are allowed", d.prefix)
 	}
 	return nil
 }
@@ -147,8 +147,8 @@ func (s store) checkEndpoint(pattern string, d destination) error {
 	case has && !s.endpoints:
 		return fmt.Errorf("%s has no endpoint: leave out @%s", s.what, d.endpoint)
 	case has && !endpointURL.MatchString(d.endpoint):
-		return fmt.Errorf("%q is no endpoint: want a URL such as https://s3.example.com, in which * stands for "+
-			"nothing else; without @, the public endpoint is allowed alone", d.endpoint)
+		return fmt.Errorf("%q is not an endpoint: want a URL without *, such as https://s3.example.com; without @, only "+
+			"the public endpoint is allowed", d.endpoint)
 	}
 	return nil
 }
@@ -185,8 +185,8 @@ func eachDestination(spec v1alpha1.EtcdClusterSpec, check func(path string, to v
 	}
 }
 
-// destination refuses to send the data of a cluster to a destination that is not allowed, or to read it from
-// there. Unlike all other kinds, nothing is allowed without a setting.
+// destination refuses to send a cluster's data to a destination that is not allowed, or to read it from there. Unlike
+// all other kinds, backup destinations are never allowed without a setting.
 func (r *refusals) destination(a Allowed, path string, declared v1alpha1.BackupDestination) {
 	asked := destinationOf(declared.Location(), endpointOf(declared))
 	allows := func(pattern string) bool { return destinationPattern(pattern).allows(asked) }

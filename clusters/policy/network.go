@@ -13,7 +13,7 @@ import (
 // labelNamespace is the label that Kubernetes sets to the name of each namespace.
 const labelNamespace = "kubernetes.io/metadata.name"
 
-// checkPeer checks the pattern of a network peer: a range of addresses, or a label of namespaces.
+// checkPeer checks the pattern of a network peer: an address range, or a namespace label.
 func checkPeer(pattern string) error {
 	address, _, _ := strings.Cut(pattern, "/")
 	_, noAddress := netip.ParseAddr(address)
@@ -22,7 +22,7 @@ func checkPeer(pattern string) error {
 	}
 	addresses, err := netip.ParsePrefix(pattern)
 	if err != nil || addresses != addresses.Masked() {
-		return fmt.Errorf("%q is not a range of addresses such as 10.0.0.0/8, with all bits zero after the prefix",
+		return fmt.Errorf("%q is not an address range such as 10.0.0.0/8, with all bits after the prefix zero",
 			pattern)
 	}
 	return nil
@@ -64,7 +64,7 @@ func (r *refusals) networkPeer(p Policy, path string, peer v1alpha1.NetworkPeer)
 	r.refuse(path+".namespaces", quoted(strings.Join(asked, ",")), NetworkPeers, a)
 }
 
-// contains reports whether a pattern is a range of addresses that contains the whole CIDR.
+// contains reports whether a pattern is an address range that contains the whole CIDR.
 func contains(pattern, cidr string) bool {
 	allowed, err := netip.ParsePrefix(pattern)
 	if err != nil {

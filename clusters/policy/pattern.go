@@ -41,15 +41,14 @@ func (k Kind) Flag() string { return "--" + string(k) }
 func (k Kind) Check(pattern string) error {
 	switch {
 	case pattern == "":
-		return errors.New("the pattern is empty; a setting that is empty as a whole allows nothing")
+		return errors.New("the pattern is empty; to allow nothing, leave the whole setting empty")
 	case pattern == Everything:
 		return nil
 	case k == Images:
 		return checkRepository(pattern)
 	case k == PriorityClasses:
 		if !classPattern.MatchString(pattern) {
-			return errors.New("want the name of a PriorityClass, " +
-				"in which * stands for any characters, such as tenant-*")
+			return errors.New("want a PriorityClass name, such as tenant-*; * matches any characters")
 		}
 		return nil
 	case k == BackupDestinations:
@@ -90,9 +89,9 @@ func (e entry) check() error {
 	switch {
 	case !keyPattern.MatchString(e.key):
 		return fmt.Errorf("%q is not a key: "+
-			"want NAME or DOMAIN/NAME, in whose NAME * stands for any characters, such as prometheus.io/*", e.key)
+			"want NAME or DOMAIN/NAME, such as prometheus.io/*; * in NAME matches any characters", e.key)
 	case strings.Contains(e.key, Everything):
-		return fmt.Errorf("%q: %s allows everything by itself alone; * stands for any characters of a name",
+		return fmt.Errorf("%q: %s allows everything, and must be the whole pattern; * matches any characters of a name",
 			e.key, Everything)
 	}
 	return nil
@@ -111,7 +110,7 @@ func (e entry) checkLabel() error {
 		return nil
 	}
 	return fmt.Errorf("%q cannot be a value: want up to %d letters, digits, '-', '_' and '.', with a letter or a "+
-		"digit at both ends; * stands for any of these", e.value, longestValue)
+		"digit at both ends; * matches any of these", e.value, longestValue)
 }
 
 // of reports whether the pattern matches an entry.
@@ -136,7 +135,7 @@ func cutDomain(key string) (domain, name string) {
 	return key[:i+1], key[i+1:]
 }
 
-// matches reports whether a pattern matches a text. * stands for any characters, or none.
+// matches reports whether a pattern matches a text. * matches any number of characters.
 func matches(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -173,13 +172,13 @@ func matchesReserved(reserved, pattern, name string) bool {
 // separated explains how to separate several patterns, if another separator seems to be used.
 func separated(pattern string) string {
 	if strings.ContainsAny(pattern, ", ") {
-		return "; several patterns have ; between them"
+		return "; separate several patterns with ;"
 	}
 	return ""
 }
 
-// Setting adds the patterns of a setting, separated by semicolons, to the existing ones. An empty setting
-// allows nothing by itself.
+// Setting adds the patterns of a setting, separated by semicolons, to the existing patterns. An empty setting allows
+// nothing by itself.
 func (a Allowed) Setting(kind Kind, value string) (Allowed, error) {
 	patterns := slices.Clone(a.Patterns)
 	if value != "" {

@@ -28,7 +28,7 @@ func tolerationOf(pattern string) toleration {
 
 func (t toleration) check() error {
 	if !t.every && !slices.Contains(effects, t.effect) {
-		return fmt.Errorf("a taint has one of the effects %s", strings.Join(effects, ", "))
+		return fmt.Errorf("the effect of a taint must be one of %s", strings.Join(effects, ", "))
 	}
 	return t.entry.checkLabel()
 }
@@ -58,12 +58,12 @@ func (r *refusals) tolerations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 
 // describe describes the tolerated taints.
 func describe(t v1alpha1.Toleration) string {
-	words := "to tolerate every taint"
+	words := "tolerating every taint"
 	switch {
 	case t.Key != "" && t.Operator == "Exists":
-		words = "to tolerate " + quoted(t.Key) + " of any value"
+		words = "tolerating " + quoted(t.Key) + " of any value"
 	case t.Key != "":
-		words = "to tolerate " + quoted(t.Key+"="+t.Value)
+		words = "tolerating " + quoted(t.Key+"="+t.Value)
 	}
 	if t.Effect != "" {
 		return words + " with " + quoted(t.Effect)
@@ -99,7 +99,7 @@ func (r *refusals) nodeTerm(path string, a Allowed, term v1alpha1.NodeSelectorTe
 	}
 	for i, asked := range term.MatchFields {
 		if !a.allows(func(string) bool { return false }) {
-			r.refuse(fmt.Sprintf("%s.matchFields[%d]", path, i), "to choose nodes by "+quoted(asked.Key),
+			r.refuse(fmt.Sprintf("%s.matchFields[%d]", path, i), "selecting nodes by "+quoted(asked.Key),
 				NodeSelectors, a)
 		}
 	}
@@ -134,7 +134,7 @@ func (r *refusals) topology(p Policy, spec v1alpha1.EtcdClusterSpec) {
 
 func (r *refusals) topologyKey(path string, a Allowed, key string) {
 	if !slices.Contains(places, key) && !a.allowsKey(key) {
-		r.refuse(path+".topologyKey", "to choose nodes that have "+quoted(key), NodeSelectors, a)
+		r.refuse(path+".topologyKey", "selecting nodes that have "+quoted(key), NodeSelectors, a)
 	}
 }
 

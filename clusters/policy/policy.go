@@ -24,14 +24,14 @@ type Policy struct {
 	Namespaces []string
 }
 
-// Allowed determines what may be requested of one kind.
+// Allowed determines which requests of one kind are allowed.
 type Allowed struct {
 	// Limited restricts requests to those that a pattern allows. Otherwise everything is allowed.
 	Limited  bool
 	Patterns []string
 }
 
-// Everything is the pattern that allows everything of a kind.
+// Everything is the pattern that allows all requests of a kind.
 const Everything = "**"
 
 // DefaultImage is the repository that a declaration gets if it names none.
@@ -59,7 +59,7 @@ func (p Policy) Within(namespaces []string) Policy {
 	return p
 }
 
-// Of returns what is allowed of that kind, or nil if the kind does not exist.
+// Of returns the Allowed of that kind, or nil if the kind does not exist.
 func (p *Policy) Of(kind Kind) *Allowed {
 	return map[Kind]*Allowed{
 		Images: &p.Images, PriorityClasses: &p.PriorityClasses, Annotations: &p.Annotations, Labels: &p.Labels,
@@ -156,7 +156,7 @@ func (r *refusals) entry(field, key, value string, kind Kind, a Allowed) {
 	}
 }
 
-// allows reports whether a request is allowed: everything is, or a pattern matches it.
+// allows reports whether a request is allowed: because everything is allowed, or because a pattern matches it.
 func (a Allowed) allows(matches func(pattern string) bool) bool {
 	return !a.Limited || slices.ContainsFunc(a.Patterns,
 		func(pattern string) bool { return pattern == Everything || matches(pattern) })

@@ -85,7 +85,7 @@ func openAPISchema(definition []byte) (*apiextensions.JSONSchemaProps, error) {
 		return v.Name == v1alpha1.GroupVersion.Version
 	})
 	if i < 0 {
-		return nil, fmt.Errorf("version %s is not in it", v1alpha1.GroupVersion.Version)
+		return nil, fmt.Errorf("it has no version %s", v1alpha1.GroupVersion.Version)
 	}
 	var internal apiextensions.JSONSchemaProps
 	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(

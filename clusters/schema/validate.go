@@ -18,11 +18,11 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// Validate returns all errors that the API server would report for object, by field: as an update of old, or as
-// a new object if old is nil. Defaults must have been set (see Default). Unknown fields are not errors here
-// (see UnknownFields). Metadata that the API server sets itself is not required, so that a declaration can be
-// compared with a live object. The error that some rules were not checked because of other errors is omitted,
-// because the other errors say what to do.
+// Validate returns all errors that the API server would report for object, by field: as an update of old, or as a new
+// object if old is nil. Defaults must have been set (see Default). Unknown fields are not errors here (see
+// UnknownFields). Metadata that the API server sets itself is not required, so that a declaration can be compared with
+// a live object. The error that some rules were not checked because of other errors is omitted, because the other
+// errors are more specific.
 func Validate(object, old map[string]any) field.ErrorList {
 	c, err := load()
 	if err != nil {

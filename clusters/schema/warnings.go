@@ -54,6 +54,6 @@ func warningsOfStore(path string, store v1alpha1.BackupDestination) []string {
 	if !strings.HasPrefix(store.Endpoint(), "http://") {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: %s is reached in clear text: whoever is on the way can read "+
-		"what is sent, and give other answers", path, store.Endpoint())}
+	return []string{fmt.Sprintf("%s: the connection to %s is not encrypted: anyone on the network path can read "+
+		"and change the traffic", path, store.Endpoint())}
 }

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Waited returns what earlier passes have waited for. It skips entries from the future, which would be waited for until
-// then, and longer.
+// Waited returns what earlier passes have waited for. It skips entries from the future, because they would prolong the
+// wait.
 func Waited(custom *v1alpha1.EtcdCluster, now time.Time) []decide.Waited {
 	var list []decide.Waited
 	for _, w := range custom.Status.Waiting {

@@ -51,8 +51,8 @@ func makeReadable(status *v1alpha1.EtcdClusterStatus) {
 	}
 }
 
-// newStatus returns the status that a pass reports. live is the custom resource with its current status, declared what
-// the pass used.
+// newStatus returns the status that a pass reports. live is the custom resource with its current status, declared the
+// custom resource that the pass used.
 func newStatus(
 	live, declared *v1alpha1.EtcdCluster, entry report.Cluster, source reconcile.SourceStatus,
 ) v1alpha1.EtcdClusterStatus {

@@ -20,7 +20,7 @@ func TestRecoverRejectsHostileData(t *testing.T) {
 		said   string
 	}{
 		"a record that takes all memory": {immenseRecord, exitBlocked, "requires more memory than allowed"},
-		"a snapshot of holes":            {immenseSnap, exitBlocked, "ffffffffffffffff-ffffffffffffffff.snap has 268435457 bytes, and etcd makes none of more than a few MiB"},
+		"a snapshot of holes":            {immenseSnap, exitBlocked, "ffffffffffffffff-ffffffffffffffff.snap has 268435457 bytes, but etcd never writes more than a few MiB"},
 		"a page that is its own child":   {ownChild, exitBlocked, "the database is damaged"},
 		"fewer pages than it says":       {truncatedDatabase, exitBlocked, "the database is damaged"},
 		"a database elsewhere":           {linked("snap/db"), exitBlocked, "snap/db is a symbolic link, which is not followed"},

@@ -1,5 +1,5 @@
-// Package gittest creates git repositories and servers, and what they are reached through: ssh, TLS, proxies, GitHub.
-// It is only for tests.
+// Package gittest creates git repositories and servers, and the transports to reach them: ssh, TLS, proxies, GitHub. It
+// is only for tests.
 package gittest
 
 import (
@@ -74,7 +74,7 @@ func (r *Repository) Write(name, content string) {
 	}
 }
 
-// Declare writes the cluster of that name, commits it as the only one in the tree, and returns the commit.
+// Declare writes the cluster of that name, commits it as the only cluster in the tree, and returns the commit.
 func (r *Repository) Declare(name string) string {
 	r.T.Helper()
 	r.Write("cluster.yaml", ClusterNamed(name))

@@ -59,8 +59,8 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// SSHKeys creates keys with ssh-keygen: host, person and those named. The suffix of a name is the kind of its key; the
-// default is ed25519. The host accepts keys with names that begin with person.
+// SSHKeys creates keys with ssh-keygen: the keys host and person, and keys with the given names. The suffix of a name
+// is the kind of its key; the default is ed25519. The host accepts keys with names that begin with person.
 func SSHKeys(t testing.TB, names ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -151,7 +151,7 @@ func (r *Repository) ServeSSH(keys string, settings ...string) *SSHServer {
 		s.Listener.Close()
 		running.Wait()
 		if t.Failed() {
-			t.Logf("sshd says:\n%s", s.log.String())
+			t.Logf("log of sshd:\n%s", s.log.String())
 		}
 	})
 	return s

@@ -89,7 +89,7 @@ func (i *indexReader) entry() error {
 		}
 	}
 	kept := 0
-	if i.version == 4 { // the entry has only what differs from the end of the last name
+	if i.version == 4 { // the entry has only the part that differs from the end of the last name
 		strip, err := i.variableInt()
 		if err != nil {
 			return err

@@ -28,10 +28,10 @@ const (
 
 // Layout lists the directories of a repository.
 type Layout struct {
-	// Dir is the git directory, and Common the one that it shares with the other worktrees. They are the same unless
-	// the repository is a linked worktree.
+	// Dir is the git directory, and Common the git directory that it shares with the other worktrees. They are the same
+	// unless the repository is a linked worktree.
 	Dir, Common string
-	// Objects are the directories of objects: its own, then those of the repositories that it borrows from.
+	// Objects are the directories of objects: its own, then the directories of the repositories that it borrows from.
 	Objects []string
 	// Around are the files of the repository around it that Find read, if any.
 	Around []string
@@ -41,8 +41,8 @@ type Layout struct {
 
 // Find returns the layout of the repository at location, which is a git directory or the directory that holds .git.
 // Write access to location, for example by a commit or an archive, is not enough to name another git directory: that
-// directory must name location in turn. Only the objects of other repositories can be borrowed. With an error, Around may
-// be set.
+// directory must name location in turn. Only the objects of other repositories can be borrowed. Around may be set even
+// if an error is returned.
 func Find(location string) (Layout, error) {
 	location, err := filepath.Abs(location)
 	if err == nil {
@@ -191,7 +191,7 @@ func (l Layout) names(location string) (bool, error) {
 	return worktree != "" && resolved(from(l.Dir, worktree)) == location, nil
 }
 
-// isLinked reports whether named, the .git of a linked worktree as its git directory specifies it, is the one at
+// isLinked reports whether named, the .git of a linked worktree as its git directory specifies it, is the .git at
 // location. If the repository was moved or mounted elsewhere together with a worktree inside, git-sync's for example,
 // named has the old place of both.
 func (l Layout) isLinked(named, location string) bool {
@@ -218,7 +218,7 @@ func resolved(path string) string {
 	return path
 }
 
-// isGitDir reports whether dir has what git requires of a git directory.
+// isGitDir reports whether dir has the files that git requires of a git directory.
 func isGitDir(dir string) bool {
 	return isRegular(filepath.Join(dir, "HEAD")) && isDir(filepath.Join(dir, "objects")) &&
 		isDir(filepath.Join(dir, "refs"))
@@ -246,7 +246,8 @@ func objectDir(path string) (string, error) {
 	return resolved, nil
 }
 
-// borrow adds the directories that objects/info/alternates names, and those that they name in turn.
+// borrow adds the directories that objects/info/alternates names, and recursively the directories named by their
+// alternates.
 func (l *Layout) borrow() {
 	for i := 0; i < len(l.Objects); i++ {
 		file := filepath.Join(l.Objects[i], "info", "alternates")

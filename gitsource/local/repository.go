@@ -64,7 +64,7 @@ func (r regularFiles) Open(name string) (billy.File, error) {
 	return r.Filesystem.Open(name)
 }
 
-// validReferences is a git directory without those files below refs that are not references. Git ignores them too: they
+// validReferences is a git directory without the files below refs that are not references. Git ignores them too: they
 // are its own lock files, or left by file managers.
 type validReferences struct{ billy.Filesystem }
 

@@ -51,7 +51,7 @@ func mapOfNode(n *yaml.Node) (map[string]any, error) {
 
 var errMerge = errors.New("<< can merge only a mapping or a sequence of mappings")
 
-// mergeInto adds the fields named by << to value, keeping existing ones.
+// mergeInto adds the fields named by << to value, keeping existing fields.
 func mergeInto(value map[string]any, merged *yaml.Node) error {
 	if merged.Kind == yaml.AliasNode {
 		merged = merged.Alias

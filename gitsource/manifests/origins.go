@@ -18,7 +18,7 @@ const originAnnotation = "config.kubernetes.io/origin"
 // origins finds the source files of rendered objects.
 type origins struct {
 	files *files
-	// dir is the rendered directory, and root its kustomization, which stands in for unknown origins.
+	// dir is the rendered directory. root is its kustomization, which is used as the origin if the origin is unknown.
 	dir, root string
 	parsed    map[string][]place
 }

@@ -107,7 +107,7 @@ type reading struct {
 	// tell answers questions about the source.
 	tell    func(Question) Answer
 	options Options
-	// at is the file that the child requested last, or the kustomization that it renders. doing is what it does there.
+	// at is the file that the child requested last, or the kustomization that it renders. doing is its activity there.
 	at, doing string
 	// missing is the part of the path that is known to be missing.
 	missing string

@@ -50,7 +50,7 @@ func TestOnlySourceDecidesMissingPath(t *testing.T) {
 		{"apps/etcd", []string{"apps"}, "apps"},
 		{"clusters/prod", nil, ""},
 	} {
-		for _, last := range []message{{Error: "there is no " + test.path}, {}} {
+		for _, last := range []message{{Error: "path " + test.path + " does not exist"}, {}} {
 			r := reading{ctx: t.Context(), options: Options{Path: test.path}, tell: func(q Question) Answer { return Answer{Missing: !there[q.Kind]} }}
 			for _, name := range test.asked {
 				if _, _, err := r.hear(encoded(t, message{Question: Question{Kind: name}})); err != nil {

@@ -28,7 +28,8 @@ type Options struct {
 	Namespace string
 	// AllowNamespaces lists the namespaces in which clusters may be declared. If it is empty, all are allowed.
 	AllowNamespaces []string
-	// Policy limits what clusters may request. If AllowNamespaces is set, defaults limit whatever Policy does not.
+	// Policy limits what clusters may request. If AllowNamespaces is set, defaults limit everything that Policy does not
+	// limit.
 	Policy policy.Policy
 	// IgnoreOtherKinds skips objects that are not EtcdClusters. Otherwise they are problems.
 	IgnoreOtherKinds bool
@@ -39,8 +40,8 @@ type Options struct {
 type Declarations struct {
 	// Clusters are the clusters without problems, sorted by namespace and name.
 	Clusters []Declared
-	// Problems are those of all files, sorted by file and line. If there are any, Clusters may lack declared clusters:
-	// those that a Problem names and, if a Problem names no cluster, others.
+	// Problems are those of all files, sorted by file and line. If there are any, Clusters may lack declared clusters: the
+	// clusters that a Problem names and, if a Problem does not name a cluster, others.
 	Problems []Problem
 }
 
@@ -63,7 +64,7 @@ type Declared struct {
 // MissingError reports that the directory to read, or one of its parents, does not exist.
 type MissingError struct{ Name string }
 
-func (e MissingError) Error() string { return "there is no " + e.Name }
+func (e MissingError) Error() string { return "path " + e.Name + " does not exist" }
 
 // Read reads the declarations in the directory o.Path. If the directory contains a kustomization, it is rendered;
 // otherwise each YAML and JSON file below it is read as it is. An error means that the directory cannot be read or

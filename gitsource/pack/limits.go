@@ -10,7 +10,7 @@ import (
 type Limits struct {
 	// Objects limits the number of objects. Each takes a few hundred bytes of memory.
 	Objects int
-	// InflatedBytes limits the size of all objects together. They are hashed, but not kept.
+	// InflatedBytes limits the size of all objects together. They are hashed but not stored.
 	InflatedBytes int64
 	// ObjectBytes limits the size of one object that is read or is the base of a delta. A few objects of that size are
 	// held in memory at the same time.

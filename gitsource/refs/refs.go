@@ -57,8 +57,7 @@ func (s Selector) Normalized() (Selector, error) {
 		return s, fmt.Errorf("%q is not a full reference name; write one such as refs/heads/main", s.Name)
 	case s.Short != "" && plumbing.NewBranchReferenceName(s.Short).Validate() != nil:
 		return s, fmt.Errorf("%q is not the name of a branch or tag; use a name such as origin/main, or all 40 "+
-			"hexadecimal "+
-			"digits of a commit", s.Short)
+			"hexadecimal digits of a commit", s.Short)
 	}
 	return s, nil
 }
@@ -98,7 +97,7 @@ func (e MissingError) Error() string {
 	if e.Selector == (Selector{}) {
 		return "no commit at HEAD: create a commit, or name a branch"
 	}
-	return fmt.Sprintf("there is no %s", e.Selector)
+	return fmt.Sprintf("%s not found", e.Selector)
 }
 
 // Find returns the selected revision. Its Commit may be the hash of a tag object. A selected commit is not searched

@@ -72,12 +72,12 @@ func TestFindReportsMissingReference(t *testing.T) {
 	l := list("refs/heads/main", "refs/tags/v1.0.0-rc.1", "refs/tags/latest", "refs/heads/2.0.0")
 	for want, s := range map[string]Selector{
 		"no commit at HEAD: create a commit, or name a branch": {},
-		`there is no branch "v1.0.0-rc.1"`:                     {Branch: "v1.0.0-rc.1"},
-		`there is no tag "main"`:                               {Tag: "main"},
-		`there is no reference "refs/pull/1/head"`:             {Name: "refs/pull/1/head"},
-		`there is no branch or tag "x/main"`:                   {Short: "x/main"},
-		`there is no tag in the range ">=1"`:                   {SemVer: ">=1"},
-		`there is no tag in the range "2.x"`:                   {SemVer: "2.x"},
+		`branch "v1.0.0-rc.1" not found`:                       {Branch: "v1.0.0-rc.1"},
+		`tag "main" not found`:                                 {Tag: "main"},
+		`reference "refs/pull/1/head" not found`:               {Name: "refs/pull/1/head"},
+		`branch or tag "x/main" not found`:                     {Short: "x/main"},
+		`tag in the range ">=1" not found`:                     {SemVer: ">=1"},
+		`tag in the range "2.x" not found`:                     {SemVer: "2.x"},
 	} {
 		_, err := l.Find(s)
 		if missing, ok := errors.AsType[MissingError](err); !ok || missing.Selector != s || err.Error() != want {

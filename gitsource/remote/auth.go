@@ -90,7 +90,7 @@ func (a Auth) method() transport.AuthMethod {
 	}
 }
 
-// orGit returns the given user or the one that most git hosts require.
+// orGit returns the given user, or the user that most git hosts require.
 func orGit(user string) string {
 	if user == "" {
 		return "git"

@@ -22,13 +22,13 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// explainedError is an error that already tells the user what to do.
+// explainedError is an error that already contains instructions for the user.
 type explainedError struct{ error }
 
 // Unwrap returns the underlying error.
 func (t explainedError) Unwrap() error { return t.error }
 
-// explain converts an error to one that tells the user what to do. It does not repeat unsafe text from the server,
+// explain converts an error to an error with instructions for the user. It does not repeat unsafe text from the server,
 // which may contain the credentials of the request.
 func (s *Session) explain(ctx context.Context, err error) error {
 	at := s.repository.URL

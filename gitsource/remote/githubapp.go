@@ -116,7 +116,8 @@ func repositoryOf(address *url.URL) string {
 	return name
 }
 
-// request returns the request for a token that can only read that repository, whatever the installation may access.
+// request returns the request for a token that can only read that repository, even if the installation may access
+// others.
 func (g GitHubApp) request(ctx context.Context, repository string, now time.Time) (*http.Request, error) {
 	claim, err := g.claim(now)
 	if err != nil {
@@ -194,7 +195,7 @@ func (g GitHubApp) claim(now time.Time) (string, error) {
 	return signed, nil
 }
 
-// refused tells the user what to do, without repeating the server's words.
+// refused returns an error with instructions for the user, without repeating the server's words.
 func (g GitHubApp) refused(response *http.Response, repository string) error {
 	status := response.StatusCode
 	limited := status == http.StatusForbidden &&

@@ -26,7 +26,7 @@ type httpClient struct {
 	own, others *http.Transport
 	// redirected is the server to which the repository's server redirected, as a URL without a path.
 	redirected string
-	// sent holds the secrets that are known before the first request, and those of every request.
+	// sent holds the secrets that are known before the first request, and the secrets of every request.
 	sent   []string
 	limits Limits
 }

@@ -66,7 +66,7 @@ func rank(algorithm string) int {
 	return slices.Index(append(slices.Clone(certificateAlgorithms), plainAlgorithms...), algorithm)
 }
 
-// check rejects unknown hosts and tells the user what to do.
+// check rejects unknown hosts with instructions for the user.
 func (k knownHosts) check(host string, at net.Addr, key ssh.PublicKey) error {
 	err := k.db.HostKeyCallback()(host, at, key)
 	if err == nil {

@@ -50,7 +50,7 @@ func (s *Session) request(want plumbing.Hash, depth int) *packp.UploadPackReques
 	return request
 }
 
-// givenOut returns the hash to request in order to get want: want itself, or that of a tag of it.
+// givenOut returns the hash to request in order to get want: want itself, or the hash of a tag of it.
 func (s *Session) givenOut(want plumbing.Hash) (plumbing.Hash, bool) {
 	if s.advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) ||
 		s.advertised.Head != nil && *s.advertised.Head == want {

@@ -201,8 +201,8 @@ func (s *sshSession) UploadPack(
 	return response, nil
 }
 
-// Close closes the connection. It tells a command without a request that there will be none, but does not wait for the
-// command.
+// Close closes the connection. If a command is still waiting for a request, Close reports to it that no request will
+// follow, but does not wait for the command.
 func (s *sshSession) Close() error {
 	if s.asked != nil {
 		timer := time.AfterFunc(time.Second, func() { s.connection.Close() })

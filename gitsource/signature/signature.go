@@ -2,8 +2,8 @@
 // against PGP and SSH public keys. Its only I/O is reading keys, and the current time is an argument.
 //
 // It is stricter than git. It rejects objects that git and another program might read differently: duplicate or
-// reordered headers, a second signature, or anything after a signature. Whether a key is still valid is decided by the
-// current time, never by the signature: its signer can write any time into it, even with a stolen key.
+// reordered headers, a second signature, or anything after a signature. The validity of a key depends on the current
+// time, never on the time in the signature: a signer can write any time into it, even with a stolen key.
 package signature
 
 import (

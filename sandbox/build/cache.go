@@ -31,7 +31,7 @@ func Open(ctx context.Context) (*Cache, error) {
 	}
 	target, err := goCommand(ctx, sources, "env", "GOVERSION", "GOOS", "GOARCH").Output()
 	if err != nil {
-		return nil, fmt.Errorf("ask the go command for its version (the sandbox is built from source and needs Go): %w",
+		return nil, fmt.Errorf("get the version of the go command (the sandbox is built from source and needs Go): %w",
 			err)
 	}
 	return &Cache{Dir: filepath.Join(user, "quorate-sandbox"), Sources: sources, target: string(target)}, nil

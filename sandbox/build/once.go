@@ -48,7 +48,7 @@ func exists(path string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look into the cache: %w", err)
+		return false, fmt.Errorf("read the cache: %w", err)
 	}
 	return true, nil
 }

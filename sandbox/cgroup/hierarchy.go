@@ -66,7 +66,7 @@ func (h hierarchy) enter(group string) error {
 	for name := range strings.SplitSeq(strings.Trim(group, "/"), "/") {
 		dir = filepath.Join(dir, name)
 		if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
-			return fmt.Errorf("make cgroup: %w", err)
+			return fmt.Errorf("create cgroup: %w", err)
 		}
 		if err := h.inherit(above[len(above)-1], dir); err != nil {
 			return err

@@ -108,7 +108,7 @@ func (e *etcd) stop(pod types.NamespacedName, uid types.UID) {
 	delete(e.hosts, host(p.config.Client))
 }
 
-// found makes a cluster of those that a configuration names. The IDs follow from it as those of etcd do.
+// found creates a cluster of the members that a configuration names. The IDs are derived from it as in etcd.
 func found(c configuration) *cluster {
 	made := &cluster{revision: 1, volumes: map[types.UID]uint64{}, ready: map[uint64]bool{}}
 	var ids []uint64
@@ -167,7 +167,7 @@ func serves(secret map[string][]byte) (*tls.Config, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(secret["ca.crt"]) {
-		return nil, errors.New("ca.crt holds no certificate")
+		return nil, errors.New("ca.crt does not contain a certificate")
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: roots, MinVersion: tls.VersionTLS12,
 		ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2"}}, nil

@@ -151,7 +151,7 @@ func (k *kubelet) member(ctx context.Context, pod *corev1.Pod) (member, error) {
 		}
 	}
 	if m.tls == nil {
-		return m, errors.New("only members that serve with TLS can be told apart")
+		return m, errors.New("only members that serve with TLS can be distinguished")
 	}
 	return m, nil
 }

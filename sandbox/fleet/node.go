@@ -52,7 +52,7 @@ func (n node) register(ctx context.Context) error {
 	_, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: labels}},
 		metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("make node %s: %w", n.name, err)
+		return fmt.Errorf("create node %s: %w", n.name, err)
 	}
 	room := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("1M"), corev1.ResourceMemory: resource.MustParse("1P"),
@@ -73,7 +73,7 @@ func (n node) register(ctx context.Context) error {
 		_, err = nodes.Patch(ctx, n.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	}
 	if err != nil {
-		return fmt.Errorf("say that node %s is ready: %w", n.name, err)
+		return fmt.Errorf("report node %s as ready: %w", n.name, err)
 	}
 	return nil
 }

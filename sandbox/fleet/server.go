@@ -55,7 +55,7 @@ func (s service) as(
 	from, _ := peer.FromContext(ctx)
 	info, secured := from.AuthInfo.(credentials.TLSInfo)
 	if !secured {
-		return status.Error(codes.Unauthenticated, "without TLS, it is not known who is asked")
+		return status.Error(codes.Unauthenticated, "without TLS, the requested member is unknown")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

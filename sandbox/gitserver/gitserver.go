@@ -17,7 +17,7 @@ import (
 func Handler(dir string) (http.Handler, error) {
 	execPath, err := exec.Command("git", "--exec-path").Output()
 	if err != nil {
-		return nil, fmt.Errorf("look for git's HTTP server: %w", err)
+		return nil, fmt.Errorf("find git's HTTP server: %w", err)
 	}
 	return &cgi.Handler{
 		Path: filepath.Join(strings.TrimSpace(string(execPath)), "git-http-backend"),

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var rewrite = flag.Bool("rewrite", false, "rewrite the golden files with what the tests see")
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden files with the test output")
 
 // Compare fails the test if got differs from the content of testdata/name.
 func Compare(t *testing.T, name, got string) {
@@ -27,7 +27,7 @@ func Compare(t *testing.T, name, got string) {
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatalf("read the golden file (make it with -rewrite): %v", err)
+		t.Fatalf("read the golden file (create it with -rewrite): %v", err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s differs (-want +got; accept with -rewrite):\n%s", path, diff)

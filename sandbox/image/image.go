@@ -70,14 +70,14 @@ func (i Image) Write(file string) error {
 func (i Image) Make(architecture string, layer ...tarball.LayerOption) (v1.Image, error) {
 	programs, err := tarball.LayerFromOpener(i.layer, layer...)
 	if err != nil {
-		return nil, fmt.Errorf("make the layer of image %s: %w", i.Reference, err)
+		return nil, fmt.Errorf("build the layer of image %s: %w", i.Reference, err)
 	}
 	image, err := mutate.AppendLayers(empty.Image, programs)
 	if err == nil {
 		image, err = mutate.ConfigFile(image, i.config(image, architecture))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make image %s: %w", i.Reference, err)
+		return nil, fmt.Errorf("build image %s: %w", i.Reference, err)
 	}
 	return image, nil
 }

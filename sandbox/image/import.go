@@ -22,7 +22,7 @@ type Importer struct {
 // archives.
 func (i Importer) Import(ctx context.Context, paths ...string) error {
 	if err := os.MkdirAll(i.Marks, 0o755); err != nil {
-		return fmt.Errorf("make the directory of imported images: %w", err)
+		return fmt.Errorf("create the directory of imported images: %w", err)
 	}
 	archives, err := expand(paths)
 	if err != nil {

@@ -45,7 +45,7 @@ func isolate(group string) error {
 	}
 	runtime.LockOSThread() // a thread enters a namespace, and the namespace is kept when that thread executes a program
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
-		return fmt.Errorf("make a cgroup namespace: %w", err)
+		return fmt.Errorf("create a cgroup namespace: %w", err)
 	}
 	if err := unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), isolated+"=1")); err != nil {
 		return fmt.Errorf("execute itself: %w", err)
@@ -123,7 +123,7 @@ func (s Spec) mount() error {
 func attach(tree int, target string) error {
 	defer unix.Close(tree)
 	if err := os.MkdirAll(target, 0o755); err != nil {
-		return fmt.Errorf("make mount point: %w", err)
+		return fmt.Errorf("create mount point: %w", err)
 	}
 	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return fmt.Errorf("mount %s: %w", target, err)
@@ -145,7 +145,7 @@ func (s Spec) writeFiles() error {
 	// A restarted machine has rebooted, and its processes can tell by the new boot ID.
 	boot, err := os.ReadFile("/proc/sys/kernel/random/uuid")
 	if err != nil {
-		return fmt.Errorf("draw a boot ID: %w", err)
+		return fmt.Errorf("generate a boot ID: %w", err)
 	}
 	return mask("/proc/sys/kernel/random/boot_id", string(boot))
 }
@@ -163,10 +163,10 @@ func mask(path, content string) error {
 
 func writeFile(path, content string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("make directory for a file of the machine: %w", err)
+		return fmt.Errorf("create the directory for a file of the machine: %w", err)
 	}
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		return fmt.Errorf("write file of the machine: %w", err)
+		return fmt.Errorf("write a file of the machine: %w", err)
 	}
 	return nil
 }

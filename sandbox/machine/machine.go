@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// argv of every init, by which machines are recognized among the host's processes.
+// argv of every init, which identifies machines among the host's processes.
 const (
 	argv0   = "quorate-sandbox"
 	Command = "machine" // the subcommand that calls Run
@@ -81,11 +81,11 @@ func isIsolated(pid int) bool {
 func prepare(spec Spec) error {
 	for _, dir := range []string{"log", "lib"} {
 		if err := os.MkdirAll(filepath.Join(spec.Dir, dir), 0o755); err != nil {
-			return fmt.Errorf("make the directory of machine %s: %w", spec.Name, err)
+			return fmt.Errorf("create the directory of machine %s: %w", spec.Name, err)
 		}
 	}
 	if err := os.Remove(processesPath(spec.Dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("forget the last run of machine %s: %w", spec.Name, err)
+		return fmt.Errorf("remove the last process status of machine %s: %w", spec.Name, err)
 	}
 	data, err := spec.encode()
 	if err != nil {

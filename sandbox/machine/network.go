@@ -64,7 +64,7 @@ func (n *Network) configure() error {
 	}
 	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: n.Bridge}}
 	if err := netlink.LinkAdd(bridge); err != nil {
-		return fmt.Errorf("make bridge %s: %w", n.Bridge, err)
+		return fmt.Errorf("create bridge %s: %w", n.Bridge, err)
 	}
 	for _, address := range n.Addresses {
 		parsed, err := netlink.ParseAddr(address)
@@ -72,7 +72,7 @@ func (n *Network) configure() error {
 			return fmt.Errorf("parse address %s: %w", address, err)
 		}
 		if err := netlink.AddrAdd(bridge, parsed); err != nil {
-			return fmt.Errorf("give address %s to bridge %s: %w", address, n.Bridge, err)
+			return fmt.Errorf("assign address %s to bridge %s: %w", address, n.Bridge, err)
 		}
 	}
 	if err := netlink.LinkSetUp(bridge); err != nil {

@@ -114,7 +114,7 @@ func (s *supervisor) await(i int) {
 func (s *supervisor) holds(condition string) bool {
 	target, err := url.Parse(condition)
 	if err != nil {
-		slog.Error("parse what a process comes after", "error", err)
+		slog.Error("parse the start conditions of a process", "error", err)
 		return false
 	}
 	switch target.Scheme {

@@ -1,6 +1,6 @@
-// Package pki manages the certificates of a sandbox: a certificate authority, a serving certificate for each
-// server, a client certificate for each identity, and the key that signs service account tokens. Existing files
-// are kept, and missing ones are created.
+// Package pki manages the certificates of a sandbox: a certificate authority, a serving certificate for each server, a
+// client certificate for each identity, and the key that signs service account tokens. Existing files are kept, and
+// missing files are created.
 package pki
 
 import (
@@ -97,7 +97,7 @@ func (s Store) keep(file string, template *x509.Certificate) (Pair, error) {
 	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
-		return Pair{}, fmt.Errorf("draw a serial number: %w", err)
+		return Pair{}, fmt.Errorf("generate a serial number: %w", err)
 	}
 	template.SerialNumber = serial
 	template.NotBefore = time.Now().Add(-time.Hour)
@@ -133,7 +133,7 @@ func (s Store) authority() (*x509.Certificate, crypto.Signer, error) {
 func newKey() (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+		return nil, fmt.Errorf("generate a key: %w", err)
 	}
 	return key, nil
 }
@@ -164,7 +164,7 @@ func (s Store) write(file, kind string, der []byte, key *ecdsa.PrivateKey) (Pair
 		Key:         string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})),
 	}
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
-		return Pair{}, fmt.Errorf("make the directory of certificates: %w", err)
+		return Pair{}, fmt.Errorf("create the directory of certificates: %w", err)
 	}
 	for _, part := range []struct{ kind, content string }{{"key", pair.Key}, {"crt", pair.Certificate}} {
 		path := s.path(file, part.kind)

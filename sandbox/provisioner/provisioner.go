@@ -86,7 +86,7 @@ func (l local) Provision(
 		return nil, controller.ProvisioningFinished,
 			fmt.Errorf("create the directory of volume %s: %w", options.PVName, err)
 	}
-	slog.Info("volume made", "volume", options.PVName, "claim", options.PVC.Namespace+"/"+options.PVC.Name)
+	slog.Info("volume created", "volume", options.PVName, "claim", options.PVC.Namespace+"/"+options.PVC.Name)
 	return l.volume(options, path), controller.ProvisioningFinished, nil
 }
 

@@ -5,7 +5,7 @@
 //	go test ./scenarios                       everything (starts the sandbox "test", or uses it if it is up)
 //	go test ./scenarios -run TestFounding     one scenario
 //	go test ./scenarios -run '^$' -bench .    figures
-//	go test ./scenarios -short                only what needs no sandbox
+//	go test ./scenarios -short                only tests without a sandbox
 //
 // The binaries bin/quorate, bin/sandbox, bin/s3 and bin/prometheus of the checkout, or of the directory
 // QUORATE_BIN, are used as they are. QUORATE_SANDBOX names a sandbox other than "test". QUORATE_KEEP_SANDBOX=1

@@ -92,7 +92,7 @@ func Prepare(
 	}
 	file := filepath.Join(a.Dir, "snapshot.db")
 	if err := a.clear(t.dataDir(a.Dir), file); err != nil {
-		return t.Drill, fmt.Errorf("clear away an earlier drill: %w", err)
+		return t.Drill, fmt.Errorf("remove an earlier drill: %w", err)
 	}
 	if err := t.fill(ctx, from, a.Dir, r); err != nil {
 		return t.Drill, err
@@ -127,7 +127,7 @@ func Finish(
 		return store.Manifest{}, store.Drill{}, fmt.Errorf("read which backup was restored in %s: %w", a.Dir, err)
 	}
 	if was := before.Pending.Manifest.Backup().Cluster; was != of || before.Drill.EtcdVersion != v.String() {
-		return store.Manifest{}, store.Drill{}, fmt.Errorf("go on with the drill in %s: it is of %s with etcd %s",
+		return store.Manifest{}, store.Drill{}, fmt.Errorf("continue the drill in %s: it is for %s with etcd %s",
 			a.Dir, was, before.Drill.EtcdVersion)
 	}
 	t := trial{

@@ -53,7 +53,7 @@ func Find(ctx context.Context, program string) (Program, error) {
 	return Program{path, version}, nil
 }
 
-// firstLine returns the first line that a program prints, whatever else it prints or does.
+// firstLine returns the first line that a program prints, and ignores the rest.
 func firstLine(ctx context.Context, path string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, versionPatience, fmt.Errorf("no response within %s", versionPatience))
 	defer cancel()

@@ -142,7 +142,7 @@ func (s *Server) Cluster() etcd.Cluster {
 	}
 }
 
-// Ready waits until etcd serves a linearizable read, which as the only member it can do alone, and returns its
+// Ready waits until etcd serves a linearizable read, which it can do alone as the only member, and returns its
 // revision.
 func (s *Server) Ready(ctx context.Context, clients *etcd.Clients) (revision int64, err error) {
 	ticks := time.NewTicker(pause)

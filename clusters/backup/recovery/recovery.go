@@ -1,5 +1,5 @@
-// Package recovery creates a new cluster from the remains of one that has lost its majority: the data directory of one
-// member.
+// Package recovery creates a new cluster from the remains of a cluster that has lost its majority: the data directory
+// of one member.
 package recovery
 
 import (
@@ -22,7 +22,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Order specifies what to recover, and into what.
+// Order specifies the survivor to recover and the member to create.
 type Order struct {
 	// Into is the member to create. Its data directory is that of the survivor. Other empty fields are filled in from
 	// the survivor.
@@ -135,8 +135,8 @@ func Rescue(ctx context.Context, o Order, ordered backup.Order, put func(backup.
 	})
 }
 
-// rescue takes a snapshot of the survivor's data. A copy of the survivor, with its whole log, is started as a cluster
-// of one that other processes cannot reach. Afterwards, only the survivor remains.
+// rescue takes a snapshot of the survivor's data. A copy of the survivor, with its whole log, is started as a
+// single-member cluster that other processes cannot reach. Afterwards, only the survivor remains.
 func (o Order) rescue(
 	ctx context.Context, ordered backup.Order, use func(*disk.Shared, snapshot.Survivor, backup.Taken) error,
 ) error {
@@ -177,7 +177,7 @@ func (o Order) hold(ctx context.Context) (s snapshot.Survivor, held *disk.Shared
 	return s, held, nil
 }
 
-// complete fills in what the order does not specify from the survivor.
+// complete fills in the missing fields of the order from the survivor.
 func (o *Order) complete(s snapshot.Survivor) error {
 	into := &o.Into
 	into.Name = cmp.Or(into.Name, s.Name)

@@ -72,9 +72,9 @@ func (r Recovered) problem() string {
 	case !isID(r.LostClusterID) || !isID(r.LostMemberID) || !isID(r.ClusterID) || !isID(r.MemberID):
 		return "its IDs are invalid"
 	case r.LostClusterID == r.ClusterID:
-		return "its new cluster is the one that was lost"
+		return "its new cluster is the lost cluster"
 	case r.Term == 0 || r.Index == 0:
-		return "it does not say where the log ended"
+		return "the end of the log is missing"
 	case r.Revision < 1 || r.NewRevision < r.Revision:
 		return "its revisions are invalid"
 	case !isMoment(r.StartedAt) || !isMoment(r.FinishedAt) || r.FinishedAt.Before(r.StartedAt):

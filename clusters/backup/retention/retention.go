@@ -10,11 +10,11 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// Policy specifies what to keep: the union of what its parts keep.
+// Policy specifies which backups to keep: the union of the backups that its parts keep.
 type Policy struct {
 	// Last is the number of newest backups to keep.
 	Last int
-	// Hourly, Daily and Weekly are the numbers of hours, days and weeks for which to keep the newest backup; those
+	// Hourly, Daily and Weekly are the numbers of hours, days and weeks for which to keep the newest backup. Periods
 	// without a backup do not count. Days and weeks are in UTC, and weeks begin on Monday.
 	Hourly, Daily, Weekly int
 	// MinAge is the minimum age at which a backup may be deleted.
@@ -37,13 +37,12 @@ type Plan struct {
 	Delete []store.Backup
 	// Behind lists the next candidates: one is deleted for each backup in Delete that the store refuses to delete.
 	Behind []store.Backup
-	// RestsOn is the backup that makes the deleted ones dispensable.
+	// RestsOn is the backup that makes the deleted backups dispensable.
 	RestsOn store.Backup
 	// Orphans is the data that no manifest names, by its names in the store.
 	Orphans []string
 	Why     string
-	// Waiting lists the unverified backups that are newer than the one that the plan rests on. It is only used with
-	// Policy.ByVerified.
+	// Waiting lists the unverified backups that are newer than RestsOn. It is only used with Policy.ByVerified.
 	Waiting []store.Backup
 }
 
@@ -65,7 +64,7 @@ func Prune(l store.Listing, p Policy, now time.Time) Plan {
 	}
 	switch {
 	case !some:
-		return Plan{Why: "there is no good backup"}
+		return Plan{Why: "no good backup exists"}
 	case !newest.Verified:
 		return Plan{Why: fmt.Sprintf(
 			"the newest backup, %s, has not been read back since it was stored. Verify it first", newest.ID())}
@@ -152,8 +151,8 @@ func (p Policy) succeeded(byID map[string][]store.Backup, present string) map[st
 	return found
 }
 
-// keep returns the backups of one cluster ID that the policy keeps. Only good backups count, and not those that wait
-// for verification.
+// keep returns the backups of one cluster ID that the policy keeps. Only good backups that are not waiting for
+// verification count.
 func (p Policy) keep(backups []store.Backup, waiting map[store.Backup]bool) map[store.Backup]bool {
 	kept := map[store.Backup]bool{}
 	good := slices.DeleteFunc(slices.Clone(backups), func(b store.Backup) bool { return !b.Good() || waiting[b] })

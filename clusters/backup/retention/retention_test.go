@@ -42,8 +42,8 @@ func TestPrune(t *testing.T) {
 		deleted []time.Duration
 		why     string
 	}{
-		"nothing there":     {nil, keepTwo, nil, "there is no good backup"},
-		"all damaged":       {[]store.Backup{backup(hours, "d"), backup(9*days, "s")}, keepTwo, nil, "there is no good backup"},
+		"nothing there":     {nil, keepTwo, nil, "no good backup exists"},
+		"all damaged":       {[]store.Backup{backup(hours, "d"), backup(9*days, "s")}, keepTwo, nil, "no good backup exists"},
 		"newest unverified": {[]store.Backup{backup(hours, ""), backup(2*days, "v"), backup(9*days, "v")}, keepTwo, nil, "the newest backup, 20261122t170000z, has not been read back since it was stored. Verify it first"},
 		"of the future":     {[]store.Backup{backup(-hours, "v"), backup(9*days, "v"), backup(10*days, "v")}, keepTwo, nil, "the newest backup, 20261122t190000z, is dated in the future; a clock is wrong"},
 		"last":              {[]store.Backup{backup(hours, "v"), backup(2*days, ""), backup(3*days, ""), backup(4*days, "v")}, keepTwo, []time.Duration{4 * days, 3 * days}, ""},

@@ -61,8 +61,8 @@ func copyFile(ctx context.Context, from, to string) error {
 }
 
 // CommitLog marks the whole log in a data directory as committed, so that etcd keeps it with --force-new-cluster.
-// Otherwise etcd keeps only what the member knows to be committed, and drops entries that may have been acknowledged to
-// clients (etcd's server/etcdserver/bootstrap.go).
+// Otherwise etcd keeps only the entries that the member knows to be committed, and drops entries that may have been
+// acknowledged to clients (etcd's server/etcdserver/bootstrap.go).
 //
 // turnsAuthOn is set if the last entry about authentication turns it on. Callers that query the etcd started on the
 // copy need to know, because the database may not reflect it yet.

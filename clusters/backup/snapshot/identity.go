@@ -43,7 +43,7 @@ func IdentityIn(dir string) (Identity, error) {
 		return err
 	})
 	if err != nil {
-		return Identity{}, fmt.Errorf("read who the member is: %s: %w", newest, err)
+		return Identity{}, fmt.Errorf("read the member's identity: %s: %w", newest, err)
 	}
 	return found, nil
 }

@@ -23,7 +23,7 @@ import (
 // Facts describe the content of a snapshot.
 type Facts struct {
 	// Revision is the revision of the newest change, read from the data itself: the revision that a member reports
-	// separately may be of a different moment.
+	// separately may be from a different moment.
 	Revision int64 `json:"revision"`
 	// CompactRevision is the revision up to which history was compacted.
 	CompactRevision int64 `json:"compactRevision"`

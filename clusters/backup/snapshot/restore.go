@@ -27,8 +27,8 @@ const DefaultBump = 1_000_000_000
 type Restoration struct {
 	// DataDir is created. It must not exist, or be empty.
 	DataDir string
-	// Name and PeerURL are those of the member. InitialCluster is its cluster, NAME=URL,…. Token distinguishes the
-	// cluster from the original.
+	// Name and PeerURL are the member's name and peer URL. InitialCluster is its cluster, NAME=URL,…. Token distinguishes
+	// the cluster from the original.
 	Name, PeerURL, InitialCluster, Token string
 	// Bump is how much the revision is raised. All earlier revisions are marked as compacted, so that watches restart
 	// instead of missing events. 0 keeps the revision, only for comparing data.
@@ -36,7 +36,7 @@ type Restoration struct {
 	// WithoutAuth turns authentication off, for a trial in which the passwords are unknown and which other processes
 	// cannot reach.
 	WithoutAuth bool
-	// Beside creates the member beside an existing one in the data directory: see Made.Exchange.
+	// Beside creates the member next to an existing member in the data directory: see Made.Exchange.
 	Beside bool
 }
 
@@ -149,8 +149,8 @@ func bumpOf(file string, bump uint64) (uint64, error) {
 		return 0, err
 	}
 	if newest > maxRevision-int64(bump) {
-		return 0, fmt.Errorf("%w by %d: it is %d, and no etcd comes to more than %d by itself: see where the snapshot "+
-			"is from; --revision-bump 0 restores it as it is, to be read and not written to", ErrRevision, bump, newest,
+		return 0, fmt.Errorf("%w by %d: it is %d, but etcd normally stays below %d. Check where the snapshot is from, or "+
+			"use --revision-bump 0 to restore it unchanged, for reading only", ErrRevision, bump, newest,
 			int64(maxRevision))
 	}
 	return bump + uint64(newest-key), nil
@@ -197,7 +197,7 @@ func (m *Made) Exchange(aside string, held *disk.Shared) error {
 		err = disk.Move(filepath.Join(m.made, member), at)
 	}
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("keep the member that was as %s: %w", at, ErrExists)
+		return fmt.Errorf("keep the previous member as %s: %w", at, ErrExists)
 	}
 	if err != nil {
 		return fmt.Errorf("put the recovered member in place: %w", err)
@@ -218,7 +218,7 @@ func (m *Made) Exchange(aside string, held *disk.Shared) error {
 	return errors.Join(ErrRunning, Exchange(m.dataDir, aside)) // it appeared concurrently: nothing has changed
 }
 
-// Exchange atomically exchanges the member in a data directory with the one kept there as aside.
+// Exchange atomically exchanges the member in a data directory with the member kept there as aside.
 func Exchange(dataDir, aside string) error {
 	err := disk.Sync(dataDir)
 	if err == nil {

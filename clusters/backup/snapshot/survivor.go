@@ -28,15 +28,15 @@ import (
 // Survivor is a member that is not running and whose data directory still exists.
 type Survivor struct {
 	Identity
-	// Name and PeerURLs are those of the member.
+	// Name and PeerURLs are the member's name and peer URLs.
 	Name     string
 	PeerURLs []string
 	// Learner is set if it is not a voter.
 	Learner bool
 	// Voters and Learners are the numbers of members in its cluster, including itself.
 	Voters, Learners int
-	// End is the end of its log. Of two members, the one with the later end has at least every acknowledged entry that
-	// the other has (the election restriction of Raft, section 5.4.1).
+	// End is the end of its log. The member whose log ends later has at least every acknowledged entry of the other
+	// members (the election restriction of Raft, section 5.4.1).
 	End Position
 	// Committed is the index up to which it knows its log to be committed. Later entries may have been acknowledged,
 	// too, because a leader notifies its followers only with the next message.
@@ -156,7 +156,7 @@ func isSmall(path string, entry os.DirEntry) error {
 		return err
 	}
 	if info.Size() > maxSnap {
-		return fmt.Errorf("%w: %s has %d bytes, and etcd makes none of more than a few MiB", ErrDamaged, path,
+		return fmt.Errorf("%w: %s has %d bytes, but etcd never writes more than a few MiB", ErrDamaged, path,
 			info.Size())
 	}
 	return nil
@@ -341,7 +341,7 @@ func (r *records) take(decoder wal.Decoder, record *walpb.Record) error {
 		}
 		r.metadata = bytes.Clone(record.Data)
 	default: // the checksum does not cover the type
-		return fmt.Errorf("there is no record of type %d", record.GetType())
+		return fmt.Errorf("record type %d does not exist", record.GetType())
 	}
 	return nil
 }
@@ -368,13 +368,13 @@ func (s *Survivor) takeAll(found records) error {
 			after = entry
 		}
 		if entry.Index-1 > s.End.Index {
-			return fmt.Errorf("%w: its log has entry %d after %d, and none between them", ErrDamaged, entry.Index,
+			return fmt.Errorf("%w: its log has entry %d directly after entry %d", ErrDamaged, entry.Index,
 				s.End.Index)
 		}
 		s.End = entry
 	}
 	if after.Term < first.Term { // written before a leader sent the snapshot, which replaced the whole log
-		return fmt.Errorf("%w: after its last snapshot, at %d, its log goes on in an earlier term", ErrDamaged,
+		return fmt.Errorf("%w: after its last snapshot, at %d, its log continues in an earlier term", ErrDamaged,
 			first.Index)
 	}
 	return nil

@@ -12,14 +12,14 @@ import (
 	"hash"
 )
 
-// pageSize divides the size of every database. bbolt's pages are as large as those of the machine that wrote it, and no
-// machine has smaller pages.
+// pageSize divides the size of every database. bbolt's pages are as large as the memory pages of the machine that wrote
+// the database, and no machine has smaller pages.
 const pageSize = 512
 
 // ErrTruncated is returned for a snapshot that ends before its checksum does.
 var ErrTruncated = errors.New("the snapshot is truncated")
 
-// ErrChecksum is returned for a snapshot that differs from the one that the member sent.
+// ErrChecksum is returned for a snapshot that differs from the snapshot that the member sent.
 var ErrChecksum = errors.New("the snapshot does not match the checksum at its end")
 
 // Trailer compares the data written to it with the checksum at its end. That checksum is the last message of etcd's

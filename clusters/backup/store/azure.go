@@ -72,8 +72,8 @@ func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	account := azureblob.NewDefaultServiceURLOptions()
 	account.SASToken = strings.TrimPrefix(strings.TrimSpace(account.SASToken), "?")
 	if strings.ContainsFunc(account.SASToken, notInQuery) {
-		return "", errors.New("AZURE_STORAGE_SAS_TOKEN is not a SAS token: it has characters that no URL has, such " +
-			"as spaces, quotes or line breaks")
+		return "", errors.New("AZURE_STORAGE_SAS_TOKEN is not a SAS token: it contains characters that are not allowed in " +
+			"a URL, such as spaces, quotes or line breaks")
 	}
 	if o.AzureEndpoint == "" {
 		if account.AccountName == "" {
@@ -93,8 +93,7 @@ func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	endpoint := strings.TrimRight(o.AzureEndpoint, "/")
 	if account.SASToken != "" {
 		if u, err := url.Parse(endpoint); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
-			return "", errors.New("AZURE_STORAGE_SAS_TOKEN would cross the network in the clear: its endpoint is not " +
-				"https://HOST")
+			return "", errors.New("AZURE_STORAGE_SAS_TOKEN would be sent unencrypted: its endpoint is not https://HOST")
 		}
 		endpoint += "?" + account.SASToken
 	}

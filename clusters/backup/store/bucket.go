@@ -14,7 +14,7 @@ import (
 type Bucket interface {
 	// Create stores content under a new name, or returns ErrExists. The content is stored completely or not at all.
 	Create(ctx context.Context, name string, content io.Reader) error
-	// Replace stores content under a name, replacing what exists.
+	// Replace stores content under a name, replacing existing content.
 	Replace(ctx context.Context, name string, content io.Reader) error
 	// Open returns the content of a name, or ErrNotFound.
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
@@ -28,7 +28,7 @@ type Bucket interface {
 	Close() error
 }
 
-// LockedUntil returns a time until which everything that the bucket creates after from is locked at least, or zero
+// LockedUntil returns a time until which everything that the bucket creates after from is certainly locked, or zero
 // without locks.
 func LockedUntil(b Bucket, from time.Time) time.Time {
 	if locks, is := b.(interface{ lockedUntil(time.Time) time.Time }); is {
@@ -42,6 +42,6 @@ var (
 	ErrExists   = errors.New("an object with that name already exists")
 	ErrNotFound = errors.New("no object with that name exists")
 	ErrHeld     = errors.New("the store does not allow it")
-	// errGone does not match ErrNotFound: it says nothing about the content of the bucket.
+	// errGone does not match ErrNotFound, because the content of the bucket is unknown.
 	errGone = errors.New("the bucket does not exist")
 )

@@ -55,7 +55,7 @@ var bucketName = regexp.MustCompile(`^[A-Za-z0-9$][-\w.]*$`)
 // IsLocation reports whether text is the URL of a store instead of the path of a file.
 func IsLocation(text string) bool { return strings.Contains(text, "://") }
 
-// ParseLocation parses a URL. Settings in it are rejected: those in gocloud.dev's URLs could send a backup anywhere.
+// ParseLocation parses a URL. Settings in it are rejected, because gocloud.dev's settings could send a backup anywhere.
 func ParseLocation(text string) (Location, error) {
 	u, err := url.Parse(text)
 	const want = "want " + Locations

@@ -35,7 +35,7 @@ type Manifest struct {
 	// Compression is "zstd" or empty, and Encryption is "age" or empty. Data is compressed first.
 	Compression string `json:"compression,omitempty"`
 	Encryption  string `json:"encryption,omitempty"`
-	// Snapshot describes what the member sent.
+	// Snapshot describes the member's snapshot.
 	Snapshot Snapshot `json:"snapshot"`
 	// Member is the member that sent it, and EtcdVersion its version of etcd.
 	Member      string    `json:"member"`
@@ -48,7 +48,7 @@ type Manifest struct {
 	Read []string `json:"read"`
 }
 
-// Snapshot describes what the member sent, and the evidence for it.
+// Snapshot describes the member's snapshot, and the evidence for it.
 type Snapshot struct {
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
@@ -56,7 +56,7 @@ type Snapshot struct {
 	// ProvenBy lists the members with the same HashKV at the snapshot's revision. Unproven is why they are not a
 	// quorum.
 	ProvenBy []string `json:"provenBy,omitempty"`
-	// Differs lists members whose data differs from that of the quorum and the snapshot.
+	// Differs lists members whose data differs from the data of the quorum and the snapshot.
 	Differs  []string `json:"differs,omitempty"`
 	Unproven string   `json:"unproven,omitempty"`
 }
@@ -209,7 +209,7 @@ var ErrUseless = errors.New("the backup is not usable")
 
 // ReadUseful reads the manifest of a backup that counts, as far as can be determined without reading its data. It
 // returns ErrNotFound if there is no manifest. It returns ErrUseless if the manifest is untrusted, the backup was found
-// damaged, or its data is missing. Any other error says nothing about the backup.
+// damaged, or its data is missing. Any other error is not evidence about the backup.
 func ReadUseful(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	m, err := ReadManifest(ctx, b, of)
 	if errors.Is(err, ErrManifest) {
@@ -263,8 +263,8 @@ func (l Listing) Remove(ctx context.Context, b Bucket, m Manifest) error {
 	return remove(ctx, b, append(names, m.DataPath())...)
 }
 
-// remove deletes those names that exist, in this order. Without the right to delete, a store may also refuse for
-// missing names.
+// remove deletes the names that exist, in this order. Without the right to delete, a store may also refuse for missing
+// names.
 func remove(ctx context.Context, b Bucket, names ...string) error {
 	for _, name := range names {
 		err := b.Delete(ctx, name)

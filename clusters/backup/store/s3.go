@@ -169,7 +169,7 @@ func lock(until time.Time) func(as func(any) bool) error {
 	return func(as func(any) bool) error {
 		var upload *transfermanager.UploadObjectInput
 		if !as(&upload) {
-			return errors.New("it cannot be locked: the library uploads in another way")
+			return errors.New("it cannot be locked: the library uses a different upload method")
 		}
 		upload.ObjectLockMode, upload.ObjectLockRetainUntilDate = transfertypes.ObjectLockModeCompliance, &until
 		return nil

@@ -42,7 +42,7 @@ func TestSASTokenRequiresHTTPS(t *testing.T) {
 		"https://shop.blob.example.com": false, "http://127.0.0.1:10000/shop": false, "http://[::1]:10000/shop": false, "http://localhost/shop": false,
 	} {
 		bucket, err := Location{Scheme: "azblob", Bucket: "backups"}.Open(t.Context(), Options{AzureEndpoint: endpoint})
-		if refused := err != nil && strings.Contains(err.Error(), "in the clear"); refused != clear || err == nil && bucket.Close() != nil {
+		if refused := err != nil && strings.Contains(err.Error(), "unencrypted"); refused != clear || err == nil && bucket.Close() != nil {
 			t.Errorf("%s: %v", endpoint, err)
 		}
 	}

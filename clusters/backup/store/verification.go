@@ -38,7 +38,7 @@ type PendingVerification struct {
 	Known []byte `json:"known,omitempty"`
 }
 
-// Pending returns what another process needs to continue the verification.
+// Pending returns the data that another process needs to continue the verification.
 func (v Verification) Pending() PendingVerification { return PendingVerification{v, v.of, v.known} }
 
 // Resume returns the verification on which Pending was called.
@@ -96,7 +96,7 @@ func (v Verification) Record(ctx context.Context, b Bucket) error {
 	}
 	err = v.of.record(ctx, b, of.verifiedName(), v)
 	if errors.Is(err, ErrHeld) && Confirm(ctx, b, of) == nil {
-		return nil // the store refuses to replace what already states the same
+		return nil // the store refuses to replace an equivalent result
 	}
 	if err != nil || now == nil {
 		return err // results recorded since then are kept

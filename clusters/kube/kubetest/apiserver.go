@@ -114,7 +114,7 @@ func (s *Server) awaitReady(t *testing.T) {
 			}
 		}
 		text, _ := os.ReadFile(s.log)
-		t.Fatalf("the API server does not get ready:\n%s", text)
+		t.Fatalf("the API server is not ready:\n%s", text)
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *Server) Inform(t *testing.T, namespace string) *Informer {
 	return i
 }
 
-// tell records an event with the old and the new object, either of which may be nil.
+// tell records an event with the old and the new object. Either of them may be nil.
 func (i *Informer) tell(before, now any) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -59,7 +59,7 @@ func (i *Informer) tell(before, now any) {
 		known = was
 	}
 	if !same(i.told[known.Name], was, is == nil) {
-		i.wrong = append(i.wrong, fmt.Sprintf("%s was %v, and the event says %v", known.Name, i.told[known.Name], was))
+		i.wrong = append(i.wrong, fmt.Sprintf("%s was %v, and the event reports %v", known.Name, i.told[known.Name], was))
 	}
 	if is == nil {
 		delete(i.told, known.Name)
@@ -68,7 +68,7 @@ func (i *Informer) tell(before, now any) {
 	i.told[is.Name] = is
 }
 
-// same reports whether an event is consistent with the previous ones. The object in a deletion event has the
+// same reports whether an event is consistent with the previous events. The object in a deletion event has the
 // resourceVersion of the deletion.
 func same(told, was *corev1.ConfigMap, deleted bool) bool {
 	if deleted && told != nil && was != nil {

@@ -16,8 +16,9 @@ func Serve(name string, do func(parent *Parent, task json.RawMessage)) {
 	serveAs(name, func(t task) error { return confine(t.Limits) }, do)
 }
 
-// ServeReaching is like Serve, for a child that can access only what the task allows. prepare runs before the
-// confinement, for anything that is impossible afterwards. It receives only the task, which the parent created.
+// ServeReaching is like Serve, for a child that can access files and the network as far as the task allows. prepare
+// runs before the confinement, for anything that is impossible afterwards. It receives only the task, which the parent
+// created.
 func ServeReaching(name string, prepare func(task json.RawMessage), do func(parent *Parent, task json.RawMessage)) {
 	serveAs(name, func(t task) error {
 		prepare(t.Task)

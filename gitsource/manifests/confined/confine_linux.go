@@ -110,7 +110,7 @@ func endAtSignal() {
 	signal.Notify(overtime, syscall.SIGXCPU)
 	go func() {
 		<-overtime
-		os.Exit(exitOvertime) //nolint:forbidigo // what the process does has no end
+		os.Exit(exitOvertime) //nolint:forbidigo // the process does not end by itself
 	}()
 }
 

@@ -10,7 +10,8 @@ import (
 
 func self() (string, error) { return os.Executable() }
 
-// confine limits what it can on systems that are not used for passes. There, a rendering ends at its deadline.
+// confine sets the limits that are available on systems that are not used for passes. There, a rendering ends at its
+// deadline.
 func confine(l Limits) error {
 	debug.SetMaxStack(16 << 20)
 	debug.SetMemoryLimit(l.Memory)

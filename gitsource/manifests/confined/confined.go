@@ -1,9 +1,9 @@
 // Package confined runs part of this program in a separate process, a second run of the same binary, so that it ends
-// whatever its input is. The process has limits on memory, stack and time, and is killed at a deadline. It cannot open
-// files or sockets, start programs or reach other processes; it asks this process for what it needs. Nothing of one
-// task is left for the next.
+// regardless of its input. The process has limits on memory, stack and time, and is killed at a deadline. It cannot
+// open files or sockets, start programs or reach other processes; it asks this process for what it needs. Nothing of
+// one task is left for the next.
 //
-// A part that needs files or the network can access only what it is given: see Reach.
+// A part that needs files or the network can access only the given files, and the network only if allowed: see Reach.
 package confined
 
 import (
@@ -153,7 +153,7 @@ func (p *process) explain(ended error, limits Limits, reaching bool) error {
 	words := p.words.String()
 	memory, processor := "raise --max-render-memory", "raise --max-render-cpu"
 	if reaching {
-		memory, processor = "give the run more, or read fewer sources at the same time with --sources-at-once",
+		memory, processor = "give the run more memory, or read fewer sources at the same time with --sources-at-once",
 			"to allow more time, raise --fetch-timeout"
 	}
 	switch {

@@ -13,7 +13,7 @@ import (
 // openFiles is the maximum number of open files and connections: each takes kernel memory.
 const openFiles = 1024
 
-// confineTo restricts this process to what r allows.
+// confineTo restricts this process to the access that r allows.
 func confineTo(r Reach, l Limits) error {
 	if !filters {
 		return errNoFilter

@@ -33,7 +33,7 @@ type Entry struct {
 type Limits struct {
 	// ObjectBytes limits one object, as JSON.
 	ObjectBytes int64
-	// Kustomizations limits how many kustomizations build on one another. Each counts as often as it is used.
+	// Kustomizations limits how many kustomizations may be nested. Each counts as often as it is used.
 	Kustomizations int
 }
 

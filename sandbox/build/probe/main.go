@@ -74,7 +74,7 @@ func check(url string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		got, err := get(client, url)
 		if err == nil && got != answer {
-			err = fmt.Errorf("get %s: it answers %q, want %q", url, got, answer)
+			err = fmt.Errorf("get %s: it responds with %q, want %q", url, got, answer)
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)

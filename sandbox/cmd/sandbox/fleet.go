@@ -42,7 +42,7 @@ func runFleet() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.Run(cmd.Context()) },
 	}
-	cmd.Flags().StringVar(&f.Kubeconfig, "kubeconfig", "", "of an administrator")
+	cmd.Flags().StringVar(&f.Kubeconfig, "kubeconfig", "", "kubeconfig of an administrator")
 	cmd.Flags().StringVar(&f.Volumes, "volumes", "", "directory for the volumes of pods")
 	return cmd
 }

@@ -53,7 +53,7 @@ func applyObjects() *cobra.Command {
 			return c.Apply(cmd.Context(), objects)
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "of an administrator")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of an administrator")
 	return cmd
 }
 
@@ -96,8 +96,8 @@ func provision() *cobra.Command {
 			return provisioner.Run(cmd.Context(), kubeconfig, node, volumes)
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "of the provisioner")
-	cmd.Flags().StringVar(&node, "node", "", "whose volumes to make")
-	cmd.Flags().StringVar(&volumes, "volumes", "", "where to make them")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the provisioner")
+	cmd.Flags().StringVar(&node, "node", "", "node whose volumes to create")
+	cmd.Flags().StringVar(&volumes, "volumes", "", "directory to create them in")
 	return cmd
 }

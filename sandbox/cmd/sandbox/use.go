@@ -52,7 +52,7 @@ func kubeconfig(open opener) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&inside, "inside", false, "that for clients inside the sandbox's network")
+	cmd.Flags().BoolVar(&inside, "inside", false, "print the kubeconfig for clients inside the sandbox's network")
 	cmd.Flags().BoolVar(&content, "print", false, "print its content instead")
 	return cmd
 }
