@@ -270,7 +270,7 @@ func turn(l *Deletions, owned inventory.ByCluster, names, blocked []string) stri
 		case slices.Contains(blocked, names[i]):
 			begins = names[i]
 			l.FoundBlocked(t.Key())
-			stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, "ForeignObjects", "Service "+names[i]+": managed by somebody else"
+			stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, "ForeignObjects", "Service "+names[i]+" exists but was not created by Quorate for this cluster"
 		case !goesWithData(custom.Spec):
 			begins = names[i]
 			custom.Spec = doomed()

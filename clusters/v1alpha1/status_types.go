@@ -115,8 +115,8 @@ type EtcdClusterStatus struct {
 	// +listType=atomic
 	Waiting []WaitStatus `json:"waiting,omitempty"`
 	// repeated lists the actions that passes repeated because a later pass found them undone. After three times, all
-	// other actions come first. It also counts the actions that came before a repair of a member ("preempted"): after
-	// five, the repair comes first.
+	// other actions come first. It also counts the changes of objects that came before a repair of a member
+	// ("preempted"): after five, the repair comes first.
 	// +optional
 	// +listType=atomic
 	Repeated []RepeatedAction `json:"repeated,omitempty"`

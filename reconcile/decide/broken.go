@@ -150,7 +150,7 @@ func (s State) describeNotMoved() string {
 			continue
 		case refusal != "":
 			return fmt.Sprintf("; etcd %s is not rolled out: %s", target, refusal)
-		case !prepared && !s.knowsData(target.MajorMinor()):
+		case !prepared:
 			return fmt.Sprintf("; etcd %s is not rolled out while a member is not responding. To restart that member "+
 				"with the other declared changes, declare a %s release", target, minorOf(s.Objects.RunsVersion))
 		}

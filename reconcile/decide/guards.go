@@ -60,7 +60,7 @@ func suspended(s State) (Decision, bool) {
 func clusterIDMismatch(s State) (Decision, bool) {
 	claims := s.clusterIDs()
 	if len(claims) == 0 {
-		return Decision{}, false
+		return s.usedByDifferent()
 	}
 	var others []string
 	for _, c := range claims[1:] {
@@ -72,6 +72,24 @@ func clusterIDMismatch(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	return block("%s %s, but %s%s", claims[0].who, claims[0].id, Enumerate(others), s.describeOldData())
+}
+
+// usedByDifferent blocks if only the claims show which cluster this is, and they name different ones: a lost cluster's
+// claims have come back without their marks, and its members would run alongside the cluster that was created from it.
+func (s State) usedByDifferent() (Decision, bool) {
+	var uses []string
+	ids := map[ID]bool{}
+	for _, r := range s.replicasInOrder() {
+		if hasVolume(r) && r.LostCluster == 0 && r.LastUse.ClusterID != 0 {
+			uses = append(uses, fmt.Sprintf("data-%s by %s", s.ReplicaName(r.Ordinal), r.LastUse.ClusterID))
+			ids[r.LastUse.ClusterID] = true
+		}
+	}
+	if len(ids) < 2 {
+		return Decision{}, false
+	}
+	return block("record and status are lost, and the claims were last used by different clusters: %s. Mark the claims "+
+		"of the cluster that was lost: kubectl annotate pvc CLAIM etcd.quorate.dev/lost-cluster=ID", Enumerate(uses))
 }
 
 // describeOldData returns which members started on data of a different cluster during bootstrap, and how to correct

@@ -63,9 +63,9 @@ var wrongsAboutBackups = []wrong{
 	{"backed up before a deletion", "deletes by one for tomorrow", noted(func(w *world, b *decide.Backup) { b.Slot = w.Now.Add(24 * time.Hour) }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
 	{"backed up before a deletion", "deletes the record before volumes", noted(func(w *world, _ *decide.Backup) { w.Objects.RunsReplicas = 0 }), acts(decide.DeleteObjects{})},
 	{"backed up before a deletion", "deletes volumes without a record", noted(func(w *world, _ *decide.Backup) { w.Record = decide.Record{} }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
-	{"taken again", "while it runs", deleted(startedFor(2, time.Second)), acts(decide.DiscardBackup{JobUID: "j2"})},
-	{"taken again", "while it is of use", deleted(func(w *world) { startedFor(2, time.Second)(w); w.Backups.Jobs[0].EndedAt = w.Now }), acts(decide.DiscardBackup{})},
-	{"taken again", "while it may be of now", deleted(func(w *world) {
+	{"only outdated final backups are discarded", "while it runs", deleted(startedFor(2, time.Second)), acts(decide.DiscardBackup{JobUID: "j2"})},
+	{"only outdated final backups are discarded", "while it is of use", deleted(func(w *world) { startedFor(2, time.Second)(w); w.Backups.Jobs[0].EndedAt = w.Now }), acts(decide.DiscardBackup{})},
+	{"only outdated final backups are discarded", "while it may be of now", deleted(func(w *world) {
 		startedFor(2, 4*time.Minute)(w)
 		w.Backups.Jobs[0].EndedAt, w.Backups.Jobs[0].CreatedAt = w.Now, w.Now.Add(4*time.Minute)
 	}), acts(decide.DiscardBackup{})},
@@ -73,7 +73,7 @@ var wrongsAboutBackups = []wrong{
 		w.Record.CA, w.CA = "CA1", decide.CA{Secret: "CA1", Proven: "CA1"}
 		w.Certificates = []decide.Certificate{{NotBefore: w.Now.Add(-time.Hour), NotAfter: w.Now.Add(-time.Minute)}}
 	}), decision{decide.Block, nil, "because"}},
-	{"backed up as declared", "of what is deleted as it is", func(w *world) { backsUp(w); w.Declared.Lifecycle = decide.Deleted }, acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "of what is deleted as it is", func(w *world) { backsUp(w); w.Declared.Lifecycle = decide.Deleted }, acts(decide.StartBackup{Generation: 2})},
 	{"backed up before an upgrade", "rolls without", backsUp, acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
 	{"backed up before an upgrade", "rolls with one of before", startedFor(2, -time.Second), acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
 	{"backed up before an upgrade", "rolls with one for another declaration", startedFor(1, time.Second), acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
@@ -96,13 +96,13 @@ var wrongsAboutBackups = []wrong{
 		w.Declared.Version = "3.5.35"
 	}, acts(decide.EnableDowngrade{Version: "3.5"})},
 
-	{"backed up as declared", "of what is not declared", func(w *world) { w.Generation = 2 }, acts(decide.StartBackup{Generation: 2})},
-	{"backed up as declared", "for another generation", backsUp, acts(decide.StartBackup{Generation: 1})},
-	{"backed up as declared", "for none", func(w *world) { backsUp(w); w.Generation = 0 }, acts(decide.StartBackup{})},
-	{"backed up as declared", "twice", startedFor(2, time.Second), acts(decide.StartBackup{Generation: 2})},
-	{"backed up as declared", "while nobody says who the members are", func(w *world) { backsUp(w); unknown(w) }, acts(decide.StartBackup{Generation: 2})},
-	{"backed up as declared", "before the cluster is on record", func(w *world) { backsUp(w); w.Record.ClusterID = 0 }, acts(decide.StartBackup{Generation: 2})},
-	{"backed up as declared", "of what is to stop", func(w *world) { backsUp(w); w.Declared.Lifecycle = decide.Stopped }, acts(decide.StartBackup{Generation: 2})},
-	{"backed up as declared", "beside somebody else's", func(w *world) { backsUp(w); w.Backups.Foreign = "CronJob" }, acts(decide.StartBackup{Generation: 2})},
-	{"backed up as declared", "without having seen which there are", func(w *world) { backsUp(w); w.Backups.Hidden = "forbidden" }, acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "of what is not declared", func(w *world) { w.Generation = 2 }, acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "for another generation", backsUp, acts(decide.StartBackup{Generation: 1})},
+	{"backed up only on request", "for none", func(w *world) { backsUp(w); w.Generation = 0 }, acts(decide.StartBackup{})},
+	{"backed up only on request", "twice", startedFor(2, time.Second), acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "while nobody says who the members are", func(w *world) { backsUp(w); unknown(w) }, acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "before the cluster is on record", func(w *world) { backsUp(w); w.Record.ClusterID = 0 }, acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "of what is to stop", func(w *world) { backsUp(w); w.Declared.Lifecycle = decide.Stopped }, acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "beside somebody else's", func(w *world) { backsUp(w); w.Backups.Foreign = "CronJob" }, acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "without having seen which there are", func(w *world) { backsUp(w); w.Backups.Hidden = "forbidden" }, acts(decide.StartBackup{Generation: 2})},
 }

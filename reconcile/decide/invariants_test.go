@@ -33,7 +33,7 @@ func (w wrong) by() string {
 	switch w.invariant {
 	case missesTheMissing:
 		return "MembersMissing"
-	case "healing under alarms":
+	case "lost members are replaced despite alarms":
 		return "AlarmRaised"
 	case renewedWhileItWaits:
 		return "BackUpBeforeDeletion"
@@ -44,8 +44,8 @@ func (w wrong) by() string {
 }
 
 const (
-	missesTheMissing    = "only the missing are missed"
-	renewedWhileItWaits = "renewed while it waits"
+	missesTheMissing    = "MembersMissing requires missing voters"
+	renewedWhileItWaits = "certificates are renewed before a final backup"
 	stopsChangedJob     = "a changed request stops its Job"
 )
 
@@ -134,11 +134,11 @@ func besideNew(change func(*world)) func(*world) {
 func unknown(w *world) { w.Membership.Known = false }
 
 var wrongs = []wrong{
-	{"speaks", "no message", nil, decision{verdict: decide.Done}},
-	{"speaks", "two lines", nil, decision{decide.Block, nil, "a\nb"}},
-	{"speaks", "two lines", nil, decision{decide.Block, nil, "a\rb"}},
-	{"speaks", "acts without action", nil, decision{decide.Act, nil, "because"}},
-	{"speaks", "waits with action", nil, decision{decide.Wait, decide.ApplyObjects{}, "because"}},
+	{"a decision is complete", "no message", nil, decision{verdict: decide.Done}},
+	{"a decision is complete", "two lines", nil, decision{decide.Block, nil, "a\nb"}},
+	{"a decision is complete", "two lines", nil, decision{decide.Block, nil, "a\rb"}},
+	{"a decision is complete", "acts without action", nil, decision{decide.Act, nil, "because"}},
+	{"a decision is complete", "waits with action", nil, decision{decide.Wait, decide.ApplyObjects{}, "because"}},
 
 	{"guards hold", "problems", func(w *world) { w.Declared.Problems = []string{"x"} }, acts(decide.Declare{})},
 	{"guards hold", "foreign", func(w *world) { w.Objects.Foreign = []string{"x"} }, acts(decide.Declare{})},
@@ -166,18 +166,18 @@ var wrongs = []wrong{
 	{"one CA", "issues what pods are not given", func(w *world) { otherCA(w); w.Record.CA, w.CA.Proven = "", "" }, acts(decide.ApplyObjects{})},
 	{"one CA", "issues before pods come", func(w *world) { otherCA(w); w.Replicas = nil }, acts(decide.ApplyObjects{})},
 
-	{"never founded twice", "formed", nil, acts(decide.Bootstrap{Replicas: 3})},
-	{"never founded twice", "a member listed", func(w *world) { founded(w); w.Membership.Members = []decide.Member{w.newMember(0)} }, acts(decide.Bootstrap{Replicas: 3})},
-	{"never founded twice", "a pod in a cluster", func(w *world) { founded(w); w.Replicas = []decide.Replica{w.newReplica(0)} }, acts(decide.Bootstrap{Replicas: 3})},
-	{"never founded twice", "a member sealed", func(w *world) { founded(w); w.Record.Members[2].Mode = decide.Sealed }, acts(decide.Bootstrap{Replicas: 3})},
-	{"never founded twice", "a volume", func(w *world) { nothing(w); w.Replicas = []decide.Replica{{Pod: decide.PodAbsent, VolumeUID: "v"}} }, acts(decide.Bootstrap{Replicas: 3})},
-	{"never founded twice", "a pod", func(w *world) { nothing(w); w.Replicas = []decide.Replica{{Pod: decide.PodPending}} }, acts(decide.Bootstrap{Replicas: 3})},
-	{"never founded twice", "a StatefulSet", func(w *world) { nothing(w); w.Objects.RunsHash = "h1" }, acts(decide.Bootstrap{Replicas: 3})},
-	{"never founded twice", "not to run", func(w *world) { nothing(w); w.Declared.Lifecycle = "Stopped" }, acts(decide.Bootstrap{Replicas: 3})},
-	{"never founded twice", "another number", nothing, acts(decide.Bootstrap{Replicas: 4})},
-	{"never founded twice", "another list", func(w *world) { founded(w); w.Declared.Replicas = 5 }, acts(decide.Bootstrap{Replicas: 5})},
+	{"never bootstrapped twice", "formed", nil, acts(decide.Bootstrap{Replicas: 3})},
+	{"never bootstrapped twice", "a member listed", func(w *world) { founded(w); w.Membership.Members = []decide.Member{w.newMember(0)} }, acts(decide.Bootstrap{Replicas: 3})},
+	{"never bootstrapped twice", "a pod in a cluster", func(w *world) { founded(w); w.Replicas = []decide.Replica{w.newReplica(0)} }, acts(decide.Bootstrap{Replicas: 3})},
+	{"never bootstrapped twice", "a member sealed", func(w *world) { founded(w); w.Record.Members[2].Mode = decide.Sealed }, acts(decide.Bootstrap{Replicas: 3})},
+	{"never bootstrapped twice", "a volume", func(w *world) { nothing(w); w.Replicas = []decide.Replica{{Pod: decide.PodAbsent, VolumeUID: "v"}} }, acts(decide.Bootstrap{Replicas: 3})},
+	{"never bootstrapped twice", "a pod", func(w *world) { nothing(w); w.Replicas = []decide.Replica{{Pod: decide.PodPending}} }, acts(decide.Bootstrap{Replicas: 3})},
+	{"never bootstrapped twice", "a StatefulSet", func(w *world) { nothing(w); w.Objects.RunsHash = "h1" }, acts(decide.Bootstrap{Replicas: 3})},
+	{"never bootstrapped twice", "not to run", func(w *world) { nothing(w); w.Declared.Lifecycle = "Stopped" }, acts(decide.Bootstrap{Replicas: 3})},
+	{"never bootstrapped twice", "another number", nothing, acts(decide.Bootstrap{Replicas: 4})},
+	{"never bootstrapped twice", "another list", func(w *world) { founded(w); w.Declared.Replicas = 5 }, acts(decide.Bootstrap{Replicas: 5})},
 
-	{"the record only tightens", "seals who has not started", func(w *world) {
+	{"the record is never weakened", "seals who has not started", func(w *world) {
 		w.Record.Members[1] = decide.RecordedMember{Ordinal: 1, Mode: decide.Founding}
 		w.Membership.Members[1].Started = false
 		w.Record.ClusterID, w.ReportedClusterID = 0, 0xc1
@@ -186,64 +186,64 @@ var wrongs = []wrong{
 		w.Membership.Members[0].Started = false
 		w.Record.ClusterID = 0xc2
 	}, acts(decide.Seal{ClusterID: 0xc1, Members: 0b011})},
-	{"the record only tightens", "another cluster ID", nil, acts(decide.Seal{ClusterID: 0xc2})},
-	{"the record only tightens", "nothing left", func(w *world) { nothing(w); w.ReportedClusterID = 0xc1 }, acts(decide.ApplyObjects{})},
-	{"the record only tightens", "out of nothing", nothing, acts(decide.ApplyObjects{})},
+	{"the record is never weakened", "another cluster ID", nil, acts(decide.Seal{ClusterID: 0xc2})},
+	{"the record is never weakened", "nothing left", func(w *world) { nothing(w); w.ReportedClusterID = 0xc1 }, acts(decide.ApplyObjects{})},
+	{"the record is never weakened", "out of nothing", nothing, acts(decide.ApplyObjects{})},
 
 	{"copies are kept", "stops what is to run, and volumes go", going(1), acts(decide.StopPods{})},
-	{"deleted as declared", "of what is to run", nil, acts(decide.DeleteObjects{})},
-	{"deleted as declared", "of what is to stop", func(w *world) { w.Declared.Lifecycle = "Stopped"; w.Replicas = nil }, acts(decide.DeleteObjects{})},
-	{"deleted as declared", "of what may run", func(w *world) { w.Declared.Lifecycle = "Deleted"; w.Replicas = nil }, acts(decide.DeleteObjects{})},
-	{"deleted as declared", "of what has a pod", func(w *world) { w.Declared.Lifecycle, w.Objects.RunsReplicas = "Deleted", 0 }, acts(decide.DeleteObjects{})},
-	{"downgraded as declared", "which git does not declare", nil, acts(decide.EnableDowngrade{Version: "3.5"})},
-	{"downgraded as declared", "by two minor versions", func(w *world) { w.Declared.Version = "3.4.1" }, acts(decide.EnableDowngrade{Version: "3.4"})},
-	{"downgraded as declared", "to the version that runs above", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.EnableDowngrade{Version: "3.7"})},
-	{"downgraded as declared", "to what runs already, for the one above", func(w *world) {
+	{"deleted only on request", "of what is to run", nil, acts(decide.DeleteObjects{})},
+	{"deleted only on request", "of what is to stop", func(w *world) { w.Declared.Lifecycle = "Stopped"; w.Replicas = nil }, acts(decide.DeleteObjects{})},
+	{"deleted only on request", "of what may run", func(w *world) { w.Declared.Lifecycle = "Deleted"; w.Replicas = nil }, acts(decide.DeleteObjects{})},
+	{"deleted only on request", "of what has a pod", func(w *world) { w.Declared.Lifecycle, w.Objects.RunsReplicas = "Deleted", 0 }, acts(decide.DeleteObjects{})},
+	{"downgraded only on request", "which git does not declare", nil, acts(decide.EnableDowngrade{Version: "3.5"})},
+	{"downgraded only on request", "by two minor versions", func(w *world) { w.Declared.Version = "3.4.1" }, acts(decide.EnableDowngrade{Version: "3.4"})},
+	{"downgraded only on request", "to the version that runs above", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.EnableDowngrade{Version: "3.7"})},
+	{"downgraded only on request", "to what runs already, for the one above", func(w *world) {
 		w.Declared.Version = "3.7.3"
 		allRun(w, "3.5.35")
 	}, acts(decide.EnableDowngrade{Version: "3.5"})},
-	{"downgraded as declared", "to what all run already", func(w *world) {
+	{"downgraded only on request", "to what all run already", func(w *world) {
 		w.Declared.Version = "3.5.35"
 		allRun(w, "3.5.35")
 	}, acts(decide.EnableDowngrade{Version: "3.5"})},
-	{"downgraded as declared", "two below what is declared, while some run that", func(w *world) {
+	{"downgraded only on request", "two below what is declared, while some run that", func(w *world) {
 		w.Declared.Version = "3.7.3"
 		w.Membership.Members[0].Version = "3.5.35"
 	}, acts(decide.EnableDowngrade{Version: "3.5"})},
-	{"downgraded as declared", "while nobody says what runs", func(w *world) {
+	{"downgraded only on request", "while nobody says what runs", func(w *world) {
 		w.Declared.Version = "3.5.35"
 		allRun(w, "")
 		for i := range w.Replicas {
 			w.Replicas[i].PodVersion = ""
 		}
 	}, acts(decide.EnableDowngrade{Version: "3.5"})},
-	{"downgraded as declared", "to no version", nil, acts(decide.EnableDowngrade{Version: "x"})},
-	{"downgraded as declared", "taken back, although declared", func(w *world) { w.Declared.Version = "3.5.35" }, acts(decide.CancelDowngrade{Version: "3.5"})},
+	{"downgraded only on request", "to no version", nil, acts(decide.EnableDowngrade{Version: "x"})},
+	{"downgraded only on request", "taken back, although declared", func(w *world) { w.Declared.Version = "3.5.35" }, acts(decide.CancelDowngrade{Version: "3.5"})},
 
-	{"unknown changes nothing", "seals", unknown, acts(decide.Seal{ClusterID: 0xc1})},
-	{"unknown changes nothing", "adds", unknown, acts(decide.AddLearner{Ordinal: 3})},
-	{"unknown changes nothing", "promotes", unknown, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-2"})},
-	{"unknown changes nothing", "removes", unknown, acts(decide.RemoveMember{ID: 0xa2, Name: "a-2"})},
-	{"unknown changes nothing", "moves", unknown, acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
-	{"unknown changes nothing", "restarts", unknown, acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
-	{"unknown changes nothing", "deletes", unknown, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
+	{"unknown membership is not changed", "seals", unknown, acts(decide.Seal{ClusterID: 0xc1})},
+	{"unknown membership is not changed", "adds", unknown, acts(decide.AddLearner{Ordinal: 3})},
+	{"unknown membership is not changed", "promotes", unknown, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-2"})},
+	{"unknown membership is not changed", "removes", unknown, acts(decide.RemoveMember{ID: 0xa2, Name: "a-2"})},
+	{"unknown membership is not changed", "moves", unknown, acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
+	{"unknown membership is not changed", "restarts", unknown, acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
+	{"unknown membership is not changed", "deletes", unknown, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
 
-	{"quorum survives", "removes one of two that answer, of which the other does not", func(w *world) {
+	{"quorum is preserved", "removes one of two that answer, of which the other does not", func(w *world) {
 		silent(1)(w)
 		w.Membership.Members = w.Membership.Members[:2]
 	}, acts(decide.RemoveMember{ID: 0xa0, Name: "a-0"})},
-	{"quorum survives", "removes the last", func(w *world) { w.Membership.Members = w.Membership.Members[:1] }, acts(decide.RemoveMember{ID: 0xa0, Name: "a-0"})},
-	{"quorum survives", "restarts the second of three", silent(1), acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
-	{"quorum survives", "restarts one of two, the other silent", func(w *world) {
+	{"quorum is preserved", "removes the last", func(w *world) { w.Membership.Members = w.Membership.Members[:1] }, acts(decide.RemoveMember{ID: 0xa0, Name: "a-0"})},
+	{"quorum is preserved", "restarts the second of three", silent(1), acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
+	{"quorum is preserved", "restarts one of two, the other silent", func(w *world) {
 		rolling(w)
 		w.Membership.Members = w.Membership.Members[:2]
 		silent(0)(w)
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
-	{"quorum survives", "restarts one of two that are to be three", func(w *world) {
+	{"quorum is preserved", "restarts one of two that are to be three", func(w *world) {
 		rolling(w)
 		w.Membership.Members = w.Membership.Members[:2]
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
-	{"quorum survives", "promotes one too many", func(w *world) {
+	{"quorum is preserved", "promotes one too many", func(w *world) {
 		silent(1)(w)
 		w.Membership.Members = append(w.Membership.Members, w.newMember(3), w.newMember(4))
 		silent(4)(w)
@@ -251,20 +251,20 @@ var wrongs = []wrong{
 		w.Membership.Members[2].Answers = false
 	}, acts(decide.PromoteLearner{ID: 0xa3, Name: "a-3"})},
 
-	{"into what runs", "another one into what has stopped a rollout", func(w *world) { halted(w); unknown(w); fails(1, time.Hour)(w) }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
-	{"into what runs", "into what has crashed a moment ago", func(w *world) {
+	{"pods are not moved to a failing template", "another one into what has stopped a rollout", func(w *world) { halted(w); unknown(w); fails(1, time.Hour)(w) }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"pods are not moved to a failing template", "into what has crashed a moment ago", func(w *world) {
 		halted(w)
 		fails(1, time.Hour)(w)
 		w.Replicas[2].Pod, w.Replicas[2].PodCrashes, w.Replicas[2].PodStarted = decide.PodStarting, 1, w.Now.Add(-time.Second)
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
-	{"left to the kubelet", "the second of three, unknown", func(w *world) { rolling(w); unknown(w); fails(1, time.Second)(w) }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
-	{"left to the kubelet", "since nobody knows when", func(w *world) {
+	{"the kubelet restarts containers first", "the second of three, unknown", func(w *world) { rolling(w); unknown(w); fails(1, time.Second)(w) }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"the kubelet restarts containers first", "since nobody knows when", func(w *world) {
 		rolling(w)
 		unknown(w)
 		fails(1, 0)(w)
 		w.Replicas[1].PodSince = time.Time{}
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
-	{"left to the kubelet", "three crashes within two minutes", func(w *world) {
+	{"the kubelet restarts containers first", "three crashes within two minutes", func(w *world) {
 		rolling(w)
 		silent(2)(w)
 		fails(1, 90*time.Second)(w)
@@ -314,36 +314,36 @@ var wrongs = []wrong{
 	{"leadership is transferred first", "to a learner", func(w *world) { w.Membership.Members[1].Learner = true }, acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
 	{"leadership is transferred first", "to a silent one", silent(1), acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
 
-	{"one learner, or two together", "adds a second", func(w *world) { w.Membership.Members[2].Learner = true }, acts(decide.AddLearner{Ordinal: 3})},
-	{"one learner, or two together", "adds a second, and nobody knows how the members were started", besideNew(func(w *world) { w.Record.Token = theToken }), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "adds a second, and the record does not tell", besideNew(func(w *world) { w.Record.JoinedTogether = false }), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "adds a second beside one that may start with its file", besideNew(func(w *world) {
+	{"one learner, or two joining together", "adds a second", func(w *world) { w.Membership.Members[2].Learner = true }, acts(decide.AddLearner{Ordinal: 3})},
+	{"one learner, or two joining together", "adds a second, and nobody knows how the members were started", besideNew(func(w *world) { w.Record.Token = theToken }), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two joining together", "adds a second, and the record does not tell", besideNew(func(w *world) { w.Record.JoinedTogether = false }), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two joining together", "adds a second beside one that may start with its file", besideNew(func(w *world) {
 		w.Record = w.Record.With(decide.RecordedMember{Ordinal: 3, Mode: decide.Joining})
 	}), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "adds a second beside one on no record", besideNew(func(w *world) {
+	{"one learner, or two joining together", "adds a second beside one on no record", besideNew(func(w *world) {
 		w.Record.Members = w.Record.Members[:3]
 	}), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "adds a second beside one whose pod does not run", besideNew(func(w *world) {
+	{"one learner, or two joining together", "adds a second beside one whose pod does not run", besideNew(func(w *world) {
 		w.Replicas[3].Pod = decide.PodFailing
 	}), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "adds a second beside one whose volume goes", besideNew(func(w *world) {
+	{"one learner, or two joining together", "adds a second beside one whose volume goes", besideNew(func(w *world) {
 		w.Replicas[3].VolumeTerminating = true
 	}), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "adds a second beside one on another volume", besideNew(func(w *world) {
+	{"one learner, or two joining together", "adds a second beside one on another volume", besideNew(func(w *world) {
 		w.Replicas[3].VolumeUID = "v9"
 	}), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "adds a second beside one that has not started", besideNew(func(w *world) {
+	{"one learner, or two joining together", "adds a second beside one that has not started", besideNew(func(w *world) {
 		w.Membership.Members[3].Started = false
 	}), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "adds a third", besideNew(func(w *world) {
+	{"one learner, or two joining together", "adds a third", besideNew(func(w *world) {
 		w.Membership.Members = append(w.Membership.Members, decide.Member{ID: 0xb4, PeerURL: w.peerURL(4), Learner: true})
 	}), acts(decide.AddLearner{Ordinal: 5})},
-	{"one learner, or two together", "adds a second to members of 3.5", besideNew(func(w *world) { w.Membership.Members[1].Version = "3.5.35" }), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "adds a second to a large database", besideNew(func(w *world) { w.Membership.Members[1].DBSize = 257 << 20 }), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "adds a second, and one does not say how much it has", besideNew(func(w *world) { w.Membership.Members[1].DBSize = 0 }), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "adds a second beside another list", besideNew(func(w *world) { w.Membership.Members[1].Disagrees = "does not list a-3" }), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "adds a second during a downgrade", besideNew(func(w *world) { w.Membership.Downgrade = "3.5" }), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "promotes one that a voter does not list", func(w *world) {
+	{"one learner, or two joining together", "adds a second to members of 3.5", besideNew(func(w *world) { w.Membership.Members[1].Version = "3.5.35" }), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two joining together", "adds a second to a large database", besideNew(func(w *world) { w.Membership.Members[1].DBSize = 257 << 20 }), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two joining together", "adds a second, and one does not say how much it has", besideNew(func(w *world) { w.Membership.Members[1].DBSize = 0 }), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two joining together", "adds a second beside another list", besideNew(func(w *world) { w.Membership.Members[1].Disagrees = "does not list a-3" }), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two joining together", "adds a second during a downgrade", besideNew(func(w *world) { w.Membership.Downgrade = "3.5" }), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two joining together", "promotes one that a voter does not list", func(w *world) {
 		w.Record.JoinedTogether, w.Membership.Members[2].Learner = true, true
 		w.Membership.Members[1].Disagrees = "does not list a-2"
 	}, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-2"})},
@@ -351,44 +351,44 @@ var wrongs = []wrong{
 	{"a volume outlives its member", "listed", nil, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
 	{"a volume outlives its member", "listed without a name", func(w *world) { w.Membership.Members[2].Name = "" }, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
 
-	{"the dead go first", "adds beside a silent one", silent(1), acts(decide.AddLearner{Ordinal: 3})},
+	{"members are added only while all respond", "adds beside a silent one", silent(1), acts(decide.AddLearner{Ordinal: 3})},
 
-	{"lowest in, highest out", "skips a gap", func(w *world) { w.Membership.Members = w.Membership.Members[:2] }, acts(decide.AddLearner{Ordinal: 3})},
-	{"lowest in, highest out", "adds more than declared", nil, acts(decide.AddLearner{Ordinal: 3})},
-	{"lowest in, highest out", "removes from the middle", nil, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
-	{"lowest in, highest out", "removes a voter below a voter", func(w *world) { w.Declared.Replicas = 1 }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
-	{"lowest in, highest out", "removes a learner that is declared", func(w *world) { w.Membership.Members[1].Learner = true },
+	{"lowest ordinal added, highest removed", "skips a gap", func(w *world) { w.Membership.Members = w.Membership.Members[:2] }, acts(decide.AddLearner{Ordinal: 3})},
+	{"lowest ordinal added, highest removed", "adds more than declared", nil, acts(decide.AddLearner{Ordinal: 3})},
+	{"lowest ordinal added, highest removed", "removes from the middle", nil, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
+	{"lowest ordinal added, highest removed", "removes a voter below a voter", func(w *world) { w.Declared.Replicas = 1 }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
+	{"lowest ordinal added, highest removed", "removes a learner that is declared", func(w *world) { w.Membership.Members[1].Learner = true },
 		acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 
-	{"hits what was seen", "another pod", nil, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p9"})},
-	{"hits what was seen", "any pod", func(w *world) { w.Replicas[1].PodUID = "" }, acts(decide.RestartReplica{Ordinal: 1})},
-	{"hits what was seen", "another volume", nil, acts(decide.DeleteVolume{Ordinal: 1, VolumeUID: "v9"})},
-	{"hits what was seen", "any volume", func(w *world) { w.Replicas[1].VolumeUID = "" }, acts(decide.DeleteVolume{Ordinal: 1})},
-	{"hits what was seen", "removes who is not listed", nil, acts(decide.RemoveMember{ID: 0xd1, Name: "a-2"})},
-	{"hits what was seen", "removes another", nil, acts(decide.RemoveMember{ID: 0xa1, Name: "a-2"})},
-	{"hits what was seen", "a loss of a volume that is there", silent(1), acts(lost(decide.VolumeLost, "v1"))},
-	{"hits what was seen", "a loss of a volume that is not on record", func(w *world) { silent(1)(w); w.Replicas[1].VolumeUID = "v8" }, acts(lost(decide.VolumeLost, "v9"))},
-	{"hits what was seen", "a loss of a volume under a member that answers", func(w *world) { w.Replicas[1].VolumeUID = "v9" }, acts(lost(decide.VolumeLost, "v1"))},
-	{"hits what was seen", "a volume that stays", nil, acts(lost(decide.VolumeGoing, "v1"))},
-	{"hits what was seen", "another volume that goes", func(w *world) { w.Replicas[1].VolumeTerminating = true }, acts(lost(decide.VolumeGoing, "v9"))},
-	{"hits what was seen", "a volume within reach", silent(1), acts(lost(decide.VolumeStranded, "v1"))},
-	{"hits what was seen", "the silence of one that answers", nil, acts(lost(decide.Silence, ""))},
-	{"hits what was seen", "corruption that nobody found", nil, acts(lost(decide.Corruption, ""))},
-	{"hits what was seen", "a loss of another kind", silent(1), acts(lost("Boredom", ""))},
-	{"hits what was seen", "promotes a voter", nil, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-2"})},
-	{"hits what was seen", "promotes another", func(w *world) { w.Membership.Members[2].Learner = true }, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-1"})},
-	{"hits what was seen", "removes nobody", nil, acts(decide.RemoveMember{ID: 0xd1})},
-	{"hits what was seen", "promotes nobody", nil, acts(decide.PromoteLearner{ID: 0xd1})},
-	{"hits what was seen", "seals no cluster", func(w *world) { w.Membership.ClusterID = 0 }, acts(decide.Seal{})},
-	{"hits what was seen", "seals another cluster", nil, acts(decide.Seal{ClusterID: 0xc2})},
+	{"actions target observed IDs", "another pod", nil, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p9"})},
+	{"actions target observed IDs", "any pod", func(w *world) { w.Replicas[1].PodUID = "" }, acts(decide.RestartReplica{Ordinal: 1})},
+	{"actions target observed IDs", "another volume", nil, acts(decide.DeleteVolume{Ordinal: 1, VolumeUID: "v9"})},
+	{"actions target observed IDs", "any volume", func(w *world) { w.Replicas[1].VolumeUID = "" }, acts(decide.DeleteVolume{Ordinal: 1})},
+	{"actions target observed IDs", "removes who is not listed", nil, acts(decide.RemoveMember{ID: 0xd1, Name: "a-2"})},
+	{"actions target observed IDs", "removes another", nil, acts(decide.RemoveMember{ID: 0xa1, Name: "a-2"})},
+	{"actions target observed IDs", "a loss of a volume that is there", silent(1), acts(lost(decide.VolumeLost, "v1"))},
+	{"actions target observed IDs", "a loss of a volume that is not on record", func(w *world) { silent(1)(w); w.Replicas[1].VolumeUID = "v8" }, acts(lost(decide.VolumeLost, "v9"))},
+	{"actions target observed IDs", "a loss of a volume under a member that answers", func(w *world) { w.Replicas[1].VolumeUID = "v9" }, acts(lost(decide.VolumeLost, "v1"))},
+	{"actions target observed IDs", "a volume that stays", nil, acts(lost(decide.VolumeGoing, "v1"))},
+	{"actions target observed IDs", "another volume that goes", func(w *world) { w.Replicas[1].VolumeTerminating = true }, acts(lost(decide.VolumeGoing, "v9"))},
+	{"actions target observed IDs", "a volume within reach", silent(1), acts(lost(decide.VolumeStranded, "v1"))},
+	{"actions target observed IDs", "the silence of one that answers", nil, acts(lost(decide.Silence, ""))},
+	{"actions target observed IDs", "corruption that nobody found", nil, acts(lost(decide.Corruption, ""))},
+	{"actions target observed IDs", "a loss of another kind", silent(1), acts(lost("Boredom", ""))},
+	{"actions target observed IDs", "promotes a voter", nil, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-2"})},
+	{"actions target observed IDs", "promotes another", func(w *world) { w.Membership.Members[2].Learner = true }, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-1"})},
+	{"actions target observed IDs", "removes nobody", nil, acts(decide.RemoveMember{ID: 0xd1})},
+	{"actions target observed IDs", "promotes nobody", nil, acts(decide.PromoteLearner{ID: 0xd1})},
+	{"actions target observed IDs", "seals no cluster", func(w *world) { w.Membership.ClusterID = 0 }, acts(decide.Seal{})},
+	{"actions target observed IDs", "seals another cluster", nil, acts(decide.Seal{ClusterID: 0xc2})},
 
-	{"healing under alarms", "a member is missing", func(w *world) { leave(w, 1) }, decision{decide.Block, nil, "because"}},
-	{"rollouts under alarms", "restarts without a larger quota", noSpace("NOSPACE", 4, 4), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
-	{"rollouts under alarms", "lowers a quota", noSpace("NOSPACE", 4, 8), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
-	{"rollouts under alarms", "does not know a quota", noSpace("NOSPACE", 4, 0), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
-	{"rollouts under alarms", "restarts under CORRUPT", noSpace("CORRUPT", 4, 2), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
-	{"rollouts under alarms", "starts without a larger quota", noSpace("NOSPACE", 4, 4), acts(decide.StartRollout{Version: "3.6.16", SpecHash: "h2"})},
-	{"rollouts under alarms", "prepares a downgrade", also(noSpace("NOSPACE", 4, 4), func(w *world) { w.Declared.Version = "3.5.35" }), acts(decide.EnableDowngrade{Version: "3.5"})},
+	{"lost members are replaced despite alarms", "a member is missing", func(w *world) { leave(w, 1) }, decision{decide.Block, nil, "because"}},
+	{"rollouts wait for alarms", "restarts without a larger quota", noSpace("NOSPACE", 4, 4), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"rollouts wait for alarms", "lowers a quota", noSpace("NOSPACE", 4, 8), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"rollouts wait for alarms", "does not know a quota", noSpace("NOSPACE", 4, 0), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"rollouts wait for alarms", "restarts under CORRUPT", noSpace("CORRUPT", 4, 2), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"rollouts wait for alarms", "starts without a larger quota", noSpace("NOSPACE", 4, 4), acts(decide.StartRollout{Version: "3.6.16", SpecHash: "h2"})},
+	{"rollouts wait for alarms", "prepares a downgrade", also(noSpace("NOSPACE", 4, 4), func(w *world) { w.Declared.Version = "3.5.35" }), acts(decide.EnableDowngrade{Version: "3.5"})},
 	{missesTheMissing, "nobody", nil, decision{decide.Block, nil, "because"}},
 	{missesTheMissing, "a new member", func(w *world) { leave(w, 2); w.Record = decide.Record{Members: w.Record.Members[:2]} }, decision{decide.Block, nil, "because"}},
 	{missesTheMissing, "a learner sealed before it answered", func(w *world) {
@@ -420,20 +420,20 @@ var wrongs = []wrong{
 	{"copies are kept", "on a volume that goes, and its container restarts", also(down(2, 0, time.Second), going(1, 2)), removes(2)},
 	{"copies are kept", "restarts a pod on a volume that goes", also(rolling, going(1)), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"copies are kept", "stops a pod on a volume that goes", also(going(1), func(w *world) { w.Declared.Lifecycle = "Stopped" }), acts(decide.ApplyObjects{})},
-	{"volumes go on record", "not on record", func(w *world) { leave(w, 2) }, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
-	{"volumes go on record", "another is on record", func(w *world) {
+	{"deleted volumes are recorded", "not on record", func(w *world) { leave(w, 2) }, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
+	{"deleted volumes are recorded", "another is on record", func(w *world) {
 		leave(w, 2)
 		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: 2, VolumeUID: "v9"})
 	}, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
-	{"done is done", "on a volume that goes", going(1), decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "on a volume that goes", going(1), decision{decide.Done, nil, "done"}},
 
-	{"an empty slot", "a volume is left", func(w *world) { leave(w, 2) }, acts(decide.AddLearner{Ordinal: 2})},
-	{"an empty slot", "the very volume is left", func(w *world) {
+	{"new members get an empty slot", "a volume is left", func(w *world) { leave(w, 2) }, acts(decide.AddLearner{Ordinal: 2})},
+	{"new members get an empty slot", "the very volume is left", func(w *world) {
 		leave(w, 2)
 		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: 2, VolumeUID: "v2"})
 	}, acts(decide.AddLearner{Ordinal: 2})},
-	{"an empty slot", "a pod may start on what goes", func(w *world) { leave(w, 2); w.Replicas[2].VolumeTerminating = true }, acts(decide.AddLearner{Ordinal: 2})},
-	{"an empty slot", "it is not known which volume was left", func(w *world) {
+	{"new members get an empty slot", "a pod may start on what goes", func(w *world) { leave(w, 2); w.Replicas[2].VolumeTerminating = true }, acts(decide.AddLearner{Ordinal: 2})},
+	{"new members get an empty slot", "it is not known which volume was left", func(w *world) {
 		leave(w, 2)
 		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: 2})
 	}, acts(decide.AddLearner{Ordinal: 2})},
@@ -451,53 +451,53 @@ var wrongs = []wrong{
 		w.Membership.Members[2].Learner, w.Membership.Members[2].Answers = true, false
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 
-	{"fields as applied", "removes a member", func(w *world) {
+	{"members stay while fields are rewritten", "removes a member", func(w *world) {
 		w.Objects.Rewritten = []decide.RewrittenField{{Object: "StatefulSet a", Field: "x", Accepted: true}, {Object: "StatefulSet a", Field: "y"}}
 	}, acts(decide.RemoveMember{ID: memberID(1), Name: "a-1"})},
 
-	{"done is done", "nothing is there", nothing, decision{decide.Done, nil, "done"}},
-	{"done is done", "stopped, with a record", func(w *world) {
+	{"Done means nothing is left to do", "nothing is there", nothing, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "stopped, with a record", func(w *world) {
 		w.Declared.Lifecycle = "Stopped"
 		w.Objects.RunsVersion, w.Objects.RunsHash = "", ""
 	}, decision{decide.Done, nil, "done"}},
-	{"done is done", "another ID in the status", func(w *world) { w.ReportedClusterID = 0xc2 }, decision{decide.Done, nil, "done"}},
-	{"done is done", "more recorded", func(w *world) {
+	{"Done means nothing is left to do", "another ID in the status", func(w *world) { w.ReportedClusterID = 0xc2 }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "more recorded", func(w *world) {
 		w.Record = w.Record.With(decide.RecordedMember{Ordinal: 3, Mode: decide.Sealed})
 	}, decision{decide.Done, nil, "done"}},
-	{"done is done", "drift", func(w *world) { w.Objects.Drift = []string{"x"} }, decision{decide.Done, nil, "done"}},
-	{"done is done", "unknown", unknown, decision{decide.Done, nil, "done"}},
-	{"done is done", "no ID on record", func(w *world) { w.Record.ClusterID = 0 }, decision{decide.Done, nil, "done"}},
-	{"done is done", "no ID at all", func(w *world) {
+	{"Done means nothing is left to do", "drift", func(w *world) { w.Objects.Drift = []string{"x"} }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "unknown", unknown, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "no ID on record", func(w *world) { w.Record.ClusterID = 0 }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "no ID at all", func(w *world) {
 		w.Record.ClusterID, w.ReportedClusterID, w.Membership.ClusterID = 0, 0, 0
 		for i := range w.Replicas {
 			w.Replicas[i].ClusterID = 0
 		}
 	}, decision{decide.Done, nil, "done"}},
-	{"done is done", "more declared", func(w *world) { w.Declared.Replicas = 5 }, decision{decide.Done, nil, "done"}},
-	{"done is done", "fewer listed", func(w *world) { w.Membership.Members = w.Membership.Members[:2] }, decision{decide.Done, nil, "done"}},
-	{"done is done", "fewer recorded", func(w *world) { w.Record.Members = w.Record.Members[:2] }, decision{decide.Done, nil, "done"}},
-	{"done is done", "not sealed", func(w *world) { w.Record.Members[1].Mode = decide.Founding }, decision{decide.Done, nil, "done"}},
-	{"done is done", "a stranger in the place of one", func(w *world) { w.Membership.Members[1].Name = "x" }, decision{decide.Done, nil, "done"}},
-	{"done is done", "silent", silent(1), decision{decide.Done, nil, "done"}},
-	{"done is done", "not started", func(w *world) { w.Membership.Members[1].Started = false }, decision{decide.Done, nil, "done"}},
-	{"done is done", "learner", func(w *world) { w.Membership.Members[1].Learner = true }, decision{decide.Done, nil, "done"}},
-	{"done is done", "alarm", func(w *world) { w.Membership.Members[1].Alarms = []decide.AlarmKind{"NOSPACE"} }, decision{decide.Done, nil, "done"}},
-	{"done is done", "not ready", func(w *world) { w.Replicas[1].Pod = decide.PodStarting }, decision{decide.Done, nil, "done"}},
-	{"done is done", "still runs", func(w *world) { w.Declared.Lifecycle = "Stopped" }, decision{decide.Done, nil, "done"}},
-	{"done is done", "its StatefulSet runs", func(w *world) { nothing(w); w.Declared.Lifecycle, w.Objects.RunsReplicas = "Deleted", 3 }, decision{decide.Done, nil, "done"}},
-	{"done is done", "an object is left", func(w *world) {
+	{"Done means nothing is left to do", "more declared", func(w *world) { w.Declared.Replicas = 5 }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "fewer listed", func(w *world) { w.Membership.Members = w.Membership.Members[:2] }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "fewer recorded", func(w *world) { w.Record.Members = w.Record.Members[:2] }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "not sealed", func(w *world) { w.Record.Members[1].Mode = decide.Founding }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "a stranger in the place of one", func(w *world) { w.Membership.Members[1].Name = "x" }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "silent", silent(1), decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "not started", func(w *world) { w.Membership.Members[1].Started = false }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "learner", func(w *world) { w.Membership.Members[1].Learner = true }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "alarm", func(w *world) { w.Membership.Members[1].Alarms = []decide.AlarmKind{"NOSPACE"} }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "not ready", func(w *world) { w.Replicas[1].Pod = decide.PodStarting }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "still runs", func(w *world) { w.Declared.Lifecycle = "Stopped" }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "its StatefulSet runs", func(w *world) { nothing(w); w.Declared.Lifecycle, w.Objects.RunsReplicas = "Deleted", 3 }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "an object is left", func(w *world) {
 		nothing(w)
 		w.Declared.Lifecycle, w.Objects.Remaining = "Deleted", []string{"Service a"}
 	}, decision{decide.Done, nil, "done"}},
-	{"done is done", "a volume is left", func(w *world) {
+	{"Done means nothing is left to do", "a volume is left", func(w *world) {
 		w.Declared.Lifecycle, w.Declared.Retention, w.Objects.RunsReplicas = "Deleted", "Delete", 0
 		for i := range w.Replicas {
 			w.Replicas[i].Pod = decide.PodAbsent
 		}
 	}, decision{decide.Done, nil, "done"}},
-	{"done is done", "new pods would be others", func(w *world) { w.Declared.SpecHash = "h2" }, decision{decide.Done, nil, "done"}},
-	{"done is done", "a pod is another", func(w *world) { w.Replicas[1].PodSpecHash = "h0" }, decision{decide.Done, nil, "done"}},
-	{"done is done", "beyond what is declared", func(w *world) { move(w, 2, 5) }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "new pods would be others", func(w *world) { w.Declared.SpecHash = "h2" }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "a pod is another", func(w *world) { w.Replicas[1].PodSpecHash = "h0" }, decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "beyond what is declared", func(w *world) { move(w, 2, 5) }, decision{decide.Done, nil, "done"}},
 }
 
 // TestInvariantsRejectWrongDecisions checks that each invariant rejects wrong decisions.

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"quorate.dev/quorate/internal/etcdversion"
@@ -18,31 +17,45 @@ type LastUse struct {
 }
 
 // OutdatedUses returns the replicas whose claims have outdated annotations, each with the current values. Only a member
-// that responds, and that is recorded with this volume, is known to run on it.
+// that responds, and that is recorded with this volume, is known to run on it. A pod that has started etcd without
+// responding yet may already have changed the data to its newer version.
 func (s State) OutdatedUses() []Replica {
-	left := s.Declared.Orphaned != "" || s.Declared.Suspended || s.LockHolder != ""
-	if left || !s.Membership.Known || s.Membership.ClusterID != s.Record.ClusterID {
+	another := s.Membership.Known && s.Membership.ClusterID != s.Record.ClusterID
+	if s.Declared.Orphaned != "" || s.Declared.Suspended || s.LockHolder != "" || another {
 		return nil
 	}
 	var outdated []Replica
-	for ordinal, m := range s.listed() {
-		r := s.Replica(ordinal)
-		recorded, _ := s.Record.Member(ordinal)
-		if !m.Answers || recorded.Mode != Sealed || recorded.ID != m.ID || !hasVolume(r) ||
-			recorded.VolumeUID != r.VolumeUID || r.VolumeTerminating || r.LostCluster != 0 {
+	listed := s.listed()
+	for _, r := range s.replicasInOrder() {
+		recorded, _ := s.Record.Member(r.Ordinal)
+		if recorded.Mode != Sealed || !hasVolume(r) || recorded.VolumeUID != r.VolumeUID || r.VolumeTerminating ||
+			r.LostCluster != 0 {
 			continue
 		}
-		use := LastUse{ClusterID: s.Record.ClusterID, StorageVersion: m.StorageVersion}
-		if v, err := s.runs(m); err == nil {
-			use.Version = v.String()
+		use := r.LastUse
+		switch m := listed[r.Ordinal]; {
+		case s.Membership.Known && m.Answers && m.ID == recorded.ID:
+			use = LastUse{ClusterID: s.Record.ClusterID, StorageVersion: m.StorageVersion}
+			if v, err := s.runs(m); err == nil {
+				use.Version = v.String()
+			}
+		case r.startsNewer():
+			use.Version = r.PodVersion
 		}
 		if use != r.LastUse {
 			r.LastUse = use
 			outdated = append(outdated, r)
 		}
 	}
-	slices.SortFunc(outdated, func(a, b Replica) int { return a.Ordinal - b.Ordinal })
 	return outdated
+}
+
+// startsNewer reports whether a pod that runs etcd was created with a newer version than last used its claim.
+func (r Replica) startsNewer() bool {
+	started := r.Pod == PodStarting || r.Pod == PodReady || r.Pod == PodFailing && r.PodCrashes > 0
+	last, err := etcdversion.Parse(r.LastUse.Version)
+	next, errNext := etcdversion.Parse(r.PodVersion)
+	return started && err == nil && errNext == nil && last.Compare(next) < 0
 }
 
 // otherUser returns the cluster that last used a replica's claim, such as a lost cluster whose claim came back, or zero

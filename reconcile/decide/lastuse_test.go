@@ -127,3 +127,75 @@ func TestUnknownLastVersionIsReported(t *testing.T) {
 		}
 	}
 }
+
+// TestClaimIsAnnotatedWithVersionThatStarts checks that a claim names the newer version of a pod that has started etcd,
+// before its member responds: everything else may be lost by then, and etcd may have changed the data.
+func TestClaimIsAnnotatedWithVersionThatStarts(t *testing.T) {
+	for what, c := range map[string]struct {
+		pod     PodPhase
+		crashes int32
+		version string
+		last    string
+		want    bool
+	}{
+		"it starts":                {PodStarting, 0, "3.7.3", "3.6.16", true},
+		"it crashes":               {PodFailing, 1, "3.7.3", "3.6.16", true},
+		"it cannot get its image":  {PodFailing, 0, "3.7.3", "3.6.16", false},
+		"it waits for a node":      {PodPending, 0, "3.7.3", "3.6.16", false},
+		"it starts an older one":   {PodStarting, 0, "3.5.35", "3.6.16", false},
+		"it starts the same":       {PodStarting, 0, "3.6.16", "3.6.16", false},
+		"the last use is unknown":  {PodStarting, 0, "3.7.3", "", false},
+		"the version is not known": {PodStarting, 0, "main", "3.6.16", false},
+	} {
+		for _, listed := range []bool{true, false} {
+			s := after(3, silence(0, 1, 2))
+			use := LastUse{s.Record.ClusterID, c.last, "3.6"}
+			for i := range s.Replicas {
+				s.Replicas[i].LastUse = use
+			}
+			r := &s.Replicas[1]
+			r.Pod, r.PodCrashes, r.PodVersion = c.pod, int(c.crashes), c.version
+			if !listed {
+				s.Membership = Membership{}
+			}
+			got := s.OutdatedUses()
+			if c.want != (len(got) == 1) {
+				t.Errorf("%s, listed %t: %+v", what, listed, got)
+			}
+			if use.Version = c.version; len(got) == 1 && (got[0].Ordinal != 1 || got[0].LastUse != use) {
+				t.Errorf("%s, listed %t: %+v", what, listed, got[0])
+			}
+		}
+	}
+}
+
+// TestBegunUpgradeIsFinishedIfOnlyClaimsRemain checks that a cluster of which only the volumes remain can be brought back
+// with the version to which its members were being upgraded, as some claims show.
+func TestBegunUpgradeIsFinishedIfOnlyClaimsRemain(t *testing.T) {
+	for what, c := range map[string]struct {
+		change   func(*State)
+		declared string
+		want     bool
+	}{
+		"to the newer version":   {func(*State) {}, "3.7.3", true},
+		"back to the older":      {func(*State) {}, "3.6.16", false},
+		"none shows the newer":   {func(s *State) { s.Replicas[0].LastUse.Version = "3.6.16" }, "3.7.3", false},
+		"a pod exists":           {func(s *State) { s.Replicas[1].Pod, s.Replicas[1].PodVersion = PodStarting, "3.6.16" }, "3.7.3", false},
+		"the status remains":     {func(s *State) { s.ReportedVersion = "3.6.16" }, "3.7.3", false},
+		"the record remains":     {func(s *State) { s.Record = healthy(3).Record; s.Record.LogVersion = "" }, "3.7.3", false},
+		"etcd lists the members": {func(s *State) { s.Membership = healthy(3).Membership }, "3.7.3", false},
+	} {
+		s := healthy(3)
+		s.Record, s.Membership, s.Objects, s.ReportedVersion, s.ReportedClusterID = Record{}, Membership{}, Objects{}, "", 0
+		for i := range s.Replicas {
+			s.Replicas[i] = Replica{Ordinal: i, Pod: PodAbsent, VolumeUID: s.Replicas[i].VolumeUID, LastUse: LastUse{0xc1, "3.6.16", "3.6"}}
+		}
+		s.Replicas[0].LastUse.Version = "3.7.3"
+		c.change(&s)
+		s.Declared.Version = c.declared
+		if got := s.mayRoll(); got != c.want {
+			refusal, _ := s.judgeVersion()
+			t.Errorf("%s: got %t (%s)", what, got, refusal)
+		}
+	}
+}

@@ -29,7 +29,8 @@ func (s State) recoveredBefore() string {
 // The claim in which this cluster was created may still name the lost one.
 func (s State) usedByOthers(id ID) []string {
 	return s.replicaNames(func(r Replica) bool {
-		used := r.otherUser(id) != 0 && r.VolumeUID != s.Record.Recovery.VolumeUID
+		source := s.Record.Recovery
+		used := r.otherUser(id) != 0 && !(r.VolumeUID == source.VolumeUID && r.LastUse.ClusterID == source.ClusterID)
 		return r.LostCluster == 0 && (used || r.ClusterID != 0 && r.ClusterID != id)
 	})
 }

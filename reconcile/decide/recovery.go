@@ -279,8 +279,8 @@ func (s State) goOnRecovering() (Decision, bool) {
 			"statefulset %[4]s --replicas=0", source,
 			cmp.Or(Enumerate(serving), "it returns a member list"), s.firstGiveUp(), s.Name)
 	case len(s.usedByOthers(begun.ClusterID)) > 0:
-		return block("the record says that a new cluster is being created from %s, but the claims of %s were already used "+
-			"by another cluster. If that is the new one, restore the ConfigMap %s-members that contained it", source,
+		return block("according to the record, a new cluster is being created from %s, but the claims of %s were already used "+
+			"by another cluster. If that cluster is the new one, restore the ConfigMap %s-members that contained it", source,
 			Enumerate(s.usedByOthers(begun.ClusterID)), s.Name)
 	case s.stopsRecovery() != "":
 		return act(StopRecovery{s.Recovery.Job.UID}, "stop Job %s: %s", s.recoveryJobName(), s.stopsRecovery())

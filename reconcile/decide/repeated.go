@@ -38,11 +38,11 @@ func (s State) subject(d Decision) string {
 	case PromoteLearner:
 		return KindOf(a) + " " + a.Name
 	case ApplyObjects, Declare:
-		// The message names the objects and how they differ from this declaration and these members. If either changes,
-		// nothing was reverted.
-		return KindOf(a) + " " + digest(d.Message+s.Declared.Digest+fmt.Sprint(s.memberIDs()))
+		// The message names the objects and how they differ from this declaration and from these members and volumes.
+		// If one of these changes, nothing was reverted.
+		return KindOf(a) + " " + digest(d.Message+s.Declared.Digest+s.identities(s.slotsInUse()))
 	case Seal:
-		return KindOf(a) + " " + digest(d.Message+fmt.Sprint(s.memberIDs()))
+		return KindOf(a) + " " + digest(d.Message+s.identities(a.Members))
 	case Bootstrap:
 		return KindOf(a) + " " + digest(d.Message) // the objects that are missing
 	case DisarmAlarm, StartRollout, StopReplicas:
@@ -54,13 +54,26 @@ func (s State) subject(d Decision) string {
 	return ""
 }
 
-// memberIDs returns the IDs of the members that etcd lists, in order.
-func (s State) memberIDs() []ID {
-	var ids []ID
-	for _, m := range s.MembersInOrder() {
-		ids = append(ids, m.ID)
+// slotsInUse returns the slots with a member, a pod or a volume.
+func (s State) slotsInUse() Ordinals {
+	var slots Ordinals
+	for ordinal := range s.listed() {
+		slots = slots.With(ordinal)
 	}
-	return ids
+	for _, r := range s.Replicas {
+		slots = slots.With(r.Ordinal)
+	}
+	return slots
+}
+
+// identities returns which members and volumes are in slots.
+func (s State) identities(slots Ordinals) string {
+	var text strings.Builder
+	members := s.listed()
+	for _, ordinal := range slots.List() {
+		fmt.Fprintf(&text, " %d=%s/%s", ordinal, members[ordinal].ID, s.Replica(ordinal).VolumeUID)
+	}
+	return text.String()
 }
 
 // digest returns a short digest of a text, which a status keeps as it is, however long or hostile the text.
@@ -97,9 +110,6 @@ func firstThatLasts(s State) Decision {
 		d, applies := r.ask(s)
 		switch {
 		case !applies:
-		case s.keepsBeingUndone(d) && d.Rule == ruleSeal:
-			// Without a record that is kept, no replacement is completed.
-			return s.afterUndone(Decision{Verdict: Done}, append([]Decision{d}, undone...))
 		case s.keepsBeingUndone(d):
 			undone = append(undone, d)
 		default:
@@ -109,9 +119,22 @@ func firstThatLasts(s State) Decision {
 	return s.afterUndone(Decision{Rule: Converged, Verdict: Done, Message: "up to date: " + s.describe()}, undone)
 }
 
+// needsRecord reports whether a decision only waits, or changes members, which is of no use while the record does not
+// stay: no replacement would be completed.
+func needsRecord(d Decision) bool {
+	return d.Verdict == Wait || d.Verdict == Act && slices.Contains(membershipRules, d.Rule)
+}
+
+// membershipRules are the rules that change members, or restart them for the declaration.
+var membershipRules = append([]string{ruleScaleDown, "Downgrade", "PrepareUpgrade", "StartRollout", "RollOneMember"},
+	repairs...)
+
 // repairs are the rules that replace a lost member.
 var repairs = []string{"CancelDowngrade", "RestartBroken", "CleanUp", ruleReplaceMember, ruleJoinTogether,
 	"PromoteLearner", "ScaleUp"}
+
+// mayRecur are the rules whose actions can be needed again forever, without any progress of the cluster.
+var mayRecur = []string{"RenewCertificates", ruleSeal, ruleApplyObjects, "CancelDowngrade", "DisarmAlarm"}
 
 // preempted is What of an entry that counts the actions that preceded a repair. It is not the subject of any action.
 const preempted = "preempted"
@@ -128,17 +151,18 @@ func (s State) delay(rule string) Repeated {
 // orDelayedRepair returns the decision of a later rule if that is a repair that other actions have preceded too often,
 // and otherwise the decision.
 func (s State) orDelayedRepair(d Decision, later []rule) Decision {
-	if d.Verdict != Act || len(s.Repeated) == 0 {
+	if d.Verdict != Act || len(s.Repeated) == 0 || !slices.Contains(mayRecur, d.Rule) {
 		return d
 	}
 	for _, r := range later {
 		repair, applies := r.ask(s)
+		delayed := slices.Contains(repairs, r.Name) && s.delay(r.Name).Times >= delayThreshold
 		switch {
 		case !applies || s.keepsBeingUndone(repair):
-		case repair.Verdict != Act:
-			return d
-		case s.delay(r.Name).Times >= delayThreshold:
-			repair.Message += fmt.Sprintf("; %s follows, since other actions have delayed this one", KindOf(d.Action))
+		case repair.Verdict != Act || !delayed && !slices.Contains(mayRecur, r.Name):
+			return d // a repair must not precede, for example, a declared stop
+		case delayed:
+			repair.Message += fmt.Sprintf("; %s follows, because other actions have delayed this one", KindOf(d.Action))
 			return repair
 		}
 	}
@@ -151,17 +175,23 @@ func (s State) afterUndone(d Decision, undone []Decision) Decision {
 	if len(undone) == 0 {
 		return d
 	}
-	if d.Verdict != Act {
+	if d.Verdict != Act || needsRecord(d) && slices.ContainsFunc(undone, isSeal) {
 		if i := slices.IndexFunc(undone, s.mayRetry); i >= 0 {
 			return undone[i]
 		}
 	}
-	if d.Verdict == Done {
+	seal := slices.IndexFunc(undone, isSeal)
+	switch {
+	case d.Verdict == Done:
 		return s.blockUndone(undone[0], undone[1:])
+	case seal >= 0 && needsRecord(d):
+		return s.blockUndone(undone[seal], slices.Concat(undone[:seal], undone[seal+1:]))
 	}
 	d.Message += describeUndone(undone)
 	return d
 }
+
+func isSeal(d Decision) bool { return d.Rule == ruleSeal }
 
 // blockUndone returns the Block for an action that does not last.
 func (s State) blockUndone(d Decision, others []Decision) Decision {
@@ -193,8 +223,8 @@ func Retried(s State, d Decision) Decision {
 }
 
 // Repeats returns the repeated actions that the status must record after a pass with decision d, which has changed
-// something if changed is set. An action that the pass no longer requested has lasted. An action that writes objects is
-// remembered for a while, because it may be reverted more slowly than passes run.
+// something if changed is set. An action that the pass no longer requested has lasted. A Seal is remembered for a
+// while, because an older record may be restored more slowly than passes run.
 func Repeats(s State, d Decision, changed bool) []Repeated {
 	if d.Rule == LockedElsewhere || len(s.Repeated) == 0 && !changed {
 		return s.Repeated
@@ -220,22 +250,20 @@ func Repeats(s State, d Decision, changed bool) []Repeated {
 	return list
 }
 
-// mostRemembered is the maximum number of actions of one rule that are remembered.
-const mostRemembered = 8
+// mostSeals is the maximum number of Seals that are remembered.
+const mostSeals = 8
 
-// remembered returns the recent entries of a rule that writes objects, except that of an action, newest first.
+// remembered returns the recent Seals, except one, newest first, if the rule is that.
 func (s State) remembered(rule, but string) []Repeated {
-	if rule != ruleSeal && rule != ruleApplyObjects {
-		return nil
-	}
 	var list []Repeated
 	for _, r := range s.Repeated {
-		if r.Rule == rule && r.What != but && s.Now.Sub(r.Last) < undonePause && !YetToCome(r.Last, s.Now) {
+		if rule == ruleSeal && r.Rule == rule && r.What != but && s.Now.Sub(r.Last) < undonePause &&
+			!YetToCome(r.Last, s.Now) {
 			list = append(list, r)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Repeated) int { return b.Last.Compare(a.Last) })
-	return list[:min(len(list), mostRemembered)]
+	return list[:min(len(list), mostSeals)]
 }
 
 // delayAfter returns the delay of a repair after a pass with decision d. Once the repair acts, or nothing is left to
@@ -245,7 +273,7 @@ func (s State) delayAfter(d, wanted Decision, rule string, changed bool) Repeate
 	switch {
 	case !slices.Contains(repairs, rule) || d.Verdict == Done || changed && d.Rule == rule:
 		return Repeated{}
-	case changed && wanted.Verdict == Act:
+	case changed && wanted.Verdict == Act && slices.Contains(mayRecur, d.Rule):
 		return Repeated{Rule: rule, What: preempted, Times: entry.Times + 1, Last: s.Now}
 	}
 	return entry

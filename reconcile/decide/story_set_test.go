@@ -321,7 +321,7 @@ func (w *world) remove(args []datadriven.CmdArg) error {
 	case "status":
 		w.ReportedClusterID = 0
 	case "members":
-		w.Membership = decide.Membership{Why: "no pod answers"}
+		w.Membership = decide.Membership{Why: "no pod responds"}
 		for i := range w.Replicas {
 			w.Replicas[i].ClusterID = 0
 		}

@@ -36,7 +36,7 @@ const (
 // Threshold is a duration, a number of times, or a size that decisions depend on.
 type Threshold struct {
 	Name string
-	// Length, or else Times, or else Bytes, is its value.
+	// Exactly one of Length, Times and Bytes is set to the value.
 	Length time.Duration
 	Times  int
 	Bytes  int64
@@ -47,7 +47,7 @@ type Threshold struct {
 // Thresholds lists all thresholds, except those declared in git (spec.replaceAfter).
 func Thresholds() []Threshold { return slices.Concat(patiences(), membershipChanges(), rechecks()) }
 
-// patiences lists the conditions for an action, or how long they must hold.
+// patiences lists how long, or how many times, something must happen before Quorate reacts.
 func patiences() []Threshold {
 	return []Threshold{
 		{"Starting container", startPatience, 0, 0,
@@ -55,7 +55,7 @@ func patiences() []Threshold {
 				"the kubelet waits 10 s before the first restart."},
 		{"Pending pod", pendingPatience, 0, 0,
 			"Every pod is pending until it has a node, its volumes and its image. " +
-				"After this long, there may be a problem."},
+				"A pod that is pending for longer may have a problem."},
 		{"Crash loop: crashes", 0, crashLoopThreshold, 0,
 			"A member's data is discarded only after this many crashes: " +
 				"by then, restarts would have fixed a temporary problem."},
@@ -63,10 +63,10 @@ func patiences() []Threshold {
 			"A member's data is discarded only after its pod has also failed for this long. " +
 				"With the kubelet's back-off of 10, 20 and 40 s, four crashes take longer anyway."},
 		{"No data: crashes", 0, crashesWithoutData, 0,
-			"etcd itself must have reported this often that its data is missing: " +
+			"etcd must have reported this many times that its data is missing: " +
 				"the first time, the volume may have been mounted late."},
 		{"Stopped by its own data check: crashes", 0, checkStopThreshold, 0,
-			"A member must have stopped this often because its data differs from a peer's: " +
+			"A member must have stopped this many times because its data differs from a peer's: " +
 				"the first time, that peer may be about to be removed."},
 		{"Failing pod", patience, 0, 0,
 			"Exited containers are restarted, and image pulls are retried: " +
@@ -78,12 +78,12 @@ func patiences() []Threshold {
 		{"Missing node", strandedPatience, 0, 0,
 			"A node that registers again still has its volumes. If spec.replaceAfter is set, it applies instead."},
 		{"Reverted action: number", 0, undoneThreshold, 0,
-			"An action that was needed this many times does not last: all other rules then come first. If it is " +
-				"Seal, nothing else is done: the record does not stay."},
+			"After an action has been needed this many times, it counts as reverted, and all other rules come " +
+				"first. If the action is Seal, members are not changed, because the record is being reverted."},
 		{"Reverted action: time", undonePause, 0, 0, "The action is retried this long after the last attempt."},
 		{"Delayed repair", 0, delayThreshold, 0,
-			"Once other actions have preceded a repair of a member this many times, the repair comes first: " +
-				"whatever keeps being reverted, a lost member is replaced."},
+			"Once object changes have preceded the repair of a member this many times, the repair comes first: " +
+				"a lost member is replaced even if an object keeps being reverted."},
 		{"Wait recorded in the status", noteAgain, 0, 0,
 			"The entry is updated once it is this old, not on every pass."},
 		{"Two separate waits", unrelated, 0, 0,
@@ -91,11 +91,11 @@ func patiences() []Threshold {
 	}
 }
 
-// membershipChanges lists the same for members that join and leave.
+// membershipChanges lists the thresholds for members that join and leave.
 func membershipChanges() []Threshold {
 	return []Threshold{
 		{"Replacements: number", 0, replacementThreshold, 0,
-			"If one member was replaced this often because it did not respond or crashed, its data is not the cause."},
+			"If a member was replaced this many times because it did not respond or crashed, its data is not the cause."},
 		{"Replacements: time", replacementMemory, 0, 0,
 			"Replacements further apart than this are not counted together."},
 		{"Unresponsive learner", snapshotPatience, 0, 0,
@@ -114,7 +114,7 @@ func membershipChanges() []Threshold {
 	}
 }
 
-// rechecks lists how often to check things that send no notification.
+// rechecks lists how often to check states that do not send notifications.
 func rechecks() []Threshold {
 	return []Threshold{
 		{"Recheck while members start, or a learner catches up", recheckStarting, 0, 0,

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"reflect"
 	"regexp"
 	"strings"
@@ -104,18 +105,12 @@ func TestRepeatsOfPass(t *testing.T) {
 	}{
 		"carried out again":             {1, nil, true, 2, time.Second},
 		"carried out first":             {1, func(s *State, _ *Decision) { s.Repeated = nil }, true, 1, time.Second},
-		"not carried out":               {1, nil, false, 1, 0},
+		"not carried out":               {1, nil, false, 0, 0},
 		"not carried out, often before": {undoneThreshold, nil, false, undoneThreshold, 0},
 		"another, often before":         {undoneThreshold, func(_ *State, d *Decision) { d.Rule = "Seal" }, true, undoneThreshold, 0},
-		"another, seldom before":        {1, func(_ *State, d *Decision) { d.Rule = "Seal" }, true, 1, 0},
+		"another, seldom before":        {1, func(_ *State, d *Decision) { d.Rule = "Seal" }, true, 0, 0},
 		"locked":                        {1, func(_ *State, d *Decision) { *d = locked }, true, 1, 0},
-		"no longer wanted":              {1, func(s *State, _ *Decision) { s.Objects.Drift = nil }, true, 1, 0},
-		"no longer wanted for long": {1, func(s *State, _ *Decision) {
-			s.Objects.Drift, s.Now = nil, noon.Add(undonePause)
-		}, true, 0, 0},
-		"no longer wanted, from the future": {1, func(s *State, _ *Decision) {
-			s.Objects.Drift, s.Now = nil, noon.Add(-time.Hour)
-		}, true, 0, 0},
+		"no longer wanted":              {1, func(s *State, _ *Decision) { s.Objects.Drift = nil }, true, 0, 0},
 	} {
 		s, d := drifting(c.times)
 		if c.change != nil {
@@ -162,5 +157,32 @@ func TestRepeatedActionIsIdentifiedInShortPlainText(t *testing.T) {
 	d, _ := applyObjects(s)
 	if what := s.subject(d); !regexp.MustCompile(`^[A-Za-z]+ [0-9a-f]{16}$`).MatchString(what) {
 		t.Errorf("got %.100q", what)
+	}
+}
+
+// TestSealsAreRemembered checks that a Seal counts although passes in between did something else, but only for a while.
+func TestSealsAreRemembered(t *testing.T) {
+	for name, c := range map[string]struct {
+		age    time.Duration
+		others int
+		want   int
+	}{
+		"just now":         {time.Second, 0, 1},
+		"long ago":         {undonePause, 0, 0},
+		"in the future":    {-time.Hour, 0, 0},
+		"with many others": {time.Second, 20, mostSeals},
+	} {
+		s := healthy(3)
+		s.Now = noon
+		for n := range c.others + 1 {
+			s.Repeated = append(s.Repeated, Repeated{ruleSeal, fmt.Sprint("Seal ", n), 2, noon.Add(-c.age + time.Duration(n))})
+		}
+		list := Repeats(s, Decision{Rule: "ApplyObjects", Verdict: Act}, true)
+		if len(list) != c.want {
+			t.Errorf("%s: %+v", name, list)
+		}
+		if c.others > 0 && list[0].What != "Seal 20" {
+			t.Errorf("%s: not the newest first: %+v", name, list)
+		}
 	}
 }

@@ -113,15 +113,24 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 		if why := departure(oldest, target); why != "" {
 			return fmt.Sprintf("etcd %s is running, and %s", oldest, why), false
 		}
-		return "", readsLog(target.MajorMinor(), s.Record.LogVersion) && s.downgradeFinished() &&
-			s.knowsData(target.MajorMinor())
+		// Members get a minor version only once it can read every log.
+		begun := s.onlyClaimsRemain() && steps(newest, target) == 0
+		reads := begun || readsLog(target.MajorMinor(), s.Record.LogVersion)
+		return "", reads && s.downgradeFinished() && s.knowsData(target.MajorMinor())
 	case steps(oldest, target) < 0 && s.Record.JoinedTogether && !target.AtLeast(withMaxLearners):
 		return fmt.Sprintf("two members joined this cluster at the same time, and etcd %s cannot read a log that "+
 			"contains this. Declare a %s release or newer", target, withMaxLearners.MajorMinor()), false
 	case steps(oldest, target) < 0:
 		return "", s.preparedFor(target.MajorMinor())
+	case steps(newest, target) < 0 && s.onlyClaimsRemain():
+		return "", false // the cluster may already have the newer version
 	}
 	return "", true
+}
+
+// onlyClaimsRemain reports whether nothing but claims shows which versions ran.
+func (s State) onlyClaimsRemain() bool {
+	return !s.recorded() && s.ReportedVersion == "" && !s.Membership.Known && !s.anyReplica(hasPod)
 }
 
 // judgeUnread returns why the declared version cannot be rolled out while a member's version cannot be parsed. The

@@ -12,9 +12,9 @@ type rewrite int
 
 const (
 	asApplied rewrite = iota
-	// acceptable: members run well with the policy's value.
+	// acceptable means that members run well with the policy's value.
 	acceptable
-	// unsafe: the policy's value weakens the cluster.
+	// unsafe means that the policy's value weakens the cluster.
 	unsafe
 )
 

@@ -18,7 +18,7 @@ type backups struct {
 	declaredAt time.Time
 	// newest is the last backup that a Job took.
 	newest *decide.Backup
-	// deletedAt is when its lifecycle last changed, read as when it became Deleted.
+	// deletedAt is when its lifecycle last changed, which counts as when it became Deleted.
 	deletedAt time.Time
 }
 
@@ -81,8 +81,8 @@ func (w *World) fromBackups(s decide.State) {
 	}
 }
 
-// declare updates the generation as Kubernetes does when the custom resource is written. changed: it had been changed
-// manually.
+// declare updates the generation as Kubernetes does when the custom resource is written. changed is true if the
+// resource had been changed manually.
 func (w *World) declare(isNew, changed bool) {
 	if isNew {
 		w.backups.generation = 0
@@ -117,7 +117,7 @@ func (w *World) runBackups() {
 				FinishedAt: w.now, To: w.applied.BackupTo, ClusterID: id}
 			w.backups.newest = j.Backup
 		case w.now.Sub(j.CreatedAt) >= attemptsOfJob*TickLength:
-			j.Phase, j.EndedAt, j.Message = decide.JobFailed, w.now, "the store refuses"
+			j.Phase, j.EndedAt, j.Message = decide.JobFailed, w.now, "the store rejects the request"
 		}
 	}
 }
@@ -153,7 +153,7 @@ func (w *World) judgeUpgrade(version string) {
 		}
 	}
 	if !w.backedUpSince(w.backups.declaredAt) {
-		w.violate("etcd %s is rolled out without a backup", version)
+		w.violate("etcd %s is rolled out without the required backup", version)
 	}
 }
 
@@ -167,15 +167,15 @@ func (w *World) judgeLastBackup(formed, stops bool) {
 	old := newest != nil && w.now.Sub(newest.StartedAt) > w.Declared.BackupDeadline+decide.LateBackup
 	switch {
 	case newest == nil || newest.StartedAt.Before(w.backups.deletedAt):
-		w.violate("the cluster is deleted without a backup")
+		w.violate("the cluster is deleted without the required backup")
 	case newest.To != w.Declared.BackupTo:
 		w.violate("the cluster is deleted, but its last backup is in %s", newest.To)
 	case stops && old:
-		w.violate("the cluster is stopped, but its last backup is %s old", w.now.Sub(newest.StartedAt))
+		w.violate("the cluster is stopped, although its last backup is %s old", w.now.Sub(newest.StartedAt))
 	}
 }
 
-// backedUpSince reports whether a backup started since then has been stored.
+// backedUpSince reports whether a backup that started at or after then has been stored.
 func (w *World) backedUpSince(then time.Time) bool {
 	for _, j := range w.backups.jobs {
 		if j.Phase == decide.JobSucceeded && !j.CreatedAt.Before(then) {

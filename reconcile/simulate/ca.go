@@ -118,7 +118,7 @@ func (w *World) shown() string {
 // issued returns a message if a Secret's certificate was not issued by the current CA.
 func (w *World) issued(name string) string {
 	if c := w.certificates; c.tls && w.isLeaf(name) && w.exists(w.ca()) && c.issuers[name] != c.secret {
-		return "issued by another CA"
+		return "issued by a different CA"
 	}
 	return ""
 }
@@ -136,7 +136,7 @@ func (w *World) issue(name string, there bool) {
 		delete(c.worn, name)
 		for _, n := range w.ordinals() {
 			if p := w.pods[n]; p.up && p.trusts != "" && p.trusts != c.secret {
-				w.violate("%s is issued from %s, and %s trusts %s", name, c.secret, w.replicaName(n), p.trusts)
+				w.violate("%s is issued from %s, but %s trusts %s", name, c.secret, w.replicaName(n), p.trusts)
 			}
 		}
 	}

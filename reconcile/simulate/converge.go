@@ -7,7 +7,7 @@ type Step struct {
 	Decision decide.Decision
 	// Writes contains the names of the writes: the action's first, then the status.
 	Writes []string
-	// Died: the pass was interrupted.
+	// Died is true if the pass was interrupted.
 	Died bool
 }
 

@@ -124,7 +124,7 @@ func (w *World) outvoted(r *raft, m member) bool {
 	return false
 }
 
-// watchCopies records a violation if a copy that may be good is discarded while it is known that members may hold
+// watchCopies records a violation if a copy that may be right is discarded while members are known to possibly hold
 // different data, and a copy that differs is kept. A copy whose member is down for an unrelated reason does not matter
 // while a majority is up and holds the same data.
 func (w *World) watchCopies(r *raft, m member) {
@@ -134,7 +134,7 @@ func (w *World) watchCopies(r *raft, m member) {
 	}
 	for _, other := range r.voters() {
 		if w.usable(other) && w.variantOf(other) != w.variantOf(m) {
-			w.violate("the copy of %s is given up, which could be good, and %s keeps other data",
+			w.violate("the data of %s, which may be right, is discarded, but %s keeps different data",
 				w.replicaName(m.ordinal), w.replicaName(other.ordinal))
 			return
 		}

@@ -83,7 +83,7 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 // seal writes the record, and then opens the client Service if no member may still bootstrap the cluster.
 func (w *World) seal(record decide.Record) []write {
 	if r := w.rafts[record.ClusterID]; r != nil && r.old {
-		w.violate("cluster %s is sealed, whose data was on the volumes before", record.ClusterID)
+		w.violate("cluster %s is sealed, although its data was on the volumes before the bootstrap", record.ClusterID)
 	}
 	writes := []write{w.apply(w.configMap(), record)}
 	if w.exists(w.clientService()) && !w.objects[w.clientService()].leads && !record.Closed() {
@@ -154,7 +154,7 @@ func (w *World) stopReplicas(s decide.State, a decide.StopReplicas) []write {
 			writes = append(writes, write{"pod " + w.replicaName(n), func() {
 				id := w.volumes[n].data.cluster
 				if r := w.rafts[id]; r.serves() && !w.isNobodys(r) && !w.isLost(id) {
-					w.violate("%s is stopped as one of a lost cluster, and its cluster serves", w.replicaName(n))
+					w.violate("%s is stopped as a member of a lost cluster, but its cluster has quorum", w.replicaName(n))
 				}
 				w.KillPod(n)
 			}})

@@ -61,7 +61,7 @@ func (w *World) startFounding(n int) (data, string) {
 	d := data{cluster: w.foundingID(), member: hash(w.record.Token, 1000+n)}
 	for id, other := range w.rafts {
 		if w.announced(id) != d.cluster && other.formed && w.hasData(id) && !other.old {
-			w.violate("%s founds cluster %s, and %s has formed", w.replicaName(n), d.cluster, id)
+			w.violate("%s bootstraps cluster %s, although cluster %s has formed", w.replicaName(n), d.cluster, id)
 		}
 	}
 	r := w.rafts[d.cluster]
@@ -77,9 +77,9 @@ func (w *World) startFounding(n int) (data, string) {
 		return data{}, "member " + w.replicaName(n) + " has already been bootstrapped"
 	case slices.Contains(r.removed, d.member): // the others report that it was removed
 	case m == nil || m.ran && !m.heldBack && !w.putBack:
-		w.violate("%s starts as a voter again, and has forgotten its votes", w.replicaName(n))
+		w.violate("%s starts as a voter again without its previous votes", w.replicaName(n))
 	case r.open && !w.putBack:
-		w.violate("%s founds cluster %s, and clients are led to it", w.replicaName(n), d.cluster)
+		w.violate("%s bootstraps cluster %s, although its client Service is open", w.replicaName(n), d.cluster)
 	case r.open:
 		r.excused = true
 	}

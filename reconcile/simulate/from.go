@@ -202,7 +202,7 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 	d := data{cluster: id, member: m.id, index: nothingKnown, version: minorOf(s.ReportedVersion),
 		wrote: minorOf(s.Record.LogVersion)}
 	if s.Record.Token == "" {
-		d.wrote = d.version // unknown, so assumed to be fine
+		d.wrote = d.version // unknown, so it is assumed to be compatible
 	}
 	if cluster.downgrade != 0 {
 		d.version = min(d.version, cluster.downgrade) // otherwise it would not start, for no observable reason

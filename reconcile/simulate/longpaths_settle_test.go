@@ -81,6 +81,9 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 				j.path.KillPod(r.Ordinal)
 			}
 		}
+	case releaseToDeclare.MatchString(d.Message):
+		minor := releaseToDeclare.FindStringSubmatch(d.Message)[1]
+		j.path.Declared.Version = map[string]string{"3.5": "3.5.35", "3.6": "3.6.16", "3.7": "3.7.3"}[minor]
 	case d.Rule == "MemberFailing" && says("it has never started"):
 		s := j.path.Observe()
 		for _, m := range s.MembersInOrder() {
@@ -102,6 +105,9 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 
 // versionToReturnWith matches the version that brings back a cluster whose StatefulSet is gone.
 var versionToReturnWith = regexp.MustCompile(`to bring the cluster back, declare etcd (\S+), `)
+
+// releaseToDeclare matches the minor version with which a failing member is restarted.
+var releaseToDeclare = regexp.MustCompile(`with the other declared changes, declare a (\S+) release`)
 
 // volumeInTheWay matches the ordinal of a claim that may be deleted manually.
 var volumeInTheWay = regexp.MustCompile(`kubectl delete pvc data-a-(\d+)`)

@@ -79,7 +79,7 @@ func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 		return nil
 	}
 	if a.PeerURL != w.peerURL(a.Ordinal) {
-		w.violate("%s is added as %s", w.replicaName(a.Ordinal), a.PeerURL)
+		w.violate("%s is added with peer URL %s", w.replicaName(a.Ordinal), a.PeerURL)
 	}
 	learners := 0
 	for _, m := range r.members {
@@ -91,7 +91,7 @@ func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 			continue
 		}
 		if learners++; learners >= w.allowedLearners(r) {
-			w.violate("%s is added while there is already a learner", w.replicaName(a.Ordinal))
+			w.violate("%s is added although the maximum number of learners exists", w.replicaName(a.Ordinal))
 			return nil
 		}
 		if !m.started || recorded.Mode != decide.Sealed {

@@ -68,27 +68,27 @@ func (w *World) differs(name string, required decide.Record) string {
 	case !there:
 		return "missing"
 	case o.changed:
-		return "changed by hand"
+		return "changed manually"
 	case o.rewritten != asApplied && !w.isAccepted(name):
 		return "changed at " + rewrittenField
 	case name == w.customResource():
 		if !sameDeclaration(w.applied, w.Declared) {
-			return "spec is not as in git"
+			return "changed in git"
 		}
 	case o.owner != w.objects[w.customResource()].uid:
-		return "owned by a custom resource that is gone"
+		return "owned by a deleted custom resource"
 	case w.certificates.worn[name]:
 		return "its certificates are about to expire"
 	case w.issued(name) != "":
 		return w.issued(name)
 	case name == w.configMap() && (!w.record.Equal(required) || w.joiningIsStale(required)):
-		return "members are not as they should be"
+		return "changed at data"
 	case name == w.clientService() && !o.leads && !required.Closed():
-		return "leads nowhere"
+		return "changed at spec.selector"
 	case name == w.budget() && o.minAvailable != w.minAvailable(required):
 		return "changed at spec.minAvailable"
 	case name == w.statefulSet() && w.set != w.template(required):
-		return "spec is not as it should be"
+		return "changed at spec"
 	}
 	return ""
 }
@@ -161,7 +161,7 @@ func (w *World) write(name string, required decide.Record) {
 		}
 	case w.clientService():
 		if !o.leads && !required.Closed() && w.startsElsewhere {
-			w.violate("clients are led to data that nothing has restored")
+			w.violate("the client Service is opened although the data was not restored")
 		}
 		o.leads = o.leads || !required.Closed()
 	case w.budget():
@@ -189,7 +189,7 @@ func (w *World) setStatefulSet(next statefulSet) {
 				if _, runs := w.pods[m.ordinal]; !runs && w.volumes[m.ordinal].unlisted {
 					continue // nothing shows the member until the others respond
 				}
-				w.violate("the StatefulSet shrinks to %d, but etcd still lists %s", next.replicas,
+				w.violate("the StatefulSet is scaled to %d, but etcd still lists %s", next.replicas,
 					w.replicaName(m.ordinal))
 			}
 		}

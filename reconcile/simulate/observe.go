@@ -127,7 +127,8 @@ func (w *World) compare(s decide.State) decide.Objects {
 	}
 	for n, v := range w.volumes {
 		if v.disowned {
-			o.Foreign = append(o.Foreign, "PersistentVolumeClaim data-"+w.replicaName(n)+": managed by somebody else")
+			o.Foreign = append(o.Foreign,
+				"PersistentVolumeClaim data-"+w.replicaName(n)+" exists but was not created by Quorate for this cluster")
 		}
 	}
 	slices.Sort(o.Foreign)
@@ -139,7 +140,7 @@ func (w *World) compare(s decide.State) decide.Objects {
 		}
 		switch {
 		case w.objects[name].foreign:
-			o.Foreign = append(o.Foreign, name+": managed by somebody else")
+			o.Foreign = append(o.Foreign, name+" exists but was not created by Quorate for this cluster")
 			continue
 		case what == "" || s.Distrusted() != "" && name != w.customResource():
 			continue
@@ -185,7 +186,7 @@ func (w *World) membership() decide.Membership {
 			return decide.Membership{Why: "no leader", ClusterID: w.announced(id), Members: w.list(r)}
 		}
 	}
-	return decide.Membership{Why: "no pod answers"}
+	return decide.Membership{Why: "no pod responds"}
 }
 
 func (w *World) linearizable(id decide.ID, r *raft) decide.Membership {
@@ -224,7 +225,7 @@ func (w *World) list(r *raft) []decide.Member {
 		if entry.Answers {
 			w.sayOfItself(&entry, m.ordinal)
 			if w.stuck.zombie[m.ordinal] {
-				entry.Disagrees = "believes in another member list"
+				entry.Disagrees = "has a different member list"
 			}
 			if !m.learner && (w.doubted(r) || w.compares(r)) {
 				entry.Hash = w.hashOf(r, m)

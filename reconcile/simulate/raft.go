@@ -113,7 +113,7 @@ func (w *World) runEtcd() {
 		w.gather(id, r)
 		w.elect(r)
 		if r.serves() && w.isLost(id) {
-			w.violate("cluster %s serves, of which another one was made", id)
+			w.violate("cluster %s has quorum, although a new cluster was created from it", id)
 		}
 		for i := range r.members {
 			m := &r.members[i]
@@ -190,7 +190,7 @@ func (w *World) elect(r *raft) {
 		}
 		r.leader = longest.id
 		if has := w.indexOf(longest); has < r.acknowledged && !r.excused {
-			w.violate("%s leads with %d entries, and %d had been acknowledged", w.replicaName(longest.ordinal), has,
+			w.violate("%s leads with %d entries, but %d were acknowledged", w.replicaName(longest.ordinal), has,
 				r.acknowledged)
 		}
 	}

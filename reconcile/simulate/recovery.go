@@ -64,7 +64,7 @@ func (w *World) startRecovery(s decide.State, a decide.StartRecovery) []write {
 	return append(writes, write{w.recoveryName(), func() {
 		begun := w.record.Recovery
 		if order.Word != "" && order.Word == w.voided {
-			w.violate("a recovery is started by an order that came to nothing")
+			w.violate("a recovery is started for a void request")
 		}
 		w.recovers = &recovery{
 			RecoveryJob: decide.RecoveryJob{ClusterID: begun.ClusterID, Ordinal: begun.Ordinal, From: order.Backup,
@@ -142,14 +142,14 @@ func (w *World) runRecovery() {
 	case j.From != "":
 		w.restoreInPlace(into)
 	case lost == nil || w.announced(v.data.cluster) != j.ClusterID:
-		j.Phase, j.Message = decide.JobFailed, "the data directory holds no member of that cluster"
+		j.Phase, j.Message = decide.JobFailed, "the data directory does not hold a member of that cluster"
 	case w.recoveriesFail:
 		if w.now.Sub(j.since) >= attemptsOfJob*TickLength {
-			j.Phase, j.Message = decide.JobFailed, "it cannot be read"
+			j.Phase, j.Message = decide.JobFailed, "the data directory cannot be read"
 		}
 	default:
 		if m = lost.byID(v.data.member); m == nil || m.learner || !lost.formed {
-			j.Phase, j.Message = decide.JobFailed, "it is no voter"
+			j.Phase, j.Message = decide.JobFailed, "the member is not a voter"
 			return
 		}
 		w.judgeRecovery(v.data.cluster, lost, j.Ordinal)
@@ -174,10 +174,10 @@ func (w *World) restoreInPlace(into decide.ID) {
 	v := w.volumes[j.Ordinal]
 	switch key := w.lostKey(j.ClusterID); {
 	case v.data.member != 0 && w.announced(v.data.cluster) != j.ClusterID:
-		j.Phase, j.Message = decide.JobFailed, "the data directory holds a member of another cluster"
+		j.Phase, j.Message = decide.JobFailed, "the data directory holds a member of a different cluster"
 	case w.storeGivesNothing:
 		if w.now.Sub(j.since) >= attemptsOfJob*TickLength {
-			j.Phase, j.Message = decide.JobFailed, "the store refuses"
+			j.Phase, j.Message = decide.JobFailed, "the store rejects the request"
 		}
 	default:
 		if lost := w.rafts[key]; lost != nil {
@@ -231,7 +231,7 @@ func (w *World) judgeRecovery(id decide.ID, lost *raft, survivor int) {
 		left := w.volumes[m.ordinal].data
 		has := left.cluster == id && left.member == m.id && w.stays(m.ordinal)
 		if m.ordinal != survivor && has && !w.saidLost(m.ordinal) {
-			w.violate("a new cluster is created although the data of %s exists", w.replicaName(m.ordinal))
+			w.violate("a new cluster is created although %s still has its data", w.replicaName(m.ordinal))
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (w *World) runRestore() {
 		w.volumes[0] = v
 		w.rafts[d.cluster] = &raft{members: []member{{id: d.member, named: true}}}
 	case w.now.Sub(j.since) >= attemptsOfJob*TickLength:
-		j.Phase, j.Message = decide.JobFailed, "the store refuses"
+		j.Phase, j.Message = decide.JobFailed, "the store rejects the request"
 	}
 }
 

@@ -14,11 +14,20 @@ import (
 type standing struct {
 	// whole: one volume still holds everything that was ever acknowledged.
 	whole bool
-	// copies is the number of voters whose data is on a volume that stays without intervention, including a volume
-	// being deleted that a pod still holds.
-	copies int
-	// safe is the number of those voters whose volume is not being deleted.
-	safe int
+	// copies are the voters whose data is on a volume that stays without intervention, including a volume being deleted
+	// that a pod still holds, each with whether its volume is safe, which means that it is not being deleted.
+	copies map[decide.ID]bool
+}
+
+// safe returns the number of voters on safe volumes.
+func (s standing) safe() int {
+	n := 0
+	for _, safe := range s.copies {
+		if safe {
+			n++
+		}
+	}
+	return n
 }
 
 // footing maps the key of each cluster to its standing.
@@ -31,13 +40,10 @@ func (w *World) footing() footing {
 		if !r.formed || w.isNobodys(r) || w.isLost(id) {
 			continue
 		}
-		s := standing{whole: w.couldBeHad(id, r)}
+		s := standing{whole: w.couldBeHad(id, r), copies: map[decide.ID]bool{}}
 		for _, m := range r.voters() {
 			if w.isCopy(id, r, m) {
-				s.copies++
-			}
-			if w.isCopy(id, r, m) && !w.volumes[m.ordinal].terminating {
-				s.safe++
+				s.copies[m.id] = !w.volumes[m.ordinal].terminating
 			}
 		}
 		f[id] = s
@@ -110,7 +116,7 @@ func (w *World) isCopy(id decide.ID, r *raft, m member) bool {
 	return mine && w.stays(m.ordinal) && !wrong && !late && !goes && !w.strandedForLong(v)
 }
 
-// idleForLong reports whether a pod has been down for so long that it does not count any more.
+// idleForLong reports whether a pod has been down for so long that it no longer counts.
 func (w *World) idleForLong(n int) bool {
 	p := w.pods[n]
 	idle, patience := w.now.Sub(p.since), 30*time.Second
@@ -140,8 +146,11 @@ func (w *World) watched(name string, do func()) {
 	after := w.footing()
 	for _, id := range slices.Sorted(maps.Keys(before)) {
 		left, still := after[id]
+		if still {
+			w.discountOutvoted(id, before[id])
+		}
 		if what := before[id].lostTo(left, w.Declared.Replicas, surplus); still && what != "" {
-			w.violate("%s: by our own write %s", name, what)
+			w.violate("%s: because of this write, %s", name, what)
 		}
 	}
 }
@@ -173,18 +182,31 @@ func (s standing) lostTo(after standing, declared int, surplus bool) string {
 	if declared > 2 {
 		spare = 1
 	}
+	copies, left, safe, stillSafe := len(s.copies), len(after.copies), s.safe(), after.safe()
 	switch {
 	case s.whole && !after.whole:
 		return "acknowledged data is lost"
-	case after.safe < s.safe && after.safe < min(declared, s.safe) && !surplus:
-		return fmt.Sprintf("voters on safe volumes fall from %d to %d of %d declared", s.safe, after.safe, declared)
-	case after.copies < s.copies && after.copies < min(declared-spare, s.copies):
-		return fmt.Sprintf("copies fall from %d to %d of %d declared", s.copies, after.copies, declared)
+	case stillSafe < safe && stillSafe < min(declared, safe) && !surplus:
+		return fmt.Sprintf("the number of voters on safe volumes falls from %d to %d of %d declared", safe, stillSafe,
+			declared)
+	case left < copies && left < min(declared-spare, copies):
+		return fmt.Sprintf("the number of copies falls from %d to %d of %d declared", copies, left, declared)
 	}
 	return ""
 }
 
-// judgeDone records a violation if a Done is decided while a member is on a volume being deleted or stranded.
+// discountOutvoted removes the copies of voters that are outvoted after the write. Their data was not better before it,
+// but a smaller majority suffices to show that once a member without data is removed.
+func (w *World) discountOutvoted(id decide.ID, s standing) {
+	r := w.rafts[id]
+	for _, m := range r.voters() {
+		if w.doubted(r) && w.outvoted(r, m) {
+			delete(s.copies, m.id)
+		}
+	}
+}
+
+// judgeDone records a violation if the verdict is Done while a member is on a volume being deleted or stranded.
 func (w *World) judgeDone(d decide.Decision) {
 	if d.Verdict != decide.Done || w.Declared.Lifecycle != decide.Running || w.Declared.Suspended ||
 		w.Declared.Orphaned != "" {
@@ -196,7 +218,8 @@ func (w *World) judgeDone(d decide.Decision) {
 	}
 	for _, m := range r.voters() {
 		if v := w.volumes[m.ordinal]; v.data.member == m.id && (v.terminating || v.stranded != "") {
-			w.violate("%s is said while %s is on a volume that goes", d.Verdict, w.replicaName(m.ordinal))
+			w.violate("the verdict is %s while %s is on a lost volume or one that is being deleted", d.Verdict,
+				w.replicaName(m.ordinal))
 		}
 	}
 }
@@ -213,5 +236,5 @@ func (w *World) judgeDeletion(n int) {
 		w.strandedForLong(w.volumes[n]) {
 		return
 	}
-	w.violate("the volume of %s is deleted, and no quorum of those it voted with has removed it", w.replicaName(n))
+	w.violate("the volume of %s is deleted, but its cluster has not removed the member", w.replicaName(n))
 }

@@ -68,7 +68,7 @@ func (w *World) PassWithView(see View) (decide.Decision, []string) {
 	if changed {
 		d = decide.Retried(s, d)
 	} else {
-		d = decide.NoProgress(s, d, "it is refused")
+		d = decide.NoProgress(s, d, "the write is rejected")
 	}
 	if w.report(s, d, changed) {
 		writes = append(writes, "status of "+w.customResource())

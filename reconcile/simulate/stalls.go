@@ -13,7 +13,7 @@ type stalls struct {
 	loyal     bool         // leaders do not hand over
 	zombie    map[int]bool // members with a different member list
 	forbidden bool         // etcd may not be reached through the API server
-	// annotations: the API server drops annotations of claims, as an admission policy may do.
+	// annotations is true if the API server drops annotations of claims, as an admission policy may do.
 	annotations bool
 }
 

@@ -102,7 +102,7 @@ func (w *World) settleLogs(r *raft) {
 func (w *World) refusesVersion(n int, d data, p pod) string {
 	runs := minorOf(p.version)
 	if r := w.rafts[d.cluster]; r != nil && r.joinedTogether && runs < takesTwoLearners {
-		w.violate("%s runs etcd %s, which cannot follow a log in which two members join at once", w.replicaName(n),
+		w.violate("%s runs etcd %s, which cannot read a log in which two members joined together", w.replicaName(n),
 			p.version)
 	}
 	w.judgePatch(n, d, p)
@@ -144,6 +144,7 @@ var leavesFrom = map[int]etcdversion.Version{5: etcdversion.Must("3.5.26"), 6: e
 func (w *World) judgePatch(n int, d data, p pod) {
 	before, err := etcdversion.Parse(d.ran)
 	if err == nil && minorOf(p.version) == before.Minor+1 && !before.AtLeast(leavesFrom[before.Minor]) {
-		w.violate("%s runs etcd %s on data of %s: a patch is skipped", w.replicaName(n), p.version, d.ran)
+		w.violate("%s runs etcd %s on data of %s, but a newer patch release is required first", w.replicaName(n),
+			p.version, d.ran)
 	}
 }

@@ -21,7 +21,7 @@ type World struct {
 	LockHolder string
 	// Unpullable is an etcd version whose image cannot be pulled.
 	Unpullable string
-	// ChecksData: the spec makes the leader compare the members' data periodically.
+	// ChecksData is true if the spec makes the leader compare the members' data periodically.
 	ChecksData bool
 	// Crashing is a SpecHash with which etcd does not start, or empty.
 	Crashing string
@@ -53,10 +53,10 @@ type World struct {
 	backups      backups
 	restores     *restore  // the restore Job, or nil
 	recovers     *recovery // the recovery Job, or nil
-	// storeGivesNothing: backups cannot be read.
+	// storeGivesNothing is true while backups cannot be read.
 	storeGivesNothing bool
 	rewriting         rewriting
-	// startsElsewhere: etcd runs on data older than the restored data.
+	// startsElsewhere is true if etcd runs on data older than the restored data.
 	startsElsewhere bool
 	recoveriesFail  bool
 	dbSize          int64  // of the database of every member, in bytes
@@ -71,7 +71,7 @@ type World struct {
 	letGo   bool         // the StatefulSet was deleted without its pods
 	putBack bool         // the record was reverted manually, and passes could not detect it yet
 
-	// Together: a cluster is bootstrapped so that two members may join at the same time.
+	// Together is true if the cluster is bootstrapped so that two members may join at the same time.
 	Together bool
 
 	memory int // number of moments to keep
@@ -177,7 +177,7 @@ func (w *World) Pass(crashAfter int) (decide.Decision, []string) {
 	case changed:
 		d = decide.Retried(s, d)
 	default:
-		d = decide.NoProgress(s, d, "it is refused")
+		d = decide.NoProgress(s, d, "the write is rejected")
 	}
 	if !died && w.report(s, d, changed) {
 		writes = append(writes, "status of "+w.customResource())

@@ -230,7 +230,7 @@ func TestWorldDetectsViolations(t *testing.T) {
 		"the volume of a-2 is deleted, but etcd still lists the member": {3, func(w *simulate.World) {
 			w.Do(decide.DeleteVolume{Ordinal: 2, VolumeUID: w.Observe().Replica(2).VolumeUID}, simulate.NoCrash)
 		}},
-		"a-1 starts as a voter again, and has forgotten its votes": {3, func(w *simulate.World) {
+		"a-1 starts as a voter again without its previous votes": {3, func(w *simulate.World) {
 			w.LoseVolume(1)
 			w.PutBackRecord()
 			w.Pass(0)
@@ -239,7 +239,7 @@ func TestWorldDetectsViolations(t *testing.T) {
 			w.Tick()
 			w.Tick()
 		}},
-		"a-3 founds cluster": {3, func(w *simulate.World) {
+		"a-3 bootstraps cluster": {3, func(w *simulate.World) {
 			w.Do(decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}, simulate.NoCrash)
 			w.Do(decide.ApplyObjects{}, simulate.NoCrash)
 			s := w.Observe()
@@ -248,14 +248,14 @@ func TestWorldDetectsViolations(t *testing.T) {
 			w.Tick()
 			w.Tick()
 		}},
-		"a-3 is added while there is already a learner": {3, func(w *simulate.World) {
+		"a-3 is added although the maximum number of learners exists": {3, func(w *simulate.World) {
 			w.AddLearner(4)
 			w.Do(decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}, simulate.NoCrash)
 		}},
-		"a-3 is added as https://a-4.a:2380": {3, func(w *simulate.World) {
+		"a-3 is added with peer URL https://a-4.a:2380": {3, func(w *simulate.World) {
 			w.Do(decide.AddLearner{Ordinal: 3, PeerURL: "https://a-4.a:2380"}, simulate.NoCrash)
 		}},
-		"entries, and 3000 had been acknowledged": {3, func(w *simulate.World) {
+		"entries, but 3000 were acknowledged": {3, func(w *simulate.World) {
 			w.Slow(2, true)
 			for range 5 {
 				w.Tick()
@@ -277,7 +277,7 @@ func TestWorldDetectsViolations(t *testing.T) {
 			w.Tick()
 			w.Tick()
 		}},
-		"the StatefulSet shrinks to 2, but etcd still lists a-2": {3, func(w *simulate.World) {
+		"the StatefulSet is scaled to 2, but etcd still lists a-2": {3, func(w *simulate.World) {
 			s := w.Observe()
 			s.Membership.Known, s.Record.Members = false, s.Record.Members[:2]
 			*w = *simulate.From(s, 0)
@@ -286,7 +286,7 @@ func TestWorldDetectsViolations(t *testing.T) {
 		"objects of a running or requested cluster are deleted": {3, func(w *simulate.World) {
 			w.Do(decide.DeleteObjects{}, simulate.NoCrash)
 		}},
-		"the copy of a-1 is given up, which could be good": {3, func(w *simulate.World) {
+		"the data of a-1, which may be right, is discarded": {3, func(w *simulate.World) {
 			w.Differ(0)
 			w.RaiseNameless()
 			w.Do(decide.RemoveMember{ID: w.Observe().MembersInOrder()[1].ID, Name: "a-1"}, simulate.NoCrash)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,17 +49,19 @@ var (
 	}
 )
 
-// TestCrashAtEveryWrite kills quorate right after each write of each operation in turn, including calls that
-// change etcd. The next run must end in the same state as an undisturbed run. The clusters have no TLS, so that
-// the proxy can see calls to etcd. TestKillAfterEveryWrite does the same for leases and events.
+// TestCrashAtEveryWrite kills quorate right after each write of each operation, including calls that change etcd:
+// the next run continues from there and is killed after its first write. The cluster must end in the same state as
+// an undisturbed one. The clusters have no TLS, so that the proxy can see calls to etcd. The simulated paths end
+// each operation with a single crash at each write (converge crash=after-each).
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	for name, stages := range map[string][]stage{"Resize": resizing, "Roll": rolling, "Replace": replacing, "Stop": stopping, "Delete": deleting} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testBroken(t, stages, changesCluster, func(w *world, proxy *faultproxy.Proxy, last write) {
-				w.killAfter(proxy, last)
-				w.converge()
+			testBroken(t, stages, sure, func(w *world, proxy *faultproxy.Proxy, undisturbed []write) []string {
+				return w.killAfterEach(proxy, slices.DeleteFunc(slices.Clone(undisturbed), func(w write) bool {
+					return !changesCluster(w.what)
+				}))
 			})
 		})
 	}
@@ -68,17 +71,15 @@ func TestCrashAtEveryWrite(t *testing.T) {
 // effect. The same run must continue to the end state of an undisturbed run.
 func TestEtcdCallsFail(t *testing.T) {
 	t.Parallel()
-	ofEtcd := func(w write) bool { return strings.HasPrefix(w.what, "call etcd") }
-	for name, fault := range map[string]func(int) faultproxy.Fault{
-		"call lost":   func(int) faultproxy.Fault { return faultproxy.Once(faultproxy.Refuse()) },
-		"answer lost": func(n int) faultproxy.Fault { return faultproxy.DropSuccess(n, nil) },
+	for name, fault := range map[string]func() faultproxy.Fault{
+		"call lost":   func() faultproxy.Fault { return faultproxy.Once(faultproxy.Refuse()) },
+		"answer lost": func() faultproxy.Fault { return faultproxy.DropSuccess(1, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, stages := range [][]stage{resizing, replacing, rolling} {
-				testBroken(t, stages, ofEtcd, func(w *world, proxy *faultproxy.Proxy, call write) {
-					proxy.Break(call.on(fault(call.nth)))
-					w.convergeFrom(through(proxy))
+				testBroken(t, stages, changesEtcd, func(w *world, proxy *faultproxy.Proxy, _ []write) []string {
+					return w.breakEach(proxy, fault)
 				})
 			}
 		})
@@ -87,38 +88,103 @@ func TestEtcdCallsFail(t *testing.T) {
 
 // changesCluster reports whether a write changes the cluster or its declared or reported state, unlike leases and
 // events, on which no later run depends.
-func changesCluster(w write) bool {
-	return !strings.Contains(w.what, " leases ") && !strings.Contains(w.what, " events")
+func changesCluster(what string) bool {
+	return !strings.Contains(what, " leases ") && !strings.Contains(what, " events")
 }
 
-// testBroken takes a cluster through the stages, first undisturbed, and then repeatedly until each of the
-// chosen writes of each stage has been broken once.
-func testBroken(t *testing.T, stages []stage, chosen func(write) bool, run func(*world, *faultproxy.Proxy, write)) {
+// changesEtcd reports whether every run makes this call that changes etcd: only a leader transfers leadership.
+func changesEtcd(w write) bool { return strings.HasPrefix(w.what, "call etcd") && sure(w) }
+
+// sure reports whether every run makes this write that changes the cluster.
+func sure(w write) bool { return w.sure() && changesCluster(w.what) }
+
+// testBroken takes a cluster through the stages, first undisturbed, and then with writes being broken. run returns
+// which writes were broken: all those of the undisturbed run that are required must be among them.
+func testBroken(t *testing.T, stages []stage, required func(write) bool, run func(*world, *faultproxy.Proxy, []write) []string) {
 	w, want, points := undisturbed(t, stages)
-	for round, left := 0, true; left; round++ {
-		left = false
-		for i, s := range stages {
-			writes := slices.DeleteFunc(slices.Clone(points[i]), func(w write) bool { return !chosen(w) })
-			if round >= len(writes) {
-				s.begin(w)
-				w.converge()
-				continue
+	for i, s := range stages {
+		t.Run(s.name, func(t *testing.T) {
+			w := w.as(t)
+			s.begin(w)
+			broken := run(w, w.newEtcdProxy(), points[i])
+			s.requireEnd(w)
+			if wrong := difference(want[i], w.snapshot()); wrong != "" {
+				t.Errorf("not like an undisturbed cluster: %s", wrong)
 			}
-			left = true
-			ok := t.Run(fmt.Sprintf("%s/%s", s.name, writes[round]), func(t *testing.T) {
-				w := w.as(t)
-				s.begin(w)
-				run(w, w.newEtcdProxy(), writes[round])
-				s.requireEnd(w)
-				if wrong := difference(want[i], w.snapshot()); wrong != "" {
-					t.Errorf("not like an undisturbed cluster: %s", wrong)
+			for _, write := range points[i] {
+				if required(write) && !slices.Contains(broken, write.what) {
+					t.Errorf("%s was not broken, only %q", write, broken)
 				}
-			})
-			if !ok { // do not report this cluster's failure again and again
-				w = w.clusterAfter(t, stages[:i+1])
 			}
-		}
+		})
 	}
+}
+
+// killAfterEach runs quorate and kills it after the first of these writes that it makes, each as often as it is listed,
+// until a run converges. It returns the writes.
+func (w *world) killAfterEach(proxy *faultproxy.Proxy, undisturbed []write) []string {
+	w.t.Helper()
+	var lock sync.Mutex
+	var writes []string
+	left := map[string]int{}
+	for _, write := range undisturbed {
+		left[write.what]++
+	}
+	counts := func(what string) bool {
+		lock.Lock()
+		defer lock.Unlock()
+		return left[what] > 0
+	}
+	for range len(undisturbed) + 1 {
+		r := w.killAt(proxy, func(killed func(n int) faultproxy.Fault) faultproxy.Script {
+			kill := killed(1)
+			return func(r faultproxy.Request) faultproxy.Fault {
+				what := whatIsWritten(r)
+				if r.Write == 0 || !counts(what) {
+					return nil
+				}
+				return kill.Then(func() {
+					lock.Lock()
+					defer lock.Unlock()
+					writes = append(writes, what)
+					left[what]--
+				})
+			}
+		})
+		if r.code == exitDone {
+			return writes
+		}
+		r.requireCode(w.t, exitKilled)
+	}
+	w.t.Fatalf("no run converges; killed after %q", writes)
+	return nil
+}
+
+// breakEach runs quorate until it converges, while each different call that changes etcd is broken once. It returns
+// those calls.
+func (w *world) breakEach(proxy *faultproxy.Proxy, fault func() faultproxy.Fault) []string {
+	w.t.Helper()
+	var lock sync.Mutex
+	var calls []string
+	faults := map[string]faultproxy.Fault{}
+	proxy.Break(func(r faultproxy.Request) faultproxy.Fault {
+		what := whatIsWritten(r)
+		if r.Write == 0 || !strings.HasPrefix(what, "call etcd") {
+			return nil
+		}
+		lock.Lock()
+		defer lock.Unlock()
+		if faults[what] == nil {
+			faults[what] = fault().Then(func() {
+				lock.Lock()
+				defer lock.Unlock()
+				calls = append(calls, what)
+			})
+		}
+		return faults[what]
+	})
+	w.convergeFrom(through(proxy))
+	return calls
 }
 
 // undisturbed takes a new cluster through the stages, and returns the final state and the writes of each.
@@ -143,19 +209,6 @@ func (w *world) clusterBefore(stages []stage) {
 	w.t.Helper()
 	w.declare(modern, stages[len(stages)-1].spec...)
 	w.converge()
-}
-
-// clusterAfter bootstraps another cluster and takes it through these stages.
-func (w *world) clusterAfter(t *testing.T, stages []stage) *world {
-	t.Helper()
-	w = newWorld(t)
-	w.declare(modern, plain, three)
-	w.converge()
-	for _, s := range stages {
-		s.begin(w)
-		w.converge()
-	}
-	return w
 }
 
 func (s stage) begin(w *world) {

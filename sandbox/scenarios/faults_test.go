@@ -15,14 +15,13 @@ import (
 // passLimit is the maximum duration of a pass, whatever the API server does, on a busy machine.
 const passLimit = 150 * time.Second
 
-// faults are the faults of an API server by name, and how many are tested in parallel.
+// faults are the faults of an API server by name, and how many are tested in parallel. TestFirstAttemptsFail has the
+// other status codes.
 var faults = []struct {
 	name   string
 	fault  faultproxy.Fault
 	atOnce int
 }{
-	{"409", faultproxy.Answer(http.StatusConflict), 3},
-	{"429", faultproxy.Answer(http.StatusTooManyRequests), 3},
 	{"500", faultproxy.Answer(http.StatusInternalServerError), 3},
 	{"hang", faultproxy.Hang(), 8}, // most of it is waiting
 	{"answer lost", faultproxy.DropAnswer(nil), 3},

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Shows what Quorate does, step by step: "make demo" and "make clean-demo" call it. It ends at the first step that does not do
-# what it says, and waits for facts, not for time, so that a busy machine makes it slower and nothing else. Everything it needs
-# for itself is below bin/demo.
+# Demonstrates Quorate step by step. "make demo" and "make clean-demo" call it. It stops at the first step that has a
+# different result than expected. It waits for results instead of a fixed time, so that a busy machine only makes it slower.
+# Its own files are in bin/demo.
 #
-#   run.sh up [CONTEXT [IMAGE]]    on a sandbox of three nodes, or on the cluster of that context of your kubeconfig; there, an
-#                                  image of Quorate that its nodes can get is needed for what has to do with backups
-#   run.sh down [CONTEXT]          removes what "up" has made
+#   run.sh up [CONTEXT [IMAGE]]    runs on a sandbox of three nodes, or on the cluster of that context of your kubeconfig;
+#                                  there, backups and restores need a Quorate image that the nodes can pull
+#   run.sh down [CONTEXT]          removes everything that "up" created
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -14,13 +14,13 @@ readonly context=${2:-} sandbox=demo namespace=quorate-demo dir=bin/demo
 readonly repository=$dir/clusters.git log=$dir/quorate.log
 [[ -n $context ]] || image=quorate.dev/quorate:demo
 readonly image
-# On a cluster of yours, nothing outside of the demo's namespace is looked at.
+# On your own cluster, only the demo's namespace is read.
 scope=(${context:+--namespace $namespace})
-# Your kubeconfig is yours: a program by which it signs in may be started.
+# Your own kubeconfig may start a credential plugin.
 trusted=(${context:+--allow-exec})
-# What a run has to be told before it lets clusters back up: where to, and with which image.
+# A run allows backups only to this destination and with this image.
 allowed=(${image:+--allow-backup-destination volume://backups --backup-image "$image"})
-# A plan is another one where a member is too busy to answer: plans that are approved, and runs that keep to them, wait longer.
+# A member that is too busy to respond changes a plan: approved plans, and runs that carry them out, wait longer.
 patient=(--etcd-timeout 20s)
 export PATH=$PWD/bin:$PATH:$PWD/bin/tools
 
@@ -31,7 +31,7 @@ fail() {
   [[ ! -s $log ]] || { printf 'demo: the last lines of %s:\n' "$log"; tail -n 20 "$log"; } >&2
   exit 1
 }
-# quorate shows its progress on a terminal. Elsewhere it logs, for machines: that goes into a file.
+# quorate shows its progress on a terminal. Otherwise it logs, here to a file.
 quorate() { if [[ -t 2 ]]; then command quorate "$@" "${trusted[@]}"; else command quorate "$@" "${trusted[@]}" 2>> "$log"; fi; }
 prompt() {
   local word words=()
@@ -43,7 +43,7 @@ prompt() {
 }
 plain() { if [[ -t 1 && -z ${NO_COLOR:-} ]]; then cat; else sed 's/\x1b\[[0-9]*m//g'; fi; }
 
-# exits CODE COMMAND… runs a command that must end with that code.
+# exits CODE COMMAND… runs a command that must have that exit code.
 exits() {
   local want=$1 got=0
   shift
@@ -52,7 +52,7 @@ exits() {
   [[ $got == "$want" ]] || fail "exit code $got, expected $want"
 }
 
-# shows TEXT COMMAND… runs a command that must print that text, and repeats it for a minute until it does. Each may be repeated.
+# shows TEXT COMMAND… repeats a command for up to a minute until it prints that text.
 shows() {
   local want=$1 out code end=$((SECONDS + 60))
   shift
@@ -121,7 +121,7 @@ versions() {
 }
 
 found() {
-  say "Install the definition of EtcdCluster"
+  say "Install the CustomResourceDefinition"
   run quorate install
   run kubectl apply --filename testdata/demo/namespace.yaml
 
@@ -131,7 +131,7 @@ found() {
   say "What would Quorate do?"
   shows 'Bootstrap' quorate plan --source "$repository" "${scope[@]}"
 
-  say "Do it: passes until everything is as declared"
+  say "Run passes until the cluster matches the declaration"
   run quorate run --source "$repository" "${scope[@]}" --until-converged
   shows 'a-2' quorate status "$namespace/a"
   shows '3/3' kubectl get etcd
@@ -146,7 +146,7 @@ serve() {
 }
 
 heal() {
-  say "A pod dies. Nothing of Quorate runs, and nothing needs to: Kubernetes brings the member back, on its data"
+  say "A pod is deleted while Quorate does not run: Kubernetes starts the member again with its data"
   local before
   before=$(kubectl get pod a-1 --output 'jsonpath={.metadata.uid}')
   run kubectl delete pod a-1
@@ -157,10 +157,10 @@ heal() {
 }
 
 drift() {
-  say "Somebody changes things by hand"
+  say "Objects are changed manually"
   run kubectl delete service a-client
   run kubectl patch poddisruptionbudget a --type merge --patch '{"spec":{"minAvailable":0}}'
-  say "The plan sees it (exit code 2: changes are pending), and the next run puts it right"
+  say "The plan shows the differences (exit code 2: changes are pending), and the next run corrects them"
   exits 2 quorate plan --source "$repository" "${scope[@]}" --detailed-exitcode
   run quorate run --source "$repository" "${scope[@]}" --until-converged
   shows '2379' kubectl get service a-client
@@ -171,7 +171,7 @@ drift() {
 # quiet makes one pass over a cluster that is as declared. On a busy machine a member may not answer in time, which is told in the
 # status: then the cluster is waited for, and the pass repeated. One that always writes something ends the demo.
 quiet() {
-  say "Nothing is left to do: a pass changes nothing (exit code 0, and every object is as it was)"
+  say "Another pass changes nothing (exit code 0, and all objects are unchanged)"
   local try code
   for try in {1..20}; do
     quorate run --source "$repository" "${scope[@]}" --until-converged > /dev/null || fail "not as declared any more: exit code $?"
@@ -205,18 +205,18 @@ commit_change() {
 # plan_change shows the plan of what was committed as a comment for its pull request, and then pushes it. The digest of the
 # plan stands for the revision and for every action.
 plan_change() {
-  say "Before it is pushed: the plan, as a comment for the pull request"
+  say "Before the push, a plan as a comment for the pull request"
   shows 'Plan `sha256:' quorate plan --source "$dir/checkout" "${scope[@]}" "${patient[@]}" --output markdown --output "json=$dir/plan.json"
   digest=$(sed -n 's/^  "digest": "\(sha256:[0-9a-f]*\)".*/\1/p' "$dir/plan.json")
   [[ -n $digest ]] || fail "$dir/plan.json has no digest"
-  say "It is approved, and merged. The run does what the plan has shown, step by step, or stops"
+  say "The change is approved and merged. The run carries out the steps of the plan, and no others"
   run git -C "$dir/checkout" push --quiet origin HEAD:main
 }
 
 # run_planned runs passes that keep to that plan: whatever else would be done ends them with exit code 4.
 run_planned() { run quorate run --source "$repository" "${scope[@]}" "${patient[@]}" --until-converged --approve "plan=$digest"; }
 
-# write_on writes one key after the other until the file $dir/writing is gone, and notes those that etcd has acknowledged.
+# write_on writes keys until the file $dir/writing is deleted, and lists those that etcd has acknowledged.
 write_on() {
   local n=0
   while [[ -e $dir/writing ]]; do
@@ -238,7 +238,7 @@ grow() {
 }
 
 roll() {
-  say "Three again, and another minor version of etcd, in one push, while an application goes on writing"
+  say "Three members again and a new minor version of etcd, in one push, while an application keeps writing"
   commit_change "Three members of etcd 3.7.3" 's/replicas: 5/replicas: 3/; s/version: .*/version: 3.7.3/'
   plan_change
   : > "$dir/acknowledged"
@@ -255,11 +255,11 @@ roll() {
   acknowledged=$(wc -l < "$dir/acknowledged")
   found=$(kubectl exec app -- etcdctl --endpoints "https://a-client.$namespace.svc:2379" get writer/ --prefix --keys-only | sort)
   [[ -z $(comm -23 <(sort "$dir/acknowledged") <(printf '%s\n' "$found")) ]] || fail "an acknowledged write is lost"
-  echo "$acknowledged writes were acknowledged meanwhile, $(wc -l < "$dir/failed") were not; every one that was is there"
+  echo "$acknowledged writes were acknowledged, $(wc -l < "$dir/failed") failed, and all acknowledged writes exist"
 }
 
 replace() {
-  say "A member loses its volume. It stays down, so that it never votes without its data; the next run replaces it"
+  say "A member loses its volume. It does not start without its data; the next run replaces it"
   local before
   before=$(kubectl get etcd a --output 'jsonpath={.status.members[?(@.name=="a-1")].id}')
   run kubectl delete pvc data-a-1 --wait=false
@@ -271,24 +271,24 @@ replace() {
 }
 
 backup() {
-  say "Backups, once an hour, onto a volume of their own: a git push. Whoever runs Quorate says where backups may go"
+  say "Declare hourly backups to a volume: a git push. The administrator allows the destination"
   run kubectl apply --filename testdata/demo/backups.yaml
   declare_change "Back up" '$a\  backup:\n    schedule: H * * * *\n    to: {volume: {claimName: backups}}'
   run quorate run --source "$repository" "${scope[@]}" "${allowed[@]}" --until-converged
-  say "The first backup does not wait for the schedule. It counts once it has been read back"
+  say "The first backup starts immediately. It counts once it has been read back"
   run kubectl wait --for=condition=Complete job --selector etcd.quorate.dev/cluster=a --timeout 5m
   run quorate run --source "$repository" "${scope[@]}" "${allowed[@]}"
   shows ', verified, in volume://backups' quorate status "$namespace/a"
 }
 
 disaster() {
-  say "All is lost: the cluster is deleted, and its volumes. A commit says what it is to be made from, and it is back"
+  say "The cluster and its volumes are deleted. A commit declares the backup to restore, and the next run restores it"
   run kubectl delete etcd a --cascade=foreground --timeout 5m
   run kubectl delete pvc --selector etcd.quorate.dev/cluster=a --timeout 5m
   declare_change "Restore" '$a\  restore:\n    from: {volume: {claimName: backups}}'
   run quorate run --source "$repository" "${scope[@]}" "${allowed[@]}" --until-converged
-  shows 'the backup of' kubectl get etcd a --output 'jsonpath={.status.restoredFrom}{"\n"}'
-  say "The application reads its certificates again, since the new cluster has a CA of its own; its key is there"
+  shows 'the backup ' kubectl get etcd a --output 'jsonpath={.status.restoredFrom}{"\n"}'
+  say "The application reads its new certificates, because the restored cluster has a new CA; its key still exists"
   run kubectl delete pod app
   run kubectl apply --filename testdata/demo/app.yaml
   kubectl wait --for=condition=Ready pod/app --timeout 5m > /dev/null
@@ -297,7 +297,7 @@ disaster() {
 
 # resident installs Quorate in the sandbox, where a git server of its own can be reached.
 resident() {
-  say "It need not be run by hand: two loops, from the image, with the rights of their own account. A push is all it takes"
+  say "Run Quorate in the cluster: two loops from the image, with a ServiceAccount of their own. From now on, a push is enough"
   rm -rf "$dir/served" "$dir/team"
   run git init --quiet --bare --initial-branch main "$dir/served/team.git"
   git clone --quiet "$dir/served/team.git" "$dir/team" 2> /dev/null
@@ -312,7 +312,7 @@ resident() {
   git -C "$dir/team" -c user.name=demo -c user.email=demo@localhost commit --quiet --message "Declare a cluster of the team's"
   run git -C "$dir/team" push --quiet origin HEAD:main
   shows 'Converged' kubectl get etcd b
-  say "Taken away again: what it has made stays"
+  say "Uninstall Quorate: the clusters that it created are kept"
   run quorate uninstall
   shows '1/1' kubectl get etcd b
 }

@@ -34,7 +34,7 @@ type Beginning struct {
 // Begin reads the arguments of the directive cluster.
 func Begin(args []datadriven.CmdArg) (Beginning, error) {
 	if len(args) == 0 {
-		return Beginning{}, fmt.Errorf("want the name of the cluster")
+		return Beginning{}, fmt.Errorf("the name of the cluster is missing")
 	}
 	b := Beginning{Name: args[0].Key, Declared: Declared(3), Phase: Formed}
 	for _, arg := range args[1:] {
@@ -193,7 +193,7 @@ func SetSpec(d *decide.Declared, key, value string) (err error) {
 	case "problem":
 		d.Problems = append(d.Problems, value)
 	default:
-		err = fmt.Errorf("the declaration has no %s", key)
+		err = fmt.Errorf("the declaration does not have a field %s", key)
 	}
 	return err
 }

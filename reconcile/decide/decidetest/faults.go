@@ -15,16 +15,15 @@ func Faults(s decide.State) []string {
 	d := decide.Decide(s)
 	faults := invariants.Broken(s, d)
 	if again := decide.Decide(s); again != d {
-		faults = append(faults, fmt.Sprintf("not pure: next time it says %s", again))
+		faults = append(faults, fmt.Sprintf("not pure: the second decision is %s", again))
 	}
 	for _, turned := range turned(s) {
 		before := Clone(turned)
 		if other := decide.Decide(turned); other != d {
-			faults = append(faults, fmt.Sprintf("not order-blind: in another order it says %s", other))
+			faults = append(faults, fmt.Sprintf("depends on order: in a different order, the decision is %s", other))
 		}
 		if !reflect.DeepEqual(turned.BackupBeforeDeletion(), s.BackupBeforeDeletion()) {
-			faults = append(faults, "not order-blind: in another order the status names another backup before the "+
-				"deletion")
+			faults = append(faults, "depends on order: in a different order, the status names a different final backup")
 		}
 		if !reflect.DeepEqual(turned, before) {
 			faults = append(faults, "not pure: it changes the state")
@@ -51,7 +50,7 @@ func opinionFaults(s decide.State) []string {
 		unguarded.CA = decide.CA{Secret: s.Record.CA}
 		unguarded.Objects.Relabelled, unguarded.Objects.Rewritten = nil, nil
 		for _, what := range invariants.Broken(unguarded, o.Decision) {
-			if o.Decision.Verdict == decide.Act && what != "guards hold: acts between two cluster IDs" {
+			if o.Decision.Verdict == decide.Act && what != "guards hold: acts although cluster IDs disagree" {
 				faults = append(faults, fmt.Sprintf("rule %s by itself: %s", o.Rule, what))
 			}
 		}
@@ -68,15 +67,15 @@ func recordFaults(s decide.State, d decide.Decision) []string {
 	after, required := Clone(s), decide.RequiredRecord(s, "fresh")
 	after.Record = required
 	if len(after.Record.Members) > 0 && !reflect.DeepEqual(decide.RequiredRecord(after, "fresher"), after.Record) {
-		faults = append(faults, "the standing record does not stand once it is written")
+		faults = append(faults, "the required record changes once it is written")
 	}
 	if !reflect.DeepEqual(decide.RequiredRecord(reversed(s), "fresh"), required) {
-		faults = append(faults, "the standing record depends on order")
+		faults = append(faults, "the required record depends on order")
 	}
 	if a, seals := d.Action.(decide.Seal); seals {
 		after.Record = decide.SealedRecord(s, a, "fresh")
 		if next, again := decide.Decide(after).Action.(decide.Seal); again {
-			faults = append(faults, fmt.Sprintf("seals in a loop: next %s", next))
+			faults = append(faults, fmt.Sprintf("seals repeatedly: the next action is %s", next))
 		}
 	}
 	return faults

@@ -24,12 +24,12 @@ func Table(s decide.State) string {
 		line("", "suspended")
 	}
 	if from := d.Restore.From; from != "" {
-		line("", "made from %s", from)
+		line("", "restored from %s", from)
 	}
 	line("record", "token=%s cluster=%s%s", orNone(s.Record.Token), idOrNone(s.Record.ClusterID),
 		describeRemoved(s, s.Record))
 	if s.FoundingID != 0 {
-		line("", "founds cluster %s", s.FoundingID)
+		line("", "bootstraps cluster %s", s.FoundingID)
 	}
 	templateLine(s, line)
 	if a := s.CA; a.Secret != "" || s.Record.CA != "" {
@@ -45,7 +45,7 @@ func Table(s decide.State) string {
 	recoveryLines(s, line)
 	line("etcd", "cluster=%s %s", idOrNone(s.Membership.ClusterID), describeKnown(s.Membership))
 	for _, alarm := range s.Membership.StaleAlarms {
-		line("", "%s of %s, which is gone", alarm.Kind, alarm.ID)
+		line("", "%s of removed member %s", alarm.Kind, alarm.ID)
 	}
 	for _, n := range ordinals(s) {
 		line(s.ReplicaName(n), "%s", row(s, n))
@@ -107,7 +107,7 @@ func backupLines(s decide.State, line func(name, format string, args ...any)) {
 		line("backups", "generation=%d last=%s %s", s.Generation, last, s.Backups.Hidden)
 	}
 	if b := s.Backups.BeforeDeletion; b != nil {
-		line("", "generation %d is deleted by that of %s of cluster %s", b.Generation, s.Now.Sub(b.StartedAt),
+		line("", "generation %d: final backup %s ago, cluster %s", b.Generation, s.Now.Sub(b.StartedAt),
 			idOrNone(b.ClusterID))
 	}
 	for _, j := range s.Backups.Jobs {
@@ -124,7 +124,7 @@ func restoreLine(s decide.State, line func(name, format string, args ...any)) {
 	case j != nil:
 		line("restore", "%s: %s into %s %s%s", j.From, j.Phase, j.VolumeUID, j.Message, j.Restored)
 	case s.Record.Restored != decide.RestoredData{}:
-		line("restore", "not proven yet: cluster %s, member %s, revision %d", s.Record.Restored.ClusterID,
+		line("restore", "not confirmed yet: cluster %s, member %s, revision %d", s.Record.Restored.ClusterID,
 			s.Record.Restored.MemberID, s.Record.Restored.Revision)
 	case seen.Hidden+seen.Foreign != "" || len(seen.Stopping) > 0:
 		line("restore", "%s%s%s", seen.Hidden, seen.Foreign, strings.Join(seen.Stopping, ", "))
@@ -142,13 +142,13 @@ func recoveryLines(s decide.State, line func(name, format string, args ...any)) 
 			orNone(o.Lost.String()), o.OldVolumes)
 	}
 	if b := s.Record.Recovery; b.ClusterID != 0 {
-		line("", "begun for cluster %s on %s of %s", b.ClusterID, b.VolumeUID, s.ReplicaName(b.Ordinal))
+		line("", "in progress for cluster %s on %s of %s", b.ClusterID, b.VolumeUID, s.ReplicaName(b.Ordinal))
 	}
 	if void := s.Record.VoidRecovery; void != "" {
 		line("", "void: %s", void)
 	}
 	if void := s.ReportedVoidRecovery; void != "" && void != s.Record.VoidRecovery {
-		line("", "void by the status: %s", void)
+		line("", "void in the status: %s", void)
 	}
 	seen := s.Recovery
 	if j := seen.Job; j != nil {

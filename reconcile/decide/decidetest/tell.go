@@ -47,7 +47,7 @@ func (tell Teller) Line(line string) (string, error) {
 // Set carries out the arguments of the directive set. The first argument is their target.
 func Set(args []datadriven.CmdArg, setOne func(target, key, text string) error) error {
 	if len(args) < 2 {
-		return fmt.Errorf("want what is set, and one thing of it at least: set spec replicas=5")
+		return fmt.Errorf("name what to set and at least one field, as in: set spec replicas=5")
 	}
 	for _, arg := range args[1:] {
 		if err := setOne(args[0].Key, arg.Key, Value(arg)); err != nil {
@@ -80,7 +80,7 @@ func ID(value string) (id decide.ID, err error) {
 func Ordinal(cluster, value string) (int, error) {
 	ordinal, ours := decide.State{Name: cluster}.Ordinal(value)
 	if !ours {
-		return 0, fmt.Errorf("%q names no replica of %s: want %s-0, %s-1, …", value, cluster, cluster, cluster)
+		return 0, fmt.Errorf("%q is not a replica of %s: use %s-0, %s-1, …", value, cluster, cluster, cluster)
 	}
 	return ordinal, nil
 }

@@ -2,13 +2,15 @@ package invariants
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// alarmInvariants are the invariants about actions that an alarm may delay.
+// alarmInvariants are the invariants about what an active alarm allows.
 var alarmInvariants = []invariant{
-	{Invariant{"healing under alarms", "AlarmRaised applies only while etcd lists every declared member."},
+	{Invariant{"lost members are replaced despite alarms",
+		"AlarmRaised applies only while etcd lists every declared member."},
 		healingUnderAlarms},
-	{Invariant{"rollouts under alarms", "While an alarm holds, no member that serves is restarted, and no downgrade is " +
-		"prepared, for another declaration, unless it raises the quota of a member and lowers none, and all alarms are " +
-		"NOSPACE."}, rolloutsUnderAlarms},
+	{Invariant{"rollouts wait for alarms",
+		"While an alarm is active, no responding member is restarted for a rollout and no downgrade is enabled. If " +
+			"all alarms are NOSPACE, a rollout that raises a member's quota and lowers none is allowed."},
+		rolloutsUnderAlarms},
 }
 
 // healingUnderAlarms checks that lost members are replaced first, because a learner can join while etcd rejects writes.
@@ -18,13 +20,13 @@ func healingUnderAlarms(s decide.State, d decide.Decision) string {
 	}
 	for ordinal := range s.Declared.Replicas {
 		if _, listed := memberAt(s, ordinal); !listed {
-			return "stops for an alarm while " + podName(s, ordinal) + " is missing"
+			return "blocks because of an alarm while " + podName(s, ordinal) + " is missing"
 		}
 	}
 	return ""
 }
 
-// rolloutsUnderAlarms checks that a rollout under an alarm ends the alarm, or waits.
+// rolloutsUnderAlarms checks that a rollout waits for active alarms, or raises a quota.
 func rolloutsUnderAlarms(s decide.State, d decide.Decision) string {
 	kinds := alarmKinds(s)
 	switch a := d.Action.(type) {
@@ -35,7 +37,7 @@ func rolloutsUnderAlarms(s decide.State, d decide.Decision) string {
 	case decide.EnableDowngrade:
 	case decide.StartRollout:
 		if !allAnswer(s.Membership.Members) || !s.Membership.Known {
-			return "" // a member that does not run may run with the new declaration
+			return "" // a member that is not running may run with the new spec
 		}
 	default:
 		return ""
@@ -45,7 +47,7 @@ func rolloutsUnderAlarms(s decide.State, d decide.Decision) string {
 	}
 	for kind := range kinds {
 		if kind != decide.AlarmNoSpace {
-			return "rolls out under " + string(kind)
+			return "rolls out during a " + string(kind) + " alarm"
 		}
 	}
 	restarts, raises := false, false
@@ -56,12 +58,12 @@ func rolloutsUnderAlarms(s decide.State, d decide.Decision) string {
 		}
 		restarts = true
 		if r.PodQuota == 0 || r.PodQuota > s.Declared.Quota {
-			return "rolls out under NOSPACE, and may lower the quota of " + podName(s, r.Ordinal)
+			return "rolls out during a NOSPACE alarm, and may lower the quota of " + podName(s, r.Ordinal)
 		}
 		raises = raises || r.PodQuota < s.Declared.Quota
 	}
 	if restarts && !raises {
-		return "rolls out under NOSPACE what does not raise the quota"
+		return "rolls out during a NOSPACE alarm without raising a quota"
 	}
 	return ""
 }

@@ -8,29 +8,30 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// backupInvariants are the invariants about when a backup is started, and what waits for it.
+// backupInvariants are the invariants about starting backups, and about actions that require a backup.
 var backupInvariants = []invariant{
 	{Invariant{"backed up before an upgrade",
-		"Where git wants a backup before an upgrade and there may be a quorum, nothing is done for a version that no " +
-			"pod was made for, and none brought back with it, before there is a backup that was begun since a pass " +
-			"has started one for this declaration, and not in the future."},
+		"If the spec requires a backup before an upgrade and there may be quorum, the first pod gets the new " +
+			"version only once there is a backup that began after a pass started a Job for this generation. A " +
+			"backup dated in the future does not count."},
 		backedUpFirst},
 	{Invariant{"backed up before a deletion",
-		"Where git wants a backup before the cluster is deleted, nothing of one that has formed is stopped or " +
-			"deleted for that, its volumes included, before the status says which backup there is: one of this " +
-			"declaration, where git wants it, and begun recently when the pods stop, and not in the future. " +
-			"Volumes go before the record does."},
+		"If the spec requires a final backup, nothing of a cluster that has formed is stopped or deleted until the " +
+			"status names a backup of this generation in the declared store. The backup must not be dated in the " +
+			"future, must be recent when the pods stop and, if the spec requires it, must be verified. Volumes are " +
+			"deleted before the record."},
 		backedUpBeforeDeletion},
-	{Invariant{"backed up as declared",
-		"A pass starts a backup only of a cluster that runs, whose ID is on record, whose members a quorum has named " +
-			"and whose backups git declares; for the generation that was seen, and once for each."},
+	{Invariant{"backed up only on request",
+		"A pass starts a backup only if the spec requires backups, the cluster runs, etcd returns a member list " +
+			"and the cluster ID is recorded. It starts one backup per observed generation."},
 		backedUpAsDeclared},
-	{Invariant{"taken again",
-		"The Job of a backup is deleted only if a pass has started it for this declaration, it has ended, and too " +
-			"long ago for a cluster that serves and is to be deleted, or it was made at a time that has not come."},
+	{Invariant{"only outdated final backups are discarded",
+		"The Job of a backup is deleted only if the spec requires a final backup and the Job succeeded for this " +
+			"generation, but too long ago or with a date in the future."},
 		takenAgain},
-	{Invariant{"renewed while it waits",
-		"A cluster that waits for its last backup does so with certificates that are good for long."},
+	{Invariant{"certificates are renewed before a final backup",
+		"BackUpBeforeDeletion does not apply while all certificates have expired and the recorded CA can renew " +
+			"them."},
 		renewedWhileItWaits},
 }
 
@@ -49,7 +50,7 @@ func backedUpFirst(s decide.State, d decide.Decision) string {
 	}
 	for _, r := range s.Replicas {
 		if r.Pod != decide.PodAbsent && r.PodVersion == s.Declared.Version {
-			return "" // the move has begun, or is being reverted
+			return "" // the upgrade has begun, or is being reverted
 		}
 	}
 	for _, job := range s.Backups.Jobs {
@@ -58,10 +59,10 @@ func backedUpFirst(s decide.State, d decide.Decision) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("%s, and no backup was taken since etcd %s was declared", d.Action, s.Declared.Version)
+	return fmt.Sprintf("%s, but no backup has been taken since etcd %s was declared", d.Action, s.Declared.Version)
 }
 
-// knownSince reports whether a known backup of this cluster was begun at or after since and, if git requires it,
+// knownSince reports whether a known backup of this cluster began at or after since and, if the spec requires it, is
 // verified.
 func knownSince(s decide.State, since time.Time) bool {
 	known := []*decide.Backup{s.Backups.Last}
@@ -74,7 +75,8 @@ func knownSince(s decide.State, since time.Time) bool {
 	})
 }
 
-// ofTheFuture allows five minutes of clock skew, and ten more for a slot.
+// ofTheFuture reports whether a backup is dated in the future. It allows five minutes of clock skew, and ten more for
+// a slot.
 func ofTheFuture(s decide.State, b decide.Backup) bool {
 	return b.StartedAt.Sub(s.Now) > 5*time.Minute || b.Slot.Sub(s.Now) > 15*time.Minute
 }
@@ -86,13 +88,13 @@ func backedUpBeforeDeletion(s decide.State, d decide.Decision) string {
 		return ""
 	}
 	switch a := d.Action.(type) {
-	case decide.ApplyObjects, decide.StopPods: // which stop running pods
+	case decide.ApplyObjects, decide.StopPods: // these stop running pods
 		if !recorded && s.Objects.RunsReplicas == 0 {
 			return ""
 		}
 	case decide.DeleteObjects:
 		if s.Declared.Retention == decide.Delete && slices.ContainsFunc(s.Replicas, volumeStays) {
-			return "deletes the record, and there are volumes"
+			return "deletes the record while volumes exist"
 		}
 		if !recorded && s.Objects.RunsReplicas == 0 {
 			return ""
@@ -100,13 +102,13 @@ func backedUpBeforeDeletion(s decide.State, d decide.Decision) string {
 	case decide.DeleteVolume:
 		mine := func(m decide.RecordedMember) bool { return m.Ordinal == a.Ordinal && m.VolumeUID == a.VolumeUID }
 		if recorded && !slices.ContainsFunc(s.Record.Members, mine) {
-			return "" // a removed member has left it
+			return "" // the volume belongs to a removed member
 		}
 	default:
 		return ""
 	}
 	if lack := lacksProof(s); lack != "" {
-		return fmt.Sprintf("%s, and %s", d.Action, lack)
+		return fmt.Sprintf("%s, but %s", d.Action, lack)
 	}
 	return ""
 }
@@ -121,22 +123,22 @@ func lacksProof(s decide.State) string {
 	serves := s.Objects.RunsReplicas > 0 || !stands && slices.ContainsFunc(s.Replicas, stays)
 	switch {
 	case b == nil || s.Record.ClusterID == 0 || b.ClusterID != s.Record.ClusterID:
-		return "the status knows no backup of it"
+		return "the status does not name a backup of the cluster"
 	case !b.Verified && s.Declared.VerifiesBackups:
 		return "the last backup is not verified"
 	case s.Objects.DeclarationDiffers || s.Generation == 0 || b.Generation != s.Generation:
-		return "the last backup is of before that was declared"
+		return "the last backup was taken for an earlier generation"
 	case b.To != s.Declared.BackupTo:
-		return "the last backup is not where git declares it"
+		return "the last backup is not in the declared store"
 	case ofTheFuture(s, *b):
-		return "the last backup is of a time that has not come"
+		return "the last backup is dated in the future"
 	case serves && tooLongAgo(s, b.StartedAt):
-		return "the last backup was taken long ago"
+		return "the last backup is too old"
 	}
 	return ""
 }
 
-// tooLongAgo allows ten minutes more than the maximum duration of a backup.
+// tooLongAgo reports whether then is more than the maximum duration of a backup and ten minutes ago.
 func tooLongAgo(s decide.State, then time.Time) bool {
 	return s.Now.Sub(then) > s.Declared.BackupDeadline+10*time.Minute
 }
@@ -154,7 +156,7 @@ func takenAgain(s decide.State, d decide.Decision) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("%s, which may be of use", a)
+	return fmt.Sprintf("%s, but the backup may still be needed", a)
 }
 
 func renewedWhileItWaits(s decide.State, d decide.Decision) string {
@@ -164,10 +166,10 @@ func renewedWhileItWaits(s decide.State, d decide.Decision) string {
 	}
 	for _, c := range s.Certificates {
 		if c.CA || s.Now.Sub(c.NotAfter) < 0 {
-			return "" // it may end with its CA, as a new one would
+			return "" // a new certificate would not be valid for longer than the CA either
 		}
 	}
-	return "waits, and its certificates have expired"
+	return "waits although the certificates have expired"
 }
 
 // changesVersion reports whether an action gives a member a different version, or makes etcd prepare for one.
@@ -177,7 +179,7 @@ func changesVersion(s decide.State, action decide.Action) bool {
 		return a.Version != s.Objects.RunsVersion
 	case decide.EnableDowngrade:
 		return true
-	case decide.ApplyObjects: // which may recreate the StatefulSet
+	case decide.ApplyObjects: // this may recreate the StatefulSet
 		gone := s.Objects.RunsVersion == "" && s.Objects.RunsHash == "" && s.Objects.RunsReplicas == 0
 		return gone && s.Declared.Lifecycle == decide.Running && len(s.Record.Members) > 0 &&
 			s.Record.ClusterID != 0 && podOfAnother(s)
@@ -207,23 +209,23 @@ func backedUpAsDeclared(s decide.State, d decide.Decision) string {
 	}
 	for _, job := range s.Backups.Jobs {
 		if job.Generation == a.Generation {
-			return fmt.Sprintf("%s, which Job %s was started for", a, job.Name)
+			return fmt.Sprintf("%s, but Job %s was already started for it", a, job.Name)
 		}
 	}
 	switch {
 	case a.Generation == 0 || a.Generation != s.Generation:
-		return fmt.Sprintf("%s, and %d was seen", a, s.Generation)
+		return fmt.Sprintf("%s, but the observed generation is %d", a, s.Generation)
 	case !s.Declared.BacksUp && !s.Declared.BacksUpBeforeUpgrade && !s.Declared.BacksUpBeforeDeletion:
-		return "starts a backup, and git declares none"
+		return "starts a backup that the spec does not request"
 	case s.Declared.Lifecycle == decide.Stopped,
 		s.Declared.Lifecycle == decide.Deleted && !s.Declared.BacksUpBeforeDeletion:
-		return "starts a backup of what is to be stopped"
+		return "starts a backup of a cluster that should be stopped"
 	case !s.Membership.Known || s.Record.ClusterID == 0:
-		return "starts a backup of what does not run, or is not known"
+		return "starts a backup of a cluster that is not running or whose ID is not recorded"
 	case s.Backups.Foreign != "":
-		return "starts a backup beside what somebody else has made"
+		return "starts a backup alongside a foreign object"
 	case s.Backups.Hidden != "":
-		return "starts a backup without having seen which there are"
+		return "starts a backup without seeing the existing Jobs"
 	}
 	return ""
 }

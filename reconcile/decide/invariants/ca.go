@@ -16,11 +16,11 @@ func oneCA(s decide.State, d decide.Decision) string {
 	case decide.Declare, decide.Seal, decide.StopPods, decide.StopReplicas:
 		return "" // these do not issue certificates
 	}
-	return fmt.Sprintf("%s while members trust another CA than the one at hand", d.Action)
+	return fmt.Sprintf("%s while members trust a CA other than the one in the Secret", d.Action)
 }
 
 // anotherCA reports whether pods exist, or soon will, and the record, the Secrets or etcd name a CA other than the one
-// at hand. The record and etcd's response override what pods mount.
+// in the Secret. The record and etcd's response override what pods mount.
 func anotherCA(s decide.State) bool {
 	at, differs := s.CA.Secret, func(one string) bool { return one != "" && one != s.CA.Secret }
 	switch {
@@ -66,7 +66,7 @@ func mistakenCA(s decide.State, after string) string {
 	case after == before:
 		return ""
 	case after != s.CA.Secret || after == "":
-		return "names a CA that is not at hand"
+		return "names a CA that is not in the Secret"
 	case !podsThatTrust(s):
 		return ""
 	case before != "":
@@ -76,7 +76,7 @@ func mistakenCA(s decide.State, after string) string {
 	}
 	for _, mounted := range s.CA.Mounted {
 		if mounted != after {
-			return "names a CA that not all pods are given"
+			return "names a CA that some pods do not mount"
 		}
 	}
 	return ""

@@ -18,7 +18,7 @@ func copiesKept(s decide.State, d decide.Decision) string {
 		}
 		return costsCopies(s, m)
 	case decide.StopPods:
-		return stopsOnGoingVolume(s) // whether they may be stopped at all is checked by another invariant
+		return stopsOnGoingVolume(s) // another invariant checks whether pods may be stopped at all
 	case decide.ApplyObjects:
 		if s.Declared.Lifecycle != decide.Running {
 			return stopsOnGoingVolume(s)
@@ -28,15 +28,15 @@ func copiesKept(s decide.State, d decide.Decision) string {
 		m, listed := memberAt(s, a.Ordinal)
 		gone := m.Answers && withoutClaim(s, r)
 		if listed && m.Started && (gone || r.VolumeTerminating && r.VolumeUID != "" && !otherVolume(s, r)) {
-			return fmt.Sprintf("restarts %s: its volume, which is being deleted, goes with the pod",
+			return fmt.Sprintf("restarts %s, but its volume is being deleted and would disappear with the pod",
 				podName(s, a.Ordinal))
 		}
 	}
 	return ""
 }
 
-// stopsOnGoingVolume finds pods that must not stop, because their volumes would be deleted. Git may allow that
-// explicitly.
+// stopsOnGoingVolume returns which pod must not stop, because its volume would be deleted with it. The spec may allow
+// that explicitly.
 func stopsOnGoingVolume(s decide.State) string {
 	for _, r := range s.Replicas {
 		running := r.Pod != decide.PodAbsent && r.Pod != decide.PodTerminating
@@ -45,7 +45,8 @@ func stopsOnGoingVolume(s decide.State) string {
 		spared := s.Declared.Lifecycle == decide.Running && saidLost(s, r.Ordinal) ||
 			s.Declared.Lifecycle == decide.Deleted && s.Declared.Retention == decide.Delete
 		if running && goes && !spared {
-			return fmt.Sprintf("stops %s: its volume, which is being deleted, goes with the pod", podName(s, r.Ordinal))
+			return fmt.Sprintf("stops %s, but its volume is being deleted and would disappear with the pod",
+				podName(s, r.Ordinal))
 		}
 	}
 	return ""
@@ -74,17 +75,17 @@ func costsCopies(s decide.State, m decide.Member) string {
 	surplus := len(voters(s)) > declared
 	switch {
 	case m.Disagrees != "":
-		return fmt.Sprintf("removes %s, which may serve others by a list of its own", m.Name)
+		return fmt.Sprintf("removes %s, which may still serve clients with a different member list", m.Name)
 	case !m.Answers && pod(s, m) == decide.PodReady:
-		return fmt.Sprintf("removes %s, which Kubernetes finds ready", m.Name)
+		return fmt.Sprintf("removes %s, although its pod is ready", m.Name)
 	case after < min(declared, before):
-		return fmt.Sprintf("removes %s and leaves %d copies on volumes that stay", m.Name, after)
+		return fmt.Sprintf("removes %s and leaves %d copies on volumes that are kept", m.Name, after)
 	case surplus && (after > 0 || !m.Answers):
 		return ""
 	case onSafeVolume(s, m) || !m.Answers && !doomedVolume(s, m):
-		return fmt.Sprintf("removes %s, which nobody has proven lost", m.Name)
+		return fmt.Sprintf("removes %s, which is not proven lost", m.Name)
 	case surplus || unfilled || after < declared/2+1:
-		return fmt.Sprintf("removes %s, and nothing has taken its place", m.Name)
+		return fmt.Sprintf("removes %s, but no other member has replaced it", m.Name)
 	}
 	return ""
 }
@@ -191,7 +192,7 @@ func itNeverStarts(s decide.State, r decide.Replica, m decide.Member) bool {
 }
 
 // itKeepsFailing reports whether a member crashes repeatedly, or repeatedly finds no data, or has been unresponsive,
-// with an unready pod, for as long as git allows.
+// with an unready pod, for as long as the spec allows.
 func itKeepsFailing(s decide.State, r decide.Replica, m decide.Member) bool {
 	crashes := r.Pod == decide.PodFailing && (r.NoData && r.PodCrashes >= 2 || r.PodCrashes >= 4) &&
 		notReadySince(s, r, time.Minute)
@@ -228,7 +229,7 @@ func volumesOnRecord(s decide.State, d decide.Decision) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("deletes the volume of %s, whose removal is not on record", podName(s, a.Ordinal))
+	return fmt.Sprintf("deletes the volume of %s, but its removal is not recorded", podName(s, a.Ordinal))
 }
 
 // missesTheMissing checks that MembersMissing applies only if etcd has lost members.
@@ -243,7 +244,7 @@ func missesTheMissing(s decide.State, d decide.Decision) string {
 			return ""
 		}
 	}
-	return "asks a person about members that etcd has not lost"
+	return "requires manual action although etcd lists every recorded voter"
 }
 
 // strange reports whether a learner cannot be the recorded member, which had started, or was an initial voter.

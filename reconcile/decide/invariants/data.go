@@ -21,7 +21,7 @@ func majorityJudges(s decide.State, d decide.Decision) string {
 		return wrongVerdict(s, a.ID)
 	case decide.RestartReplica:
 		if m, listed := memberAt(s, a.Ordinal); listed && m.Answers {
-			return "restarts a member that serves, which may not come back"
+			return "restarts a responding member, which may not start again"
 		}
 	case decide.MoveLeader:
 		if to, _ := memberByID(s, a.To); outvoted(s, to) {
@@ -29,7 +29,7 @@ func majorityJudges(s decide.State, d decide.Decision) string {
 		}
 	case decide.AddLearner, decide.PromoteLearner:
 		if !leaderIsRight(s) {
-			return fmt.Sprintf("%s spreads the data of a leader that no majority agrees with", d.Action)
+			return fmt.Sprintf("%s copies data from a leader that is not part of a majority", d.Action)
 		}
 	}
 	return ""
@@ -126,7 +126,7 @@ func wrongVerdict(s decide.State, id decide.ID) string {
 	case !m.Answers && !r.PodStoppedByCheck && majorityStands(s):
 		return "" // its data does not matter
 	}
-	return fmt.Sprintf("removes %s, whose copy may be good", podName(s, ordinal))
+	return fmt.Sprintf("removes %s, but its data may be right", podName(s, ordinal))
 }
 
 // majorityStands reports whether most voters report the same hash.
@@ -159,9 +159,9 @@ func soonDisarmed(s decide.State, a decide.DisarmAlarm) string {
 		switch {
 		case m.Learner:
 		case votes != voters:
-			return fmt.Sprintf("%s although it is not known that all hold the same data", a)
+			return fmt.Sprintf("%s, but not all members are known to hold the same data", a)
 		case voters < 2 && !gone:
-			return fmt.Sprintf("%s although there is nobody to compare with", a)
+			return fmt.Sprintf("%s, but there is no other voter to compare with", a)
 		}
 	}
 	return ""

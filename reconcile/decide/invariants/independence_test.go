@@ -20,7 +20,7 @@ var (
 	methods = []string{"FindStringSubmatch", "IsZero", "Sub", "broken"}
 )
 
-// TestInvariantsShareNoCodeWithRules checks that invariants do not call what rules call.
+// TestInvariantsShareNoCodeWithRules checks that invariants do not call the helpers of rules.
 func TestInvariantsShareNoCodeWithRules(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -44,14 +44,14 @@ func TestInvariantsShareNoCodeWithRules(t *testing.T) {
 			if called, is := call.Fun.(*ast.SelectorExpr); is {
 				calls++
 				if !mayCall(called) {
-					t.Errorf("%s: %s is not for an invariant to call", fset.Position(call.Pos()), called.Sel.Name)
+					t.Errorf("%s: an invariant must not call %s", fset.Position(call.Pos()), called.Sel.Name)
 				}
 			}
 			return true
 		})
 	}
 	if calls == 0 {
-		t.Error("no call was found")
+		t.Error("no calls were found")
 	}
 }
 

@@ -14,84 +14,115 @@ type Invariant struct {
 	About string
 }
 
-// invariant is something that no decision may do in any state.
+// invariant is a documented check that every decision must pass in every state.
 type invariant struct {
 	Invariant
 	broken func(decide.State, decide.Decision) string // returns the violation, or ""
 }
 
 // invariants lists the invariants about one state and one decision. Purity, independence of order, and the absence of
-// dead ends concern many states; tests check those.
+// dead ends involve several states, and are checked by tests.
 var invariants = []invariant{
-	{Invariant{"speaks", "A decision has a rule, a message of one line, and an action exactly when it acts."}, speaks},
+	{Invariant{"a decision is complete",
+		"Every decision names its rule and has a one-line message. It has an action exactly if its verdict is Act, " +
+			"and a recheck interval of at most one minute."},
+		speaks},
 	{Invariant{"guards hold",
-		"Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two " +
-			"cluster IDs, or under another's lease; except that certificates that wear out are reissued from the CA " +
-			"on record for an orphan and on a broken declaration, and that pods of a lost cluster are stopped between " +
-			"its ID and that of the new one."}, guardsHold},
-	{Invariant{"never founded twice",
-		"A cluster with any trace of having run is not founded; a founding begun is finished as it was begun."},
+		"Quorate does not act on a cluster that is orphaned, invalid, suspended or locked by another pass. Nor " +
+			"does it act if cluster IDs disagree, the CA is lost, or objects are foreign, unlabeled or " +
+			"terminating. Expiring certificates of an orphaned or invalid cluster are still renewed from the " +
+			"recorded CA. The only other exceptions write the custom resource, seal members, or stop pods that " +
+			"must not run."},
+		guardsHold},
+	{Invariant{"never bootstrapped twice",
+		"A cluster is bootstrapped only if it has no cluster ID, members, pods, volumes or StatefulSet. An " +
+			"interrupted bootstrap is completed with its recorded initial members."},
 		neverFoundedTwice},
-	{Invariant{"the record only tightens",
-		"A sealed member stays sealed, and recorded until etcd lists it no longer; only a member that has started is " +
-			"sealed, unless its record is lost. The CA on record stays while pods may trust it."}, recordOnlyTightens},
-	{Invariant{"unknown changes nothing",
-		"With the membership unknown, no member is changed or sealed, no pod that runs is deleted, and no volume " +
-			"unless the whole cluster is."}, unknownChangesNothing},
-	{Invariant{"quorum survives",
-		"No voter is taken away unless the rest holds quorum of the membership after it, and none added without; " +
-			"never the last one removed. Restarting one of less than three needs all."}, quorumSurvives},
+	{Invariant{"the record is never weakened",
+		"A sealed member stays sealed, and recorded until etcd no longer lists it. Only a started member is " +
+			"sealed, unless the record was lost. The recorded CA is kept while pods may trust it."},
+		recordOnlyTightens},
+	{Invariant{"unknown membership is not changed",
+		"If etcd returns no member list, Quorate does not add, promote, remove or seal members. It restarts single " +
+			"pods only if they are failing or pending, and deletes volumes only if the whole cluster is deleted."},
+		unknownChangesNothing},
+	{Invariant{"quorum is preserved",
+		"Voters are removed or promoted, and responding voters restarted, only if a majority of the resulting " +
+			"voters then responds. The last voter is never removed. A member of a one- or two-member cluster is " +
+			"restarted only if all voters respond."},
+		quorumSurvives},
 	{Invariant{"leadership is transferred first",
-		"Leadership is transferred to a voter that answers before the leader is removed or restarted."},
+		"Unless the leader is the only voter, leadership is transferred to a responding voter before the leader is " +
+			"removed or restarted."},
 		leadershipIsTransferredFirst},
-	{Invariant{"a majority judges data",
-		"While members may hold different data, none loses its place, its pod or its copy to another, and no alarm " +
-			"about it is taken back, but by a strict majority of equal hashes."}, majorityJudges},
-	{Invariant{"one learner, or two together",
-		"No member is added beside a learner; but a second one is beside a first that has joined, and runs on its " +
-			"data or not at all, where every member has always allowed two, and no voter has much data. Once two " +
-			"have joined so, none is promoted while a voter believes in another list, and that they have stays on " +
-			"record."},
+	{Invariant{"a majority decides which data is right",
+		"While members may hold different data, responding members are not restarted. A voter whose data may be " +
+			"right is removed only if a strict majority of voters reports the same hash. Leadership is not " +
+			"transferred to an outvoted member, and learners copy only from a leader in that majority. A CORRUPT " +
+			"alarm is disarmed only once all voters report the same hash."},
+		majorityJudges},
+	{Invariant{"one learner, or two joining together",
+		"A second learner is added only if the first has started, is sealed and has a running pod. In addition, " +
+			"every member must always have allowed two learners, all voters must be healthy with small databases, " +
+			"and no downgrade may be in progress. Once two learners have joined together, the record keeps that " +
+			"fact, and no learner is promoted while a voter reports a different member list."},
 		fewLearners},
 	{Invariant{"a volume outlives its member",
-		"A volume is deleted only if etcd does not list its member, or if git declares the whole cluster deleted, " +
-			"with its volumes, and nothing runs."}, volumeOutlivesMember},
+		"A volume is deleted only if etcd does not list its member, or if the spec requests deletion of the whole " +
+			"cluster with its volumes and nothing runs."},
+		volumeOutlivesMember},
 	{Invariant{"copies are kept",
-		"A voter is given up only if it is proven lost, or while as many others as declared, or a quorum of them, " +
-			"hold the data on volumes that stay; no pod is restarted whose volume would go with it."}, copiesKept},
-	{Invariant{"volumes go on record",
-		"A volume of a cluster that goes on is deleted only if the record says that its member was removed."},
+		"A voter is removed only if its data is proven lost or wrong, or if enough other members hold the data on " +
+			"volumes that are kept: as many as declared, or a quorum of them. A pod is not restarted or stopped if " +
+			"its volume would be deleted with it."},
+		copiesKept},
+	{Invariant{"deleted volumes are recorded",
+		"Unless the whole cluster is deleted, a volume is deleted only if the record lists its member as removed."},
 		volumesOnRecord},
-	{Invariant{"only the missing are missed",
-		"MembersMissing needs a list that is known, and a voter on record that it does not hold: " +
-			"its slot is not listed, or another member is in it."}, missesTheMissing},
-	{Invariant{"an empty slot", "A member is added only where no volume is left of the one before."}, emptySlot},
-	{Invariant{"the dead go first",
-		"No member is added while one does not answer, unless that is a learner that has just joined, and runs."},
+	{Invariant{"MembersMissing requires missing voters",
+		"MembersMissing applies only if etcd returns a member list that lacks a recorded voter: its slot is not " +
+			"listed, or holds a different member."},
+		missesTheMissing},
+	{Invariant{"new members get an empty slot",
+		"A member is added to a slot only if the previous member's volume is deleted, or is being deleted and its " +
+			"pod is gone or terminating."},
+		emptySlot},
+	{Invariant{"members are added only while all respond",
+		"A member is added only while all members respond. A learner that has just joined and whose pod is running " +
+			"may still be unresponsive."},
 		deadGoFirst},
-	{Invariant{"lowest in, highest out",
-		"The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."},
+	{Invariant{"lowest ordinal added, highest removed",
+		"A new member gets the lowest free ordinal. A healthy voter is removed only if it has the highest ordinal."},
 		lowestInHighestOut},
-	{Invariant{"hits what was seen", "What is removed, restarted or deleted has the ID or UID that was seen."},
+	{Invariant{"actions target observed IDs",
+		"Quorate removes, promotes, restarts or deletes only members, pods and volumes whose ID or UID it has " +
+			"observed."},
 		hitsWhatWasSeen},
 	{Invariant{"one step at a time",
-		"A rollout goes to what git declares, at most one minor version from what runs; " +
-			"a pod that serves is restarted only for it, while all others serve."}, oneStepAtATime},
-	{Invariant{"deleted as declared",
-		"The objects of a cluster are deleted only if git declares it deleted, and once none of its pods is left."},
+		"A rollout moves to the declared version, which is at most one minor version away from the running one. A " +
+			"responding pod is restarted only for a rollout, and only while all other members respond."},
+		oneStepAtATime},
+	{Invariant{"deleted only on request",
+		"The objects of a cluster are deleted only if its lifecycle is Deleted and all its pods are gone."},
 		deletedAsDeclared},
-	{Invariant{"downgraded as declared",
-		"etcd is told to prepare for the minor version below the one that runs only where git declares that or, to " +
-			"have the log written out, the one above; it is told to stop only where git does not declare it, " +
-			"or where a member is still to join."},
+	{Invariant{"downgraded only on request",
+		"A downgrade to the next lower minor version is enabled only if the spec declares that version, or " +
+			"declares an upgrade before which etcd must write a snapshot. It is canceled only if the spec does not " +
+			"declare that version, or if a member still has to join."},
 		downgradedAsDeclared},
-	{Invariant{"one CA", "While members trust another CA than the one that certificates would be issued from, " +
-		"nothing is done but to declare and to seal."}, oneCA},
-	{Invariant{"fields as applied", "While admission rewrites a field that security or quorum depends on, and the " +
-		"cluster is to run, no member is changed or replaced and no pod or volume is deleted."}, fieldsAsApplied},
-	{Invariant{"done is done",
-		"Done is said only of an orphan, of a suspended cluster, of one that does not run and shall not, or of one " +
-			"whose every member is a sealed, healthy voter as declared."}, doneIsDone},
+	{Invariant{"one CA",
+		"While members trust a CA other than the one in the Secret, Quorate only writes the custom resource, seals " +
+			"members or stops pods."},
+		oneCA},
+	{Invariant{"members stay while fields are rewritten",
+		"While admission rewrites a field that security or quorum depends on, Quorate does not add or remove " +
+			"members, restart single pods or delete volumes. This applies to clusters that should run, unless " +
+			"their members run well with the new value."},
+		fieldsAsApplied},
+	{Invariant{"Done means nothing is left to do",
+		"A decision is Done only if the cluster is orphaned or suspended, if it should not run and nothing runs, " +
+			"or if every member is a sealed, healthy voter that matches the spec."},
+		doneIsDone},
 }
 
 var everyInvariant = slices.Concat(invariants, rolloutInvariants, backupInvariants, restoreInvariants,
@@ -120,13 +151,13 @@ func Broken(s decide.State, d decide.Decision) []string {
 func speaks(_ decide.State, d decide.Decision) string {
 	switch {
 	case d.Rule == "" || d.Message == "":
-		return "no rule or no message"
+		return "the rule or the message is missing"
 	case !oneLine(d.Message):
-		return "a message of more than one line"
+		return "the message has more than one line"
 	case (d.Verdict == decide.Act) != (d.Action != nil):
-		return "an action exactly when the verdict is Act"
+		return "the verdict and the action do not match"
 	case d.Recheck < 0 || d.Recheck > time.Minute:
-		return "recheck out of bounds"
+		return "the recheck interval is out of range"
 	}
 	return ""
 }
@@ -150,17 +181,17 @@ func guardsHold(s decide.State, d decide.Decision) string {
 	_, stopsLost := d.Action.(decide.StopReplicas)
 	switch {
 	case renews && !wearsOut(s):
-		return "renews certificates that are good for long"
+		return "renews certificates that do not expire soon"
 	case renews && (s.Record.CA == "" || s.Record.CA != s.CA.Secret):
-		return "issues certificates of a CA that is not on record"
+		return "issues certificates from a CA that is not recorded"
 	case s.Declared.Orphaned != "" && !renews:
-		return "acts on an orphan"
+		return "acts on an orphaned cluster"
 	case len(s.Declared.Problems) > 0 && !renews:
-		return "acts on a declaration with problems"
+		return "acts on an invalid spec"
 	case len(s.Objects.Foreign) > 0:
-		return "acts beside foreign objects"
+		return "acts although there are foreign objects"
 	case len(s.Objects.Relabelled) > 0:
-		return "acts beside objects without their labels"
+		return "acts although objects have lost their labels"
 	case s.LockHolder != "":
 		return "acts while another pass holds the lease"
 	case declares:
@@ -170,13 +201,13 @@ func guardsHold(s decide.State, d decide.Decision) string {
 	case stopsLost:
 		return ""
 	case cluster(s) == ambiguous:
-		return "acts between two cluster IDs"
+		return "acts although cluster IDs disagree"
 	case foundsAnother(s):
-		return "acts on a cluster that is not the one that its members were to found"
+		return "acts on a cluster other than the one that was bootstrapped"
 	case len(s.Objects.Irreplaceable) > 0 && !seals && d.Action != decide.Action(decide.StopPods{}):
-		return "acts without the CA"
+		return "acts although the CA is lost"
 	case len(s.Objects.Terminating) > 0 && !seals:
-		return "acts on objects that are going away"
+		return "acts while objects are terminating"
 	}
 	return ""
 }
@@ -224,29 +255,29 @@ func neverFoundedTwice(s decide.State, d decide.Decision) string {
 	case !founds:
 		return ""
 	case cluster(s) != 0 || len(s.Membership.Members) > 0:
-		return "founds a cluster that has formed"
+		return "bootstraps a cluster that has formed"
 	case !begun && s.Declared.Lifecycle != decide.Running:
-		return "founds a cluster that is not to run"
+		return "bootstraps a cluster that should not run"
 	case !begun && s.Declared.RenamedFrom != "":
-		return "founds an empty cluster in the place of a renamed one"
+		return "bootstraps an empty cluster instead of a renamed one"
 	case !begun && a.Restores != (s.Declared.Restore.Digest != ""):
-		return "founds a cluster with other data than declared"
+		return "bootstraps a cluster with data other than declared"
 	case !begun && a.Restores && a.Replicas != 1:
 		return "restores more than one member"
 	case !begun && !a.Restores && a.Replicas != s.Declared.Replicas:
-		return "founds another number of members than declared"
+		return "bootstraps with a number of members that is not declared"
 	case begun && a.Restores:
-		return "restores into a cluster that is being founded"
+		return "restores into a cluster that is being bootstrapped"
 	case begun && a.Replicas != len(s.Record.Members):
-		return "founds another number of members than it began with"
+		return "continues a bootstrap with a different number of members"
 	}
 	for _, m := range s.Record.Members {
 		if m.Mode != decide.Founding {
-			return "founds a cluster with a member beyond founding"
+			return "bootstraps a cluster although a recorded member is not an initial member"
 		}
 	}
 	if !begun && leftovers(s) {
-		return "founds a cluster where another has left something"
+		return "bootstraps a cluster although pods, volumes or a StatefulSet exist"
 	}
 	return ""
 }
@@ -270,24 +301,24 @@ func oneStepAtATime(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// wrongStep returns the problem with a rollout: it does not match the declaration, or exceeds one minor version.
+// wrongStep returns the problem with a rollout: it does not match the spec, or skips a minor version.
 func wrongStep(s decide.State, a decide.StartRollout) string {
 	if a.Version != s.Declared.Version || a.SpecHash != s.Declared.SpecHash {
-		return "rolls to something that is not declared"
+		return "rolls out a version or template that is not declared"
 	}
 	major, minor, _ := minorOf(a.Version)
 	for _, m := range s.Membership.Members {
 		runsMajor, runsMinor, known := minorOf(m.Version)
 		skips := major != runsMajor || minor > runsMinor+1 || minor < runsMinor-1
 		if m.Answers && known && skips {
-			return fmt.Sprintf("rolls from %s to %s", m.Version, a.Version)
+			return fmt.Sprintf("moves from %s to %s in one step", m.Version, a.Version)
 		}
 	}
 	return ""
 }
 
-// wrongRestart returns the problem with restarting a serving pod: it already matches the declaration, or new pods would
-// not, or another member does not serve.
+// wrongRestart returns the problem with restarting a serving pod: it already matches the spec, or new pods would
+// not, or another member does not respond.
 func wrongRestart(s decide.State, a decide.RestartReplica) string {
 	r := replicaAt(s, a.Ordinal)
 	if member, _ := memberNamed(s, a.Ordinal); !member.Answers {
@@ -295,11 +326,11 @@ func wrongRestart(s decide.State, a decide.RestartReplica) string {
 	}
 	switch {
 	case r.PodVersion == s.Declared.Version && r.PodSpecHash == s.Declared.SpecHash:
-		return "restarts what is as declared"
+		return "restarts a pod that matches the spec"
 	case s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash:
-		return "restarts a pod that would not come back as declared"
+		return "restarts a pod that would be recreated from an outdated template"
 	case !allAnswer(s.Membership.Members):
-		return "restarts a member while another does not answer"
+		return "restarts a member while another does not respond"
 	}
 	return ""
 }
@@ -313,11 +344,11 @@ func doneIsDone(s decide.State, d decide.Decision) string {
 	case len(s.Objects.Drift) > 0:
 		return "objects are missing or changed"
 	case !s.Membership.Known || cluster(s) != s.Record.ClusterID || s.Record.ClusterID == 0:
-		return "it is not known what runs"
+		return "the member list or the cluster ID is unknown"
 	case len(s.Membership.Members) != s.Declared.Replicas || len(s.Record.Members) != s.Declared.Replicas:
-		return "another number of members than declared"
+		return "the number of members is not the declared one"
 	case s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash:
-		return "new pods are not as declared"
+		return "new pods would not match the spec"
 	}
 	for _, m := range s.Membership.Members {
 		ordinal, ours := ordinalOf(s, m.Name)
@@ -332,7 +363,7 @@ func doneIsDone(s decide.State, d decide.Decision) string {
 		}
 		madeOtherwise := r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash
 		if ordinal >= s.Declared.Replicas || r.PodVersion+r.PodSpecHash != "" && madeOtherwise {
-			return m.Name + " is not as declared"
+			return m.Name + " does not match the spec"
 		}
 	}
 	return ""
@@ -343,16 +374,16 @@ func notGone(s decide.State) string {
 	for _, r := range s.Replicas {
 		switch {
 		case r.Pod != decide.PodAbsent:
-			return "a pod is left of what shall not run"
+			return "a pod exists although the cluster should not run"
 		case r.VolumeUID != "" && s.Declared.Lifecycle == decide.Deleted && s.Declared.Retention == decide.Delete:
-			return "a volume is left of what shall be deleted"
+			return "a volume exists although it should be deleted"
 		}
 	}
 	switch {
 	case s.Objects.RunsReplicas > 0:
-		return "what shall not run may run"
+		return "the StatefulSet may start pods although the cluster should not run"
 	case s.Declared.Lifecycle == decide.Deleted && len(s.Objects.Remaining) > 0:
-		return "an object is left of what shall be deleted"
+		return "an object exists although it should be deleted"
 	}
 	return ""
 }

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestDecisionNeedsRuleAndValidRecheck checks that a decision without rule, or with an invalid recheck interval, is
+// TestDecisionNeedsRuleAndValidRecheck checks that a decision without a rule, or with an invalid recheck interval, is
 // rejected.
 func TestDecisionNeedsRuleAndValidRecheck(t *testing.T) {
 	good := decide.Decision{Rule: "Wait", Verdict: decide.Wait, Message: "wait", Recheck: time.Minute}

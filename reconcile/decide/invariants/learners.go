@@ -10,7 +10,7 @@ import (
 // together matches the token of a cluster whose members have all been started with two learners allowed.
 var together = regexp.MustCompile(`-l2$`)
 
-// muchData is more data than a leader should send to two learners at the same time.
+// muchData is the largest database that a leader may send to two learners at the same time.
 const muchData = 256 << 20
 
 func fewLearners(s decide.State, d decide.Decision) string {
@@ -23,7 +23,7 @@ func fewLearners(s decide.State, d decide.Decision) string {
 	case decide.PromoteLearner:
 		for _, m := range voters(s) {
 			if m.Disagrees != "" && (learners > 1 || s.Record.JoinedTogether) {
-				return fmt.Sprintf("%s, and %s %s", a, m.Name, m.Disagrees)
+				return fmt.Sprintf("%s, but %s %s", a, m.Name, m.Disagrees)
 			}
 		}
 	}
@@ -33,29 +33,29 @@ func fewLearners(s decide.State, d decide.Decision) string {
 // notBesideAnother returns why no learner may be added alongside existing ones.
 func notBesideAnother(s decide.State, learners int) string {
 	if learners > 1 {
-		return fmt.Sprintf("adds a learner beside %d others", learners)
+		return fmt.Sprintf("adds a learner to %d existing learners", learners)
 	}
 	if !s.Record.JoinedTogether {
-		return "adds a learner beside another, which the record does not tell"
+		return "adds a second learner, but the record does not show it"
 	}
 	if together.FindStringSubmatch(s.Record.Token) == nil {
-		return "adds a learner beside another, and members may allow one"
+		return "adds a second learner, but members may allow only one"
 	}
 	if s.Membership.Downgrade != "" || len(s.Membership.StaleAlarms) > 0 {
-		return "adds a learner beside another during a downgrade, or under an alarm"
+		return "adds a second learner during a downgrade or an alarm"
 	}
 	for _, m := range s.Membership.Members {
 		major, minor, known := minorOf(m.Version)
 		switch {
 		case m.Learner && !running(s, m):
-			return "adds a learner beside one that may be about to start"
+			return "adds a second learner while the first may still have to start"
 		case m.Learner:
 		case !known || major != 3 || minor < 6:
-			return fmt.Sprintf("adds a learner beside another, and %s may allow one", m.Name)
+			return fmt.Sprintf("adds a second learner, but %s may allow only one", m.Name)
 		case m.DBSize <= 0 || m.DBSize > muchData:
-			return fmt.Sprintf("adds a learner beside another, and %s may have much data", m.Name)
+			return fmt.Sprintf("adds a second learner, but %s may have a large database", m.Name)
 		case !m.Answers || m.Disagrees != "" || len(m.Alarms) > 0:
-			return fmt.Sprintf("adds a learner beside another, and %s is not well", m.Name)
+			return fmt.Sprintf("adds a second learner, but %s is not healthy", m.Name)
 		}
 	}
 	return ""

@@ -12,14 +12,14 @@ func deletedAsDeclared(s decide.State, d decide.Decision) string {
 		return ""
 	}
 	if s.Declared.Lifecycle != decide.Deleted {
-		return "deletes the objects of a cluster that git does not declare deleted"
+		return "deletes the objects of a cluster whose lifecycle is not Deleted"
 	}
 	if s.Objects.RunsReplicas > 0 {
 		return "deletes the objects of a cluster that may run"
 	}
 	for _, r := range s.Replicas {
 		if r.Pod != decide.PodAbsent {
-			return "deletes the objects of " + podName(s, r.Ordinal) + ", which is still there"
+			return "deletes the objects of " + podName(s, r.Ordinal) + ", whose pod still exists"
 		}
 	}
 	return ""
@@ -34,25 +34,25 @@ func downgradedAsDeclared(s decide.State, d decide.Decision) string {
 	case decide.CancelDowngrade:
 		major, minor, known := minorOf(a.Version)
 		if !known || major == declaredMajor && minor == declared && !awaitsMember(s) {
-			return fmt.Sprintf("%s, which git declares", d.Action)
+			return fmt.Sprintf("%s, although the spec declares that version", d.Action)
 		}
 	case decide.EnableDowngrade:
 		major, minor, known := minorOf(a.Version)
 		isDeclared, isForTheLog := declared == minor, declared == minor+2
 		if !known || major != declaredMajor || !isDeclared && !isForTheLog {
-			return fmt.Sprintf("%s, and git declares %s", d.Action, s.Declared.Version)
+			return fmt.Sprintf("%s, but the spec declares %s", d.Action, s.Declared.Version)
 		}
 		isAbove := false
 		for _, version := range versionsThatRun(s) {
 			runsMajor, runs, known := minorOf(version)
 			mayRun := runs == minor+1 || isDeclared && runs == minor
 			if !known || runsMajor != major || !mayRun {
-				return fmt.Sprintf("%s, and %s runs", d.Action, version)
+				return fmt.Sprintf("%s, but a member runs %s", d.Action, version)
 			}
 			isAbove = isAbove || runs == minor+1
 		}
 		if !isAbove {
-			return fmt.Sprintf("%s, and nothing is known to run the minor version above", d.Action)
+			return fmt.Sprintf("%s, but no member is known to run the next higher minor version", d.Action)
 		}
 	}
 	return ""

@@ -19,14 +19,14 @@ func unknownChangesNothing(s decide.State, d decide.Decision) string {
 	case decide.RestartReplica:
 		r := replicaAt(s, a.Ordinal)
 		if r.Pod == decide.PodFailing || r.Pod == decide.PodPending {
-			return "" // nothing runs in it
+			return "" // the pod is not running
 		}
 	case decide.DeleteVolume:
 		if wholeClusterGoes(s) {
 			return ""
 		}
 	}
-	return fmt.Sprintf("%s although the membership is not known", d.Action)
+	return fmt.Sprintf("%s, although the membership is unknown", d.Action)
 }
 
 // wholeClusterGoes reports whether git declares the cluster deleted with its volumes, and nothing of it runs or can
@@ -55,7 +55,7 @@ func quorumSurvives(s decide.State, d decide.Decision) string {
 		decide.EnableDowngrade, decide.CancelDowngrade, decide.DisarmAlarm, decide.AddLearner, decide.MoveLeader:
 		return "" // votes do not change, and pods are not restarted
 	case decide.StopPods, decide.StopReplicas, decide.DeleteObjects, decide.DeleteVolume:
-		return "" // stopped clusters and unused volumes are checked by other invariants
+		return "" // other invariants check stopped clusters and unused volumes
 	case decide.PromoteLearner:
 		m, _ := memberByID(s, a.ID)
 		after[a.ID] = m.Answers
@@ -63,17 +63,17 @@ func quorumSurvives(s decide.State, d decide.Decision) string {
 		delete(after, a.ID)
 	case decide.RestartReplica:
 		m, _ := memberNamed(s, a.Ordinal)
-		// A cluster that should have one or two members can only be restarted this way.
+		// Clusters of one or two members cannot be restarted without losing quorum.
 		alone := len(after) < 3 && s.Declared.Replicas < 3 && allAnswer(voters(s))
 		if !m.Answers || m.Learner || alone {
 			return ""
 		}
 		after[m.ID] = false
 	default:
-		return fmt.Sprintf("%s may cost a vote: nothing says that it does not", d.Action)
+		return fmt.Sprintf("%s is not known to preserve quorum", d.Action)
 	}
 	if !isQuorum(after) {
-		return fmt.Sprintf("%s leaves no quorum", d.Action)
+		return fmt.Sprintf("%s loses quorum", d.Action)
 	}
 	return ""
 }
@@ -100,11 +100,11 @@ func leadershipIsTransferredFirst(s decide.State, d decide.Decision) string {
 		from, _ := memberByID(s, a.From)
 		to, _ := memberByID(s, a.To)
 		if !from.Leader || to.Leader || to.Learner || !to.Answers {
-			return fmt.Sprintf("%s cannot work", d.Action)
+			return fmt.Sprintf("%s is not possible", d.Action)
 		}
 	}
 	if member.Leader && len(voters(s)) > 1 {
-		return fmt.Sprintf("%s takes the leader away", d.Action)
+		return fmt.Sprintf("%s, although the member is the leader", d.Action)
 	}
 	return ""
 }
@@ -120,7 +120,7 @@ func volumeOutlivesMember(s decide.State, d decide.Decision) string {
 		case ours && ordinal == a.Ordinal:
 			return "deletes the volume of a member that etcd lists"
 		case m.Name == "" && !ours:
-			return "deletes a volume while it is not known where a member is"
+			return "deletes a volume while the slot of a member is unknown"
 		}
 	}
 	return ""
@@ -135,10 +135,10 @@ func emptySlot(s decide.State, d decide.Decision) string {
 	}
 	for _, gone := range s.Record.Removed {
 		if gone.Ordinal == a.Ordinal && gone.VolumeUID != "" && gone.VolumeUID != r.VolumeUID && !r.VolumeTerminating {
-			return "" // created later, for a pod that has no file to start with
+			return "" // the volume was created later, for a pod that has no configuration to start with
 		}
 	}
-	return "adds a member where a volume is left"
+	return "adds a member to a slot that has a volume"
 }
 
 func deadGoFirst(s decide.State, d decide.Decision) string {
@@ -147,7 +147,7 @@ func deadGoFirst(s decide.State, d decide.Decision) string {
 	}
 	for _, m := range s.Membership.Members {
 		if !m.Answers && !running(s, m) {
-			return "adds a member while another does not answer"
+			return "adds a member while another does not respond"
 		}
 	}
 	return ""
@@ -158,11 +158,11 @@ func lowestInHighestOut(s decide.State, d decide.Decision) string {
 	case decide.AddLearner:
 		for ordinal := range a.Ordinal {
 			if _, listed := memberAt(s, ordinal); !listed {
-				return fmt.Sprintf("adds %d while %d is free", a.Ordinal, ordinal)
+				return fmt.Sprintf("adds ordinal %d while %d is free", a.Ordinal, ordinal)
 			}
 		}
 		if a.Ordinal >= s.Declared.Replicas && !anyVolumeGoes(s) {
-			return fmt.Sprintf("adds %d, and %d are declared", a.Ordinal, s.Declared.Replicas)
+			return fmt.Sprintf("adds ordinal %d, but only %d members are declared", a.Ordinal, s.Declared.Replicas)
 		}
 	case decide.RemoveMember:
 		member, _ := memberByID(s, a.ID)
@@ -171,7 +171,7 @@ func lowestInHighestOut(s decide.State, d decide.Decision) string {
 		for _, m := range s.Membership.Members {
 			doomed := outvoted(s, member) || member.Learner && doubted(s) || doomedVolume(s, member)
 			if n, _ := slotOf(s, m); ours && member.Answers && !needless && !doomed && n > ordinal {
-				return fmt.Sprintf("removes %s while there is %s", member.Name, m.Name)
+				return fmt.Sprintf("removes %s, although %s has a higher ordinal", member.Name, m.Name)
 			}
 		}
 	}
@@ -221,7 +221,7 @@ func hitsWhatWasSeen(s decide.State, d decide.Decision) string {
 		seen = a.ClusterID != 0 && a.ClusterID == s.Membership.ClusterID
 	}
 	if !seen {
-		return fmt.Sprintf("%s was not seen so", d.Action)
+		return fmt.Sprintf("%s does not match the observed state", d.Action)
 	}
 	return ""
 }

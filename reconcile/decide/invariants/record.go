@@ -27,17 +27,17 @@ func recordOnlyTightens(s decide.State, d decide.Decision) string {
 func loosened(s decide.State, after decide.Record, founds bool) string {
 	switch before := s.Record; {
 	case after.Token == "" || len(after.Members) == 0:
-		return "leaves no record"
+		return "the record is empty"
 	case before.Token != "" && after.Token != before.Token:
 		return "changes the token"
 	case before.ClusterID != 0 && after.ClusterID != before.ClusterID:
 		return "changes the cluster ID"
 	}
 	if s.Record.JoinedTogether && !after.JoinedTogether {
-		return "forgets that two members have joined at once"
+		return "forgets that two members joined together"
 	}
 	if len(s.Record.Members) > 0 && s.Record.Uncompared && !after.Uncompared && !asked(s) {
-		return "counts data as compared that were not"
+		return "marks data as compared that was not compared"
 	}
 	if what := mistakenCA(s, after.CA); what != "" {
 		return what
@@ -55,7 +55,7 @@ func loosened(s decide.State, after decide.Record, founds bool) string {
 	for _, gone := range after.Removed {
 		if m, listed := memberAt(s, gone.Ordinal); listed && s.Membership.Known &&
 			(m.Started || !keepsVolume(replicaAt(s, gone.Ordinal), gone.VolumeUID)) {
-			return fmt.Sprintf("%s counts as removed, and etcd lists it", podName(s, gone.Ordinal))
+			return fmt.Sprintf("%s is recorded as removed, but etcd lists it", podName(s, gone.Ordinal))
 		}
 	}
 	return ""
@@ -85,9 +85,9 @@ func restoringAgain(s decide.State) string {
 	case cluster(s) != 0 || len(s.Membership.Members) > 0:
 		return "although the cluster has formed"
 	case s.Restore.Job.Phase == decide.JobSucceeded:
-		return "although it was restored"
+		return "although the restore has succeeded"
 	case beside != "":
-		return "beside " + beside
+		return "although there is " + beside
 	}
 	return ""
 }
@@ -116,15 +116,15 @@ func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
 	case before || incomplete && m.Mode == decide.Sealed:
 		return ""
 	case len(s.Record.Members) > 0 && (m.Mode == decide.Founding || !listed || !s.Membership.Known):
-		return "out of nothing"
+		return "without evidence"
 	case len(s.Record.Members) > 0 && (m.Mode == decide.Sealed) != member.Started:
-		return "although started is " + fmt.Sprint(member.Started)
+		return "although its started state is " + fmt.Sprint(member.Started)
 	case len(s.Record.Members) == 0 && m.Mode == decide.Restoring && s.Restore.Job != nil:
 		return restoringAgain(s)
 	case len(s.Record.Members) == 0 && founds != (m.Mode == decide.Founding || m.Mode == decide.Restoring):
-		return "out of nothing"
+		return "without evidence"
 	case m.Mode == decide.Joining && (!s.Membership.Known || member.Started):
-		return "although it is not about to join"
+		return "although it is not joining"
 	}
 	return ""
 }
@@ -165,7 +165,7 @@ func loosens(s decide.State, before decide.RecordedMember, after decide.Record) 
 		return ""
 	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID && forgets(s, before) &&
 		!keptOfLost(s, before, after):
-		return "is dropped, and no majority of those on record stands behind the list"
+		return "is dropped, but no majority of the recorded voters confirms the member list"
 	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID:
 		return ""
 	case !found && keptOfLost(s, before, after):
@@ -175,9 +175,9 @@ func loosens(s decide.State, before decide.RecordedMember, after decide.Record) 
 	case before.Mode == decide.Sealed && m.Mode != decide.Sealed:
 		return "is unsealed"
 	case before.Mode == decide.Restoring && m.Mode != decide.Restoring && m.Mode != decide.Sealed:
-		return "may start without the data that are restored"
+		return "may start without the restored data"
 	case before.Mode == decide.Restoring && m.VolumeUID != "" && m.VolumeUID == replicaAt(s, m.Ordinal).VolumeUID:
-		return "" // it is restored, which another invariant checks
+		return "" // another invariant checks that it is restored
 	case before.Mode != decide.Sealed && m.Mode == decide.Sealed && !(s.Membership.Known && member.Started) &&
 		!rolledBack:
 		return "is sealed before it started"

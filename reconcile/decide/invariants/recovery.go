@@ -9,25 +9,31 @@ import (
 
 // recoveryInvariants are the invariants about a new cluster created from the remains of a lost one.
 var recoveryInvariants = []invariant{
-	{Invariant{"recovered on a person's word",
-		"Pods of a cluster that is to run are stopped, and data are made those of a new cluster, only where git " +
-			"orders it for the cluster that is there, nobody hears a quorum or finds a pod ready, and every other " +
-			"member, or every member if it is made of a backup, has lost its volume or is said to have lost its " +
-			"data; or once that was begun, while git orders it."},
+	{Invariant{"recovered only on request",
+		"A cluster that should run is stopped, and its data becomes a new cluster, only if the spec requests that " +
+			"for the recorded cluster ID. No quorum may respond, and no pod may be ready. Every other member, or " +
+			"every member if the data comes from a backup, must have lost its volume or be listed in " +
+			"spec.recovery.lost. A recovery that has begun continues while the spec requests it."},
 		recoveredOnWord},
 	{Invariant{"recovered while nothing runs",
-		"The data of a member are made those of a new cluster only while no pod is there, on the volume on record, " +
-			"by one Job, and it starts on them only once that has ended well."}, recoveredWhileNothingRuns},
+		"One Job at a time turns a member's data into a new cluster, on the recorded volume and while no pods " +
+			"exist. The member starts on that data only after the Job has succeeded."},
+		recoveredWhileNothingRuns},
 	{Invariant{"a changed request stops its Job",
-		"The rules Restore and Recover leave no Job at work for a request that git has changed or removed since, " +
-			"unless the run may not carry it out, or something else seems to be the cluster."}, stopsChangedJob},
+		"Restore and Recover do not wait or block while a Job is running for a request that has since been changed " +
+			"or removed. The exceptions are a run that may not carry out the request, and a cluster that may still " +
+			"exist."},
+		stopsChangedJob},
 	{Invariant{"the lost cluster stays stopped",
-		"Pods are stopped as those of a lost cluster only on volumes that are marked so, and whose members the new " +
-			"cluster, which is known, does not list. Unless a guard before it holds, no rule waits or blocks while " +
-			"one runs."}, lostClusterStaysStopped},
+		"Pods are stopped as members of a lost cluster only if their claims are marked with it, the ID of the new " +
+			"cluster is known, and the new cluster does not list them. While such a pod is running, no rule except " +
+			"a guard waits or blocks."},
+		lostClusterStaysStopped},
 	{Invariant{"the lost cluster is kept",
-		"When a new cluster is made of a lost one, its record names every volume of that as kept; one is deleted " +
-			"only once git says so for that very cluster, and the new one serves."}, lostClusterIsKept},
+		"The record of a new cluster lists every volume of the lost cluster as kept. Unless the whole cluster is " +
+			"deleted, such a volume is deleted only if the spec requests it for that lost cluster. The new cluster " +
+			"must have quorum, and its data must not be in doubt."},
+		lostClusterIsKept},
 }
 
 // recovering reports whether a recovery of the recorded cluster has begun.
@@ -57,19 +63,19 @@ func recoveredOnWord(s decide.State, d decide.Decision) string {
 		ended := s.Recovery.Job == nil || s.Recovery.Job.Phase != decide.JobRuns
 		held := s.Recovery.Job != nil && delaysDeletion(s, s.Recovery.Job.VolumeJob)
 		if ended && !held && s.Declared.Recovery.ClusterID != s.Record.ClusterID && !s.Membership.Known {
-			return fmt.Sprintf("%s, and git orders no recovery of this cluster", d.Action)
+			return fmt.Sprintf("%s, but the spec does not request recovery of this cluster", d.Action)
 		}
 		return ""
 	case decide.FinishRecovery:
 		if what := notGivenUp(s); what != "" || s.Declared.Recovery.ClusterID != s.Record.ClusterID {
-			return fmt.Sprintf("%s, and git orders no recovery of this cluster, or %s", d.Action, what)
+			return fmt.Sprintf("%s, but the spec does not request recovery of this cluster, or %s", d.Action, what)
 		}
 		return ""
 	default:
 		return ""
 	}
 	if what := notOrdered(s); what != "" {
-		return fmt.Sprintf("%s, and %s", d.Action, what)
+		return fmt.Sprintf("%s, but %s", d.Action, what)
 	}
 	return ""
 }
@@ -90,9 +96,9 @@ func lostClusterStaysStopped(s decide.State, d decide.Decision) string {
 		stays := r.Pod != decide.PodAbsent && r.Pod != decide.PodTerminating
 		switch {
 		case stops && a.Ordinals&(1<<uint(r.Ordinal)) != 0 && (!lost || r.LostCluster != a.LostCluster || other(r.ClusterID)):
-			return fmt.Sprintf("%s, and %s is no member of a lost cluster", a, podName(s, r.Ordinal))
+			return fmt.Sprintf("%s, but %s is not a member of a lost cluster", a, podName(s, r.Ordinal))
 		case lost && stays && d.Verdict != decide.Act && r.ClusterID == r.LostCluster && !guarded(s, d):
-			return fmt.Sprintf("%s runs beside the cluster that was made of its own", podName(s, r.Ordinal))
+			return fmt.Sprintf("%s is running alongside the cluster that replaced its own", podName(s, r.Ordinal))
 		}
 	}
 	return ""
@@ -128,12 +134,12 @@ func stopsChangedJob(s decide.State, d decide.Decision) string {
 	case d.Verdict == decide.Act || d.Rule != "Restore" && d.Rule != "Recover":
 	case restores != nil && works(restores.VolumeJob) && besideSeed(s) == "":
 		if restores.Digest != s.Declared.Restore.Digest {
-			return "a Job restores what git does not declare any more"
+			return "a Job restores a backup that the spec no longer declares"
 		}
 	case recovers != nil && works(recovers.VolumeJob) && recovering(s.Record):
 		changed := recovers.ClusterID != order.ClusterID || recovers.Digest != order.Digest
 		if changed && order.Refused == "" && !s.Membership.Known && !anyReady(s) {
-			return "a Job recovers what git does not order any more"
+			return "a Job carries out a recovery that the spec no longer requests"
 		}
 	}
 	return ""
@@ -161,30 +167,30 @@ func notOrdered(s decide.State) string {
 	r := replicaAt(s, order.Ordinal)
 	switch {
 	case order.ClusterID == 0 || order.ClusterID != s.Record.ClusterID || order.ClusterID != cluster(s):
-		return "git does not order it for the cluster that is there"
+		return "the spec does not request it for the current cluster ID"
 	case s.Membership.Known:
-		return "etcd has a quorum"
+		return "etcd has quorum"
 	case order.Word != "" && (order.Word == s.Record.VoidRecovery || order.Word == s.ReportedVoidRecovery):
-		return "etcd has had a quorum since git orders it"
+		return "etcd has had quorum since the recovery was requested"
 	case order.Refused != "":
 		return order.Refused
 	case r.VolumeTerminating && !ordersBackup(s):
-		return "the volume of the member that is left is being deleted"
+		return "the volume of the surviving member is being deleted"
 	case !recorded:
-		return "it is no member that is on record"
+		return "the requested member is not recorded"
 	case ordersBackup(s):
 	case survivor.Mode != decide.Sealed || r.VolumeUID == "",
 		survivor.VolumeUID != "" && survivor.VolumeUID != r.VolumeUID:
-		return "the volume of the member that is left is not the one on record"
+		return "the volume of the surviving member is not the recorded one"
 	case saidLost(s, order.Ordinal):
-		return "the member that is left is said to be lost"
+		return "the surviving member is listed as lost"
 	}
 	for _, slot := range s.Replicas {
 		if slot.Pod == decide.PodReady {
 			return "the pod of " + podName(s, slot.Ordinal) + " is ready"
 		}
 		if slot.LostCluster == order.ClusterID && !recovering(s.Record) {
-			return "another cluster was made of it before"
+			return "a new cluster was already created from it"
 		}
 	}
 	return notGivenUp(s)
@@ -197,7 +203,7 @@ func notGivenUp(s decide.State) string {
 		lost := saidLost(s, m.Ordinal) || slot.VolumeUID == ""
 		survives := m.Ordinal == s.Declared.Recovery.Ordinal && !ordersBackup(s)
 		if !survives && m.Mode != decide.Joining && !lost {
-			return "nobody says that the data of " + podName(s, m.Ordinal) + " are lost"
+			return "the data of " + podName(s, m.Ordinal) + " is not confirmed as lost"
 		}
 	}
 	for _, r := range s.Replicas {
@@ -207,7 +213,7 @@ func notGivenUp(s decide.State) string {
 		})
 		mayBe := r.VolumeUID != "" && (r.LostCluster == 0 || r.LostCluster == s.Declared.Recovery.ClusterID)
 		if mayBe && !recorded && !goneBefore && r.Ordinal != s.Declared.Recovery.Ordinal && !saidLost(s, r.Ordinal) {
-			return "nobody says that what " + podName(s, r.Ordinal) + " has of that cluster is lost"
+			return "the data of that cluster on the volume of " + podName(s, r.Ordinal) + " is not confirmed as lost"
 		}
 	}
 	return ""
@@ -222,17 +228,17 @@ func recoveredWhileNothingRuns(s decide.State, d decide.Decision) string {
 	case decide.StartRecovery:
 		switch {
 		case seen.Job != nil || len(seen.Stopping) > 0:
-			return "starts a second one"
+			return "starts a second recovery Job"
 		case seen.Foreign != "" || seen.Hidden != "":
-			return "starts one without knowing whether there is one"
+			return "starts a recovery Job without knowing whether another exists"
 		case replicaAt(s, a.Ordinal).VolumeTerminating:
-			return "makes one in a volume that is being deleted"
+			return "creates a cluster on a volume that is being deleted"
 		case a.Ordinal != s.Declared.Recovery.Ordinal || a.Digest != s.Declared.Recovery.Digest:
-			return "makes a cluster of what git does not order"
+			return "creates a cluster from data that the spec does not name"
 		}
 	case decide.StopRecovery:
 		if seen.Job == nil || seen.Job.UID != a.JobUID {
-			return "stops what was not seen"
+			return "stops a Job that was not observed"
 		}
 	case decide.FinishRecovery:
 		return unfinished(s, a)
@@ -248,11 +254,11 @@ func beside(s decide.State, d decide.Decision) string {
 		return ""
 	}
 	if s.Objects.RunsReplicas > 0 {
-		return fmt.Sprintf("%s, and the StatefulSet makes pods", d.Action)
+		return fmt.Sprintf("%s, but the StatefulSet may create pods", d.Action)
 	}
 	for _, r := range s.Replicas {
 		if r.Pod != decide.PodAbsent {
-			return fmt.Sprintf("%s beside the pod of %s", d.Action, podName(s, r.Ordinal))
+			return fmt.Sprintf("%s while the pod of %s exists", d.Action, podName(s, r.Ordinal))
 		}
 	}
 	return ""
@@ -264,16 +270,16 @@ func unfinished(s decide.State, a decide.FinishRecovery) string {
 	r := replicaAt(s, begun.Ordinal)
 	switch {
 	case j == nil || j.Phase != decide.JobSucceeded || j.Terminating || len(s.Recovery.Stopping) > 0:
-		return "starts a member on data that are not known to be whole"
+		return "starts a member on data that may be incomplete"
 	case !recovering(s.Record) || j.ClusterID != begun.ClusterID || j.Ordinal != begun.Ordinal:
-		return "ends what was not begun"
+		return "finishes a recovery that has not begun"
 	case begun.FromBackup != (j.From != "") || begun.FromBackup != ordersBackup(s):
-		return "ends what was made of something else"
+		return "finishes a recovery from a different source"
 	case a.ClusterID == 0 || a.ClusterID != j.Into || a.ClusterID == begun.ClusterID:
-		return "starts a cluster that nobody has made"
+		return "starts a cluster that the Job did not create"
 	case a.VolumeUID == "" || a.VolumeUID != begun.VolumeUID || a.VolumeUID != r.VolumeUID ||
 		a.VolumeUID != j.VolumeUID || r.VolumeTerminating:
-		return "starts a member on another volume"
+		return "starts a member on a different volume"
 	}
 	return ""
 }
@@ -290,7 +296,7 @@ func lostClusterIsKept(s decide.State, d decide.Decision) string {
 				order.OldVolumes == decide.Delete && s.Membership.Known && !anyCorrupt(s) &&
 				s.Record.Recovery.ClusterID == gone.LostCluster && !s.Record.Recovery.Suspect
 			if is && !wanted && !wholeClusterGoes(s) {
-				return "deletes a volume that is kept"
+				return "deletes a volume that must be kept"
 			}
 		}
 	}
@@ -318,7 +324,7 @@ func leavesBehind(s decide.State, after decide.Record) string {
 	case begun != s.Record.Recovery || after.ClusterID == s.Record.ClusterID:
 		return "forgets the lost cluster"
 	case len(after.Members) != 1 || after.Members[0].Ordinal != seed || after.Members[0].Mode != decide.Sealed:
-		return "lets another member start"
+		return "lets a different member start"
 	}
 	for _, r := range s.Replicas {
 		if r.VolumeUID != "" && r.Ordinal != seed && !keepsSlot(after, r) {

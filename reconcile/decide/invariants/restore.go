@@ -8,19 +8,22 @@ import (
 
 // restoreInvariants are the invariants about a cluster created from a backup.
 var restoreInvariants = []invariant{
-	{Invariant{"restored before it runs",
-		"Data are restored only for a cluster of which nobody knows an ID, which is to run, and of which no pod is " +
-			"there, on the volume of its only member, which is made for that."}, restoredBeforeItRuns},
-	{Invariant{"restored as declared",
-		"What fills a volume is started once, for the backup that git declares, and is stopped only as it was seen. " +
-			"A member starts on a volume only once what fills it has ended well, for what git declares."},
+	{Invariant{"restored before the cluster runs",
+		"Data is restored only into the volume of the single recorded member, while the cluster should run but has " +
+			"no cluster ID and no pods."},
+		restoredBeforeItRuns},
+	{Invariant{"the declared backup is restored",
+		"A restore Job is started once, for the declared backup, and is stopped only by its observed UID. A member " +
+			"starts on the volume only after the Job for the declared backup has succeeded."},
 		restoredAsDeclared},
-	{Invariant{"clients find what was restored",
-		"The ID of a cluster that was made from a backup goes on record, which leads clients to it, only once its " +
-			"first member has shown that it runs on what the Job says that it restored."}, findsWhatWasRestored},
-	{Invariant{"nothing is stopped for a restore",
-		"Objects are not applied for a restore, which leaves no pod, where there is a pod, or a volume of another " +
-			"member: the record may have been put back."}, notStoppedForRestore},
+	{Invariant{"clients reach only restored data",
+		"After a restore, the cluster ID is recorded, which opens the client Service, only once the first member " +
+			"runs on the data that the Job reported."},
+		findsWhatWasRestored},
+	{Invariant{"a restore does not stop a cluster",
+		"During a restore, applying objects stops all pods. Objects are therefore not applied while a pod or " +
+			"another member's volume exists, because an older record may have been restored."},
+		notStoppedForRestore},
 }
 
 func restoredBeforeItRuns(s decide.State, d decide.Decision) string {
@@ -34,20 +37,20 @@ func restoredBeforeItRuns(s decide.State, d decide.Decision) string {
 	}
 	switch {
 	case !restoring(s.Record) || s.Record.Members[0].Ordinal != 0:
-		return fmt.Sprintf("%s, and no member is on record as one that is restored", d.Action)
+		return fmt.Sprintf("%s, but the record does not contain a member that is being restored", d.Action)
 	case cluster(s) != 0 || len(s.Membership.Members) > 0:
-		return fmt.Sprintf("%s, and the cluster has formed", d.Action)
+		return fmt.Sprintf("%s, but the cluster has formed", d.Action)
 	case s.Declared.Lifecycle != decide.Running:
-		return fmt.Sprintf("%s of a cluster that is not to run", d.Action)
+		return fmt.Sprintf("%s, but the cluster should not run", d.Action)
 	}
 	if what := besideSeed(s); what != "" {
-		return fmt.Sprintf("%s beside %s", d.Action, what)
+		return fmt.Sprintf("%s, but there is %s", d.Action, what)
 	}
 	return ""
 }
 
-// delaysDeletion reports whether a Job has ended whose volume is being deleted, and no data is lost with that: etcd has
-// a quorum, or no member has started there on data of a backup, or git declares its data lost.
+// delaysDeletion reports whether a Job has ended while its volume is being deleted, and deleting the volume loses no
+// data: etcd has quorum, or no member has started on the restored data, or the spec lists the member as lost.
 func delaysDeletion(s decide.State, j decide.VolumeJob) bool {
 	for _, r := range s.Replicas {
 		m, _ := recordedAt(s.Record, r.Ordinal)
@@ -87,7 +90,7 @@ func notStoppedForRestore(s decide.State, d decide.Decision) string {
 		return ""
 	}
 	if what := besideSeed(s); what != "" {
-		return "stops all pods for a restore beside " + what
+		return "stops all pods for a restore although there is " + what
 	}
 	return ""
 }
@@ -98,29 +101,29 @@ func restoredAsDeclared(s decide.State, d decide.Decision) string {
 	case decide.StartRestore:
 		switch {
 		case seen.Job != nil || len(seen.Stopping) > 0:
-			return "starts a second one"
+			return "starts a second restore Job"
 		case seen.Foreign != "" || seen.Hidden != "":
-			return "starts one without knowing whether there is one"
+			return "starts a restore Job without knowing whether another exists"
 		case declared == "" || a.Digest != declared:
-			return "restores what git does not declare"
+			return "restores a backup that the spec does not declare"
 		case seed.VolumeTerminating:
-			return "fills a volume that is being deleted"
+			return "restores into a volume that is being deleted"
 		}
 	case decide.StopRestore:
 		if seen.Job == nil || seen.Job.UID != a.JobUID {
-			return "stops what was not seen"
+			return "stops a Job that was not observed"
 		}
 	case decide.FinishRestore:
 		j := seen.Job
 		switch {
 		case j == nil || j.Phase != decide.JobSucceeded || j.Terminating:
-			return "starts a member on data that nothing has restored"
+			return "starts a member on data that no Job has restored"
 		case a.VolumeUID == "" || a.VolumeUID != seed.VolumeUID || a.VolumeUID != j.VolumeUID || seed.VolumeTerminating:
-			return "starts a member on another volume"
+			return "starts a member on a different volume"
 		case declared == "" || j.Digest != declared:
-			return "starts a member on data that git does not declare"
+			return "starts a member on data that the spec does not declare"
 		case a.Data != j.Data:
-			return "has the member show something else than was restored"
+			return "records data other than the Job restored"
 		}
 	}
 	return ""
@@ -135,18 +138,18 @@ func findsWhatWasRestored(s decide.State, d decide.Decision) string {
 		return ""
 	}
 	if want.ClusterID != 0 && a.ClusterID != want.ClusterID {
-		return "another cluster than was restored"
+		return "the cluster ID is not the restored one"
 	}
 	if len(s.Membership.Members) != 1 {
 		return ""
 	}
 	switch m := s.Membership.Members[0]; {
 	case want.MemberID != 0 && m.ID != want.MemberID:
-		return "another member than was restored"
+		return "the member ID is not the restored one"
 	case m.Revision < want.Revision:
-		return "older data than were restored"
+		return "the data is older than the restored data"
 	case len(s.Membership.StaleAlarms) > 0:
-		return "under an alarm of the cluster that was backed up"
+		return "an alarm of the original cluster is still active"
 	}
 	return ""
 }

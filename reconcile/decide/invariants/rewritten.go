@@ -16,7 +16,7 @@ func fieldsAsApplied(s decide.State, d decide.Decision) string {
 			decide.StopPods, decide.StopReplicas, decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery:
 			return ""
 		}
-		return "acts although " + f.Object + ": " + f.Field + " is rewritten"
+		return "acts although admission rewrites " + f.Field + " of " + f.Object
 	}
 	return ""
 }

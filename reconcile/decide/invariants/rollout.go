@@ -9,20 +9,20 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// rolloutInvariants are the invariants about the declaration from which a pod is created next.
+// rolloutInvariants are the invariants about the pod template from which pods are created next.
 var rolloutInvariants = []invariant{
-	{Invariant{"into what runs",
-		"No pod is moved to a declaration under which a member's pod fails and none runs well."}, intoWhatRuns},
-	{Invariant{"left to the kubelet",
-		"The pod of a voter that has failed for a moment only is not restarted while quorum depends on it."},
+	{Invariant{"pods are not moved to a failing template",
+		"A pod is not moved to a pod template with which another member's pod fails and none runs."},
+		intoWhatRuns},
+	{Invariant{"the kubelet restarts containers first",
+		"While quorum depends on a voter, its failing pod is restarted only after two minutes, or after one minute " +
+			"and four crashes."},
 		leftToTheKubelet},
 	{Invariant{"unresponsive members count",
-		"No rollout changes the minor version while a member that may have data does not respond, unless pods have " +
-			"been created with that minor version or a member runs it; no member is restarted with a version that " +
-			"the version its pod was " +
-			"created with must not be followed by, nor with an older minor version that etcd has not prepared. What " +
-			"the claim " +
-			"of a member says of the version that last used it counts as well, also where only volumes are left."},
+		"While a member that may have data is unresponsive, a rollout changes the minor version only if a pod or " +
+			"member already has the new one. A member never starts with a version that cannot follow the version " +
+			"of its pod or the last version recorded on its claim, even if only volumes are left. An older minor " +
+			"version also requires that etcd has prepared the downgrade."},
 		unresponsiveCount},
 }
 
@@ -72,7 +72,8 @@ func wrongUse(s decide.State, r decide.Replica, version string) string {
 	_, storage, known := minorOf(r.LastUse.StorageVersion)
 	_, to, toKnown := minorOf(version)
 	if known && toKnown && to < storage {
-		return fmt.Sprintf("%s runs %s on data of %s", podName(s, r.Ordinal), version, r.LastUse.StorageVersion)
+		return fmt.Sprintf("%s would run etcd %s on data of etcd %s", podName(s, r.Ordinal), version,
+			r.LastUse.StorageVersion)
 	}
 	last := r
 	last.PodVersion = r.LastUse.Version
@@ -114,7 +115,7 @@ func wrongForUnresponsive(s decide.State, version string) string {
 			return what
 		}
 		if changes := runsOtherMinor(s, to); changes && !begun {
-			return "starts another minor version while " + podName(s, ordinal) + " does not respond"
+			return "changes the minor version while " + podName(s, ordinal) + " does not respond"
 		}
 	}
 	return ""
@@ -142,11 +143,12 @@ func wrongSuccessor(s decide.State, r decide.Replica, version string) string {
 	case !known || !toKnown:
 		return ""
 	case to > from+1:
-		return fmt.Sprintf("%s skips a minor version from %s to %s", podName(s, r.Ordinal), r.PodVersion, version)
+		return fmt.Sprintf("%s would skip a minor version from %s to %s", podName(s, r.Ordinal), r.PodVersion, version)
 	case to == from+1 && patch < leavesFrom[from]:
-		return fmt.Sprintf("%s skips a patch from %s to %s", podName(s, r.Ordinal), r.PodVersion, version)
+		return fmt.Sprintf("%s would move from %s to %s, but a newer patch release is required first",
+			podName(s, r.Ordinal), r.PodVersion, version)
 	case to < from && s.Membership.Known && s.Membership.Downgrade != fmt.Sprintf("3.%d", to) && allNewer(s, to):
-		return fmt.Sprintf("%s goes back from %s to %s, and nothing is prepared for that", podName(s, r.Ordinal),
+		return fmt.Sprintf("%s would be downgraded from %s to %s, but etcd has not prepared it", podName(s, r.Ordinal),
 			r.PodVersion, version)
 	}
 	return ""
@@ -155,21 +157,21 @@ func wrongSuccessor(s decide.State, r decide.Replica, version string) string {
 // patchOf matches a version, and captures the patch number.
 var patchOf = regexp.MustCompile(`^\d+\.\d+\.(\d+)`)
 
-// allNewer reports whether members respond, and all of them run a newer minor version.
+// allNewer reports whether any member responds, and all that respond run a newer minor version.
 func allNewer(s decide.State, minor int) bool {
-	one := false
+	found := false
 	for _, m := range s.Membership.Members {
 		_, runs, known := minorOf(m.Version)
 		if m.Answers && known && runs <= minor {
 			return false
 		}
-		one = one || m.Answers && known
+		found = found || m.Answers && known
 	}
-	return one
+	return found
 }
 
-// intoWhatRuns checks that a pod is not moved to a declaration with which others fail: it may come back by itself with
-// its own.
+// intoWhatRuns checks that a pod is not moved to a template with which others fail: with its current template, it may
+// still recover.
 func intoWhatRuns(s decide.State, d decide.Decision) string {
 	a, restarts := d.Action.(decide.RestartReplica)
 	r := replicaAt(s, a.Ordinal)
@@ -194,14 +196,14 @@ func intoWhatRuns(s decide.State, d decide.Decision) string {
 		}
 	}
 	if failing != "" {
-		return "moves " + podName(s, a.Ordinal) + " to a declaration under which " + failing +
-			" fails and none runs well"
+		return "moves " + podName(s, a.Ordinal) + " to a pod template with which " + failing +
+			" fails and no other pod runs"
 	}
 	return ""
 }
 
-// fares returns whether a pod shows that its declaration works, or that it does not. A starting pod without a recent
-// crash shows neither.
+// fares returns whether a pod shows that its template works, and whether it shows that its template fails. A starting
+// pod without a recent crash shows neither.
 func fares(s decide.State, r decide.Replica) (runs, fails bool) {
 	m, _ := memberAt(s, r.Ordinal)
 	file, recorded := recordedAt(s.Record, r.Ordinal)
@@ -227,7 +229,7 @@ func leftToTheKubelet(s decide.State, d decide.Decision) string {
 	}
 	failed := s.Now.Sub(r.PodSince)
 	if r.PodSince.IsZero() || failed < time.Minute || failed < 2*time.Minute && r.PodCrashes < 4 {
-		return "restarts " + podName(s, a.Ordinal) + ", which quorum depends on and which has failed for a moment only"
+		return "restarts " + podName(s, a.Ordinal) + ", but quorum depends on it and it has only just failed"
 	}
 	return ""
 }

@@ -16,6 +16,19 @@ import (
 // Fault handles a request instead of the API server. serve forwards it to the API server.
 type Fault func(w http.ResponseWriter, r *http.Request, serve http.Handler)
 
+// Then runs broken after the fault has cut a connection, and before the client notices.
+func (f Fault) Then(broken func()) Fault {
+	return func(w http.ResponseWriter, r *http.Request, serve http.Handler) {
+		defer func() {
+			if cut := recover(); cut != nil {
+				broken()
+				panic(cut)
+			}
+		}()
+		f(w, r, serve)
+	}
+}
+
 // Script returns the fault for a request, or nil to forward it.
 type Script func(Request) Fault
 

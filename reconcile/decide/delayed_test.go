@@ -1,0 +1,157 @@
+package decide_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestSuspensionPrecedesDelayedRepairs: a lost member's replacement has been delayed by five other actions. A person
+// then suspends the cluster in git. Nothing may be done any more but writing the declaration.
+func TestSuspensionPrecedesDelayedRepairs(t *testing.T) {
+	w := &world{}
+	say(t, w, "cluster a", "set a-1 etcd=silent pod=Failing volume=v9")
+	for pass := range 5 {
+		w.Objects.Drift = []string{fmt.Sprint("Service a-client: changed at spec.ports by m", pass)}
+		w.Repeated = decide.Repeats(w.State, decide.Decide(w.State), true)
+		w.Now = w.Now.Add(time.Second)
+	}
+	w.Objects.Drift = nil
+	w.Declared.Suspended, w.Objects.DeclarationDiffers = true, true
+	if d := decide.Decide(w.State); d.Rule != "Suspended" {
+		t.Errorf("suspended in git, and it decides: %s", d)
+	}
+}
+
+// TestSuspensionKeepsRemovedVolumeDespiteDelay: the same with a volume that a person wants to keep by suspending the cluster.
+func TestSuspensionKeepsRemovedVolumeDespiteDelay(t *testing.T) {
+	w := &world{}
+	say(t, w, "cluster a", "set a-2 etcd=none", "set a-2 mode=none", "set a-2 pod=Absent", "set a-2 removed=v2")
+	for pass := range 5 {
+		w.Objects.Drift = []string{fmt.Sprint("Service a-client: changed at spec.ports by m", pass)}
+		d := decide.Decide(w.State)
+		if d.Rule != "ApplyObjects" {
+			t.Fatal(d)
+		}
+		w.Repeated = decide.Repeats(w.State, d, true)
+		w.Now = w.Now.Add(time.Second)
+	}
+	w.Declared.Suspended, w.Objects.DeclarationDiffers = true, true
+	if d := decide.Decide(w.State); d.Rule != "Suspended" {
+		t.Errorf("suspended in git, and it decides: %s", d)
+	}
+}
+
+// TestStopPrecedesDelayedRepairs: git stops the cluster; membership must not change before that.
+func TestStopPrecedesDelayedRepairs(t *testing.T) {
+	w := &world{}
+	say(t, w, "cluster a", "set a-1 etcd=silent pod=Failing volume=v9")
+	for pass := range 5 {
+		w.Objects.Drift = []string{fmt.Sprint("Service a-client: changed at spec.ports by m", pass)}
+		w.Repeated = decide.Repeats(w.State, decide.Decide(w.State), true)
+		w.Now = w.Now.Add(time.Second)
+	}
+	w.Objects.Drift, w.Declared.Lifecycle = []string{"StatefulSet a: changed at spec.replicas"}, "Stopped"
+	if d := decide.Decide(w.State); d.Rule != "Stop" {
+		t.Errorf("stopped in git, and it decides: %s", d)
+	}
+}
+
+// TestGitMayGoBackAndForth: git switches between two declarations every two minutes. Nothing reverts anything:
+// each pass applies what git declares.
+func TestGitMayGoBackAndForth(t *testing.T) {
+	w := &world{}
+	say(t, w, "cluster a")
+	for n := range 8 {
+		w.Declared.Digest = string(rune('a' + n%2))
+		w.Objects.Drift = []string{"EtcdCluster a: spec differs from git"}
+		d := decide.Decide(w.State)
+		if d.Rule != "ApplyObjects" || d.Verdict != decide.Act {
+			t.Fatalf("push %d: %s", n, d)
+		}
+		w.Repeated = decide.Repeats(w.State, d, true)
+		w.Objects.Drift, w.Now = nil, w.Now.Add(time.Second)
+		w.Repeated = decide.Repeats(w.State, decide.Decide(w.State), false)
+		w.Now = w.Now.Add(2 * time.Minute)
+	}
+}
+
+// TestStoppedClusterStartsAgain: git stops and starts the cluster every few minutes. Each start must start it.
+func TestStoppedClusterStartsAgain(t *testing.T) {
+	w := &world{}
+	say(t, w, "cluster a")
+	for n := range 6 {
+		// Stopped: the pods are gone.
+		say(t, w, "remove members", "remove pods", "set etcd known=false")
+		w.Objects.RunsReplicas, w.Now = 0, w.Now.Add(2*time.Minute)
+		w.Declared.Lifecycle, w.Declared.Digest, w.Objects.Drift = "Stopped", "stopped", nil
+		w.Repeated = decide.Repeats(w.State, decide.Decide(w.State), false)
+		// Started.
+		w.Now = w.Now.Add(time.Second)
+		w.Declared.Lifecycle, w.Declared.Digest = "Running", "running"
+		w.Objects.Drift = []string{"EtcdCluster a: differs", "StatefulSet a: changed at spec.replicas"}
+		d := decide.Decide(w.State)
+		if d.Rule != "ApplyObjects" || d.Verdict != decide.Act {
+			t.Fatalf("start %d: the cluster stays down: %s", n+1, d)
+		}
+		w.Repeated = decide.Repeats(w.State, d, true)
+		// It runs.
+		now, repeated := w.Now.Add(time.Second), w.Repeated
+		say(t, w, "cluster a")
+		w.Now, w.Repeated, w.Declared.Digest = now, repeated, "running"
+		if d := decide.Decide(w.State); d.Rule != decide.Converged {
+			t.Fatal(d)
+		}
+		w.Repeated = decide.Repeats(w.State, decide.Decide(w.State), false)
+	}
+}
+
+// revertedSeal returns a cluster whose member a-2 is sealed again and again, because another controller reverts it.
+func revertedSeal(t *testing.T) *world {
+	w := &world{}
+	say(t, w, "cluster a", "set a-2 mode=Founding")
+	for range 3 {
+		d := decide.Decide(w.State)
+		if d.Rule != "Seal" {
+			t.Fatal(d)
+		}
+		w.Repeated = decide.Repeats(w.State, d, true)
+		w.Now = w.Now.Add(time.Second)
+	}
+	return w
+}
+
+// TestCertificatesAreRenewedWhileSealIsReverted: certificates that are about to expire are reissued, whatever
+// blocks the rest: otherwise all members and clients reject each other.
+func TestCertificatesAreRenewedWhileSealIsReverted(t *testing.T) {
+	w := revertedSeal(t)
+	w.Record.CA, w.CA = "CA1", decide.CA{Secret: "CA1", Mounted: []string{"CA1"}}
+	w.Certificates = []decide.Certificate{{Secret: "a-peer-tls", Key: "tls.crt", NotBefore: w.Now.Add(-300 * 24 * time.Hour), NotAfter: w.Now.Add(24 * time.Hour)}}
+	w.Objects.Drift = []string{"Secret a-peer-tls: the certificate expires soon"}
+	if d := decide.Decide(w.State); d.Verdict != decide.Act {
+		t.Errorf("certificates expire tomorrow, and it decides: %s", d)
+	}
+}
+
+// TestClusterIsStoppedWhileSealIsReverted: git may stop a cluster whose record keeps being reverted.
+func TestClusterIsStoppedWhileSealIsReverted(t *testing.T) {
+	w := revertedSeal(t)
+	w.Declared.Lifecycle = "Stopped"
+	w.Objects.Drift = []string{"StatefulSet a: changed at spec.replicas"}
+	if d := decide.Decide(w.State); d.Verdict != decide.Act {
+		t.Errorf("stopped in git, and it decides: %s", d)
+	}
+}
+
+// TestWrongRecoveryIsStoppedWhileSealIsReverted: a Job that would create a second cluster beside a quorum is
+// stopped, whatever else is the matter.
+func TestWrongRecoveryIsStoppedWhileSealIsReverted(t *testing.T) {
+	w := revertedSeal(t)
+	w.Recovery.Job = &decide.RecoveryJob{ClusterID: theCluster, Ordinal: 1}
+	w.Recovery.Job.UID, w.Recovery.Job.Phase, w.Recovery.Job.VolumeUID = "j", decide.JobRuns, "v1"
+	if d := decide.Decide(w.State); d.Verdict != decide.Act {
+		t.Errorf("a Job is about to create a second cluster, and it decides: %s", d)
+	}
+}
