@@ -75,7 +75,7 @@ func clusterIDMismatch(s State) (Decision, bool) {
 }
 
 // usedByDifferent blocks if only the claims show which cluster this is, and they name different ones: a lost cluster's
-// claims have come back without their marks, and its members would run beside the cluster that was created from it.
+// claims have come back without their marks, and its members would run alongside the cluster that was created from it.
 func (s State) usedByDifferent() (Decision, bool) {
 	var uses []string
 	ids := map[ID]bool{}
@@ -92,7 +92,7 @@ func (s State) usedByDifferent() (Decision, bool) {
 		"of the cluster that was lost: kubectl annotate pvc CLAIM etcd.quorate.dev/lost-cluster=ID", Enumerate(uses))
 }
 
-// describeOldData returns which members started on data of a different cluster during bootstrap, and what to do about
+// describeOldData returns which members started on data of a different cluster during bootstrap, and how to correct
 // that, or "".
 func (s State) describeOldData() string {
 	var volumes []string

@@ -223,8 +223,8 @@ func Retried(s State, d Decision) Decision {
 }
 
 // Repeats returns the repeated actions that the status must record after a pass with decision d, which has changed
-// something if changed is set. An action that the pass no longer requested has lasted, but a Seal is remembered for a
-// while: what restores an older record may be slower than passes.
+// something if changed is set. An action that the pass no longer requested has lasted. A Seal is remembered for a
+// while, because an older record may be restored more slowly than passes run.
 func Repeats(s State, d Decision, changed bool) []Repeated {
 	if d.Rule == LockedElsewhere || len(s.Repeated) == 0 && !changed {
 		return s.Repeated

@@ -86,8 +86,8 @@ func TestEtcdCallsFail(t *testing.T) {
 	}
 }
 
-// changesCluster reports whether a write changes the cluster or what is declared and reported of it, unlike leases and
-// events, which no run depends on afterwards.
+// changesCluster reports whether a write changes the cluster or its declared or reported state, unlike leases and
+// events, on which no later run depends.
 func changesCluster(what string) bool {
 	return !strings.Contains(what, " leases ") && !strings.Contains(what, " events")
 }
