@@ -100,7 +100,8 @@ func (r Recovery) Find() (told result.Recovered, done bool, err error) {
 		return result.Recovered{}, false, err
 	case err != nil || told.LostClusterID != snapshot.FormatID(r.Lost) || !is(told, found):
 		return result.Recovered{}, false, fmt.Errorf("%s: %w: it holds a member of cluster %s, not of %s "+
-			"(--cluster-id); nothing was changed", r.Dir, recovery.ErrUnfit, snapshot.FormatID(found.ClusterID), snapshot.FormatID(r.Lost))
+			"(--cluster-id); nothing was changed", r.Dir, recovery.ErrUnfit, snapshot.FormatID(found.ClusterID),
+			snapshot.FormatID(r.Lost))
 	}
 	// The process that put it there may have been killed before syncing the directory.
 	return told, true, disk.Sync(r.Dir)
@@ -175,8 +176,9 @@ func isMade(dataDir string, found snapshot.Identity) bool {
 func (r Recovery) place(m recovery.Recovered, started time.Time) (result.Recovered, error) {
 	s, made := m.Survivor, m.Made
 	told := result.Recovered{
-		LostClusterID: snapshot.FormatID(s.ClusterID), LostMemberID: snapshot.FormatID(s.MemberID), Term: s.End.Term, Index: s.End.Index,
-		Revision: m.Facts.Revision, NewRevision: made.Revision, StartedAt: started, FinishedAt: time.Now(),
+		LostClusterID: snapshot.FormatID(s.ClusterID), LostMemberID: snapshot.FormatID(s.MemberID),
+		Term: s.End.Term, Index: s.End.Index, Revision: m.Facts.Revision, NewRevision: made.Revision,
+		StartedAt: started, FinishedAt: time.Now(),
 		Suspect:   m.Suspect(),
 		ClusterID: snapshot.FormatID(made.Identity.ClusterID), MemberID: snapshot.FormatID(made.Identity.MemberID),
 	}

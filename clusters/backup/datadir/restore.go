@@ -86,7 +86,8 @@ func (r Restore) find() (told result.Restored, done bool, err error) {
 		return result.Restored{}, false, err
 	case !IsRestored(told, found):
 		return result.Restored{}, false, r.exists(fmt.Sprintf("it is %s of cluster %s, but the restored member was "+
-			"%s of %s", snapshot.FormatID(found.MemberID), snapshot.FormatID(found.ClusterID), told.MemberID, told.ClusterID))
+			"%s of %s", snapshot.FormatID(found.MemberID), snapshot.FormatID(found.ClusterID), told.MemberID,
+			told.ClusterID))
 	}
 	// The process that put it there may have been killed before syncing the directories.
 	return told, true, errors.Join(disk.Sync(r.Dir), disk.Sync(filepath.Dir(r.Dir)))
