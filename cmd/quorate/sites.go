@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quorate.dev/quorate/clusters/offline"
 	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/approval"
@@ -129,7 +130,7 @@ func (f *runFlags) open(
 	}
 	live.requested, source.steps = s.watched.Request, s.watched
 	if s.live, err = f.side(live, source, scope); err != nil && f.plan {
-		return without(err, "compare with another revision by "+flagAgainst+", which does not contact Kubernetes")
+		return without(err, "compare with another revision by "+offline.Flag+", which does not contact Kubernetes")
 	} else if err != nil {
 		return err
 	}
