@@ -27,6 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"quorate.dev/quorate/clusters/fleet"
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/reconcile/decide"
@@ -305,7 +306,7 @@ func TestLateDuplicateClusterIDIsExcluded(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(file, fmt.Appendf(nil, "{apiVersion: v1, kind: Config, contexts: [{name: a, context: {cluster: a}}, {name: b, context: {cluster: b}}], "+
-		"clusters: [{name: a, cluster: {server: %q}}, {name: b, cluster: {server: %q}}]}", answering(0), answering(timeToMeet+time.Second)), 0o600); err != nil {
+		"clusters: [{name: a, cluster: {server: %q}}, {name: b, cluster: {server: %q}}]}", answering(0), answering(fleet.IdentifyWait+time.Second)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f := &liveFlags{kubeFlags: kubeFlags{kubeconfig: file, places: &targetFlags{contexts: []string{"a", "b"}}, impersonates: func() bool { return false },
@@ -318,7 +319,7 @@ func TestLateDuplicateClusterIDIsExcluded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, late := meeting.ready(t.Context(), meeting.all[0]), meeting.ready(t.Context(), meeting.all[1])
+	first, late := meeting.Ready(t.Context(), 0), meeting.Ready(t.Context(), 1)
 	if first != nil || late == nil || !strings.Contains(late.Error(), "the same Kubernetes cluster as a") {
 		t.Errorf("%v, %v", first, late)
 	}
@@ -369,7 +370,7 @@ func TestLateDuplicateAddressIsExcluded(t *testing.T) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/secrets/late"):
 			select {
-			case <-time.After(timeToMeet + time.Second):
+			case <-time.After(fleet.IdentifyWait + time.Second):
 			case <-r.Context().Done():
 			}
 			kubeconfig := fmt.Sprintf("{current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "+
@@ -398,7 +399,7 @@ func TestLateDuplicateAddressIsExcluded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, late := meeting.ready(t.Context(), meeting.all[0]), meeting.ready(t.Context(), meeting.all[1])
+	first, late := meeting.Ready(t.Context(), 0), meeting.Ready(t.Context(), 1)
 	if first != nil || late == nil || !strings.Contains(late.Error(), "the same Kubernetes cluster as hub") {
 		t.Errorf("%v, %v", first, late)
 	}
@@ -424,7 +425,7 @@ func TestHangingCredentialPluginIsNotAwaited(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := meeting.ready(ctx, meeting.all[0]); err == nil {
+	if err := meeting.Ready(ctx, 0); err == nil {
 		t.Error("it has waited until the program has ended")
 	}
 }
@@ -478,10 +479,10 @@ func TestContextSwitchDoesNotChangeIdentifiedCluster(t *testing.T) {
 	}
 	use("us", eu, us)
 	for i, want := range []string{"eu", "us"} {
-		if err := meeting.ready(t.Context(), meeting.all[i]); err != nil {
+		if err := meeting.Ready(t.Context(), i); err != nil {
 			t.Fatal(err)
 		}
-		client, err := meeting.all[i].flags.client()
+		client, err := meeting.flags[i].client()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -550,8 +551,8 @@ func TestDuplicateClusterIDFromSecretIsExcluded(t *testing.T) {
 				t.Errorf("%v: %v", list, err)
 				continue
 			}
-			for _, one := range meeting.all {
-				err := meeting.ready(t.Context(), one)
+			for i, one := range list {
+				err := meeting.Ready(t.Context(), i)
 				if pretends := one.Name == "pretender"; pretends != (err != nil) || pretends && !strings.Contains(err.Error(), "the same Kubernetes cluster as hub") {
 					t.Errorf("%v: %s: %v", list, one.Name, err)
 				}
