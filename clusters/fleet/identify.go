@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/internal/panics"
 )
 
-// IdentifyWait is how long Identify waits for all Kubernetes clusters. A slower Kubernetes cluster does
-// not delay the others.
+// IdentifyWait is how long Identify waits for all Kubernetes clusters. A slower Kubernetes cluster does not
+// delay the others.
 const IdentifyWait = 2 * time.Second
 
 // timeToAnswer is how long the identification of one Kubernetes cluster may take.

@@ -13,6 +13,7 @@ import (
 
 	"quorate.dev/quorate/clusters/fleet"
 	"quorate.dev/quorate/clusters/offline"
+	"quorate.dev/quorate/gitsource/sources"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/approval"
 	"quorate.dev/quorate/reconcile/metrics"
@@ -51,7 +52,7 @@ func (f *runFlags) targets(
 	case several && f.loop.on:
 		return nil, errLoopOfSeveral
 	case several:
-		f.source.reads, f.source.turns = &sharedFetches{}, newTurns(f.source.atOnce)
+		f.source.reads, f.source.turns = &sources.Shared{}, sources.NewSlots(f.source.atOnce)
 	}
 	var sources []*sourceFlags
 	for _, p := range kubeTargets {
