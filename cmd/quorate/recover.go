@@ -387,8 +387,8 @@ func (f *recoverFlags) tellRecoveredBefore(std streams, told result.Recovered) e
 // tellRecovered prints what was recovered, and how to start etcd with it.
 func tellRecovered(std streams, d datadir.Recovery, r recovery.Recovered) {
 	s := r.Survivor
-	fmt.Fprintf(std.out, "recovered cluster %s from member %s into %s\n", snapshot.FormatID(s.ClusterID), printable.Line(s.Name),
-		d.Dir)
+	fmt.Fprintf(std.out, "recovered cluster %s from member %s into %s\n", snapshot.FormatID(s.ClusterID),
+		printable.Line(s.Name), d.Dir)
 	if unknown := s.End.Index - min(s.Committed, s.End.Index); unknown > 0 {
 		fmt.Fprintf(std.out, "it has the whole log, with %s at its end that may not have been acknowledged\n",
 			entries(unknown))

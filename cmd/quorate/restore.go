@@ -254,7 +254,8 @@ func (r restored) result() result.Restored {
 		ClusterVersion: m.Snapshot.ClusterVersion, StorageVersion: m.Snapshot.StorageVersion,
 		NewRevision: r.revision, Bytes: m.Snapshot.Bytes, SHA256: m.Snapshot.SHA256,
 		StartedAt: r.started, FinishedAt: r.finished,
-		Suspect: m.Snapshot.Corrupt(), ClusterID: snapshot.FormatID(r.identity.ClusterID), MemberID: snapshot.FormatID(r.identity.MemberID),
+		Suspect: m.Snapshot.Corrupt(), ClusterID: snapshot.FormatID(r.identity.ClusterID),
+		MemberID: snapshot.FormatID(r.identity.MemberID),
 	}
 }
 
