@@ -12,7 +12,7 @@ import (
 )
 
 // declareDeleted declares these clusters to be deleted with their data.
-func (f *fleet) declareDeleted(names ...string) {
+func (f *declaredFleet) declareDeleted(names ...string) {
 	f.Helper()
 	for _, name := range names {
 		path := filepath.Join(f.dir, "clusters", name+".yaml")
@@ -28,7 +28,7 @@ func (f *fleet) declareDeleted(names ...string) {
 }
 
 // waiting runs a command over the fleet and returns the clusters that wait for their deletion.
-func (f *fleet) waiting(command string, code int, args ...string) (names []string) {
+func (f *declaredFleet) waiting(command string, code int, args ...string) (names []string) {
 	f.Helper()
 	said := f.pass(command, code, nil, args...)
 	var rep struct {
@@ -49,7 +49,7 @@ func (f *fleet) waiting(command string, code int, args ...string) (names []strin
 }
 
 // deleted returns the clusters that will be deleted with their data, according to the API server.
-func (f *fleet) deleted() (names []string) {
+func (f *declaredFleet) deleted() (names []string) {
 	f.Helper()
 	const path = "/apis/etcd.quorate.dev/v1alpha1/namespaces/default/etcdclusters"
 	said, err := f.server.Client.Discovery().RESTClient().Get().AbsPath(path).DoRaw(f.Context())

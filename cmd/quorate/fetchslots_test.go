@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/gitsource/sources"
 	"quorate.dev/quorate/reconcile"
 )
 
@@ -20,8 +20,8 @@ import (
 func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {
-		f := &sourceFlags{values: []string{dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 1), turns: newTurns(1)}
-		end, err := f.turns.take(t.Context(), "another")
+		f := &sourceFlags{values: []string{dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 1), turns: sources.NewSlots(1)}
+		end, err := f.turns.Take(t.Context(), "another")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,8 +35,8 @@ func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 		if all := <-results; len(all) != 1 || all[0].err != nil || len(all[0].desired.Clusters) != 1 {
 			t.Errorf("after an hour of waiting: %+v", all)
 		}
-		if len(f.turns.places) != 0 {
-			t.Error("the turn has not ended")
+		if _, err := f.turns.Take(t.Context(), "yet another"); err != nil { // the turn has ended
+			t.Error(err)
 		}
 	})
 }
@@ -46,8 +46,8 @@ func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 func TestReadingLeavesTimeForClusters(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {
-		f := &sourceFlags{values: []string{dir, dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 2), turns: newTurns(1)}
-		if _, err := f.turns.take(t.Context(), "one that never answers"); err != nil {
+		f := &sourceFlags{values: []string{dir, dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 2), turns: sources.NewSlots(1)}
+		if _, err := f.turns.Take(t.Context(), "one that never answers"); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -61,21 +61,7 @@ func TestReadingLeavesTimeForClusters(t *testing.T) {
 	})
 }
 
-// TestCanceledRunStopsWaitingForTurn checks that waiting for a turn ends when the run ends.
-func TestCanceledRunStopsWaitingForTurn(t *testing.T) {
-	full := newTurns(1)
-	full.places <- struct{}{}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	over := errors.New("it is over")
-	cancel(over)
-	_, err := full.take(ctx, "x")
-	if !errors.Is(err, gitsource.ErrSource) || !errors.Is(err, over) || !strings.Contains(err.Error(), "wait for a free slot to read x: it is over; increase --sources-at-once") {
-		t.Errorf("error %v", err)
-	}
-}
-
-// TestSlowSourceDoesNotDelayOthers checks that declarations that an unresponsive source cannot affect are known long
-// before that source times out.
+// Declarations that an unresponsive source cannot affect are known long before that source times out.
 func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -116,8 +102,8 @@ func TestHangingSourcesDoNotDelayResponsiveOne(t *testing.T) {
 	for n := range 5 {
 		values = append(values, fmt.Sprintf("http://%s/%d.git", silent.Addr(), n))
 	}
-	f := &sourceFlags{values: values, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, len(values)), turns: newTurns(2)}
-	f.turns.first = 100 * time.Millisecond
+	f := &sourceFlags{values: values, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, len(values)), turns: sources.NewSlots(2)}
+	f.turns.First = 100 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	all, _ := f.fetch(ctx, func([]sourceResult) { cancel() })
 	for i, s := range all {
@@ -125,36 +111,4 @@ func TestHangingSourcesDoNotDelayResponsiveOne(t *testing.T) {
 			t.Errorf("%s: error %v", s.label, s.err)
 		}
 	}
-}
-
-// TestInterruptedReadRestartsAtNextTurn checks that a read that is cut short starts again at the source's next turn,
-// which is twice as long. If no other source waits, a turn lasts as long as necessary.
-func TestInterruptedReadRestartsAtNextTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		one, began := newTurns(1), time.Now()
-		another := make(chan time.Duration, 1)
-		go func() {
-			time.Sleep(time.Second)
-			end, _ := one.take(t.Context(), "another")
-			another <- time.Since(began)
-			time.Sleep(time.Second)
-			end()
-		}()
-		var turns []time.Duration
-		err := one.read(t.Context(), "x", func(ctx context.Context) error {
-			begun := time.Now()
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Minute):
-			}
-			turns = append(turns, time.Since(begun))
-			return ctx.Err()
-		})
-		if at := <-another; at != firstTimeSlice {
-			t.Errorf("the other source had its turn after %s", at)
-		}
-		if err != nil || !slices.Equal(turns, []time.Duration{firstTimeSlice, time.Minute}) || len(one.places) != 0 {
-			t.Errorf("turns of %s, error %v", turns, err)
-		}
-	})
 }

@@ -65,7 +65,9 @@ func tellNews(ctx context.Context, results <-chan func() (news bool), reading fu
 }
 
 // follow reads the source repeatedly, with a pause in between, until ctx is done.
-func (s sourceResult) follow(ctx context.Context, reader *gitsource.Reader, pause time.Duration, took func(sourceResult)) {
+func (s sourceResult) follow(
+	ctx context.Context, reader *gitsource.Reader, pause time.Duration, took func(sourceResult),
+) {
 	for ctx.Err() == nil {
 		read := s.read(ctx, reader)
 		if read.descent != nil {

@@ -9,12 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
-	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 	"quorate.dev/quorate/deploy"
+	"quorate.dev/quorate/deploy/install"
 	"quorate.dev/quorate/gitsource/remote"
 )
 
@@ -54,7 +52,7 @@ deleted; etcd clusters are not changed. Flags of run for the runs that it starts
 				_, err := fmt.Fprint(std.out, strings.Join(objects, "---\n"))
 				return err
 			}
-			return f.install(c, std, objects)
+			return f.install(c.Context(), std, objects)
 		},
 	}
 	f.add(c)
@@ -188,89 +186,22 @@ func checkRun(args []string) error {
 	return errors.Join(f.source.settings.checkPasswords(), err)
 }
 
-// install applies the objects, deletes the objects of other modes, and reports both.
-func (f *installFlags) install(c *cobra.Command, std streams, texts []string) error {
+// install applies the objects. With --mode, it also deletes the objects of other modes.
+func (f *installFlags) install(ctx context.Context, std streams, objects []string) error {
 	client, err := f.client()
 	if err != nil {
 		return err
 	}
-	var objects []*unstructured.Unstructured
-	for _, text := range texts {
-		object, err := parseObject(text)
-		if err != nil {
-			return err
-		}
-		objects = append(objects, object)
-	}
 	if f.mode == "" {
-		if err := client.Install(c.Context(), objects[0]); err != nil {
+		if err := client.InstallCRD(ctx, crd.YAML); err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(std.out, "EtcdCluster is installed on %s\n", client.Host())
 		return err
 	}
-	return installMode(c.Context(), std, client, objects)
-}
-
-// installMode installs the objects of a mode.
-func installMode(ctx context.Context, std streams, client *kube.Client, objects []*unstructured.Unstructured) error {
-	before, err := findInstalled(ctx, client)
-	if err == nil {
-		err = refuseForeign(before)
+	err = install.Installer{Client: client, Out: std.out, Err: std.err}.Install(ctx, objects)
+	if _, owned := errors.AsType[*install.OwnedError](err); owned {
+		return blockedError{err}
 	}
-	if err != nil {
-		return err
-	}
-	applied := map[string]bool{}
-	for _, object := range objects {
-		if err := client.Install(ctx, object); err != nil {
-			return err
-		}
-		applied[objectName(object)] = true
-		fmt.Fprintf(std.out, "applied %s\n", objectName(object))
-	}
-	if err := deleteOthers(ctx, std, client, applied); err != nil {
-		return err
-	}
-	if gainsRights(before) {
-		fmt.Fprintln(std.out, "runs had no ClusterRoleBinding and now have their rights in all namespaces; "+
-			"to undo this, run kubectl delete clusterrolebinding quorate")
-	}
-	if lost := lostFlags(before, objects); len(lost) > 0 {
-		fmt.Fprintf(std.out, "runs no longer have these flags: %s\n", strings.Join(lost, ", "))
-	}
-	return nil
-}
-
-// deleteOthers deletes the objects of other modes that were not applied.
-func deleteOthers(ctx context.Context, std streams, client *kube.Client, applied map[string]bool) error {
-	all, err := installable()
-	if err != nil {
-		return err
-	}
-	for _, object := range all {
-		if applied[objectName(object)] {
-			continue
-		}
-		if err := uninstall(ctx, std, client, object); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func parseObject(text string) (*unstructured.Unstructured, error) {
-	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
-		return nil, fmt.Errorf("read the manifests: %w", err)
-	}
-	return object, nil
-}
-
-// objectName returns the display name of an object.
-func objectName(o *unstructured.Unstructured) string {
-	if o.GetNamespace() == "" {
-		return o.GetKind() + " " + o.GetName()
-	}
-	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+	return err
 }

@@ -229,7 +229,8 @@ func (f *liveFlags) check() (shard.Shard, error) {
 		return shard.Shard{}, err
 	}
 	if f.leaseDuration > clusters.MaxLeaseDuration {
-		return shard.Shard{}, usageError{fmt.Errorf("--lease-duration %s: must be at most ten minutes", f.leaseDuration)}
+		return shard.Shard{}, usageError{fmt.Errorf("--lease-duration %s: must be at most ten minutes",
+			f.leaseDuration)}
 	}
 	if err := f.checkAs(); err != nil {
 		return shard.Shard{}, err

@@ -1,14 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"quorate.dev/quorate/clusters/fleet"
 	"quorate.dev/quorate/clusters/fleetfile"
 	"quorate.dev/quorate/clusters/shard"
 )
@@ -41,7 +41,11 @@ func (f *targetFlags) places() ([]kubeTarget, error) {
 	case f.fleet != "" && len(f.contexts) > 0:
 		return nil, usageError{errors.New("--fleet and --context: the file sets the context; remove one of them")}
 	case f.fleet != "":
-		return f.read()
+		list, err := fleet.ReadFile(f.fleet)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--fleet: %w", err)}
+		}
+		return list, nil
 	case f.named != nil && f.named():
 		return nil, usageError{errors.New(
 			`--fleet "": expected a file name; without it, the run would use one Kubernetes cluster`)}
@@ -65,33 +69,6 @@ func (f *targetFlags) places() ([]kubeTarget, error) {
 	return list, nil
 }
 
-// read reads the fleet file. Paths in it are relative to the file.
-func (f *targetFlags) read() ([]kubeTarget, error) {
-	file, err := os.Open(f.fleet)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("--fleet: %w", err)}
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, fleetfile.MostBytes+1))
-	if err != nil {
-		return nil, usageError{fmt.Errorf("--fleet: %w", err)}
-	}
-	list, problems := fleetfile.Parse(text)
-	var errs []error
-	for _, p := range problems {
-		errs = append(errs, fmt.Errorf("%s:%d: %s", f.fleet, p.Line, p.Message))
-	}
-	if len(errs) > 0 {
-		return nil, usageError{fmt.Errorf("--fleet: %w", errors.Join(errs...))}
-	}
-	for i := range list {
-		if p := &list[i].Kubeconfig; *p != "" && !filepath.IsAbs(*p) {
-			*p = filepath.Join(filepath.Dir(f.fleet), *p)
-		}
-	}
-	return list, nil
-}
-
 // at returns the flags for one of the Kubernetes clusters.
 func (f *liveFlags) at(p kubeTarget) *liveFlags {
 	own := *f
@@ -103,4 +80,51 @@ func (f *liveFlags) at(p kubeTarget) *liveFlags {
 		own.part = (*part)(&s)
 	}
 	return &own
+}
+
+// register is the register of a command's Kubernetes clusters, with the flags for each.
+type register struct {
+	*fleet.Register
+	flags []*liveFlags
+}
+
+// register identifies each Kubernetes cluster. A single Kubernetes cluster need not be identified.
+func (f *liveFlags) register(ctx context.Context, targets []kubeTarget) (*register, error) {
+	m := &register{}
+	for _, p := range targets {
+		m.flags = append(m.flags, f.at(p))
+	}
+	if !f.places.several() {
+		m.Register = fleet.Known(targets)
+		return m, nil
+	}
+	var err error
+	m.Register, err = fleet.Identify(ctx, targets, func(ctx context.Context, i int) (_ fleet.Connection, err error) {
+		own := m.flags[i]
+		if own.content, err = f.kubeconfigOf(ctx, targets[i]); err != nil {
+			return nil, err
+		}
+		if own.found, err = own.find(); err != nil { // read once: the run acts on what was identified
+			return nil, err
+		}
+		return own.client()
+	})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return m, nil
+}
+
+// kubeconfigOf returns the content of the kubeconfig in the Secret of a target, or nil if it has no Secret. The Secret
+// is in the Kubernetes cluster that the flags, or the pod, specify.
+func (f *liveFlags) kubeconfigOf(ctx context.Context, p kubeTarget) ([]byte, error) {
+	if p.Secret == "" {
+		return nil, nil
+	}
+	client, err := f.client()
+	if err != nil {
+		return nil, err
+	}
+	namespace, name, _ := strings.Cut(p.Secret, "/")
+	return client.KubeconfigIn(ctx, namespace, name)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/datadir"
 	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/backup/etcdprocess"
 	"quorate.dev/quorate/clusters/backup/recovery"
@@ -240,8 +241,8 @@ func (f *recoverFlags) describe(ctx context.Context, std streams) error {
 		role = "a learner, which must not be used to create a cluster"
 	}
 	minor := printable.Line(strings.TrimSuffix(s.Facts.ClusterVersion, ".0"))
-	fmt.Fprintf(std.out, "member %s (%s) of cluster %s: %s\n", printable.Line(s.Name), hexID(s.MemberID),
-		hexID(s.ClusterID), role)
+	fmt.Fprintf(std.out, "member %s (%s) of cluster %s: %s\n", printable.Line(s.Name), snapshot.FormatID(s.MemberID),
+		snapshot.FormatID(s.ClusterID), role)
 	fmt.Fprintf(std.out, "its log ends at term %d, index %d; it knows that %d was committed\n", s.End.Term, s.End.Index,
 		min(s.Committed, s.End.Index))
 	fmt.Fprintf(std.out, "its data is from etcd %s\n", cmp.Or(minor, "of an unknown version"))
@@ -314,7 +315,7 @@ func (f *recoverFlags) alone(ctx context.Context, std streams) (done func(), err
 	if f.dir != "" {
 		return func() {}, nil
 	}
-	unlock, err := dataDirRecovery{f.into.DataDir, f.lost}.lock(ctx, std)
+	unlock, err := f.dataDir().Lock(ctx, f.waiting(std))
 	if err != nil {
 		return nil, err
 	}
@@ -325,59 +326,74 @@ func (f *recoverFlags) alone(ctx context.Context, std streams) (done func(), err
 	return unlock, nil
 }
 
+// dataDir returns the data directory into which the lost cluster is recovered.
+func (f *recoverFlags) dataDir() datadir.Recovery {
+	return datadir.Recovery{Dir: f.into.DataDir, Lost: f.lost, Unstarted: memberInChildProcess{}.unstarted}
+}
+
+// waiting returns a function that reports another process in the same data directory.
+func (f *recoverFlags) waiting(std streams) func() {
+	return func() {
+		fmt.Fprintf(std.err, "quorate: another process is recovering %s: waiting for it\n", f.into.DataDir)
+	}
+}
+
+// inDataDir runs do while the data directory is locked. told is what was recovered there before, or nil.
+func (f *recoverFlags) inDataDir(
+	ctx context.Context, std streams, do func(order recovery.Order, told *result.Recovered) error,
+) error {
+	progress, done := bars(std.err)
+	defer done()
+	order, err := f.order(ctx, progress)
+	if err != nil {
+		return err
+	}
+	return f.dataDir().Locked(ctx, f.waiting(std), func(told *result.Recovered) error { return do(order, told) })
+}
+
 // recover creates a member from the surviving data, unless that has already been done.
 func (f *recoverFlags) recover(ctx context.Context, std streams) error {
-	return f.inDataDir(ctx, std, func(d dataDirRecovery, order recovery.Order, told *result.Recovered) error {
+	return f.inDataDir(ctx, std, func(order recovery.Order, told *result.Recovered) error {
 		if told != nil {
-			if err := d.again(std, *told); err != nil {
+			if err := f.tellRecoveredBefore(std, *told); err != nil {
 				return err
 			}
 			return f.results.write(told.Encode)
 		}
-		now, err := f.recoverNow(ctx, std, d, order)
+		by := recovery.Recover
+		if f.apart.prepared {
+			by = recovery.RecoverPrepared
+		}
+		now, made, err := f.dataDir().Recover(ctx, order, by)
 		if err != nil {
 			return err
 		}
+		tellRecovered(std, f.dataDir(), made)
 		return f.results.write(now.Encode)
 	})
 }
 
-// recoverNow creates the member and puts it in place.
-func (f *recoverFlags) recoverNow(
-	ctx context.Context, std streams, d dataDirRecovery, order recovery.Order,
-) (told result.Recovered, err error) {
-	if err := d.clear(ctx); err != nil {
-		return told, fmt.Errorf("remove leftover files: %w", err)
+// tellRecoveredBefore reports that the cluster was already recovered, and removes the files of a process that was
+// killed right after that.
+func (f *recoverFlags) tellRecoveredBefore(std streams, told result.Recovered) error {
+	fmt.Fprintf(std.out, "%s was recovered at %s and is left unchanged\n", f.into.DataDir,
+		told.FinishedAt.Format(time.RFC3339))
+	if err := snapshot.RemoveLeftovers(f.into.DataDir); err != nil {
+		return fmt.Errorf("remove leftover files: %w", err)
 	}
-	by := recovery.Recover
-	if f.apart.prepared {
-		by = recovery.RecoverPrepared
-	}
-	started := time.Now()
-	var made recovery.Recovered
-	err = by(ctx, order, func(r recovery.Recovered) (err error) {
-		made = r
-		told, err = d.place(r, started)
-		return err
-	})
-	if err != nil {
-		return told, err
-	}
-	tellRecovered(std, d, made)
-	return told, nil
+	return nil
 }
 
 // tellRecovered prints what was recovered, and how to start etcd with it.
-func tellRecovered(std streams, d dataDirRecovery, r recovery.Recovered) {
+func tellRecovered(std streams, d datadir.Recovery, r recovery.Recovered) {
 	s := r.Survivor
-	fmt.Fprintf(std.out, "recovered cluster %s from member %s into %s\n", hexID(s.ClusterID), printable.Line(s.Name),
-		d.dataDir)
+	fmt.Fprintf(std.out, "recovered cluster %s from member %s into %s\n", snapshot.FormatID(s.ClusterID),
+		printable.Line(s.Name), d.Dir)
 	if unknown := s.End.Index - min(s.Committed, s.End.Index); unknown > 0 {
 		fmt.Fprintf(std.out, "it has the whole log, with %s at its end that may not have been acknowledged\n",
 			entries(unknown))
 	}
-	fmt.Fprintf(std.out, "data that only the lost members had is lost; the old member is kept in %s\n",
-		filepath.Join(d.dataDir, d.aside()))
+	fmt.Fprintf(std.out, "data that only the lost members had is lost; the old member is kept in %s\n", d.Kept())
 	tellStart(std, r.Facts, r.Into, r.Made.Revision)
 	warnSuspect(std, r.Suspect())
 }

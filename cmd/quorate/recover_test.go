@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"quorate.dev/quorate/clusters/backup/datadir"
 	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/internal/procgroup/procgrouptest"
@@ -96,7 +97,7 @@ func (r *recoveries) copied() {
 	if err := snapshot.CopyMember(r.Context(), r.left, r.dir()); err != nil {
 		r.Fatal(err)
 	}
-	unlock, err := disk.Lock(r.Context(), dataDirRecovery{dataDir: r.dir()}.lockName(), nil) // the lock file remains
+	unlock, err := disk.Lock(r.Context(), datadir.Recovery{Dir: r.dir()}.LockFile(), nil) // the lock file remains
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func (r *recoveries) copied() {
 }
 
 func (r recoveries) args(dir string, more ...string) []string {
-	return append([]string{"recover", "--data-dir=" + dir, "--cluster-id=" + hexID(r.id.ClusterID), "--etcd=" + r.etcd}, more...)
+	return append([]string{"recover", "--data-dir=" + dir, "--cluster-id=" + snapshot.FormatID(r.id.ClusterID), "--etcd=" + r.etcd}, more...)
 }
 
 func (r recoveries) recover(dir string, more ...string) ran {
@@ -117,12 +118,12 @@ func (r recoveries) recover(dir string, more ...string) ran {
 // kept.
 func (r recoveries) isRecovered() {
 	r.Helper()
-	d := dataDirRecovery{r.dir(), r.id.ClusterID}
-	told, done, err := d.find()
+	d := datadir.Recovery{Dir: r.dir(), Lost: r.id.ClusterID}
+	told, done, err := d.Find()
 	if err != nil || !done || told.NewRevision != told.Revision+snapshot.DefaultBump {
 		r.Errorf("%+v, %v, %v", told, done, err)
 	}
-	kept := filepath.Join(r.dir(), d.aside())
+	kept := d.Kept()
 	if was, err := snapshot.IdentityIn(kept); err != nil || was != r.id {
 		r.Errorf("%+v, %v; it was %+v", was, err, r.id)
 	}
@@ -142,17 +143,17 @@ func (r recoveries) isRecovered() {
 // only if the member is of the named cluster.
 func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r := newRecoveries(t)
-	r.unchanged(exitOK, fmt.Sprintf("of cluster %s: a voter, one of 1\nits log ends at term 2, index ", hexID(r.id.ClusterID)), func() ran { return r.recover(r.dir(), "--dry-run") })
+	r.unchanged(exitOK, fmt.Sprintf("of cluster %s: a voter, one of 1\nits log ends at term 2, index ", snapshot.FormatID(r.id.ClusterID)), func() ran { return r.recover(r.dir(), "--dry-run") })
 	r.unchanged(exitInvalid, "--cluster-id is required", func() ran { return r.recover(r.dir(), "--cluster-id=") })
 	r.unchanged(exitInvalid, "expected hexadecimal digits", func() ran { return r.recover(r.dir(), "--cluster-id=a-0") })
-	r.unchanged(exitBlocked, "this member cannot be used to create a cluster: it holds a member of cluster "+hexID(r.id.ClusterID)+
+	r.unchanged(exitBlocked, "this member cannot be used to create a cluster: it holds a member of cluster "+snapshot.FormatID(r.id.ClusterID)+
 		", not of 00000000000000ab (--cluster-id)", func() ran { return r.recover(r.dir(), "--cluster-id=ab") })
 	programs := etcdPrograms(t)
 	r.unchanged(exitBlocked, "this etcd version must not run on the data", func() ran { return r.recover(r.dir(), "--etcd="+programs[0]) })
 	r.unchanged(exitBlocked, "the data directory does not contain a member", func() ran { return r.recover(r.volume) })
 
 	got := r.recover(r.dir())
-	if got.code != exitOK || got.err != "" || !strings.Contains(got.out, "recovered cluster "+hexID(r.id.ClusterID)+" from member a-0 into "+r.dir()) ||
+	if got.code != exitOK || got.err != "" || !strings.Contains(got.out, "recovered cluster "+snapshot.FormatID(r.id.ClusterID)+" from member a-0 into "+r.dir()) ||
 		!strings.Contains(got.out, "  --initial-cluster=a-0="+r.peer+"\n") {
 		t.Fatalf("%+v", got)
 	}
@@ -180,8 +181,8 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	_ = etcd.Process.Kill()
 	_ = etcd.Wait()
 
-	// A member that was put back manually is only recovered again once the origin of the other member is known.
-	kept := filepath.Join(r.dir(), "member.lost-"+hexID(r.id.ClusterID))
+	// A member that was put back manually is only recovered again once it is clear what the other member is.
+	kept := filepath.Join(r.dir(), "member.lost-"+snapshot.FormatID(r.id.ClusterID))
 	if err := snapshot.Exchange(r.dir(), filepath.Base(kept)); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +219,7 @@ func TestRecoverToStoresBackup(t *testing.T) {
 	if got := from.restore("--peer-url=" + r.peer); got.code != exitOK || got.err != "" {
 		t.Fatalf("%+v", got)
 	}
-	if told := from.told(); told.SourceClusterID != hexID(r.id.ClusterID) || told.Revision != 2 {
+	if told := from.told(); told.SourceClusterID != snapshot.FormatID(r.id.ClusterID) || told.Revision != 2 {
 		t.Errorf("%+v", told)
 	}
 	url, _ := r.start(from.dir(), "--initial-cluster=a-0="+r.peer, "--initial-cluster-token=ns-a-t")
@@ -236,7 +237,7 @@ func TestRecoverToRemovesLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := "--to=" + filepath.Join(t.TempDir(), "a.db")
-	unlock, err := disk.Lock(t.Context(), dataDirRecovery{dataDir: r.dir()}.lockName(), nil) // as a running process holds it
+	unlock, err := disk.Lock(t.Context(), datadir.Recovery{Dir: r.dir()}.LockFile(), nil) // as a running process holds it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,8 +416,8 @@ func TestRecoverRefusesBusyOrUnsafeDirectory(t *testing.T) {
 	if found, err := snapshot.IdentityOf(r.dir()); got.code != exitBlocked || !strings.Contains(got.err, "etcd is running on the data directory") || err != nil || found != r.id {
 		t.Errorf("%+v, %+v, %v", got, found, err)
 	}
-	if made, err := snapshot.IdentityIn(filepath.Join(r.dir(), "member.lost-"+hexID(r.id.ClusterID))); err != nil || made == r.id {
-		t.Errorf("%+v, %v: the created member must be in the place for the previous one", made, err)
+	if made, err := snapshot.IdentityIn(filepath.Join(r.dir(), "member.lost-"+snapshot.FormatID(r.id.ClusterID))); err != nil || made == r.id {
+		t.Errorf("%+v, %v: what was made is to be where the other one would have been kept", made, err)
 	}
 	if err := waiting.Close(); err != nil {
 		t.Fatal(err)

@@ -24,9 +24,9 @@ func (f *externalEtcdFlags) checkRecovery(all *recoverFlags) error {
 
 // prepare copies the member, unless it has already been recovered.
 func (f *recoverFlags) prepare(ctx context.Context, std streams) error {
-	return f.inDataDir(ctx, std, func(d dataDirRecovery, order recovery.Order, told *result.Recovered) error {
+	return f.inDataDir(ctx, std, func(order recovery.Order, told *result.Recovered) error {
 		if told != nil {
-			return errors.Join(d.again(std, *told), recovery.PrepareNothing(order))
+			return errors.Join(f.tellRecoveredBefore(std, *told), recovery.PrepareNothing(order))
 		}
 		return recovery.Prepare(ctx, order)
 	})

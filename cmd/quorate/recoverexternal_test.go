@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"quorate.dev/quorate/clusters/backup/datadir"
 	"quorate.dev/quorate/clusters/backup/recovery"
 	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
 // TestRecoverWithExternalEtcd checks a recovery with two commands: the first copies the member, an externally started
@@ -60,7 +62,7 @@ func TestRecoverWithExternalEtcd(t *testing.T) {
 		}
 		r.isRecovered()
 		line, err := os.ReadFile(told)
-		if said, wrong := result.ParseRecovered(strings.TrimSpace(string(line))); err != nil || wrong != nil || said.LostClusterID != hexID(r.id.ClusterID) {
+		if said, wrong := result.ParseRecovered(strings.TrimSpace(string(line))); err != nil || wrong != nil || said.LostClusterID != snapshot.FormatID(r.id.ClusterID) {
 			t.Errorf("%s: %v, %v", line, err, wrong)
 		}
 	}
@@ -94,10 +96,10 @@ func TestRecoverRejectsExternalEtcdOnOtherData(t *testing.T) {
 	etcd := exec.Command(r.etcd, "--config-file="+recovery.ConfigFile)
 	etcd.Dir = work
 	startEtcd(t, etcd)
-	if got := step("--prepared"); got.code == exitOK || !strings.Contains(got.err, "is not member "+hexID(r.id.MemberID)) {
+	if got := step("--prepared"); got.code == exitOK || !strings.Contains(got.err, "is not member "+snapshot.FormatID(r.id.MemberID)) {
 		t.Errorf("%+v", got)
 	}
-	if _, done, err := (dataDirRecovery{r.dir(), r.id.ClusterID}).find(); done || err != nil {
+	if _, done, err := (datadir.Recovery{Dir: r.dir(), Lost: r.id.ClusterID}).Find(); done || err != nil {
 		t.Errorf("it was touched: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"quorate.dev/quorate/clusters/backup/datadir"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
@@ -36,7 +37,7 @@ func TestRecoverReportsSuspectData(t *testing.T) {
 		if got.code != exitOK || !strings.Contains(got.err, "members held different data") {
 			t.Errorf("in the database %t: %+v", inDatabase, got)
 		}
-		told, done, err := (dataDirRecovery{r.dir(), r.id.ClusterID}).find()
+		told, done, err := datadir.Recovery{Dir: r.dir(), Lost: r.id.ClusterID}.Find()
 		if err != nil || !done || !told.Suspect {
 			t.Errorf("in the database %t: %+v, %v", inDatabase, told, err)
 		}

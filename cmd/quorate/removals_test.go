@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// fleet is a directory that declares clusters on a real API server without pods.
-type fleet struct {
+// declaredFleet is a directory that declares clusters on a real API server without pods.
+type declaredFleet struct {
 	*testing.T
 	server     *kubetest.Server
 	dir        string
@@ -29,9 +29,9 @@ clusters: [{name: c, cluster: {server: "SERVER", insecure-skip-tls-verify: true}
 users: [{name: u, user: {token: TOKEN}}]
 `
 
-func newFleet(t *testing.T) *fleet {
+func newFleet(t *testing.T) *declaredFleet {
 	t.Helper()
-	f := &fleet{T: t, server: kubetest.Start(t), dir: t.TempDir(), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	f := &declaredFleet{T: t, server: kubetest.Start(t), dir: t.TempDir(), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	text := strings.NewReplacer("SERVER", f.server.Config.Host, "TOKEN", f.server.Config.BearerToken).Replace(kubeconfig)
 	if err := os.WriteFile(f.kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func newFleet(t *testing.T) *fleet {
 }
 
 // quorate runs a command line as the process does.
-func (f *fleet) quorate(args ...string) (code int, said string) {
+func (f *declaredFleet) quorate(args ...string) (code int, said string) {
 	f.Helper()
 	var out, err strings.Builder
 	code = execute(f.Context(), append(slices.Clone(args), "--kubeconfig", f.kubeconfig), streams{&out, &err})
@@ -51,7 +51,7 @@ func (f *fleet) quorate(args ...string) (code int, said string) {
 }
 
 // declare makes these clusters the only ones that the directory declares below clusters.
-func (f *fleet) declare(names ...string) {
+func (f *declaredFleet) declare(names ...string) {
 	f.Helper()
 	path := filepath.Join(f.dir, "clusters")
 	if err := os.MkdirAll(filepath.Join(f.dir, "none"), 0o700); err != nil {
@@ -71,8 +71,8 @@ func (f *fleet) declare(names ...string) {
 	}
 }
 
-// pass runs a command over the fleet, and requires its exit code and the held clusters that it reports.
-func (f *fleet) pass(command string, code int, held []string, args ...string) string {
+// pass runs a command over the fleet, and requires its exit code and the clusters that it reports as held.
+func (f *declaredFleet) pass(command string, code int, held []string, args ...string) string {
 	f.Helper()
 	timeout := "30s"
 	if slices.Contains(args, "--until-converged") {
@@ -100,7 +100,7 @@ func (f *fleet) pass(command string, code int, held []string, args ...string) st
 	return said
 }
 
-func (f *fleet) events(reason string) int {
+func (f *declaredFleet) events(reason string) int {
 	f.Helper()
 	list, err := f.server.Client.EventsV1().Events("default").List(f.Context(), metav1.ListOptions{})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/datadir"
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
@@ -149,6 +150,30 @@ func (f *restoreFlags) check(args []string) (result.Asked, error) {
 	return f.asked(args)
 }
 
+// asked returns what the command line requests.
+func (f *restoreFlags) asked(args []string) (result.Asked, error) {
+	if _, err := store.ParseLocation(f.from); err != nil {
+		return result.Asked{}, usageError{fmt.Errorf("--from: %w", err)}
+	}
+	of, err := clusterNamed(args[0], nil)
+	if err != nil {
+		return result.Asked{}, err
+	}
+	a := result.Asked{
+		From: f.from, Endpoint: f.store.endpoint(f.from), Cluster: of.String(), Name: f.r.Name, PeerURL: f.r.PeerURL,
+		InitialCluster: f.r.InitialCluster, Token: f.r.Token, RevisionBump: f.r.Bump,
+	}
+	if len(args) > 1 {
+		slot, err := store.ParseSlot(args[1])
+		if err != nil {
+			return result.Asked{}, usageError{err}
+		}
+		a.Backup = store.SlotID(slot)
+	}
+	// A missing directory may be a volume that is not mounted.
+	return a, existingDir("data-dir", filepath.Dir(f.r.DataDir))
+}
+
 // checkLost parses the ID of the cluster that may have left a member in the directory.
 func (f *restoreFlags) checkLost() (err error) {
 	if f.lostID == "" {
@@ -183,6 +208,31 @@ func (f *restoreFlags) checkFrom(args []string) error {
 	return nil
 }
 
+// restoreOnce restores, unless the same command line has already done so.
+func (f *restoreFlags) restoreOnce(ctx context.Context, std streams, asked result.Asked, args []string) error {
+	r := datadir.Restore{Dir: f.r.DataDir, Asked: asked, Lost: f.lost, Unstarted: memberInChildProcess{}.unstarted}
+	told, done, err := r.Once(ctx, func() {
+		fmt.Fprintf(std.err, "quorate: another process is restoring into %s: waiting for it\n", r.Dir)
+	}, func(record func(result.Restored) error) error {
+		said, err := f.restore(ctx, std, args, func(said restored) error { return record(said.result()) })
+		if err == nil {
+			f.tell(std, said)
+		}
+		return err
+	})
+	if err == nil && done { // a different etcd version may be declared now
+		facts := snapshot.Facts{ClusterVersion: told.ClusterVersion, StorageVersion: told.StorageVersion}
+		err = f.suits(std, facts, told.Bytes)
+	}
+	if err != nil {
+		return fmt.Errorf("restore: %w", blockedBy(err, snapshot.ErrExists))
+	}
+	if done {
+		f.tellAgain(std, asked.Cluster, told)
+	}
+	return nil
+}
+
 // restored describes the restored data.
 type restored struct {
 	// what is the display name of the source: a file, or a backup in a store.
@@ -204,12 +254,10 @@ func (r restored) result() result.Restored {
 		ClusterVersion: m.Snapshot.ClusterVersion, StorageVersion: m.Snapshot.StorageVersion,
 		NewRevision: r.revision, Bytes: m.Snapshot.Bytes, SHA256: m.Snapshot.SHA256,
 		StartedAt: r.started, FinishedAt: r.finished,
-		Suspect: m.Snapshot.Corrupt(), ClusterID: hexID(r.identity.ClusterID), MemberID: hexID(r.identity.MemberID),
+		Suspect: m.Snapshot.Corrupt(), ClusterID: snapshot.FormatID(r.identity.ClusterID),
+		MemberID: snapshot.FormatID(r.identity.MemberID),
 	}
 }
-
-// hexID formats an etcd ID as backups do.
-func hexID(id uint64) string { return fmt.Sprintf("%016x", id) }
 
 // restore creates the data directory. It calls record before it puts the result in place.
 func (f *restoreFlags) restore(
@@ -221,43 +269,14 @@ func (f *restoreFlags) restore(
 		return restored{}, err
 	}
 	defer done()
-	_, missing := os.Lstat(f.r.DataDir)
-	defer func() {
-		if err != nil && missing != nil {
-			_ = os.Remove(f.r.DataDir) // it was created empty: etcd would start a new cluster in it
-		}
-	}()
-	spool, err := f.workspace()
-	if err != nil {
-		return restored{}, err
-	}
-	defer func() { _ = os.RemoveAll(spool) }()
-	file := filepath.Join(spool, "snapshot.db")
-	if said, err = f.bring(ctx, std, file, reading, args); err != nil {
-		return restored{}, err
-	}
-	made, err := snapshot.Make(file, f.r)
-	if err != nil {
-		return restored{}, blockedBy(err, snapshot.ErrRevision)
-	}
-	defer made.Remove()
-	said.started, said.finished, said.revision, said.identity = started, time.Now(), made.Revision, made.Identity
-	// If the process is killed after this, it leaves no copy of the data.
-	if err := errors.Join(os.RemoveAll(spool), record(said)); err != nil {
-		return restored{}, err
-	}
-	return said, f.place(made)
-}
-
-// workspace returns a working directory on the same file system as the data directory.
-func (f *restoreFlags) workspace() (string, error) {
-	if f.lost == 0 {
-		return snapshot.Workspace(f.r.DataDir)
-	}
-	if err := os.MkdirAll(f.r.DataDir, 0o700); err != nil {
-		return "", err
-	}
-	return snapshot.WorkspaceBeside(f.r.DataDir)
+	err = datadir.Create(f.r, f.lost, func(file string) (err error) {
+		said, err = f.bring(ctx, std, file, reading, args)
+		return err
+	}, func(made *snapshot.Made) error {
+		said.started, said.finished, said.revision, said.identity = started, time.Now(), made.Revision, made.Identity
+		return record(said)
+	})
+	return said, blockedBy(err, snapshot.ErrRevision, snapshot.ErrRunning)
 }
 
 // errWhichCluster is returned if the store's newest backup may be of a different cluster than intended.
@@ -296,25 +315,6 @@ func describeIDs(byID map[string][]store.Backup) string {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// place puts the member in place. An existing member of the lost cluster is kept next to it. That member may be
-// damaged, or lack its database.
-func (f *restoreFlags) place(made *snapshot.Made) error {
-	if f.lost == 0 {
-		return made.Place()
-	}
-	if _, missing := os.Lstat(filepath.Join(f.r.DataDir, "member")); errors.Is(missing, fs.ErrNotExist) {
-		return made.Place()
-	}
-	held, err := snapshot.HoldRemains(f.r.DataDir)
-	if held != nil {
-		defer held.Close()
-	}
-	if err == nil {
-		err = made.Exchange(lostMember(f.lost), held)
-	}
-	return blockedBy(err, snapshot.ErrRunning)
 }
 
 // bring downloads the backup to a file, and checks it.

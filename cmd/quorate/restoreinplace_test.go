@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"quorate.dev/quorate/clusters/backup/datadir"
 	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
@@ -24,16 +25,16 @@ func newInPlace(t *testing.T) inPlace {
 	return r
 }
 
-func (r inPlace) lost() string { return "--lost-cluster-id=" + hexID(r.id.ClusterID) }
+func (r inPlace) lost() string { return "--lost-cluster-id=" + snapshot.FormatID(r.id.ClusterID) }
 
-// kept returns the path under which the previous member is kept.
-func (r inPlace) kept() string { return filepath.Join(r.dir(), lostMember(r.id.ClusterID)) }
+// kept returns where the previous member is kept.
+func (r inPlace) kept() string { return filepath.Join(r.dir(), datadir.KeptName(r.id.ClusterID)) }
 
 // isRestored requires that the backup is in place, and that the previous member is kept unchanged.
 func (r inPlace) isRestored() {
 	r.Helper()
 	r.unchanged(exitOK, "by the same command line", func() ran { return r.restore(r.lost()) })
-	if found, err := snapshot.IdentityOf(r.dir()); err != nil || !isRestored(r.told(), found) || found.ClusterID == r.id.ClusterID {
+	if found, err := snapshot.IdentityOf(r.dir()); err != nil || !datadir.IsRestored(r.told(), found) || found.ClusterID == r.id.ClusterID {
 		r.Errorf("%+v, and it is %+v, %v", r.told(), found, err)
 	}
 	if was, err := snapshot.IdentityIn(r.kept()); err != nil || was != r.id {
@@ -196,7 +197,7 @@ func TestRestoreInPlaceKeepsDamagedMember(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 			continue
 		}
-		if found, err := snapshot.IdentityOf(r.dir()); err != nil || !isRestored(r.told(), found) {
+		if found, err := snapshot.IdentityOf(r.dir()); err != nil || !datadir.IsRestored(r.told(), found) {
 			t.Errorf("%s: %+v, %v", name, found, err)
 		}
 		_, err := os.Stat(r.kept())
@@ -257,7 +258,7 @@ func TestRestoreInPlaceKeepsExistingFiles(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(r.kept(), "wal"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := disk.Lock(t.Context(), dataDirRestore{dataDir: r.dir()}.lockName(), nil) // creates the lock file next to the directory
+	unlock, err := disk.Lock(t.Context(), datadir.Restore{Dir: r.dir()}.LockFile(), nil) // creates the lock file next to the directory
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,7 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 	}
 	first := r.told()
 	found, err := snapshot.IdentityOf(r.dir())
-	if err != nil || first.ClusterID != hexID(found.ClusterID) || first.MemberID != hexID(found.MemberID) || first.SourceClusterID != "00000000000000aa" ||
+	if err != nil || first.ClusterID != snapshot.FormatID(found.ClusterID) || first.MemberID != snapshot.FormatID(found.MemberID) || first.SourceClusterID != "00000000000000aa" ||
 		first.Revision != backuptest.Revision || first.NewRevision != backuptest.Revision+snapshot.DefaultBump || first.Suspect {
 		t.Errorf("%+v, and it is %+v, %v", first, found, err)
 	}
@@ -331,7 +331,7 @@ func (r restores) isWhole() {
 		r.Fatalf("%+v", got)
 	}
 	told := r.told()
-	if found, err := snapshot.IdentityOf(r.dir()); err != nil || told.MemberID != hexID(found.MemberID) || told.ClusterID != hexID(found.ClusterID) {
+	if found, err := snapshot.IdentityOf(r.dir()); err != nil || told.MemberID != snapshot.FormatID(found.MemberID) || told.ClusterID != snapshot.FormatID(found.ClusterID) {
 		r.Errorf("%+v, and it is %+v, %v", told, found, err)
 	}
 	for path := range r.files() {
@@ -432,7 +432,7 @@ func TestEtcdStartsSealedOnRestoredData(t *testing.T) {
 				"--initial-advertise-peer-urls="+peer, "--initial-cluster-token=ns-a-t", "--initial-cluster-state=existing", "--initial-cluster=sealed=http://sealed.invalid:2380",
 				"--strict-reconfig-check=true", "--log-level=warn", "--log-outputs=stderr"))
 			identity, revision := askWho(t, url)
-			if told.ClusterID != hexID(identity.ClusterID) || told.MemberID != hexID(identity.MemberID) || revision != told.NewRevision {
+			if told.ClusterID != snapshot.FormatID(identity.ClusterID) || told.MemberID != snapshot.FormatID(identity.MemberID) || revision != told.NewRevision {
 				t.Errorf("it is %+v at %d, and the result is %+v", identity, revision, told)
 			}
 			// While it runs, the same command line changes nothing.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"quorate.dev/quorate/clusters/backup/datadir"
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/internal/printable"
@@ -69,7 +70,7 @@ func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revisi
 // tellAgain prints what the same command line has already restored.
 func (f *restoreFlags) tellAgain(std streams, of string, told result.Restored) {
 	fmt.Fprintf(std.out, "%s was restored into %s by the same command line at %s and is left unchanged\n",
-		backupIn(of, told), f.r.DataDir, told.FinishedAt.Format(time.RFC3339))
+		datadir.BackupName(of, told), f.r.DataDir, told.FinishedAt.Format(time.RFC3339))
 	fmt.Fprintf(std.out, "it holds revision %d; new writes come after %d\n", told.Revision, told.NewRevision)
 	warnSuspect(std, told.Suspect)
 	f.writeResult(std, told)

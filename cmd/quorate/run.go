@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quorate.dev/quorate/clusters/offline"
 	"quorate.dev/quorate/gitsource/manifests/confined"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
@@ -235,8 +236,8 @@ func (f *runFlags) passes(ctx context.Context, s *target) (rep report.Report, co
 	} else {
 		rep, converged = s.r.Pass(ctx), true
 	}
-	if offline, is := s.live.(*offlineLive); is {
-		offline.complete(&rep)
+	if live, is := s.live.(*offline.Live); is {
+		live.Complete(&rep)
 	}
 	return rep, converged
 }

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"quorate.dev/quorate/internal/panics"
+	"quorate.dev/quorate/clusters/fleet"
+	"quorate.dev/quorate/clusters/offline"
+	"quorate.dev/quorate/gitsource/sources"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/approval"
 	"quorate.dev/quorate/reconcile/metrics"
@@ -51,7 +52,7 @@ func (f *runFlags) targets(
 	case several && f.loop.on:
 		return nil, errLoopOfSeveral
 	case several:
-		f.source.reads, f.source.turns = &sharedFetches{}, newTurns(f.source.atOnce)
+		f.source.reads, f.source.turns = &sources.Shared{}, sources.NewSlots(f.source.atOnce)
 	}
 	var sources []*sourceFlags
 	for _, p := range kubeTargets {
@@ -72,10 +73,10 @@ func (f *runFlags) targets(
 	for i, p := range kubeTargets {
 		s := &target{name: p.Name, watched: metrics.Of(p.Name)}
 		s.open = sync.OnceValue(func() error {
-			if err := f.awaitTurn(ctx, reg, reg.all[i]); err != nil {
+			if err := f.awaitTurn(ctx, reg, i); err != nil {
 				return err
 			}
-			return f.open(ctx, s, reg.all[i].flags, sources[i], log, tell)
+			return f.open(ctx, s, reg.flags[i], sources[i], log, tell)
 		})
 		targets = append(targets, s)
 	}
@@ -86,10 +87,10 @@ func (f *runFlags) targets(
 }
 
 // awaitTurn waits until the Kubernetes cluster has been identified, within the run's timeout.
-func (f *runFlags) awaitTurn(ctx context.Context, m *register, one *registered) error {
+func (f *runFlags) awaitTurn(ctx context.Context, reg *register, i int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("it took longer than --timeout %s", f.timeout))
 	defer cancel()
-	return m.ready(ctx, one)
+	return reg.Ready(ctx, i)
 }
 
 // at returns the sources for one of the Kubernetes clusters.
@@ -129,7 +130,7 @@ func (f *runFlags) open(
 	}
 	live.requested, source.steps = s.watched.Request, s.watched
 	if s.live, err = f.side(live, source, scope); err != nil && f.plan {
-		return without(err, "compare with another revision by "+flagAgainst+", which does not contact Kubernetes")
+		return without(err, "compare with another revision by "+offline.Flag+", which does not contact Kubernetes")
 	} else if err != nil {
 		return err
 	}
@@ -165,28 +166,18 @@ func (s *target) named(tell func(report.Report, time.Duration)) func(report.Repo
 	}
 }
 
-// onEach runs do for all targets in parallel and returns their reports. If a target fails or panics, its report
-// contains the error.
+// onEach opens all targets and runs do for them, in parallel, and returns their reports.
 func onEach(targets []*target, do func(*target) report.Report) []report.Part {
-	parts := make([]report.Part, len(targets))
-	var all sync.WaitGroup
-	for i, s := range targets {
-		all.Go(func() {
-			parts[i].Kubernetes = s.name
-			err := panics.Catch(func() error {
-				err := s.open()
-				if err == nil {
-					parts[i].Report = do(s)
-				}
-				return err
-			})
-			if err != nil {
-				parts[i].Report = report.Report{Error: strings.ReplaceAll(err.Error(), "\n", "; ")}
-			}
-		})
+	var names []string
+	for _, s := range targets {
+		names = append(names, s.name)
 	}
-	all.Wait()
-	return parts
+	return fleet.Each(names, func(i int) (report.Report, error) {
+		if err := targets[i].open(); err != nil {
+			return report.Report{}, err
+		}
+		return do(targets[i]), nil
+	})
 }
 
 // pass runs all targets until each has a report, and joins the reports.

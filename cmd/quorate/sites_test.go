@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,8 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"quorate.dev/quorate/gitsource"
-	"quorate.dev/quorate/gitsource/manifests"
+	"quorate.dev/quorate/clusters/fleet"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
@@ -247,49 +245,8 @@ func TestPlanIsApprovedForAllKubernetesClusters(t *testing.T) {
 	}
 }
 
-// TestSharedSourceIsReadOnce checks that a source is read once, however often it is requested, and that a read that
-// panics returns an error.
-func TestSharedSourceIsReadOnce(t *testing.T) {
-	var times atomic.Int32
-	shared := &sharedFetches{}
-	var all sync.WaitGroup
-	for range 10 {
-		all.Go(func() {
-			got, err := shared.once("a", func() (gitsource.Desired, error) {
-				times.Add(1)
-				return gitsource.Desired{}, errors.New("no")
-			})
-			if err == nil || len(got.Clusters) > 0 {
-				t.Error(got, err)
-			}
-		})
-	}
-	if all.Wait(); times.Load() != 1 {
-		t.Errorf("it is read %d times", times.Load())
-	}
-	declared := manifests.Declared{Applied: map[string]any{"spec": map[string]any{"replicas": int64(3)}}, Warnings: []string{"w"}}
-	declared.Cluster.Labels = map[string]string{"a": "b"}
-	for range 2 { // callers may change what they receive
-		got, err := shared.once("c", func() (gitsource.Desired, error) {
-			return gitsource.Desired{Declarations: manifests.Declarations{Clusters: []manifests.Declared{declared}}}, nil
-		})
-		if err != nil || len(got.Clusters) != 1 || fmt.Sprint(got.Clusters[0].Cluster.Labels, got.Clusters[0].Applied, got.Clusters[0].Warnings) != "map[a:b] map[spec:map[replicas:3]] [w]" {
-			t.Fatal(got, err)
-		}
-		c := &got.Clusters[0]
-		c.Cluster.Labels["a"], c.Applied["spec"], c.Warnings[0] = "c", nil, "x"
-	}
-	func() {
-		defer func() { _ = recover() }() // as the reader does
-		_, _ = shared.once("b", func() (gitsource.Desired, error) { panic("x") })
-	}()
-	if _, err := shared.once("b", nil); err == nil {
-		t.Error("a source that panicked declares nothing")
-	}
-}
-
-// TestLateDuplicateClusterIDIsExcluded checks that a Kubernetes cluster that is identified after the others have
-// stopped waiting does nothing if it is the same as one of them.
+// TestLateDuplicateClusterIDIsExcluded: a Kubernetes cluster that is identified after the others have stopped waiting
+// does nothing if it is the same as one of them.
 func TestLateDuplicateClusterIDIsExcluded(t *testing.T) {
 	answering := func(wait time.Duration) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -305,7 +262,7 @@ func TestLateDuplicateClusterIDIsExcluded(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(file, fmt.Appendf(nil, "{apiVersion: v1, kind: Config, contexts: [{name: a, context: {cluster: a}}, {name: b, context: {cluster: b}}], "+
-		"clusters: [{name: a, cluster: {server: %q}}, {name: b, cluster: {server: %q}}]}", answering(0), answering(timeToMeet+time.Second)), 0o600); err != nil {
+		"clusters: [{name: a, cluster: {server: %q}}, {name: b, cluster: {server: %q}}]}", answering(0), answering(fleet.IdentifyWait+time.Second)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f := &liveFlags{kubeFlags: kubeFlags{kubeconfig: file, places: &targetFlags{contexts: []string{"a", "b"}}, impersonates: func() bool { return false },
@@ -318,7 +275,7 @@ func TestLateDuplicateClusterIDIsExcluded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, late := meeting.ready(t.Context(), meeting.all[0]), meeting.ready(t.Context(), meeting.all[1])
+	first, late := meeting.Ready(t.Context(), 0), meeting.Ready(t.Context(), 1)
 	if first != nil || late == nil || !strings.Contains(late.Error(), "the same Kubernetes cluster as a") {
 		t.Errorf("%v, %v", first, late)
 	}
@@ -369,7 +326,7 @@ func TestLateDuplicateAddressIsExcluded(t *testing.T) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/secrets/late"):
 			select {
-			case <-time.After(timeToMeet + time.Second):
+			case <-time.After(fleet.IdentifyWait + time.Second):
 			case <-r.Context().Done():
 			}
 			kubeconfig := fmt.Sprintf("{current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "+
@@ -398,7 +355,7 @@ func TestLateDuplicateAddressIsExcluded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, late := meeting.ready(t.Context(), meeting.all[0]), meeting.ready(t.Context(), meeting.all[1])
+	first, late := meeting.Ready(t.Context(), 0), meeting.Ready(t.Context(), 1)
 	if first != nil || late == nil || !strings.Contains(late.Error(), "the same Kubernetes cluster as hub") {
 		t.Errorf("%v, %v", first, late)
 	}
@@ -424,7 +381,7 @@ func TestHangingCredentialPluginIsNotAwaited(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := meeting.ready(ctx, meeting.all[0]); err == nil {
+	if err := meeting.Ready(ctx, 0); err == nil {
 		t.Error("it has waited until the program has ended")
 	}
 }
@@ -478,10 +435,10 @@ func TestContextSwitchDoesNotChangeIdentifiedCluster(t *testing.T) {
 	}
 	use("us", eu, us)
 	for i, want := range []string{"eu", "us"} {
-		if err := meeting.ready(t.Context(), meeting.all[i]); err != nil {
+		if err := meeting.Ready(t.Context(), i); err != nil {
 			t.Fatal(err)
 		}
-		client, err := meeting.all[i].flags.client()
+		client, err := meeting.flags[i].client()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -550,8 +507,8 @@ func TestDuplicateClusterIDFromSecretIsExcluded(t *testing.T) {
 				t.Errorf("%v: %v", list, err)
 				continue
 			}
-			for _, one := range meeting.all {
-				err := meeting.ready(t.Context(), one)
+			for i, one := range list {
+				err := meeting.Ready(t.Context(), i)
 				if pretends := one.Name == "pretender"; pretends != (err != nil) || pretends && !strings.Contains(err.Error(), "the same Kubernetes cluster as hub") {
 					t.Errorf("%v: %s: %v", list, one.Name, err)
 				}

@@ -19,6 +19,7 @@ import (
 	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/gitsource/remote"
 	"quorate.dev/quorate/gitsource/signature"
+	"quorate.dev/quorate/gitsource/sources"
 )
 
 // source is where declarations are read from, and how. Each setting is a flag of the command, and can also be set for
@@ -51,7 +52,7 @@ type source struct {
 	// fetchBytes is the memory limit of the process that fetches it; 0 means unlimited.
 	fetchBytes int64
 	// turns are shared by all sources of the run.
-	turns *fetchSlots
+	turns *sources.Slots
 }
 
 func newSource(l limits) source { return source{timeout: gitsource.FetchTimeout, limits: l} }
@@ -230,7 +231,7 @@ func (s source) fetch(ctx context.Context, reader *gitsource.Reader) (gitsource.
 		return gitsource.Desired{}, err
 	}
 	var desired gitsource.Desired
-	err = s.turns.read(ctx, s.location, func(ctx context.Context) (err error) {
+	err = s.turns.Read(ctx, s.location, func(ctx context.Context) (err error) {
 		desired, err = reader.Fetch(ctx, options)
 		return err
 	})

@@ -19,6 +19,7 @@ import (
 	"quorate.dev/quorate/gitsource/credentials"
 	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/gitsource/remote"
+	"quorate.dev/quorate/gitsource/sources"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/reconcile/steps"
@@ -36,9 +37,9 @@ type sourceFlags struct {
 	readers []gitsource.Reader
 	// atOnce is the number of sources that are read at the same time, in turns.
 	atOnce int
-	turns  *fetchSlots
+	turns  *sources.Slots
 	// reads, if set, is shared by a run over several Kubernetes clusters, so that each source is read only once.
-	reads *sharedFetches
+	reads *sources.Shared
 	// steps, if set, is called when a source has been fetched.
 	steps steps.Hook
 	// namespaces limits declarations to these namespaces, if any; it belongs to another flag.

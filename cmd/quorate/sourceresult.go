@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/gitsource/sources"
 	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/steps"
@@ -18,7 +19,7 @@ import (
 type sourceResult struct {
 	source source
 	// reads, if set, is shared by several Kubernetes clusters.
-	reads *sharedFetches
+	reads *sources.Shared
 	// steps, if set, is called when the source has been fetched.
 	steps steps.Hook
 	// name identifies the source in status, and label in reports.
@@ -45,7 +46,7 @@ func (f *sourceFlags) fetch(ctx context.Context, early func([]sourceResult)) ([]
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := toRead(ctx, len(all))
+	ctx, cancel := sources.WithReadTime(ctx, len(all))
 	defer cancel()
 	took := make(chan func(), len(all))
 	for _, i := range rand.Perm(len(all)) { // random, so that it is not always the same sources that wait
@@ -61,18 +62,18 @@ func (f *sourceFlags) fetch(ctx context.Context, early func([]sourceResult)) ([]
 
 // unread returns the sources before they are read. It does not repeat earlier checks.
 func (f *sourceFlags) unread() ([]sourceResult, error) {
-	sources, err := f.sources(func(source) error { return nil })
+	list, err := f.sources(func(source) error { return nil })
 	if err != nil {
 		return nil, err
 	}
 	if f.readers == nil {
-		f.readers = make([]gitsource.Reader, len(sources))
+		f.readers = make([]gitsource.Reader, len(list))
 	}
 	if f.turns == nil {
-		f.turns = newTurns(f.atOnce)
+		f.turns = sources.NewSlots(f.atOnce)
 	}
-	all, names, labels := make([]sourceResult, len(sources)), namesOf(sources), labelsOf(sources)
-	for i, s := range sources {
+	all, names, labels := make([]sourceResult, len(list)), namesOf(list), labelsOf(list)
+	for i, s := range list {
 		s.turns = f.turns
 		all[i] = sourceResult{source: s, reads: f.reads, steps: f.steps, name: names[i], label: labels[i],
 			err: fmt.Errorf("read %s: %w", s.location, reconcile.ErrReading)}
@@ -85,7 +86,7 @@ func (s sourceResult) read(ctx context.Context, reader *gitsource.Reader) source
 	s.began = time.Now()
 	ended := steps.Begin(s.steps, steps.Fetch)
 	s.err = panics.Catch(func() (err error) {
-		s.desired, err = s.reads.once(s.whatIsRead(), func() (gitsource.Desired, error) {
+		s.desired, err = s.reads.Once(s.whatIsRead(), func() (gitsource.Desired, error) {
 			return s.source.fetch(ctx, reader)
 		})
 		return err

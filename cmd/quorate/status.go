@@ -236,8 +236,8 @@ func (f *liveFlags) lookEverywhere(
 	for i, p := range targets {
 		all.Go(func() {
 			parts[i].Kubernetes = p.Name
-			if unseen[i] = reg.ready(ctx, reg.all[i]); unseen[i] == nil {
-				parts[i].Report, unseen[i] = reg.all[i].flags.look(ctx, std, logging, in)
+			if unseen[i] = reg.Ready(ctx, i); unseen[i] == nil {
+				parts[i].Report, unseen[i] = reg.flags[i].look(ctx, std, logging, in)
 			}
 			if unseen[i] != nil && f.places.several() {
 				unseen[i] = fmt.Errorf("%s: %w", p.Name, unseen[i])

@@ -20,6 +20,9 @@ import (
 // Identity identifies a member and its cluster.
 type Identity struct{ ClusterID, MemberID uint64 }
 
+// FormatID formats the ID of a cluster or member as backups do, with 16 hexadecimal digits.
+func FormatID(id uint64) string { return fmt.Sprintf("%016x", id) }
+
 // ErrNoMember is returned for a data directory without a member.
 var ErrNoMember = errors.New("the data directory does not contain a member")
 

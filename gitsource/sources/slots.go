@@ -1,4 +1,5 @@
-package main
+// Package sources reads several sources at the same time.
+package sources
 
 import (
 	"context"
@@ -10,13 +11,13 @@ import (
 	"quorate.dev/quorate/gitsource"
 )
 
-// fetchSlots limits how many sources are read at the same time, because each uses memory. While a source waits for its
+// Slots limits how many sources are read at the same time, because each uses memory. While a source waits for its
 // turn, its own timeout does not run. A nil value means no limit.
-type fetchSlots struct {
+type Slots struct {
 	places chan struct{}
-	// first is the length of a source's first turn while others wait; each later turn is twice as long. Responsive
+	// First is the length of a source's first turn while others wait; each later turn is twice as long. Responsive
 	// sources are therefore read soon, however many others hang, and a slow source eventually gets enough time.
-	first time.Duration
+	First time.Duration
 	// waiting is the number of sources that wait for a turn.
 	waiting atomic.Int32
 }
@@ -25,14 +26,15 @@ type fetchSlots struct {
 // unresponsive one.
 const firstTimeSlice = 5 * time.Second
 
-func newTurns(n int) *fetchSlots {
-	return &fetchSlots{places: make(chan struct{}, n), first: firstTimeSlice}
+// NewSlots returns slots for reading n sources at the same time.
+func NewSlots(n int) *Slots {
+	return &Slots{places: make(chan struct{}, n), First: firstTimeSlice}
 }
 
-// toRead limits the time for reading several sources to half of the run's remaining time, so that stalled sources do
-// not use up the time for the others. Sources that have not been read by then count as unreadable: their clusters are
-// kept as last applied, which takes time too.
-func toRead(ctx context.Context, sources int) (context.Context, context.CancelFunc) {
+// WithReadTime limits the time for reading several sources to half of the run's remaining time, so that stalled sources
+// do not use up the time for the others. Sources that have not been read by then count as unreadable: their clusters
+// are kept as last applied, which takes time too.
+func WithReadTime(ctx context.Context, sources int) (context.Context, context.CancelFunc) {
 	end, bounded := ctx.Deadline()
 	if !bounded || sources < 2 {
 		return context.WithCancel(ctx)
@@ -43,14 +45,14 @@ func toRead(ctx context.Context, sources int) (context.Context, context.CancelFu
 			"the rest is for the clusters", half.Round(time.Millisecond)))
 }
 
-// read reads the source at location when it is its turn. If its turn ends early because others wait, it starts again at
+// Read reads the source at location when it is its turn. If its turn ends early because others wait, it starts again at
 // its next turn.
-func (t *fetchSlots) read(ctx context.Context, location string, read func(context.Context) error) error {
+func (t *Slots) Read(ctx context.Context, location string, read func(context.Context) error) error {
 	if t == nil {
 		return read(ctx)
 	}
-	for length := t.first; ; length *= 2 {
-		end, err := t.take(ctx, location)
+	for length := t.First; ; length *= 2 {
+		end, err := t.Take(ctx, location)
 		if err != nil {
 			return err
 		}
@@ -65,7 +67,7 @@ func (t *fetchSlots) read(ctx context.Context, location string, read func(contex
 var errTurnOver = errors.New("its time is over, and other sources are waiting")
 
 // timeSlice runs one turn of a source, which ends after length if others wait. over reports that it was cut short.
-func (t *fetchSlots) timeSlice(
+func (t *Slots) timeSlice(
 	ctx context.Context, length time.Duration, read func(context.Context) error,
 ) (over bool, err error) {
 	turn, cancel := context.WithCancelCause(ctx)
@@ -87,8 +89,9 @@ func (t *fetchSlots) timeSlice(
 	return err != nil && errors.Is(context.Cause(turn), errTurnOver), err
 }
 
-// take waits for a turn to read the source at location. Its error matches gitsource.ErrSource.
-func (t *fetchSlots) take(ctx context.Context, location string) (end func(), err error) {
+// Take waits for a turn to read the source at location. The caller must call end. The error matches
+// gitsource.ErrSource.
+func (t *Slots) Take(ctx context.Context, location string) (end func(), err error) {
 	if t == nil {
 		return func() {}, nil
 	}

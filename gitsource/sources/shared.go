@@ -1,4 +1,4 @@
-package main
+package sources
 
 import (
 	"errors"
@@ -7,9 +7,9 @@ import (
 	"quorate.dev/quorate/gitsource"
 )
 
-// sharedFetches holds sources that are read only once, however often they are requested. A nil value reads them each
+// Shared holds sources that are read only once, however often they are requested. A nil value reads them each
 // time.
-type sharedFetches struct {
+type Shared struct {
 	mu  sync.Mutex
 	all map[string]*sharedFetch
 }
@@ -21,9 +21,9 @@ type sharedFetch struct {
 	err     error
 }
 
-// once reads a source unless it has already been read. Concurrent callers wait for the result. The caller owns the
-// returned value.
-func (r *sharedFetches) once(name string, read func() (gitsource.Desired, error)) (gitsource.Desired, error) {
+// Once reads the source of that name unless it has already been read. Concurrent callers wait for the result. The
+// caller owns the returned value.
+func (r *Shared) Once(name string, read func() (gitsource.Desired, error)) (gitsource.Desired, error) {
 	if r == nil {
 		return read()
 	}

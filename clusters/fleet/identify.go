@@ -1,26 +1,35 @@
-package main
+// Package fleet runs a command for several Kubernetes clusters.
+package fleet
 
 import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"quorate.dev/quorate/clusters/fleetfile"
 	"quorate.dev/quorate/internal/panics"
 )
 
-const (
-	// timeToMeet is how long Kubernetes clusters wait for each other to be identified, and timeToAnswer is how long
-	// each one may take. A slower Kubernetes cluster does not delay the others.
-	timeToMeet, timeToAnswer = 2 * time.Second, 5 * time.Second
-)
+// IdentifyWait is how long Identify waits for all Kubernetes clusters. A slower Kubernetes cluster does not
+// delay the others.
+const IdentifyWait = 2 * time.Second
 
-// registered is a Kubernetes cluster of a command, and how to reach it.
+// timeToAnswer is how long the identification of one Kubernetes cluster may take.
+const timeToAnswer = 5 * time.Second
+
+// Connection identifies a Kubernetes cluster. kube.Client implements it.
+type Connection interface {
+	// Address returns the address of the API server.
+	Address() string
+	// ClusterID returns an ID that no other Kubernetes cluster has.
+	ClusterID(ctx context.Context) (string, error)
+}
+
+// registered is a Kubernetes cluster of a command.
 type registered struct {
-	kubeTarget
-	flags *liveFlags
+	fleetfile.Cluster
 	// known is closed once the Kubernetes cluster has been identified, or the attempt has failed.
 	known chan struct{}
 	// err is why the Kubernetes cluster cannot be reached; address and id identify it, as far as they are known. These
@@ -29,28 +38,41 @@ type registered struct {
 	address, id string
 }
 
-// register determines whether two of several Kubernetes clusters are the same before anything is done there: different
+// Register determines whether two of several Kubernetes clusters are the same before anything is done there: different
 // contexts or kubeconfigs may lead to the same API server, and two parts of a run would act on the same objects.
-type register struct {
+type Register struct {
 	mu  sync.Mutex
 	all []*registered
 }
 
-// register identifies each Kubernetes cluster. It waits for at most timeToMeet; ready checks Kubernetes clusters that
-// take longer. A single Kubernetes cluster need not be identified.
-func (f *liveFlags) register(ctx context.Context, targets []kubeTarget) (*register, error) {
-	m := &register{}
-	for _, p := range targets {
-		m.all = append(m.all, &registered{kubeTarget: p, flags: f.at(p), known: make(chan struct{})})
+// Known returns the register of Kubernetes clusters that need not be identified, such as a single one.
+func Known(clusters []fleetfile.Cluster) *Register {
+	r := newRegister(clusters)
+	for _, one := range r.all {
+		close(one.known)
 	}
-	if !f.places.several() {
-		close(m.all[0].known)
-		return m, nil
+	return r
+}
+
+func newRegister(clusters []fleetfile.Cluster) *Register {
+	r := &Register{}
+	for _, c := range clusters {
+		r.all = append(r.all, &registered{Cluster: c, known: make(chan struct{})})
 	}
-	in, cancel := context.WithTimeout(ctx, timeToMeet)
+	return r
+}
+
+// Identify identifies each Kubernetes cluster, in parallel, through the connection that connect returns for its index.
+// It waits for at most IdentifyWait; Ready checks those that take longer. It returns an error if two of them are the
+// same.
+func Identify(
+	ctx context.Context, clusters []fleetfile.Cluster, connect func(ctx context.Context, i int) (Connection, error),
+) (*Register, error) {
+	m := newRegister(clusters)
+	in, cancel := context.WithTimeout(ctx, IdentifyWait)
 	defer cancel()
-	for _, one := range m.all {
-		go m.ask(ctx, f, one)
+	for i, one := range m.all {
+		go m.ask(ctx, one, func(ctx context.Context) (Connection, error) { return connect(ctx, i) })
 	}
 	for _, one := range m.all {
 		select {
@@ -62,31 +84,29 @@ func (f *liveFlags) register(ctx context.Context, targets []kubeTarget) (*regist
 	defer m.mu.Unlock()
 	for i, one := range m.all {
 		if other := one.sameAs(ours(m.all[:i])); other != nil && !one.theirs() {
-			return nil, usageError{fmt.Errorf("%s and %s are the same Kubernetes cluster and would both act on the "+
-				"same objects: remove one of them", other.Name, one.Name)}
+			return nil, fmt.Errorf("%s and %s are the same Kubernetes cluster and would both act on the "+
+				"same objects: remove one of them", other.Name, one.Name)
 		}
 	}
 	return m, nil
 }
 
 // ask identifies one Kubernetes cluster.
-func (m *register) ask(ctx context.Context, f *liveFlags, one *registered) {
+func (m *Register) ask(
+	ctx context.Context, one *registered, connect func(context.Context) (Connection, error),
+) {
 	defer close(one.known)
 	ctx, cancel := context.WithTimeout(ctx, timeToAnswer)
 	defer cancel()
-	if err := panics.Catch(func() error { return m.find(ctx, f, one) }); err != nil {
+	if err := panics.Catch(func() error { return m.find(ctx, one, connect) }); err != nil {
 		m.note(func() { one.err = err })
 	}
 }
 
-func (m *register) find(ctx context.Context, f *liveFlags, one *registered) (err error) {
-	if one.flags.content, err = f.kubeconfigOf(ctx, one.kubeTarget); err != nil {
-		return err
-	}
-	if one.flags.found, err = one.flags.find(); err != nil { // read once: the run acts on what was identified
-		return err
-	}
-	client, err := one.flags.client()
+func (m *Register) find(
+	ctx context.Context, one *registered, connect func(context.Context) (Connection, error),
+) error {
+	client, err := connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,15 +123,16 @@ func (m *register) find(ctx context.Context, f *liveFlags, one *registered) (err
 	return nil
 }
 
-func (m *register) note(what func()) {
+func (m *Register) note(what func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	what()
 }
 
-// ready waits until the Kubernetes cluster has been identified, or until ctx is done, because a credential plugin may
-// never end. It returns why nothing can be done there.
-func (m *register) ready(ctx context.Context, one *registered) error {
+// Ready waits until the Kubernetes cluster with that index has been identified, or until ctx is done, because a
+// credential plugin may never end. It returns why nothing can be done there.
+func (m *Register) Ready(ctx context.Context, i int) error {
+	one := m.all[i]
 	select {
 	case <-one.known:
 	case <-ctx.Done():
@@ -137,7 +158,7 @@ func (m *register) ready(ctx context.Context, one *registered) error {
 // preceding returns the Kubernetes clusters that take precedence if one is the same. A kubeconfig written by others
 // may claim to be any Kubernetes cluster, and must not block the real one. It yields to all that have a trusted
 // kubeconfig, and to the untrusted ones listed before it.
-func (m *register) preceding(one *registered) []*registered {
+func (m *Register) preceding(one *registered) []*registered {
 	if !one.theirs() {
 		return nil
 	}
@@ -177,18 +198,4 @@ func (m *registered) sameAs(others []*registered) *registered {
 		}
 	}
 	return nil
-}
-
-// kubeconfigOf returns the content of the kubeconfig in the Secret of a target, or nil if it has no Secret. The Secret
-// is in the Kubernetes cluster that the flags, or the pod, specify.
-func (f *liveFlags) kubeconfigOf(ctx context.Context, p kubeTarget) ([]byte, error) {
-	if p.Secret == "" {
-		return nil, nil
-	}
-	client, err := f.client()
-	if err != nil {
-		return nil, err
-	}
-	namespace, name, _ := strings.Cut(p.Secret, "/")
-	return client.KubeconfigIn(ctx, namespace, name)
 }

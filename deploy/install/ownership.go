@@ -1,4 +1,4 @@
-package main
+package install
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/deploy"
 )
 
@@ -49,14 +48,14 @@ func boundIn(binding *unstructured.Unstructured) []string {
 }
 
 // findInstalled returns the existing objects of all modes.
-func findInstalled(ctx context.Context, client *kube.Client) ([]*unstructured.Unstructured, error) {
+func (i Installer) findInstalled(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	all, err := installable()
 	if err != nil {
 		return nil, err
 	}
 	var found []*unstructured.Unstructured
 	for _, like := range all {
-		object, err := client.Find(ctx, like)
+		object, err := i.Client.Find(ctx, like)
 		if err != nil {
 			return nil, err
 		}
@@ -66,6 +65,18 @@ func findInstalled(ctx context.Context, client *kube.Client) ([]*unstructured.Un
 	}
 	return found, nil
 }
+
+// OwnedError reports that objects with Quorate's names belong to another owner, which needs manual action. Nothing was
+// applied.
+type OwnedError struct{ objects error }
+
+// Error implements error. It names each object and its owner.
+func (e *OwnedError) Error() string {
+	return fmt.Sprintf("nothing was applied: %s; upgrade Quorate there, or uninstall it there first", e.objects)
+}
+
+// Unwrap returns an error for each object.
+func (e *OwnedError) Unwrap() error { return e.objects }
 
 // refuseForeign refuses to take over objects of another owner, whose pods would lose their rights, or whose next
 // upgrade would restore other arguments.
@@ -79,13 +90,12 @@ func refuseForeign(found []*unstructured.Unstructured) error {
 	if problems == nil {
 		return nil
 	}
-	return blockedError{fmt.Errorf("nothing was applied: %w; upgrade Quorate there, or uninstall it there first",
-		problems)}
+	return &OwnedError{problems}
 }
 
 // skipForeign returns the objects that may be deleted, and reports the others. A ClusterRole is kept together with its
 // binding.
-func skipForeign(std streams, found []*unstructured.Unstructured) []*unstructured.Unstructured {
+func (i Installer) skipForeign(found []*unstructured.Unstructured) []*unstructured.Unstructured {
 	var ours []*unstructured.Unstructured
 	whose := map[string]string{}
 	for _, object := range found {
@@ -102,7 +112,7 @@ func skipForeign(std streams, found []*unstructured.Unstructured) []*unstructure
 			ours = append(ours, object)
 			continue
 		}
-		fmt.Fprintf(std.err, "%s is kept: it is %s\n", objectName(object), is)
+		fmt.Fprintf(i.Err, "%s is kept: it is %s\n", objectName(object), is)
 	}
 	return ours
 }

@@ -1,0 +1,76 @@
+// Package datadir restores or recovers the member in an etcd data directory exactly once, even if processes are killed
+// at any point, repeated, or run in parallel.
+package datadir
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"quorate.dev/quorate/clusters/backup/snapshot"
+)
+
+// Create creates a member from the snapshot that fetch writes to a file. It calls record before it puts the member in
+// place. If lost, the ID of a lost cluster, is not zero, the directory may contain a member of that cluster or its
+// remains, which are kept there as KeptName. It returns snapshot.ErrExists if the directory contains anything else,
+// snapshot.ErrRevision if the revision cannot be raised, and snapshot.ErrRunning if etcd runs on the lost member.
+func Create(
+	into snapshot.Restoration, lost uint64, fetch func(file string) error, record func(*snapshot.Made) error,
+) (err error) {
+	_, missing := os.Lstat(into.DataDir)
+	defer func() {
+		if err != nil && missing != nil {
+			_ = os.Remove(into.DataDir) // it was created empty: etcd would start a new cluster in it
+		}
+	}()
+	spool, err := workspace(into.DataDir, lost)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(spool) }()
+	file := filepath.Join(spool, "snapshot.db")
+	if err := fetch(file); err != nil {
+		return err
+	}
+	made, err := snapshot.Make(file, into)
+	if err != nil {
+		return err
+	}
+	defer made.Remove()
+	// If the process is killed after this, it leaves no copy of the data.
+	if err := errors.Join(os.RemoveAll(spool), record(made)); err != nil {
+		return err
+	}
+	return place(made, into.DataDir, lost)
+}
+
+// workspace returns a working directory on the same file system as the data directory.
+func workspace(dataDir string, lost uint64) (string, error) {
+	if lost == 0 {
+		return snapshot.Workspace(dataDir)
+	}
+	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+		return "", err
+	}
+	return snapshot.WorkspaceBeside(dataDir)
+}
+
+// place puts the member in place. An existing member of the lost cluster is kept next to it. That member may be
+// damaged, or lack its database.
+func place(made *snapshot.Made, dataDir string, lost uint64) error {
+	if lost == 0 {
+		return made.Place()
+	}
+	if _, missing := os.Lstat(filepath.Join(dataDir, "member")); errors.Is(missing, fs.ErrNotExist) {
+		return made.Place()
+	}
+	held, err := snapshot.HoldRemains(dataDir)
+	if held != nil {
+		defer held.Close()
+	}
+	if err == nil {
+		err = made.Exchange(KeptName(lost), held)
+	}
+	return err
+}

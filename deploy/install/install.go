@@ -1,0 +1,93 @@
+// Package install installs Quorate in a Kubernetes cluster, in one of the modes of package deploy, and uninstalls it.
+package install
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"quorate.dev/quorate/clusters/kube"
+)
+
+// Installer changes what runs Quorate in a Kubernetes cluster. It does not change etcd clusters.
+type Installer struct {
+	Client *kube.Client
+	// Out receives a line for each changed object, and Err a line for each kept object and for waiting.
+	Out, Err io.Writer
+}
+
+// Install applies the objects of a mode, as deploy.Render returns them, deletes the objects of other modes, and reports
+// both, as well as what runs gain and lose. It returns an OwnedError if objects belong to another owner.
+func (i Installer) Install(ctx context.Context, texts []string) error {
+	var objects []*unstructured.Unstructured
+	for _, text := range texts {
+		object, err := parseObject(text)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, object)
+	}
+	before, err := i.findInstalled(ctx)
+	if err == nil {
+		err = refuseForeign(before)
+	}
+	if err != nil {
+		return err
+	}
+	applied := map[string]bool{}
+	for _, object := range objects {
+		if err := i.Client.Install(ctx, object); err != nil {
+			return err
+		}
+		applied[objectName(object)] = true
+		fmt.Fprintf(i.Out, "applied %s\n", objectName(object))
+	}
+	if err := i.deleteOthers(ctx, applied); err != nil {
+		return err
+	}
+	if gainsRights(before) {
+		fmt.Fprintln(i.Out, "runs had no ClusterRoleBinding and now have their rights in all namespaces; "+
+			"to undo this, run kubectl delete clusterrolebinding quorate")
+	}
+	if lost := lostFlags(before, objects); len(lost) > 0 {
+		fmt.Fprintf(i.Out, "runs no longer have these flags: %s\n", strings.Join(lost, ", "))
+	}
+	return nil
+}
+
+// deleteOthers deletes the objects of other modes that were not applied.
+func (i Installer) deleteOthers(ctx context.Context, applied map[string]bool) error {
+	all, err := installable()
+	if err != nil {
+		return err
+	}
+	for _, object := range all {
+		if applied[objectName(object)] {
+			continue
+		}
+		if err := i.uninstall(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parseObject(text string) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		return nil, fmt.Errorf("read the manifests: %w", err)
+	}
+	return object, nil
+}
+
+// objectName returns the display name of an object.
+func objectName(o *unstructured.Unstructured) string {
+	if o.GetNamespace() == "" {
+		return o.GetKind() + " " + o.GetName()
+	}
+	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+}

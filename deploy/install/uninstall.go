@@ -1,0 +1,154 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/deploy"
+)
+
+// Uninstall deletes the installed objects of all modes that belong to no other owner: the workloads that run Quorate
+// and, after their pods have ended, the rest, such as their rights. By then, actions are finished or interrupted at a
+// step from which a later run can continue, and leases are released.
+func (i Installer) Uninstall(ctx context.Context) error {
+	all, err := i.installed(ctx)
+	if err != nil {
+		return err
+	}
+	ended := false
+	for _, object := range i.skipForeign(all) {
+		if rank(object) > 0 && !ended {
+			if err := i.awaitEnd(ctx); err != nil {
+				return err
+			}
+			ended = true
+		}
+		if err := i.uninstall(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PrintInstalled prints the names of the objects that Uninstall would delete.
+func (i Installer) PrintInstalled(ctx context.Context) error {
+	all, err := i.installed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, object := range i.skipForeign(all) {
+		fmt.Fprintln(i.Out, objectName(object))
+	}
+	return nil
+}
+
+// longestEnd is the maximum time for the pods to end, which is more than the grace period in deploy/loop.
+const longestEnd = 2 * time.Minute
+
+// awaitEnd waits until no pod runs Quorate.
+func (i Installer) awaitEnd(ctx context.Context) error {
+	bound, cancel := context.WithTimeout(ctx, longestEnd)
+	defer cancel()
+	said, left := false, 0
+	err := wait.PollUntilContextCancel(bound, time.Second, true, func(ctx context.Context) (bool, error) {
+		pods, err := i.Client.Pods(ctx, deploy.Namespace, labels.FormatLabels(objects.OwnLabels()))
+		if err != nil {
+			return false, err
+		}
+		left = len(slices.DeleteFunc(pods, func(p corev1.Pod) bool {
+			return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		}))
+		if left > 0 && !said {
+			said = true
+			fmt.Fprintf(i.Err, "waiting for pods to finish: %d\n", left)
+		}
+		return left == 0, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil || bound.Err() == nil:
+		return fmt.Errorf("wait for pods to finish; their rights still exist, and another quorate uninstall "+
+			"deletes them: %w", err)
+	}
+	fmt.Fprintf(i.Err, "after %s, %d pods still exist; they now lose their rights\n", longestEnd, left)
+	return nil
+}
+
+// uninstall deletes an object, and reports it if it existed.
+func (i Installer) uninstall(ctx context.Context, object *unstructured.Unstructured) error {
+	was, err := i.Client.Uninstall(ctx, object)
+	if was {
+		fmt.Fprintf(i.Out, "deleted %s\n", objectName(object))
+	}
+	return err
+}
+
+// sourceConfigMap matches the ConfigMaps that hold source settings: their names end in a hash of their content, so each
+// change has created a new one.
+var sourceConfigMap = regexp.MustCompile(`^quorate-source-[a-z0-9]{10}$`)
+
+// installable returns the objects of all modes without duplicates, workloads first. It excludes objects that are kept,
+// which are the CustomResourceDefinition and the namespace, and the ConfigMaps, which have to be listed in the cluster.
+func installable() ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	var names []string
+	for _, mode := range deploy.Modes() {
+		texts, err := deploy.Render(deploy.Options{Mode: mode, NetworkPolicy: true})
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range texts {
+			object, err := parseObject(text)
+			if err != nil {
+				return nil, err
+			}
+			stays := slices.Contains([]string{"CustomResourceDefinition", "Namespace", "ConfigMap"}, object.GetKind())
+			if name := objectName(object); !stays && !slices.Contains(names, name) {
+				all, names = append(all, object), append(names, name)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+	return all, nil
+}
+
+// rank orders workloads before their rights.
+func rank(o *unstructured.Unstructured) int {
+	if o.GetKind() == "CronJob" || o.GetKind() == "Deployment" {
+		return 0
+	}
+	return 1
+}
+
+// installed returns the installable objects that exist, with the ConfigMaps.
+func (i Installer) installed(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	all, err := i.findInstalled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	configMap := &unstructured.Unstructured{}
+	configMap.SetAPIVersion("v1")
+	configMap.SetKind("ConfigMap")
+	configMap.SetNamespace(deploy.Namespace)
+	listed, err := i.Client.Installed(ctx, configMap)
+	if err != nil {
+		return nil, err
+	}
+	for n := range listed {
+		if sourceConfigMap.MatchString(listed[n].GetName()) {
+			listed[n].SetGroupVersionKind(configMap.GroupVersionKind())
+			all = append(all, &listed[n])
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,53 @@
+package sources
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/gitsource/manifests"
+)
+
+// TestSharedSourceIsReadOnce: a source is read once, however often it is requested, and a read that panics returns an
+// error.
+func TestSharedSourceIsReadOnce(t *testing.T) {
+	var times atomic.Int32
+	shared := &Shared{}
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			got, err := shared.Once("a", func() (gitsource.Desired, error) {
+				times.Add(1)
+				return gitsource.Desired{}, errors.New("no")
+			})
+			if err == nil || len(got.Clusters) > 0 {
+				t.Error(got, err)
+			}
+		})
+	}
+	if all.Wait(); times.Load() != 1 {
+		t.Errorf("it is read %d times", times.Load())
+	}
+	declared := manifests.Declared{Applied: map[string]any{"spec": map[string]any{"replicas": int64(3)}}, Warnings: []string{"w"}}
+	declared.Cluster.Labels = map[string]string{"a": "b"}
+	for range 2 { // callers may change what they receive
+		got, err := shared.Once("c", func() (gitsource.Desired, error) {
+			return gitsource.Desired{Declarations: manifests.Declarations{Clusters: []manifests.Declared{declared}}}, nil
+		})
+		if err != nil || len(got.Clusters) != 1 || fmt.Sprint(got.Clusters[0].Cluster.Labels, got.Clusters[0].Applied, got.Clusters[0].Warnings) != "map[a:b] map[spec:map[replicas:3]] [w]" {
+			t.Fatal(got, err)
+		}
+		c := &got.Clusters[0]
+		c.Cluster.Labels["a"], c.Applied["spec"], c.Warnings[0] = "c", nil, "x"
+	}
+	func() {
+		defer func() { _ = recover() }() // as the reader does
+		_, _ = shared.Once("b", func() (gitsource.Desired, error) { panic("x") })
+	}()
+	if _, err := shared.Once("b", nil); err == nil {
+		t.Error("what has panicked declares nothing")
+	}
+}
