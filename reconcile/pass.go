@@ -87,14 +87,14 @@ func (r *Reconciler) pass(ctx context.Context, in *feed, wanted func(key string)
 		return entry
 	})
 	slices.SortFunc(rep.Clusters, byKey)
-	place(rep.Clusters, desired.Clusters)
+	addLocations(rep.Clusters, desired.Clusters)
 	rep.Others = others(observed.Clusters, rep)
 	r.seen(rep, time.Since(began))
 	return rep
 }
 
-// place sets the position of each cluster's declaration.
-func place(clusters []report.Cluster, declared []Declaration) {
+// addLocations sets the position of each cluster's declaration.
+func addLocations(clusters []report.Cluster, declared []Declaration) {
 	where := map[string]report.Problem{}
 	for _, d := range declared {
 		where[report.Cluster{Namespace: d.Cluster.Namespace, Name: d.Cluster.Name}.Key()] = d.Where
