@@ -68,8 +68,8 @@ func tellNews(ctx context.Context, results <-chan func() (news bool), reading fu
 func (s sourceResult) follow(ctx context.Context, reader *gitsource.Reader, pause time.Duration, took func(sourceResult)) {
 	for ctx.Err() == nil {
 		read := s.read(ctx, reader)
-		if read.descent != nil {
-			read.descent.loops = true
+		if read.ancestry != nil {
+			read.ancestry.loops = true
 		}
 		took(read)
 		select {
@@ -88,10 +88,10 @@ func (s *sourceResult) take(read sourceResult) (news bool) {
 	case s.err == nil && read.err == nil && read.desired.Revision.Commit != "" &&
 		s.desired.Revision == read.desired.Revision:
 		s.at.moveTo(read.at.time())
-		s.descent.confirm(read.began)
-		if s.descent.failed() {
-			read.descent.takeOver(s.descent)
-			s.descent = read.descent
+		s.ancestry.confirm(read.began)
+		if s.ancestry.failed() {
+			read.ancestry.takeOver(s.ancestry)
+			s.ancestry = read.ancestry
 			return true
 		}
 		return false
