@@ -89,7 +89,7 @@ func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 // offline returns the live side for --against.
 func (f *runFlags) offline(source *sourceFlags) *offlineLive {
 	a := &offlineLive{revision: f.against, older: *source, clusters: map[string]offlineCluster{}}
-	a.older.readers, a.older.turns, a.older.confirmed = nil, nil, nil
+	a.older.readers, a.older.slots, a.older.confirmed = nil, nil, nil
 	selector := selectorOf(f.against)
 	a.older.instead = &selector
 	a.deletions.Most = f.live.maxDeletions

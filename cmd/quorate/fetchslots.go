@@ -13,7 +13,7 @@ import (
 // fetchSlots limits how many sources are read at the same time, because each uses memory. While a source waits for its
 // turn, its own timeout does not run. A nil value means no limit.
 type fetchSlots struct {
-	places chan struct{}
+	taken chan struct{}
 	// first is the length of a source's first turn while others wait; each later turn is twice as long. Responsive
 	// sources are therefore read soon, however many others hang, and a slow source eventually gets enough time.
 	first time.Duration
@@ -25,8 +25,8 @@ type fetchSlots struct {
 // unresponsive one.
 const firstTimeSlice = 5 * time.Second
 
-func newTurns(n int) *fetchSlots {
-	return &fetchSlots{places: make(chan struct{}, n), first: firstTimeSlice}
+func newFetchSlots(n int) *fetchSlots {
+	return &fetchSlots{taken: make(chan struct{}, n), first: firstTimeSlice}
 }
 
 // toRead limits the time for reading several sources to half of the run's remaining time, so that stalled sources do
@@ -95,8 +95,8 @@ func (t *fetchSlots) take(ctx context.Context, location string) (end func(), err
 	t.waiting.Add(1)
 	defer t.waiting.Add(-1)
 	select {
-	case t.places <- struct{}{}:
-		return func() { <-t.places }, nil
+	case t.taken <- struct{}{}:
+		return func() { <-t.taken }, nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: wait for a free slot to read %s: %w; increase --sources-at-once",
 			gitsource.ErrSource, location, context.Cause(ctx))

@@ -19,8 +19,8 @@ import (
 func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {
-		f := &sourceFlags{values: []string{dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 1), turns: newTurns(1)}
-		end, err := f.turns.take(t.Context(), "another")
+		f := &sourceFlags{values: []string{dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 1), slots: newFetchSlots(1)}
+		end, err := f.slots.take(t.Context(), "another")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 		if all := <-results; len(all) != 1 || all[0].err != nil || len(all[0].desired.Clusters) != 1 {
 			t.Errorf("after an hour of waiting: %+v", all)
 		}
-		if len(f.turns.places) != 0 {
+		if len(f.slots.taken) != 0 {
 			t.Error("the turn has not ended")
 		}
 	})
@@ -45,8 +45,8 @@ func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 func TestReadingLeavesTimeForClusters(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {
-		f := &sourceFlags{values: []string{dir, dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 2), turns: newTurns(1)}
-		if _, err := f.turns.take(t.Context(), "one that never answers"); err != nil {
+		f := &sourceFlags{values: []string{dir, dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 2), slots: newFetchSlots(1)}
+		if _, err := f.slots.take(t.Context(), "one that never answers"); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -62,8 +62,8 @@ func TestReadingLeavesTimeForClusters(t *testing.T) {
 
 // The end of a run also ends waiting.
 func TestCanceledRunStopsWaitingForTurn(t *testing.T) {
-	full := newTurns(1)
-	full.places <- struct{}{}
+	full := newFetchSlots(1)
+	full.taken <- struct{}{}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	over := errors.New("it is over")
 	cancel(over)
@@ -113,8 +113,8 @@ func TestHangingSourcesDoNotDelayResponsiveOne(t *testing.T) {
 	for n := range 5 {
 		values = append(values, fmt.Sprintf("http://%s/%d.git", silent.Addr(), n))
 	}
-	f := &sourceFlags{values: values, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, len(values)), turns: newTurns(2)}
-	f.turns.first = 100 * time.Millisecond
+	f := &sourceFlags{values: values, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, len(values)), slots: newFetchSlots(2)}
+	f.slots.first = 100 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	all, _ := f.fetch(ctx, func([]sourceResult) { cancel() })
 	for i, s := range all {
@@ -128,7 +128,7 @@ func TestHangingSourcesDoNotDelayResponsiveOne(t *testing.T) {
 // turn lasts as long as necessary.
 func TestInterruptedReadRestartsAtNextTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one, began := newTurns(1), time.Now()
+		one, began := newFetchSlots(1), time.Now()
 		another := make(chan time.Duration, 1)
 		go func() {
 			time.Sleep(time.Second)
@@ -150,7 +150,7 @@ func TestInterruptedReadRestartsAtNextTurn(t *testing.T) {
 		if at := <-another; at != firstTimeSlice {
 			t.Errorf("the other one had its turn after %s", at)
 		}
-		if err != nil || !slices.Equal(turns, []time.Duration{firstTimeSlice, time.Minute}) || len(one.places) != 0 {
+		if err != nil || !slices.Equal(turns, []time.Duration{firstTimeSlice, time.Minute}) || len(one.taken) != 0 {
 			t.Errorf("turns of %s, error %v", turns, err)
 		}
 	})

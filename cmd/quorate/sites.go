@@ -51,7 +51,7 @@ func (f *runFlags) targets(
 	case several && f.loop.on:
 		return nil, errLoopOfSeveral
 	case several:
-		f.source.reads, f.source.turns = &sharedFetches{}, newTurns(f.source.atOnce)
+		f.source.reads, f.source.slots = &sharedFetches{}, newFetchSlots(f.source.atOnce)
 	}
 	var sources []*sourceFlags
 	for _, p := range kubeTargets {

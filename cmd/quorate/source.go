@@ -50,8 +50,8 @@ type source struct {
 	limits              limits
 	// fetchBytes is the memory limit of the process that fetches it; 0 means unlimited.
 	fetchBytes int64
-	// turns are shared by all sources of the run.
-	turns *fetchSlots
+	// slots are shared by all sources of the run.
+	slots *fetchSlots
 }
 
 func newSource(l limits) source { return source{timeout: gitsource.FetchTimeout, limits: l} }
@@ -230,7 +230,7 @@ func (s source) fetch(ctx context.Context, reader *gitsource.Reader) (gitsource.
 		return gitsource.Desired{}, err
 	}
 	var desired gitsource.Desired
-	err = s.turns.read(ctx, s.location, func(ctx context.Context) (err error) {
+	err = s.slots.read(ctx, s.location, func(ctx context.Context) (err error) {
 		desired, err = reader.Fetch(ctx, options)
 		return err
 	})

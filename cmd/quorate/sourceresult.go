@@ -26,7 +26,7 @@ type sourceResult struct {
 	desired     gitsource.Desired
 	// ancestry is nil if it does not matter.
 	ancestry *ancestry
-	err     error
+	err      error
 	// at is when this was last confirmed. It is nil before the source is read.
 	at *moment
 	// began is when reading started.
@@ -68,12 +68,12 @@ func (f *sourceFlags) unread() ([]sourceResult, error) {
 	if f.readers == nil {
 		f.readers = make([]gitsource.Reader, len(sources))
 	}
-	if f.turns == nil {
-		f.turns = newTurns(f.atOnce)
+	if f.slots == nil {
+		f.slots = newFetchSlots(f.atOnce)
 	}
 	all, names, labels := make([]sourceResult, len(sources)), namesOf(sources), labelsOf(sources)
 	for i, s := range sources {
-		s.turns = f.turns
+		s.slots = f.slots
 		all[i] = sourceResult{source: s, reads: f.reads, steps: f.steps, name: names[i], label: labels[i],
 			err: fmt.Errorf("read %s: %w", s.location, reconcile.ErrReading)}
 	}
