@@ -147,7 +147,7 @@ func TestUnrecordedCAIsRecordedIfAllAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.tenure = &leaseHold{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
+	c.lease = &leaseHold{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
 	if _, err := c.apply(t.Context(), in, func(o objects.Object) bool { return o.Kind == "ConfigMap" }); err != nil {
 		t.Fatal(err)
 	}

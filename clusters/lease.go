@@ -88,7 +88,7 @@ func (c *cluster) hold(ctx context.Context) (held context.Context, release func(
 	if err := t.renew(ctx); err != nil {
 		return nil, nil, err
 	}
-	c.tenure = t
+	c.lease = t
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -171,10 +171,10 @@ func (c *cluster) stillOurs(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if c.tenure == nil {
+	if c.lease == nil {
 		return errors.New("cannot write without holding the lease")
 	}
-	err := c.tenure.renew(ctx)
+	err := c.lease.renew(ctx)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx) // keep has found that the lease is lost, which cancels renew's request
 	}

@@ -43,7 +43,7 @@ func TestStaleWritesAreRejected(t *testing.T) {
 // has taken it since.
 func (s *stage) late(c *cluster, a decide.Action, why string) {
 	s.Helper()
-	c.tenure = &leaseHold{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
+	c.lease = &leaseHold{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
 	outcome, err := c.carryOut(s.Context(), a)
 	if err == nil || !strings.Contains(err.Error(), why) {
 		s.Errorf("%s: %+v, %v, want %q", a, outcome, err, why)
@@ -61,7 +61,7 @@ func (s *stage) lateObjects(early *cluster) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	early.tenure = &leaseHold{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
+	early.lease = &leaseHold{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
 	for _, object := range built {
 		if _, err := early.applyOne(s.Context(), object); !kube.IsConflict(err) {
 			s.Errorf("%s %s was overwritten: %v", object.Kind, object.Name, err)

@@ -91,16 +91,14 @@ func (l *Live) Observe(
 	}
 	owned := targets.Trusted(listed.inventory, desired)
 	desired = withoutRewound(ctx, listed.marked(desired), owned)
-	desired = desired.ResolveOwners(targets.Before(owned))
-	chosen, removals := targets.Of(desired, owned)
-	targets.RefuseBackups(chosen, l.options.BackupImage, owned, desired)
-	targets.RefuseOwnAccounts(chosen, func(namespace string) string { return l.at(namespace).User() }, owned, desired)
-	desired.Warnings = append(slices.Clip(desired.Warnings),
-		targets.UnusedConfirmations(desired.Confirmed, removals)...)
-	chosen = l.deletions.Limit(chosen, owned, desired.Live)
+	resolved := targets.Resolve(desired, owned, &l.deletions, func(all []targets.Target, desired reconcile.Desired) {
+		targets.RefuseBackups(all, l.options.BackupImage, owned, desired)
+		targets.RefuseOwnAccounts(all, func(namespace string) string { return l.at(namespace).User() }, owned, desired)
+	})
+	desired = resolved.Desired
 	nodes := l.nodes(ctx)
 	var observed []reconcile.Cluster
-	for _, t := range chosen {
+	for _, t := range resolved.Targets {
 		if !l.options.Shard.Owns(t.Key().String()) {
 			continue
 		}
@@ -110,7 +108,7 @@ func (l *Live) Observe(
 		c.hidden, c.hiddenBackups = hidden.Secrets, hidden.Backups
 		observed = append(observed, c)
 	}
-	return reconcile.Observed{Desired: desired, Clusters: observed, Removals: removals,
+	return reconcile.Observed{Desired: desired, Clusters: observed, Removals: resolved.Removals,
 		Unlisted: listed.failure(desired.Sources), UnlistedIn: slices.Sorted(maps.Keys(listed.unlisted))}, nil
 }
 

@@ -46,8 +46,8 @@ type cluster struct {
 	drifted map[string]bool
 	// rewritten are the fields that admission has changed from the applied values, in this pass or before.
 	rewritten []decide.RewrittenField
-	// tenure is held while an action is carried out.
-	tenure *leaseHold
+	// lease is held while an action is carried out.
+	lease *leaseHold
 	// unseen is why the live state is not known, or nil.
 	unseen error
 	// hidden is why the Secrets could not be listed, ownHidden why Quorate's own Secret could not be read either; nil

@@ -69,7 +69,7 @@ func (l *life) pod(ordinal int, life string) *corev1.Pod {
 func (l *life) seen(by *Live) *cluster {
 	c := &cluster{live: by, names: objects.NamesOf("a"), own: &inventory.Cluster{Pods: l.pods, Claims: l.claims}}
 	c.target.Cluster.Name, c.target.Cluster.Namespace = "a", "default"
-	c.tenure = &leaseHold{live: by, lease: leaseOf(by.holder.String(), time.Now())}
+	c.lease = &leaseHold{live: by, lease: leaseOf(by.holder.String(), time.Now())}
 	c.target.Cluster.Spec.TLS.Mode = v1alpha1.TLSDisabled
 	c.state = decide.State{
 		Name: "a", Record: l.record, Replicas: c.replicas(),

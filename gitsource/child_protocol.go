@@ -10,6 +10,7 @@ import (
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/internal/revision"
 )
 
 // job is a task for the fetcher: to read a source or, if Older is set, to determine whether Newer descends from Older.
@@ -103,6 +104,8 @@ func aboutSource(words, location string) bool {
 			return true
 		}
 	}
-	revision, _, ok := strings.Cut(words, " of "+location+": ") // read main@sha1:… of it
-	return ok && strings.HasPrefix(revision, "read ") && strings.Count(revision, " ") == 1
+	read, _, ok := strings.Cut(words, " of "+location+": ")
+	text, reads := strings.CutPrefix(read, "read ")
+	_, is := revision.Parse(text)
+	return ok && reads && is
 }

@@ -38,11 +38,11 @@ func (r *Reconciler) repeat(
 	acted := map[string]*report.Outcome{}
 	for {
 		began := time.Now()
-		r.pulse.beat()
+		r.health.beat()
 		in.look()
 		late := r.takeLate(&rep, acted)
 		todo.late(late)
-		wanted, all := todo.takeDue(changes, in, r.stragglers.areBusy())
+		wanted, all := todo.takeDue(changes, in, r.inFlight.areBusy())
 		passes := all || len(wanted) > 0
 		if passes {
 			next := r.pass(ctx, in, only(wanted))
@@ -50,13 +50,13 @@ func (r *Reconciler) repeat(
 			if ctx.Err() != nil {
 				return r.ended(rep, next, acted), false
 			}
-			rep = r.stragglers.carried(next, rep, all)
-			todo.end(in, next, wanted, r.stragglers.areBusy(), all, time.Since(began))
+			rep = r.inFlight.carried(next, rep, all)
+			todo.end(in, next, wanted, r.inFlight.areBusy(), all, time.Since(began))
 		}
 		switch {
-		case passes && todo.rhythm != nil:
+		case passes && todo.backoff != nil:
 			r.passed(todo, in, rep, acted, all)
-		case todo.rhythm != nil || !passes && len(late) == 0: // nothing has changed
+		case todo.backoff != nil || !passes && len(late) == 0: // nothing has changed
 		case in.reading() || !r.hasConverged(&rep, acted, todo):
 		case all:
 			recall(acted, &rep)
@@ -64,7 +64,7 @@ func (r *Reconciler) repeat(
 		default:
 			todo.lookAtAll()
 		}
-		if longest := todo.pause(r.stragglers.areBusy()); longest > 0 &&
+		if longest := todo.pause(r.inFlight.areBusy()); longest > 0 &&
 			!r.wait(ctx, in, changes, began.Add(pace), longest) {
 			return r.ended(rep, report.Report{}, acted), false
 		}
@@ -82,10 +82,10 @@ func only(clusters map[string]bool) func(cluster string) bool {
 // hasConverged reports whether no cluster has anything left to do. A cluster that is being looked at, which may always
 // be the case, must have had nothing left at the last look and after this one.
 func (r *Reconciler) hasConverged(rep *report.Report, acted map[string]*report.Outcome, todo *queue) bool {
-	if !converged(*rep) || !r.stragglers.tells(*rep) {
+	if !converged(*rep) || !r.inFlight.tells(*rep) {
 		return false
 	}
-	r.stragglers.rest()
+	r.inFlight.rest()
 	todo.late(r.takeLate(rep, acted))
 	return converged(*rep)
 }
@@ -93,7 +93,7 @@ func (r *Reconciler) hasConverged(rep *report.Report, acted map[string]*report.O
 // takeLate adds the slow clusters that have finished to a report, and returns their entries.
 func (r *Reconciler) takeLate(rep *report.Report, acted map[string]*report.Outcome) []report.Cluster {
 	late := *rep
-	if late.Clusters = r.stragglers.take(); len(late.Clusters) == 0 {
+	if late.Clusters = r.inFlight.take(); len(late.Clusters) == 0 {
 		return nil
 	}
 	r.seen(late, 0)
@@ -108,9 +108,9 @@ func (r *Reconciler) ended(rep, last report.Report, acted map[string]*report.Out
 	if rep.Clusters == nil {
 		rep, last = last, report.Report{}
 	}
-	r.stragglers.rest()
+	r.inFlight.rest()
 	r.takeLate(&rep, acted)
-	last.Clusters = append(last.Clusters, r.stragglers.interrupted()...)
+	last.Clusters = append(last.Clusters, r.inFlight.interrupted()...)
 	remember(acted, last)
 	replaceFinished(&rep, last)
 	recall(acted, &rep)
@@ -169,7 +169,7 @@ func (r *Reconciler) wait(
 	case <-woken(changes):
 	case d := <-in.known:
 		in.take(d)
-	case <-r.stragglers.done:
+	case <-r.inFlight.done:
 	case <-timer.C:
 	}
 	timer.Reset(time.Until(earliest))

@@ -63,7 +63,7 @@ type sourceAndCluster struct{ source, cluster string }
 // begin starts a run. It reads all sources, and returns as soon as something is known that does not depend on the
 // remaining sources.
 func (r *Reconciler) begin(ctx context.Context, read func(context.Context, func(Desired))) *feed {
-	if r.stragglers = newInFlight(); r.failed == nil {
+	if r.inFlight = newInFlight(); r.failed == nil {
 		r.failed = map[string]bool{}
 	}
 	known := make(chan Desired, 1)

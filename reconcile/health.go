@@ -37,7 +37,7 @@ func (p *health) note(all, reading, unseen bool) {
 }
 
 // Alive reports whether the run has given a sign of life within the last five minutes.
-func (r *Reconciler) Alive() bool { return time.Since(time.Unix(0, r.pulse.last.Load())) < stuck }
+func (r *Reconciler) Alive() bool { return time.Since(time.Unix(0, r.health.last.Load())) < stuck }
 
 // Ready reports whether a loop has looked at every cluster, and could list the live side the last time.
-func (r *Reconciler) Ready() bool { return r.pulse.complete.Load() && r.pulse.observed.Load() }
+func (r *Reconciler) Ready() bool { return r.health.complete.Load() && r.health.observed.Load() }

@@ -177,17 +177,17 @@ func (r *Reconciler) passed(
 	todo *queue, in *feed, rep report.Report, acted map[string]*report.Outcome, all bool,
 ) {
 	unseen := in.unseen || rep.Unobserved
-	if r.pulse.note(all, in.reading(), unseen); !all || unseen {
+	if r.health.note(all, in.reading(), unseen); !all || unseen {
 		return
 	}
 	known := knownOf(rep)
 	gone := func(cluster string) bool { return !known[cluster] }
-	r.stragglers.forget(known)
+	r.inFlight.forget(known)
 	maps.DeleteFunc(acted, func(cluster string, _ *report.Outcome) bool { return gone(cluster) })
 	maps.DeleteFunc(r.failed, func(cluster string, _ bool) bool { return gone(cluster) })
 	maps.DeleteFunc(todo.changed, func(cluster string, _ bool) bool { return gone(cluster) })
-	maps.DeleteFunc(todo.rhythm.failures, func(cluster string, _ int) bool { return gone(cluster) })
-	maps.DeleteFunc(todo.rhythm.did, func(cluster string, _ lastChange) bool { return gone(cluster) })
+	maps.DeleteFunc(todo.backoff.failures, func(cluster string, _ int) bool { return gone(cluster) })
+	maps.DeleteFunc(todo.backoff.did, func(cluster string, _ lastChange) bool { return gone(cluster) })
 	r.said.Range(func(about, _ any) bool {
 		if subject, _, _ := strings.Cut(about.(string), " "); strings.Contains(subject, "/") && gone(subject) {
 			r.said.Delete(about)

@@ -40,18 +40,18 @@ type Reconciler struct {
 	// said contains the last log message about each cluster, so that a run of many passes logs each message once.
 	said sync.Map
 	// failed are the clusters that failed at the last look.
-	failed     map[string]bool
-	stragglers *inFlight
+	failed   map[string]bool
+	inFlight *inFlight
 	// loops is set if other processes may handle the same clusters at any time.
-	loops bool
-	pulse health
+	loops  bool
+	health health
 }
 
 // pass runs one pass over the wanted clusters; nil means all clusters whose declarations are known. Each cluster is
 // observed, acted on and reported independently, so that none waits for another, and the pass waits for each cluster
 // only for the length of its turn.
 func (r *Reconciler) pass(ctx context.Context, in *feed, wanted func(key string) bool) report.Report {
-	began, busy := time.Now(), r.stragglers.areBusy()
+	began, busy := time.Now(), r.inFlight.areBusy()
 	observed, err := r.list(ctx, in.desired, wanted)
 	desired := in.sees(observed, err)
 	about := func(key string) bool { return wanted == nil || wanted(key) }
@@ -77,8 +77,8 @@ func (r *Reconciler) pass(ctx context.Context, in *feed, wanted func(key string)
 	}
 	clusters := r.inLine(observed.Clusters, func(key string) bool { return ready(key) && about(key) })
 	sourceOf := desired.sourceOf()
-	rep.Clusters = r.stragglers.each(ctx, clusters, busy, func(c Cluster) report.Cluster {
-		defer r.pulse.beat()
+	rep.Clusters = r.inFlight.each(ctx, clusters, busy, func(c Cluster) report.Cluster {
+		defer r.health.beat()
 		entry, err := guarded(c, func() report.Cluster { return r.reconcile(ctx, c, sourceOf(c)) })
 		c.Leave(entry.Pending() || entry.Error != "")
 		if err != nil && r.isNewMessage(entry.Key(), entry.Error) {
@@ -87,14 +87,14 @@ func (r *Reconciler) pass(ctx context.Context, in *feed, wanted func(key string)
 		return entry
 	})
 	slices.SortFunc(rep.Clusters, byKey)
-	place(rep.Clusters, desired.Clusters)
+	addLocations(rep.Clusters, desired.Clusters)
 	rep.Others = others(observed.Clusters, rep)
 	r.seen(rep, time.Since(began))
 	return rep
 }
 
-// place sets the position of each cluster's declaration.
-func place(clusters []report.Cluster, declared []Declaration) {
+// addLocations sets the position of each cluster's declaration.
+func addLocations(clusters []report.Cluster, declared []Declaration) {
 	where := map[string]report.Problem{}
 	for _, d := range declared {
 		where[report.Cluster{Namespace: d.Cluster.Namespace, Name: d.Cluster.Name}.Key()] = d.Where

@@ -18,9 +18,9 @@ const mostRechecks = 50
 
 // queue determines when a run looks at which cluster.
 type queue struct {
-	// rhythm belongs to a loop. It is nil in a run that ends, which looks at finished clusters only together with all
+	// backoff belongs to a loop. It is nil in a run that ends, which looks at finished clusters only together with all
 	// others.
-	rhythm *backoff
+	backoff *backoff
 	// known are the clusters that the last pass over all has found, whether or not it has looked at them, and those
 	// declared since.
 	known map[string]bool
@@ -36,7 +36,7 @@ type queue struct {
 }
 
 func newQueue(r *backoff) *queue {
-	return &queue{rhythm: r, known: map[string]bool{}, changed: map[string]bool{}, due: map[string]time.Time{},
+	return &queue{backoff: r, known: map[string]bool{}, changed: map[string]bool{}, due: map[string]time.Time{},
 		waiting: map[string]time.Time{}}
 }
 
@@ -50,7 +50,7 @@ func (a *queue) takeDue(changes Changes, in *feed, busy map[string]bool) (wanted
 		for cluster, declaration := range changed {
 			// If something reverts our changes to the custom resource, each revert looks like a new declaration,
 			// as does each of our writes.
-			a.change(cluster, declaration && a.rhythm.revertedTimes(cluster) == 0)
+			a.change(cluster, declaration && a.backoff.revertedTimes(cluster) == 0)
 		}
 		all = all || unseen
 	}
@@ -75,9 +75,9 @@ func (a *queue) change(cluster string, declaration bool) {
 		return // a pass over all finds new clusters, and unknown clusters could have any number of names
 	}
 	a.changed[cluster] = a.changed[cluster] || declaration
-	if declaration && a.rhythm != nil {
+	if declaration && a.backoff != nil {
 		delete(a.due, cluster) // regardless of earlier failures
-		delete(a.rhythm.failures, cluster)
+		delete(a.backoff.failures, cluster)
 	}
 }
 
@@ -102,7 +102,7 @@ func (a *queue) wanted(busy map[string]bool) map[string]bool {
 
 // counts reports whether a change of a cluster causes a look at it. A run that ends ignores clusters that its last pass
 // over all has not found.
-func (a *queue) counts(cluster string) bool { return a.known[cluster] || a.rhythm != nil }
+func (a *queue) counts(cluster string) bool { return a.known[cluster] || a.backoff != nil }
 
 // earliest returns when a changed cluster may be looked at again. A changed declaration never waits, even if it changed
 // during a look at the cluster with its previous declaration.
@@ -110,7 +110,7 @@ func (a *queue) earliest(cluster string) time.Time {
 	if a.changed[cluster] {
 		return time.Time{}
 	}
-	if a.rhythm.failing(cluster) {
+	if a.backoff.failing(cluster) {
 		return a.due[cluster]
 	}
 	return a.waiting[cluster]
@@ -132,16 +132,16 @@ func (a *queue) end(
 		return
 	}
 	if all {
-		a.all = now.Add(a.rhythm.resync(took))
+		a.all = now.Add(a.backoff.resync(took))
 		a.known = knownOf(rep)
 		clear(a.due)
 		clear(a.waiting)
 	}
 	a.holdBack(in, wanted, busy, all)
-	if partly := a.rhythm != nil && len(rep.Clusters)+len(rep.Others) > 0; rep.Unobserved && !partly {
+	if partly := a.backoff != nil && len(rep.Clusters)+len(rep.Others) > 0; rep.Unobserved && !partly {
 		a.all = now.Add(unobserved)
-	} else if partly && (all || rep.Unobserved && a.rhythm.partial == 0) {
-		a.all = now.Add(min(time.Until(a.all), a.rhythm.listingBackoff(rep.Unobserved)))
+	} else if partly && (all || rep.Unobserved && a.backoff.partial == 0) {
+		a.all = now.Add(min(time.Until(a.all), a.backoff.listingBackoff(rep.Unobserved)))
 	}
 	for _, c := range rep.Clusters {
 		delete(a.changed, c.Key())
@@ -161,7 +161,7 @@ func (a *queue) holdBack(in *feed, wanted, busy map[string]bool, all bool) {
 		return
 	}
 	again := in.askAgain()
-	if all || a.rhythm == nil {
+	if all || a.backoff == nil {
 		a.all = earlier(a.all, again)
 		return
 	}
@@ -190,7 +190,7 @@ func (a *queue) reschedule(entries []report.Cluster) {
 	}
 	each := time.Duration(len(a.waiting)) * time.Second / mostRechecks
 	for _, c := range entries {
-		after, due := a.rhythm.after(c)
+		after, due := a.backoff.after(c)
 		if _, waits := a.waiting[c.Key()]; waits {
 			a.waiting[c.Key()] = now.Add(each)
 			after = max(after, each)

@@ -21,7 +21,7 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 	remember(acted, rep)
 	var changes Changes
 	again := in.askAgain()
-	for latest := rep; in.reading() || anyFounding(rep) || r.stragglers.underway(); {
+	for latest := rep; in.reading() || anyFounding(rep) || r.inFlight.underway(); {
 		if changes == nil && !r.Plan {
 			changes = r.Live.Changes(ctx)
 		}
@@ -38,7 +38,7 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 		if !in.fresh && !asks && len(founding) == 0 {
 			continue
 		}
-		latest = r.pass(ctx, in, func(key string) bool { return founding[key] || r.stragglers.isNew(key) })
+		latest = r.pass(ctx, in, func(key string) bool { return founding[key] || r.inFlight.isNew(key) })
 		remember(acted, latest)
 		if ctx.Err() != nil {
 			return r.ended(rep, latest, acted)
@@ -65,7 +65,7 @@ func (r *Reconciler) rest(
 
 // idle returns a report restricted to these clusters, without those that are being looked at.
 func (r *Reconciler) idle(clusters map[string]bool, rep report.Report) report.Report {
-	busy := r.stragglers.areBusy()
+	busy := r.inFlight.areBusy()
 	rep.Clusters = slices.DeleteFunc(slices.Clone(rep.Clusters),
 		func(c report.Cluster) bool { return !clusters[c.Key()] || busy[c.Key()] })
 	return rep

@@ -57,7 +57,6 @@ func (l *Live) Observe(
 		return reconcile.Observed{Desired: desired}, nil
 	}
 	owned, before := assumed(older)
-	desired = desired.ResolveOwners(targets.Before(owned))
 	desired.Warnings = append(slices.Clip(desired.Warnings), note...)
 	unknown := map[string]bool{}
 	for _, p := range older.Problems { // the running cluster is unknown
@@ -65,14 +64,12 @@ func (l *Live) Observe(
 		desired.Warnings = append(desired.Warnings, fmt.Sprintf("not compared, because %s is invalid: %s",
 			older.Revision, p))
 	}
-	chosen, removals := targets.Of(confirming(desired), owned)
-	desired.Warnings = append(desired.Warnings, targets.UnusedConfirmations(desired.Confirmed, removals)...)
-	chosen = l.deletions.Limit(chosen, owned, false)
-	observed := reconcile.Observed{Desired: desired, Removals: removals}
+	resolved := targets.Resolve(confirming(desired), owned, &l.deletions, nil)
+	observed := reconcile.Observed{Desired: resolved.Desired, Removals: resolved.Removals}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.of = report.Comparison{Against: older.Revision, Assumed: report.AssumedWell}
-	for _, t := range chosen {
+	for _, t := range resolved.Targets {
 		key := t.Key().String()
 		c := compare(t, before[key])
 		switch {

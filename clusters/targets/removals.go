@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"quorate.dev/quorate/internal/revision"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -100,10 +101,10 @@ func revisionOf(source string, desired reconcile.Desired) string {
 }
 
 // confirms reports whether the removals of a revision are confirmed: the revision itself, or each of several.
-func confirms(confirmed []string, revision string) bool {
-	commits := strings.Fields(revision)
+func confirms(confirmed []string, revisions string) bool {
+	commits := strings.Fields(revisions)
 	return len(commits) > 0 && !slices.ContainsFunc(commits, func(r string) bool {
-		return !slices.ContainsFunc(confirmed, func(c string) bool { return commitOf(c) == commitOf(r) })
+		return !slices.ContainsFunc(confirmed, func(c string) bool { return revision.SameCommit(c, r) })
 	})
 }
 
@@ -121,9 +122,4 @@ func UnusedConfirmations(confirmed []string, removals []report.Removal) []string
 	}
 	return []string{fmt.Sprintf("%s names %s, but the held clusters were removed at %s: none of them is confirmed",
 		report.FlagConfirm, strings.Join(confirmed, " and "), strings.Join(held, " and at "))}
-}
-
-// commitOf returns the commit of a revision such as main@sha1:4f2a…, or the revision itself if it has none.
-func commitOf(revision string) string {
-	return revision[strings.LastIndex(revision, ":")+1:]
 }

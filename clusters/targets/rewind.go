@@ -3,11 +3,11 @@ package targets
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
 
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/revision"
 	"quorate.dev/quorate/reconcile"
 )
 
@@ -17,19 +17,17 @@ import (
 func AppliedBefore(owned inventory.ByCluster, desired reconcile.Desired, state reconcile.SourceState) []string {
 	revisions := map[string]bool{}
 	for k, p := range owned.Managed() {
-		revision := cmp.Or(p.Custom.Status.SourceRevision, p.Custom.Status.DeclaredRevision)
+		text := cmp.Or(p.Custom.Status.SourceRevision, p.Custom.Status.DeclaredRevision)
 		// Earlier versions recorded the revisions of several sources together, which cannot be attributed.
-		another := commitAt.MatchString(revision) && revision != state.Revision
+		// A directory has no commit, and anyone who can write a status can write any text.
+		r, ok := revision.Parse(text)
+		another := ok && r.Hash() != "" && text != state.Revision
 		if another && state.Namespaces.Allow(k.Namespace) && isOf(p.Custom, k, desired, state) {
-			revisions[revision] = true
+			revisions[text] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(revisions))
 }
-
-// commitAt matches a revision that names one commit. A directory has none, and anyone who can write a status
-// can write any text.
-var commitAt = regexp.MustCompile(`^\S*sha1:[0-9a-f]+$`)
 
 // isOf reports whether a source has declared a cluster before: its status names the source, or the source declares it
 // now and no other source of this run did before. In that case the recorded source is assumed to be the same one under

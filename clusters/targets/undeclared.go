@@ -53,8 +53,8 @@ func doubts(source string, desired reconcile.Desired, unplaced map[string][]stri
 	if desired.Unread != nil || len(desired.Sources) == 0 {
 		return desired.Unread != nil, unplaced[source]
 	}
-	if place, ok := desired.StateOf(source); ok {
-		return place.Unread != nil || place.Unlisted, unplaced[place.Name]
+	if state, ok := desired.StateOf(source); ok {
+		return state.Unread != nil || state.Unlisted, unplaced[state.Name]
 	}
 	unlisted := slices.ContainsFunc(desired.Sources, func(p reconcile.SourceState) bool { return p.Unlisted })
 	return desired.Failure() != nil || unlisted || len(unplaced) > 0, nil

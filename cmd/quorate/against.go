@@ -13,6 +13,7 @@ import (
 	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/gitsource/remote"
 	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/internal/revision"
 	"quorate.dev/quorate/reconcile"
 )
 
@@ -85,7 +86,7 @@ func (a *olderSource) read(ctx context.Context) (older reconcile.Desired, note [
 	if err != nil {
 		return older, nil, fmt.Errorf("%s %s: %w%s", offline.Flag, a.against, err, a.advice(err))
 	}
-	if older.Revision == directory {
+	if older.Revision == revision.Directory {
 		return older, nil, fmt.Errorf("%s %s: %s is not a repository, so it cannot be compared", offline.Flag,
 			a.against, a.values[0])
 	}
@@ -111,15 +112,14 @@ func (a *olderSource) advice(why error) string {
 
 // selectorOf returns the selector for a revision, which it interprets as git does, except for expressions that git
 // computes, such as HEAD~1.
-func selectorOf(revision string) refs.Selector {
-	hexadecimal := len(revision) == 40 && strings.Trim(strings.ToLower(revision), "0123456789abcdef") == ""
+func selectorOf(name string) refs.Selector {
 	switch {
-	case revision == "HEAD":
+	case name == "HEAD":
 		return refs.Selector{}
-	case strings.HasPrefix(revision, "refs/"):
-		return refs.Selector{Name: revision}
-	case hexadecimal:
-		return refs.Selector{Commit: revision}
+	case strings.HasPrefix(name, "refs/"):
+		return refs.Selector{Name: name}
+	case revision.IsHash(strings.ToLower(name)):
+		return refs.Selector{Commit: name}
 	}
-	return refs.Selector{Short: revision}
+	return refs.Selector{Short: name}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"quorate.dev/quorate/gitsource/history"
 	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/internal/panics"
+	"quorate.dev/quorate/internal/revision"
 	"quorate.dev/quorate/reconcile"
 )
 
@@ -82,9 +82,10 @@ func (d *ancestry) failed() bool {
 
 // descendsFrom implements reconcile.State.Follows. The error matches reconcile.ErrReading while the answer takes longer
 // than passes wait.
-func (d *ancestry) descendsFrom(ctx context.Context, revision string) (bool, error) {
-	_, before, ok := strings.Cut(revision, "sha1:")
-	if !ok || before == d.read.Commit { // a directory has no history
+func (d *ancestry) descendsFrom(ctx context.Context, text string) (bool, error) {
+	older, _ := revision.Parse(text)
+	before := older.Hash()
+	if before == "" || before == d.read.Commit { // a directory has no history
 		return true, nil
 	}
 	q, patience := d.ask(ctx, before)
@@ -95,12 +96,12 @@ func (d *ancestry) descendsFrom(ctx context.Context, revision string) (bool, err
 		case <-q.done:
 		default:
 			return false, fmt.Errorf("check in the history of %s whether it descends from %s: %w", d.source.location,
-				revision, reconcile.ErrReading)
+				text, reconcile.ErrReading)
 		}
 	}
 	if d.loops && !q.follows && !d.isConfirmedSince(q.asked) {
 		return false, fmt.Errorf("reread %s, which another process may have read at %s: %w",
-			d.source.location, revision, reconcile.ErrReading)
+			d.source.location, text, reconcile.ErrReading)
 	}
 	return q.follows, q.err
 }

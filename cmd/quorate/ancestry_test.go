@@ -116,7 +116,7 @@ func TestRememberedRevisionsAreBounded(t *testing.T) {
 	for n := range mostAsked {
 		d.asked[fmt.Sprint(n)] = &question{done: make(chan struct{})}
 	}
-	if _, err := d.descendsFrom(t.Context(), "main@sha1:new"); !errors.Is(err, reconcile.ErrReading) || len(d.asked) != mostAsked {
+	if _, err := d.descendsFrom(t.Context(), "main@sha1:abc"); !errors.Is(err, reconcile.ErrReading) || len(d.asked) != mostAsked {
 		t.Errorf("beyond the bound: %v, %d are remembered", err, len(d.asked))
 	}
 	for _, q := range d.asked {

@@ -70,8 +70,8 @@ func (s sourceResult) follow(
 ) {
 	for ctx.Err() == nil {
 		read := s.read(ctx, reader)
-		if read.descent != nil {
-			read.descent.loops = true
+		if read.ancestry != nil {
+			read.ancestry.loops = true
 		}
 		took(read)
 		select {
@@ -90,10 +90,10 @@ func (s *sourceResult) take(read sourceResult) (news bool) {
 	case s.err == nil && read.err == nil && read.desired.Revision.Commit != "" &&
 		s.desired.Revision == read.desired.Revision:
 		s.at.moveTo(read.at.time())
-		s.descent.confirm(read.began)
-		if s.descent.failed() {
-			read.descent.takeOver(s.descent)
-			s.descent = read.descent
+		s.ancestry.confirm(read.began)
+		if s.ancestry.failed() {
+			read.ancestry.takeOver(s.ancestry)
+			s.ancestry = read.ancestry
 			return true
 		}
 		return false

@@ -92,22 +92,22 @@ func TestUnchangedSourceIsNotReported(t *testing.T) {
 	if !s.take(failed) || s.take(failed) || !s.take(other) {
 		t.Error("an error is not reported, or is reported twice, or its end is not reported")
 	}
-	s.descent = &ancestry{loops: true, asked: map[string]*question{"0": {asked: time.Now(), done: make(chan struct{})}}}
-	close(s.descent.asked["0"].done)
-	if _, err := s.descent.descendsFrom(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
+	s.ancestry = &ancestry{loops: true, asked: map[string]*question{"0": {asked: time.Now(), done: make(chan struct{})}}}
+	close(s.ancestry.asked["0"].done)
+	if _, err := s.ancestry.descendsFrom(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
 		t.Errorf("another process may have read a revision that it does not follow: %v", err)
 	}
 	other.began = time.Now().Add(time.Second)
 	s.take(other)
-	if follows, err := s.descent.descendsFrom(t.Context(), "main@sha1:0"); follows || err != nil {
+	if follows, err := s.ancestry.descendsFrom(t.Context(), "main@sha1:0"); follows || err != nil {
 		t.Errorf("read again, it follows: %t, %v", follows, err)
 	}
 	q := &question{done: make(chan struct{}), err: fmt.Errorf("no route")}
-	s.descent = &ancestry{asked: map[string]*question{"0": q}}
+	s.ancestry = &ancestry{asked: map[string]*question{"0": q}}
 	if s.take(other) {
 		t.Error("a question that is not answered is news")
 	}
-	if close(q.done); !s.take(other) || s.descent != nil {
+	if close(q.done); !s.take(other) || s.ancestry != nil {
 		t.Error("a question whose answer could not be had is not asked again")
 	}
 }
@@ -138,7 +138,7 @@ func TestLateHistoryReadGetsFullTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := all[0].read(t.Context(), &f.readers[0]).descent
+	d := all[0].read(t.Context(), &f.readers[0]).ancestry
 	d.loops, d.since = true, time.Now().Add(-time.Hour)
 	q, _ := d.ask(t.Context(), before)
 	if <-q.done; q.err != nil || !q.follows {
@@ -152,20 +152,20 @@ func TestLateHistoryReadGetsFullTimeout(t *testing.T) {
 func TestFailedHistoryReadWaitsForNextFetch(t *testing.T) {
 	q := &question{asked: time.Now(), done: make(chan struct{}), err: fmt.Errorf("no route")}
 	close(q.done)
-	s := sourceResult{at: momentOf(time.Now()), descent: &ancestry{loops: true, asked: map[string]*question{"0": q}}}
+	s := sourceResult{at: momentOf(time.Now()), ancestry: &ancestry{loops: true, asked: map[string]*question{"0": q}}}
 	s.desired.Revision.Commit = "1"
-	if _, err := s.descent.descendsFrom(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
+	if _, err := s.ancestry.descendsFrom(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
 		t.Errorf("before it is read again: %v", err)
 	}
 	again := s
 	again.began = q.asked.Add(time.Second)
-	again.descent = &ancestry{loops: true, asked: map[string]*question{}}
-	if !s.take(again) || s.descent != again.descent {
+	again.ancestry = &ancestry{loops: true, asked: map[string]*question{}}
+	if !s.take(again) || s.ancestry != again.ancestry {
 		t.Error("the question is not asked again")
 	}
-	second, _ := s.descent.ask(t.Context(), "0")
+	second, _ := s.ancestry.ask(t.Context(), "0")
 	<-second.done
-	if _, err := s.descent.descendsFrom(t.Context(), "main@sha1:0"); err == nil || errors.Is(err, reconcile.ErrReading) {
+	if _, err := s.ancestry.descendsFrom(t.Context(), "main@sha1:0"); err == nil || errors.Is(err, reconcile.ErrReading) {
 		t.Errorf("once it was read again: %v", err)
 	}
 }

@@ -52,8 +52,8 @@ func (s sourceResult) place() reconcile.SourceState {
 		if at := s.desired.Revision.Committed; at != 0 {
 			p.Committed = time.Unix(at, 0)
 		}
-		if p.Signed = s.source.verifyKeys != ""; s.descent != nil {
-			p.Follows = s.descent.descendsFrom
+		if p.Signed = s.source.verifyKeys != ""; s.ancestry != nil {
+			p.Follows = s.ancestry.descendsFrom
 		}
 	}
 	return p

@@ -2,11 +2,11 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"quorate.dev/quorate/internal/revision"
 	"quorate.dev/quorate/reconcile/report"
 )
 
@@ -20,11 +20,6 @@ func (r *revisions) add(f *pflag.FlagSet) {
 			"however many it removes; repeatable")
 }
 
-// directory is the revision of a source that is not a repository.
-const directory = "directory"
-
-var commit = regexp.MustCompile(`^([^:\s]+@)?(sha1:)?[0-9a-f]{40}$`)
-
 // Set implements pflag.Value. With several sources, the report separates their revisions with spaces.
 func (r *revisions) Set(value string) error {
 	names := strings.Fields(value)
@@ -32,7 +27,7 @@ func (r *revisions) Set(value string) error {
 		return fmt.Errorf("the revision is empty")
 	}
 	for _, name := range names {
-		if name != directory && !commit.MatchString(name) {
+		if name != revision.Directory && !revision.IsCommit(name) {
 			return fmt.Errorf("%q is not a revision: expected one from the report, such as main@sha1:COMMIT, or all "+
 				"40 digits of the commit", name)
 		}

@@ -25,9 +25,9 @@ type sourceResult struct {
 	// name identifies the source in status, and label in reports.
 	name, label string
 	desired     gitsource.Desired
-	// descent is nil if the ancestry of the revision is irrelevant.
-	descent *ancestry
-	err     error
+	// ancestry is nil if it does not matter.
+	ancestry *ancestry
+	err      error
 	// at is when this was last confirmed. It is nil before the source is read.
 	at *moment
 	// began is when reading started.
@@ -92,7 +92,7 @@ func (s sourceResult) read(ctx context.Context, reader *gitsource.Reader) source
 		return err
 	})
 	ended()
-	s.descent, s.at = s.source.ancestryOf(s.desired.Revision), momentOf(time.Now())
+	s.ancestry, s.at = s.source.ancestryOf(s.desired.Revision), momentOf(time.Now())
 	return s
 }
 

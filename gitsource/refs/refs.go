@@ -5,11 +5,12 @@ package refs
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"quorate.dev/quorate/internal/revision"
 )
 
 // Selector selects a revision with at most one of its fields. Without any, it selects HEAD.
@@ -29,8 +30,6 @@ type Selector struct {
 	Short string
 }
 
-var sha1Hex = regexp.MustCompile(`^[0-9a-f]{40}$`)
-
 // Normalized returns the selector in canonical form, or why it cannot select a revision.
 func (s Selector) Normalized() (Selector, error) {
 	s.Commit = strings.ToLower(s.Commit)
@@ -45,7 +44,7 @@ func (s Selector) Normalized() (Selector, error) {
 	case named > 1:
 		return s, errors.New("branch, tag, version range, reference and commit are mutually exclusive: " +
 			"specify only one")
-	case s.Commit != "" && !sha1Hex.MatchString(s.Commit):
+	case s.Commit != "" && !revision.IsHash(s.Commit):
 		return s, fmt.Errorf("%q is not a commit; write all 40 hexadecimal digits", s.Commit)
 	case s.Branch != "" && plumbing.NewBranchReferenceName(s.Branch).Validate() != nil:
 		return s, fmt.Errorf("%q is not a branch name", s.Branch)

@@ -1,5 +1,7 @@
 package refs
 
+import "quorate.dev/quorate/internal/revision"
+
 // Revision identifies what was read.
 type Revision struct {
 	// Name is the name of the branch or tag, or the full name of another reference. It is empty if a commit was
@@ -13,14 +15,5 @@ type Revision struct {
 	Committed int64
 }
 
-// String returns the form used by Flux: main@sha1:HASH or sha1:HASH. It returns "directory" if there is no repository.
-func (r Revision) String() string {
-	switch {
-	case r.Commit == "":
-		return "directory"
-	case r.Name == "":
-		return "sha1:" + r.Commit
-	default:
-		return r.Name + "@sha1:" + r.Commit
-	}
-}
+// String returns the text that internal/revision parses: main@sha1:HASH, sha1:HASH or directory.
+func (r Revision) String() string { return revision.Of(r.Name, r.Commit).String() }

@@ -14,7 +14,7 @@ import (
 // Slots limits how many sources are read at the same time, because each uses memory. While a source waits for its
 // turn, its own timeout does not run. A nil value means no limit.
 type Slots struct {
-	places chan struct{}
+	taken chan struct{}
 	// First is the length of a source's first turn while others wait; each later turn is twice as long. Responsive
 	// sources are therefore read soon, however many others hang, and a slow source eventually gets enough time.
 	First time.Duration
@@ -28,7 +28,7 @@ const firstTimeSlice = 5 * time.Second
 
 // NewSlots returns slots for reading n sources at the same time.
 func NewSlots(n int) *Slots {
-	return &Slots{places: make(chan struct{}, n), First: firstTimeSlice}
+	return &Slots{taken: make(chan struct{}, n), First: firstTimeSlice}
 }
 
 // WithReadTime limits the time for reading several sources to half of the run's remaining time, so that stalled sources
@@ -98,8 +98,8 @@ func (t *Slots) Take(ctx context.Context, location string) (end func(), err erro
 	t.waiting.Add(1)
 	defer t.waiting.Add(-1)
 	select {
-	case t.places <- struct{}{}:
-		return func() { <-t.places }, nil
+	case t.taken <- struct{}{}:
+		return func() { <-t.taken }, nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: wait for a free slot to read %s: %w; increase --sources-at-once",
 			gitsource.ErrSource, location, context.Cause(ctx))

@@ -15,7 +15,7 @@ import (
 // The end of a run also ends waiting.
 func TestCanceledRunStopsWaitingForTurn(t *testing.T) {
 	full := NewSlots(1)
-	full.places <- struct{}{}
+	full.taken <- struct{}{}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	over := errors.New("it is over")
 	cancel(over)
@@ -51,7 +51,7 @@ func TestInterruptedReadRestartsAtNextTurn(t *testing.T) {
 		if at := <-another; at != firstTimeSlice {
 			t.Errorf("the other one had its turn after %s", at)
 		}
-		if err != nil || !slices.Equal(turns, []time.Duration{firstTimeSlice, time.Minute}) || len(one.places) != 0 {
+		if err != nil || !slices.Equal(turns, []time.Duration{firstTimeSlice, time.Minute}) || len(one.taken) != 0 {
 			t.Errorf("turns of %s, error %v", turns, err)
 		}
 	})

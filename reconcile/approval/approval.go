@@ -27,21 +27,21 @@ func Refused(d decide.Decision, why string) decide.Decision {
 // NeverRestart approves actions that neither restart, stop or remove a member or its data, nor lead to that.
 type NeverRestart struct{}
 
-// Refuses lists the allowed actions, so that a new kind of action is refused until it has been considered.
+// Refuses returns why an action is not allowed.
 func (NeverRestart) Refuses(_ string, s decide.State, a decide.Action) string {
 	runs := s.Declared.Lifecycle == decide.Running && s.Declared.Orphaned == ""
-	switch a.(type) { //nolint:gochecksumtype // what is not named is refused
-	case decide.AddLearner, decide.PromoteLearner, decide.Seal, decide.DisarmAlarm, decide.StartBackup,
-		decide.RenewCertificates, decide.StartRestore, decide.FinishRestore:
+	allowed := false
+	switch decide.TraitsOf(a).NeverRestart {
+	case decide.Allowed:
+		allowed = true
+	case decide.AllowedIfRunning:
+		allowed = runs
+	case decide.AllowedIfNoneLeaves:
+		allowed = runs && decide.RequiredRecord(s, "").Replicas() >= s.Objects.RunsReplicas
+	case decide.Refused:
+	}
+	if allowed {
 		return ""
-	case decide.Bootstrap, decide.Declare:
-		if runs {
-			return ""
-		}
-	case decide.ApplyObjects:
-		if runs && decide.RequiredRecord(s, "").Replicas() >= s.Objects.RunsReplicas {
-			return ""
-		}
 	}
 	return "--approve never-restart does not allow actions that restart or remove a member, or lead to that: " +
 		"run it manually without that flag"

@@ -246,7 +246,7 @@ func TestSameKindActionsRunInAnyOrder(t *testing.T) {
 	} {
 		ahead := &forecast.Forecast{}
 		for _, a := range []decide.Action{add(3), decide.Seal{}, add(4), ready("a-3"), decide.Seal{}, ready("a-4"), last} {
-			ahead.Steps = append(ahead.Steps, forecast.Step{Action: a, What: forecast.What(s, a)})
+			ahead.Steps = append(ahead.Steps, forecast.Step{Action: a, What: s.DescribeAction(a)})
 		}
 		plan := approval.Of(report.Report{Clusters: []report.Cluster{{Namespace: "n", Name: "a", State: s, Road: ahead}}})
 		for _, a := range order {

@@ -38,23 +38,13 @@ func Of(plan report.Report) *Plan {
 		}
 		w := &way{token: c.State.Record.Token, declared: c.State.Declared}
 		for _, step := range c.Road.Steps {
-			if !notes(step.Action) {
+			if !decide.TraitsOf(step.Action).Unplannable {
 				w.steps = append(w.steps, step)
 			}
 		}
 		p.roads[c.Key()] = w
 	}
 	return p
-}
-
-// notes reports whether an action only records the current state, or prepares the next action. How often that is needed
-// depends on how soon pods start and volumes disappear, and on which member leads, which a plan cannot predict.
-func notes(a decide.Action) bool {
-	switch a.(type) { //nolint:gochecksumtype // no other one does
-	case decide.ApplyObjects, decide.Seal, decide.MoveLeader:
-		return true
-	}
-	return false
 }
 
 // Refuses returns why an action is not in the forecast.
@@ -71,7 +61,7 @@ func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	case !reflect.DeepEqual(s.Declared, w.declared):
 		return "the declaration outside of the spec, or a derived value such as the default quota, has changed since " +
 			"the plan was approved: create and approve a new plan"
-	case notes(a), w.find(forecast.What(s, a)) >= 0:
+	case decide.TraitsOf(a).Unplannable, w.find(s.DescribeAction(a)) >= 0:
 		return ""
 	case len(w.steps) == 0:
 		return "the approved plan has no more actions: create and approve a new plan"
@@ -86,10 +76,10 @@ func (p *Plan) Taken(cluster string, s decide.State, a decide.Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.roads[cluster]
-	if w == nil || notes(a) {
+	if w == nil || decide.TraitsOf(a).Unplannable {
 		return
 	}
-	at := w.find(forecast.What(s, a))
+	at := w.find(s.DescribeAction(a))
 	if at < 0 {
 		return
 	}
@@ -115,11 +105,9 @@ func (w *way) alike() int {
 	return len(w.steps)
 }
 
-// kindOf returns the kind of an action. The actions by which members join count as one kind: a second learner is added
-// when the first has started or has become a voter, whichever happens first.
+// kindOf returns the kind of an action. The actions by which members join count as one kind.
 func kindOf(a decide.Action) string {
-	switch a.(type) { //nolint:gochecksumtype // no other one does
-	case decide.AddLearner, decide.PromoteLearner:
+	if decide.TraitsOf(a).Joins {
 		return "Join"
 	}
 	return decide.KindOf(a)

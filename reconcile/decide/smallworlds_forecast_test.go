@@ -98,7 +98,7 @@ func (all *roads) follow(s decide.State) []string {
 			if rest := forecast.Of(seen); !rest.Open && !slices.Equal(plainly(slices.Concat(taken, wordsOf(rest))), plainly(foretold)) {
 				return []string{fmt.Sprintf("after %d steps of\n%s\nit foretells\n%s\n%s", len(taken), strings.Join(foretold, "\n"), strings.Join(wordsOf(rest), "\n"), rest.End)}
 			}
-			taken = append(taken, forecast.What(seen, done.Action))
+			taken = append(taken, seen.DescribeAction(done.Action))
 		}
 		if len(taken) >= len(ahead.Steps) && done.Verdict == ahead.End.Verdict && done.Rule == ahead.End.Rule {
 			break

@@ -89,7 +89,7 @@ func alike(s decide.State, a, b decide.Decision) bool {
 	if a.Rule != b.Rule || a.Verdict != b.Verdict {
 		return false
 	}
-	return a.Action == nil || What(s, a.Action) == What(s, b.Action)
+	return a.Action == nil || s.DescribeAction(a.Action) == s.DescribeAction(b.Action)
 }
 
 // follow runs passes until nothing is left to do, or nothing progresses.

@@ -39,7 +39,7 @@ func (r Forecast) Risks() []Risk {
 	for _, step := range r.Steps {
 		lowest = min(lowest, step.Lowest.Spare())
 		restarts = restarts || len(step.Restarts) > 0
-		deletes = deletes || givesUp(step.Action) || len(step.Deletes) > 0
+		deletes = deletes || decide.TraitsOf(step.Action).DiscardsData || len(step.Deletes) > 0
 		served = served || step.Before.serves()
 		stops = stops || served && step.Lowest.Voters > 0 && !step.Lowest.serves()
 		served = served || step.After.serves()
@@ -62,20 +62,6 @@ func (r Forecast) Risks() []Risk {
 		}
 	}
 	return list
-}
-
-// givesUp reports whether an action discards data: a volume, or the data of a lost cluster.
-func givesUp(a decide.Action) bool {
-	switch a.(type) {
-	case decide.DeleteVolume, decide.StartRecovery, decide.FinishRecovery:
-		return true
-	case decide.AddLearner, decide.ApplyObjects, decide.Bootstrap, decide.CancelDowngrade, decide.Declare,
-		decide.DeleteObjects, decide.DisarmAlarm, decide.DiscardBackup, decide.EnableDowngrade, decide.FinishRestore,
-		decide.MoveLeader, decide.PromoteLearner, decide.RemoveMember, decide.RenewCertificates,
-		decide.RestartReplica, decide.Seal, decide.StartBackup, decide.StartRestore, decide.StartRollout,
-		decide.StopPods, decide.StopReplicas, decide.StopRecovery, decide.StopRestore:
-	}
-	return false
 }
 
 // String returns the name with spaces.

@@ -3,10 +3,10 @@ package notify
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 
 	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/internal/revision"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -99,25 +99,23 @@ func standingOf(c report.Cluster) standing {
 // Commit returns the commit of a source that was read, by name if there are several, and its status. The commit is
 // empty if the source was not read or is not a repository. The status does not reveal other sources.
 func (b *Board) Commit(source string) (commit string, status Status) {
-	revision := b.last.Revision
+	text := b.last.Revision
 	for _, s := range b.last.Sources {
 		if s.Source == source {
-			revision = s.Revision
+			text = s.Revision
 		}
 	}
-	found := atCommit.FindStringSubmatch(revision)
-	if found == nil || len(b.last.Sources) > 0 && source == "" {
+	r, ok := revision.Parse(text)
+	if !ok || !r.IsFull() || len(b.last.Sources) > 0 && source == "" {
 		return "", Status{}
 	}
 	status = b.status(source)
 	status.Description = printable.Short(status.Description, LongestDescription)
-	return found[1], status
+	return r.Hash(), status
 }
 
 // Revision returns the revision of the last pass.
 func (b *Board) Revision() string { return b.last.Revision }
-
-var atCommit = regexp.MustCompile(`(?:^|@)sha1:([0-9a-f]{40})$`)
 
 func (b *Board) status(source string) Status {
 	several := len(b.last.Sources) > 0

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/internal/revision"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -191,9 +191,8 @@ func (c Cluster) backup() string {
 // revision returns the commit that declared the cluster, shortened as git does.
 func (c Cluster) revision() string {
 	text := c.status().DeclaredRevision
-	commit := text[strings.LastIndex(text, ":")+1:]
-	if _, err := hex.DecodeString(commit); err == nil && len(commit) >= 2*20 {
-		return commit[:7]
+	if r, ok := revision.Parse(text); ok && r.IsFull() {
+		return r.Short()
 	}
 	return dash(printable.Short(text, longestCell))
 }

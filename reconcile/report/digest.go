@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"quorate.dev/quorate/internal/revision"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -26,11 +27,10 @@ type planned struct {
 	End      string
 }
 
-// directory is the revision of a source without revisions.
-const directory = "directory"
-
 // Unversioned reports whether a source has no revision, so that its files may have changed.
-func (r Report) Unversioned() bool { return slices.Contains(strings.Fields(r.Revision), directory) }
+func (r Report) Unversioned() bool {
+	return slices.Contains(strings.Fields(r.Revision), revision.Directory)
+}
 
 // Digest returns the digest of a plan, as sha256:HEX. It covers the revision, and the declaration and planned actions
 // of each cluster: two plans with the same digest do the same to the same clusters. It is empty if nothing needs to be

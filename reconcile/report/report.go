@@ -145,10 +145,7 @@ func (c Cluster) Key() string { return c.Namespace + "/" + c.Name }
 
 // Renews reports whether the pass has reissued all certificates that were due.
 func (c Cluster) Renews() bool {
-	_, founds := c.Decision.Action.(decide.Bootstrap)
-	_, applies := c.Decision.Action.(decide.ApplyObjects)
-	_, renews := c.Decision.Action.(decide.RenewCertificates)
-	return c.Outcome != nil && (founds || applies || renews)
+	return c.Outcome != nil && decide.TraitsOf(c.Decision.Action).IssuesCertificates
 }
 
 // Pending reports whether something is left to do for the cluster.

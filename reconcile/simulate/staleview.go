@@ -119,12 +119,11 @@ func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
 		if !w.mayDelete(seen, now, a) {
 			return nil
 		}
-	case decide.AddLearner, decide.PromoteLearner, decide.RemoveMember, decide.MoveLeader, decide.DisarmAlarm,
-		decide.EnableDowngrade, decide.CancelDowngrade:
-		if !now.Membership.Known || now.Membership.ClusterID != seen.Membership.ClusterID || w.slotTaken(seen, a) ||
-			disproved(seen, now, a) {
-			return nil
-		}
+	}
+	if decide.TraitsOf(action).ChangesEtcd && (!now.Membership.Known ||
+		now.Membership.ClusterID != seen.Membership.ClusterID || w.slotTaken(seen, action) ||
+		disproved(seen, now, action)) {
+		return nil
 	}
 	return w.writes(now, action)
 }

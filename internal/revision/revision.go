@@ -1,0 +1,91 @@
+// Package revision writes and parses revisions of a source, such as main@sha1:HASH, as reports and status show them.
+package revision
+
+import "strings"
+
+// Directory is the text of the revision of a directory that is not a repository.
+const Directory = "directory"
+
+const (
+	algorithm = "sha1:"
+	// fullLength is the number of digits of a full hash, and shortLength of a short one.
+	fullLength, shortLength = 40, 7
+)
+
+// Revision identifies a commit, and the reference that selected it. The zero value is the revision of a directory.
+type Revision struct{ ref, hash string }
+
+// Of returns the revision of a commit. ref is empty if no reference selected the commit.
+func Of(ref, hash string) Revision { return Revision{ref: ref, hash: hash} }
+
+// Parse parses the text of one revision: ref@sha1:HASH, sha1:HASH, or directory. The text is untrusted, because anyone
+// who can write a status can write any text. The hash has lower-case digits and may be abbreviated: see IsFull.
+func Parse(text string) (Revision, bool) {
+	if text == Directory {
+		return Revision{}, true
+	}
+	ref, id, ok := cutRef(text)
+	hash, hashed := strings.CutPrefix(id, algorithm)
+	if !ok || !hashed || !isHex(hash) {
+		return Revision{}, false
+	}
+	return Revision{ref: ref, hash: hash}, true
+}
+
+// IsCommit reports whether a user may write the text for a commit: as a revision or as its hash, with or without the
+// reference. The hash must be full.
+func IsCommit(text string) bool {
+	_, id, ok := cutRef(text)
+	return ok && IsHash(strings.TrimPrefix(id, algorithm))
+}
+
+// cutRef cuts the text after the reference, if there is one. Git allows neither white space nor a colon in the name of
+// a reference.
+func cutRef(text string) (ref, id string, ok bool) {
+	at := strings.LastIndex(text, "@")
+	if at < 0 {
+		return "", text, true
+	}
+	ref, id = text[:at], text[at+1:]
+	return ref, id, ref != "" && !strings.ContainsAny(ref, ": \t\n\f\r")
+}
+
+// IsHash reports whether the text is the full hash of a commit.
+func IsHash(text string) bool { return len(text) == fullLength && isHex(text) }
+
+// SameCommit reports whether two texts name the same commit, whichever reference selected it. A text that is not a
+// revision, such as a hash without sha1:, is compared as it is.
+func SameCommit(a, b string) bool { return commitIn(a) == commitIn(b) }
+
+func commitIn(text string) string {
+	if r, ok := Parse(text); ok && r.hash != "" {
+		return r.hash
+	}
+	return text
+}
+
+// String returns the form used by Flux: ref@sha1:HASH or sha1:HASH. It returns "directory" if there is no commit.
+func (r Revision) String() string {
+	switch {
+	case r.hash == "":
+		return Directory
+	case r.ref == "":
+		return algorithm + r.hash
+	default:
+		return r.ref + "@" + algorithm + r.hash
+	}
+}
+
+// Ref returns the name of the branch or tag, or the full name of another reference; empty if none is known.
+func (r Revision) Ref() string { return r.ref }
+
+// Hash returns the hash of the commit, or "" for a directory.
+func (r Revision) Hash() string { return r.hash }
+
+// IsFull reports whether the hash is the full hash of a commit.
+func (r Revision) IsFull() bool { return IsHash(r.hash) }
+
+// Short returns the hash shortened as git does.
+func (r Revision) Short() string { return r.hash[:min(len(r.hash), shortLength)] }
+
+func isHex(text string) bool { return text != "" && strings.Trim(text, "0123456789abcdef") == "" }
