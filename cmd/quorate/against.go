@@ -60,7 +60,7 @@ func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 // offline returns the live side for --against.
 func (f *runFlags) offline(source *sourceFlags) *offline.Live {
 	older := olderSource{f.against, *source}
-	older.readers, older.turns, older.confirmed = nil, nil, nil
+	older.readers, older.slots, older.confirmed = nil, nil, nil
 	selector := selectorOf(f.against)
 	older.instead = &selector
 	return offline.New(older.read, f.live.maxDeletions)

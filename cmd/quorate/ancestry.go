@@ -193,7 +193,7 @@ func (d *ancestry) answer(ctx context.Context, before string, q *question) {
 		if err != nil {
 			return err
 		}
-		return d.source.turns.Read(ctx, d.source.location, func(ctx context.Context) (err error) {
+		return d.source.slots.Read(ctx, d.source.location, func(ctx context.Context) (err error) {
 			q.follows, err = gitsource.Descends(ctx, options, d.read, before)
 			return err
 		})

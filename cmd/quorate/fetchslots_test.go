@@ -20,8 +20,8 @@ import (
 func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {
-		f := &sourceFlags{values: []string{dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 1), turns: sources.NewSlots(1)}
-		end, err := f.turns.Take(t.Context(), "another")
+		f := &sourceFlags{values: []string{dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 1), slots: sources.NewSlots(1)}
+		end, err := f.slots.Take(t.Context(), "another")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 		if all := <-results; len(all) != 1 || all[0].err != nil || len(all[0].desired.Clusters) != 1 {
 			t.Errorf("after an hour of waiting: %+v", all)
 		}
-		if _, err := f.turns.Take(t.Context(), "yet another"); err != nil { // the turn has ended
+		if _, err := f.slots.Take(t.Context(), "yet another"); err != nil { // the turn has ended
 			t.Error(err)
 		}
 	})
@@ -46,8 +46,8 @@ func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 func TestReadingLeavesTimeForClusters(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {
-		f := &sourceFlags{values: []string{dir, dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 2), turns: sources.NewSlots(1)}
-		if _, err := f.turns.Take(t.Context(), "one that never answers"); err != nil {
+		f := &sourceFlags{values: []string{dir, dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 2), slots: sources.NewSlots(1)}
+		if _, err := f.slots.Take(t.Context(), "one that never answers"); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -102,8 +102,8 @@ func TestHangingSourcesDoNotDelayResponsiveOne(t *testing.T) {
 	for n := range 5 {
 		values = append(values, fmt.Sprintf("http://%s/%d.git", silent.Addr(), n))
 	}
-	f := &sourceFlags{values: values, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, len(values)), turns: sources.NewSlots(2)}
-	f.turns.First = 100 * time.Millisecond
+	f := &sourceFlags{values: values, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, len(values)), slots: sources.NewSlots(2)}
+	f.slots.First = 100 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	all, _ := f.fetch(ctx, func([]sourceResult) { cancel() })
 	for i, s := range all {

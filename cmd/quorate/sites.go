@@ -52,7 +52,7 @@ func (f *runFlags) targets(
 	case several && f.loop.on:
 		return nil, errLoopOfSeveral
 	case several:
-		f.source.reads, f.source.turns = &sources.Shared{}, sources.NewSlots(f.source.atOnce)
+		f.source.reads, f.source.slots = &sources.Shared{}, sources.NewSlots(f.source.atOnce)
 	}
 	var sources []*sourceFlags
 	for _, p := range kubeTargets {

@@ -52,7 +52,7 @@ type source struct {
 	// fetchBytes is the memory limit of the process that fetches it; 0 means unlimited.
 	fetchBytes int64
 	// turns are shared by all sources of the run.
-	turns *sources.Slots
+	slots *sources.Slots
 }
 
 func newSource(l limits) source { return source{timeout: gitsource.FetchTimeout, limits: l} }
@@ -231,7 +231,7 @@ func (s source) fetch(ctx context.Context, reader *gitsource.Reader) (gitsource.
 		return gitsource.Desired{}, err
 	}
 	var desired gitsource.Desired
-	err = s.turns.Read(ctx, s.location, func(ctx context.Context) (err error) {
+	err = s.slots.Read(ctx, s.location, func(ctx context.Context) (err error) {
 		desired, err = reader.Fetch(ctx, options)
 		return err
 	})

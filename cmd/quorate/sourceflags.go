@@ -37,7 +37,7 @@ type sourceFlags struct {
 	readers []gitsource.Reader
 	// atOnce is the number of sources that are read at the same time, in turns.
 	atOnce int
-	turns  *sources.Slots
+	slots  *sources.Slots
 	// reads, if set, is shared by a run over several Kubernetes clusters, so that each source is read only once.
 	reads *sources.Shared
 	// steps, if set, is called when a source has been fetched.

@@ -69,12 +69,12 @@ func (f *sourceFlags) unread() ([]sourceResult, error) {
 	if f.readers == nil {
 		f.readers = make([]gitsource.Reader, len(list))
 	}
-	if f.turns == nil {
-		f.turns = sources.NewSlots(f.atOnce)
+	if f.slots == nil {
+		f.slots = sources.NewSlots(f.atOnce)
 	}
 	all, names, labels := make([]sourceResult, len(list)), namesOf(list), labelsOf(list)
 	for i, s := range list {
-		s.turns = f.turns
+		s.slots = f.slots
 		all[i] = sourceResult{source: s, reads: f.reads, steps: f.steps, name: names[i], label: labels[i],
 			err: fmt.Errorf("read %s: %w", s.location, reconcile.ErrReading)}
 	}
