@@ -53,13 +53,17 @@ func cutRef(text string) (ref, id string, ok bool) {
 // IsHash reports whether the text is the full hash of a commit.
 func IsHash(text string) bool { return len(text) == fullLength && isHex(text) }
 
-// SameCommit reports whether two texts name the same commit, whichever reference selected it. A text that is not a
-// revision, such as a hash without sha1:, is compared as it is.
+// SameCommit reports whether two texts name the same commit, whichever reference selected it, and with or without sha1:
+// (see IsCommit). Any other text is compared as it is.
 func SameCommit(a, b string) bool { return commitIn(a) == commitIn(b) }
 
 func commitIn(text string) string {
 	if r, ok := Parse(text); ok && r.hash != "" {
 		return r.hash
+	}
+	if IsCommit(text) {
+		_, id, _ := cutRef(text)
+		return strings.TrimPrefix(id, algorithm)
 	}
 	return text
 }

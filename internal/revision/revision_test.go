@@ -68,6 +68,8 @@ func TestSameCommit(t *testing.T) {
 		{"main@sha1:1", "release@sha1:1", true},
 		{"sha1:1", "main@sha1:1", true},
 		{full, "main@sha1:" + full, true},
+		{"main@" + full, "release@sha1:" + full, true},
+		{"sha1:" + full, "main@" + full, true},
 		{"main@sha1:1", "main@sha1:2", false},
 		{"main@sha1:1", "main@sha1:10", false},
 		{"directory", "directory", true},
