@@ -22,7 +22,7 @@ func resolve(expression, key string) (string, error) {
 		case field == spread && i < 2:
 			fields[i], found = numberOf(key, i), true
 		case hasSpread(field):
-			return "", fmt.Errorf("%q: %s stands for the minute or for the hour, and by itself alone, as in %q or %q",
+			return "", fmt.Errorf("%q: %s may only replace the whole minute or the whole hour, as in %q or %q",
 				field, spread, "H * * * *", "H H * * *")
 		}
 	}

@@ -54,7 +54,8 @@ func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.M
 }
 
 // silenced returns the members while the member list is not known: as last seen, except that members that do not
-// respond are unreachable.
+// respond are unreachable, and that the revision of a member that responds is current. It shows what a recovery from
+// that member would lose.
 func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStatus {
 	list := slices.Clone(old)
 	for i := range list {
@@ -64,7 +65,9 @@ func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStat
 		if m.Role == v1alpha1.RoleLeader {
 			m.Role = v1alpha1.RoleVoter
 		}
-		if m.Health == v1alpha1.MemberUnreachable || answers(s.Membership, m.ID) {
+		now, responds := responding(s.Membership, m.ID)
+		m.Revision = max(m.Revision, now.Revision)
+		if m.Health == v1alpha1.MemberUnreachable || responds {
 			continue
 		}
 		m.Health, m.Message, m.Since = v1alpha1.MemberUnreachable, s.Membership.Why, metav1.NewTime(s.Now)
@@ -85,9 +88,14 @@ func strandedSince(s decide.State, ordinal int, ours bool) metav1.Time {
 	}
 }
 
-func answers(membership decide.Membership, id string) bool {
-	return slices.ContainsFunc(membership.Members,
+// responding returns the member with that ID, if it responds.
+func responding(membership decide.Membership, id string) (decide.Member, bool) {
+	i := slices.IndexFunc(membership.Members,
 		func(m decide.Member) bool { return m.ID.String() == id && m.Answers })
+	if i < 0 {
+		return decide.Member{}, false
+	}
+	return membership.Members[i], true
 }
 
 // since returns when a role and health last changed: as recorded if unchanged, unless that is in the future.

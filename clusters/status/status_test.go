@@ -122,6 +122,24 @@ func TestUnknownMembershipKeepsMembers(t *testing.T) {
 	}
 }
 
+// TestRevisionOfRespondingMemberIsCurrent checks that, while etcd does not return a list, the status contains the newest
+// revision of a member that responds, and never an older one: messages about a recovery name it.
+func TestRevisionOfRespondingMemberIsCurrent(t *testing.T) {
+	live := liveCluster()
+	live.Status = newStatus(live, live, healthyEntry(), fetchedMain)
+	survivor := live.Status.Members[1]
+	for _, revision := range []int64{survivor.Revision + 1, survivor.Revision} {
+		entry := healthyEntry()
+		m := entry.State.MembersInOrder()[1]
+		m.Answers, m.Revision = true, revision
+		entry.State.Membership = decide.Membership{Why: "no leader", Members: []decide.Member{m}}
+		live.Status = newStatus(live, live, entry, fetchedMain)
+		if got := live.Status.Members[1]; got.Name != survivor.Name || got.Revision != survivor.Revision+1 {
+			t.Errorf("with revision %d: got %+v", revision, got)
+		}
+	}
+}
+
 // TestVendorVersionIsNormalized checks that the version in the status is the version that members currently run.
 func TestVendorVersionIsNormalized(t *testing.T) {
 	live, entry := liveCluster(), healthyEntry()

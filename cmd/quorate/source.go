@@ -51,7 +51,7 @@ type source struct {
 	limits              limits
 	// fetchBytes is the memory limit of the process that fetches it; 0 means unlimited.
 	fetchBytes int64
-	// turns are shared by all sources of the run.
+	// slots are shared by all sources of the run.
 	slots *sources.Slots
 }
 
