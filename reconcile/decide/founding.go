@@ -27,14 +27,15 @@ func (s State) recordsNoID() bool {
 	return s.recorded() && s.Record.ClusterID == 0 && s.ReportedClusterID == 0
 }
 
-// formedBefore reports whether a record of the bootstrap, or of the restore in its place, was restored after the cluster
-// had formed, according to a claim that its etcd has used, or to a recovery Job on a claim that still exists. While a
-// cluster is being created, it has neither.
+// formedBefore reports whether a record of the bootstrap, or of the restore in its place, was restored after the
+// cluster had formed, according to a claim that its etcd has used, or to a recovery Job on a claim that still exists.
+// While a cluster is being created, it has neither.
 func (s State) formedBefore() bool {
 	job := s.Recovery.Job
 	early := s.recordsFounding() || s.recordsNoID() && s.Record.Restoring()
 	return early && s.anyReplica(func(r Replica) bool {
-		return r.LastUse.ClusterID != 0 || r.LostCluster != 0 || hasVolume(r) && job != nil && job.VolumeUID == r.VolumeUID
+		recovers := hasVolume(r) && job != nil && job.VolumeUID == r.VolumeUID
+		return r.LastUse.ClusterID != 0 || r.LostCluster != 0 || recovers
 	})
 }
 

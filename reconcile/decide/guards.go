@@ -88,8 +88,8 @@ func (s State) usedByDifferent() (Decision, bool) {
 	if len(ids) < 2 {
 		return Decision{}, false
 	}
-	return block("record and status are lost, and the claims were last used by different clusters: %s. Mark the claims "+
-		"of the cluster that was lost: kubectl annotate pvc CLAIM etcd.quorate.dev/lost-cluster=ID", Enumerate(uses))
+	return block("record and status are lost, and the claims were last used by different clusters: %s. Mark the "+
+		"claims of the cluster that was lost: kubectl annotate pvc CLAIM etcd.quorate.dev/lost-cluster=ID", Enumerate(uses))
 }
 
 // describeOldData returns which members started on data of a different cluster during bootstrap, and how to correct

@@ -43,7 +43,8 @@ func (s State) runsOfLost() (slots Ordinals, lost ID) {
 func (s State) madeOf(lost ID) ID {
 	givenUp := s.Record.ClusterID == lost && s.ReportedClusterID == lost && !s.Record.Recovering()
 	for _, id := range []ID{s.ReportedClusterID, s.Membership.ClusterID} {
-		if id != 0 && id != lost && (!givenUp || s.anyReplica(func(r Replica) bool { return r.LastUse.ClusterID == id })) {
+		used := func(r Replica) bool { return r.LastUse.ClusterID == id }
+		if id != 0 && id != lost && (!givenUp || s.anyReplica(used)) {
 			return id
 		}
 	}

@@ -41,8 +41,8 @@ func (s State) usedLater() string {
 	if s.Record.Recovering() || len(used) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the claims of %s were last used by another cluster. If it was created from this one, restore the "+
-		"ConfigMap %s-members that contained it; otherwise delete these claims, or remove their annotation: kubectl "+
+	return fmt.Sprintf("the claims of %s were last used by another cluster. If it was created from this one, restore "+
+		"the ConfigMap %s-members that contained it; otherwise delete these claims, or remove their annotation: kubectl "+
 		"annotate pvc data-%s etcd.quorate.dev/cluster-id-", Enumerate(used), s.Name, strings.Join(used, " data-"))
 }
 

@@ -279,9 +279,9 @@ func (s State) goOnRecovering() (Decision, bool) {
 			"statefulset %[4]s --replicas=0", source,
 			cmp.Or(Enumerate(serving), "it returns a member list"), s.firstGiveUp(), s.Name)
 	case len(s.usedByOthers(begun.ClusterID)) > 0:
-		return block("according to the record, a new cluster is being created from %s, but the claims of %s were already used "+
-			"by another cluster. If that cluster is the new one, restore the ConfigMap %s-members that contained it", source,
-			Enumerate(s.usedByOthers(begun.ClusterID)), s.Name)
+		return block("according to the record, a new cluster is being created from %s, but the claims of %s were "+
+			"already used by another cluster. If that cluster is the new one, restore the ConfigMap %s-members that "+
+			"contained it", source, Enumerate(s.usedByOthers(begun.ClusterID)), s.Name)
 	case s.stopsRecovery() != "":
 		return act(StopRecovery{s.Recovery.Job.UID}, "stop Job %s: %s", s.recoveryJobName(), s.stopsRecovery())
 	case order.ClusterID != begun.ClusterID:
@@ -335,11 +335,12 @@ func (s State) unnamedRecovery() string {
 		return ""
 	}
 	if s.isVoid(order) {
-		return "record and status of the cluster were lost after it was declared. Remove it from git, run a pass, and " +
-			"declare it again"
+		return "record and status of the cluster were lost after it was declared. Remove it from git, run a pass, " +
+			"and declare it again"
 	}
 	return fmt.Sprintf("record and status are lost, and the claims do not show that cluster %s used them last. If it "+
-		"did, annotate the claim of the remaining member: kubectl annotate pvc data-%s etcd.quorate.dev/cluster-id=%[1]s",
+		"did, annotate the claim of the remaining member: kubectl annotate pvc data-%s "+
+		"etcd.quorate.dev/cluster-id=%[1]s",
 		order.ClusterID, s.ReplicaName(order.Ordinal))
 }
 

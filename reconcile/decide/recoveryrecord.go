@@ -132,8 +132,8 @@ func (s State) keepLost(r Record) Record {
 
 // takeUpRecovery restores a recovery that the record has lost, because passes start Jobs only for recorded recoveries.
 // A Job created by others must not stop members. Therefore the Job must use the slot's current volume, git must request
-// the recovery (unless the whole record is lost), and neither this cluster may have had a quorum since nor a later one have
-// used the claims. Pods may run only if the record and the StatefulSet were restored during the recovery.
+// the recovery (unless the whole record is lost), and since then, this cluster must not have had a quorum, and another
+// one must not have used the claims. Pods may run only if the record and the StatefulSet were restored during the recovery.
 func (s State) takeUpRecovery(r Record) Record {
 	job := s.Recovery.Job
 	if job == nil || job.ClusterID == 0 || job.ClusterID != r.ClusterID || r.Recovering() || s.Membership.Known {

@@ -103,7 +103,8 @@ func restore(s State) (Decision, bool) {
 	case s.hasID():
 		return Decision{}, false
 	case job != nil && job.runs() && job.Digest != s.Declared.Restore.Digest:
-		return act(StopRestore{job.UID}, "stop Job %s: spec.restore has changed since it was started", s.restoreJobName())
+		return act(StopRestore{job.UID}, "stop Job %s: spec.restore has changed since it was started",
+			s.restoreJobName())
 	case !s.Declared.Restore.declared():
 		return block("the cluster was being created from a backup, but git no longer names the backup. Declare " +
 			"spec.restore, or delete the cluster to bootstrap one without data")

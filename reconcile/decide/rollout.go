@@ -89,7 +89,8 @@ func orUnknown(text string) string {
 // canRoll reports whether the members are healthy, enough for restarts, and may run the declared version, and no alarm
 // prevents it.
 func (s State) canRoll() bool {
-	return s.settled() && !(s.tooFew() && s.restartsMembers()) && s.mayRoll() && !s.lacksBackup() && s.heldByAlarm() == ""
+	enough := !s.tooFew() || !s.restartsMembers()
+	return s.settled() && enough && s.mayRoll() && !s.lacksBackup() && s.heldByAlarm() == ""
 }
 
 func startRollout(s State) (Decision, bool) {

@@ -55,7 +55,7 @@ func TestIncompleteRecordDoesNotTakeInAnotherClustersVolume(t *testing.T) {
 		for i := range w.Replicas {
 			w.Replicas[i].ClusterID = 0
 		}
-		actions := say(t, w, "act")
+		say(t, w, "act")
 		if _, recorded := w.Record.Member(3); recorded {
 			t.Errorf("%s: a-3 is recorded as a member: %v", name, w.Record.Members)
 		}
@@ -66,7 +66,7 @@ func TestIncompleteRecordDoesNotTakeInAnotherClustersVolume(t *testing.T) {
 				w.Replicas[i].ClusterID = 0xc2
 			}
 		}
-		actions = say(t, w, "act", "act", "act", "act", "act")
+		actions := say(t, w, "act", "act", "act", "act", "act")
 		for _, a := range actions {
 			if _, deletes := a.(decide.DeleteVolume); deletes {
 				t.Errorf("%s: deletes the volume of the lost cluster: %v", name, a)
