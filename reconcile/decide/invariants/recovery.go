@@ -94,8 +94,9 @@ func lostClusterStaysStopped(s decide.State, d decide.Decision) string {
 		member := listed && s.Membership.Known && s.Membership.ClusterID != r.LostCluster
 		lost := r.LostCluster != 0 && r.VolumeUID != "" && made && !member
 		stays := r.Pod != decide.PodAbsent && r.Pod != decide.PodTerminating
+		stopped := stops && a.Ordinals&(1<<uint(r.Ordinal)) != 0
 		switch {
-		case stops && a.Ordinals.Has(r.Ordinal) && (!lost || r.LostCluster != a.LostCluster || other(r.ClusterID)):
+		case stopped && (!lost || r.LostCluster != a.LostCluster || other(r.ClusterID)):
 			return fmt.Sprintf("%s, but %s is not a member of a lost cluster", a, podName(s, r.Ordinal))
 		case lost && stays && d.Verdict != decide.Act && r.ClusterID == r.LostCluster && !guarded(s, d):
 			return fmt.Sprintf("%s is running alongside the cluster that replaced its own", podName(s, r.Ordinal))
