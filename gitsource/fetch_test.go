@@ -86,11 +86,11 @@ func TestMissingRevisionIsReported(t *testing.T) {
 			o    Options
 			want string
 		}{
-			"branch":        {Options{Selector: refs.Selector{Branch: "nope"}}, `no branch "nope"`},
-			"tag as branch": {Options{Selector: refs.Selector{Branch: "v1.0.0"}}, `no branch "v1.0.0"`},
-			"tag":           {Options{Selector: refs.Selector{Tag: "nope"}}, `no tag "nope"`},
-			"range":         {Options{Selector: refs.Selector{SemVer: ">1"}}, `no tag in the range ">1"`},
-			"full name":     {Options{Selector: refs.Selector{Name: "refs/pull/1/head"}}, `no reference "refs/pull/1/head"`},
+			"branch":        {Options{Selector: refs.Selector{Branch: "nope"}}, `branch "nope" not found`},
+			"tag as branch": {Options{Selector: refs.Selector{Branch: "v1.0.0"}}, `branch "v1.0.0" not found`},
+			"tag":           {Options{Selector: refs.Selector{Tag: "nope"}}, `tag "nope" not found`},
+			"range":         {Options{Selector: refs.Selector{SemVer: ">1"}}, `tag in the range ">1" not found`},
+			"full name":     {Options{Selector: refs.Selector{Name: "refs/pull/1/head"}}, `reference "refs/pull/1/head" not found`},
 			"tag of a tree": {Options{Selector: refs.Selector{Tag: "tree"}}, "points to a tree, not to a commit"},
 			"commit":        {Options{Selector: refs.Selector{Commit: strings.Repeat("0123", 10)}}, "does not have the commit " + strings.Repeat("0123", 10)},
 			"path":          {Options{Options: manifests.Options{Path: "apps"}}, "path apps does not exist"},
