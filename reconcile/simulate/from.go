@@ -81,9 +81,11 @@ func (w *World) fromObjects(o decide.Objects) {
 		w.Change(name)
 	}
 	w.fromRewritten(o.Rewritten)
-	for _, entry := range o.Foreign {
-		if name, _, _ := strings.Cut(entry, ": "); w.exists(name) {
-			w.Occupy(name)
+	for _, entry := range o.Foreign { // kind, name, and why
+		for _, name := range w.Objects() {
+			if strings.HasPrefix(entry, name+" ") {
+				w.Occupy(name)
+			}
 		}
 	}
 }
