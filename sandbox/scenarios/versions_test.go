@@ -44,11 +44,13 @@ func testLossInDowngrade(t *testing.T, w *world) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
 	w.declare("3.5.35", three, oftenSnapshots)
 	m := w.member("a", 0)
-	ctx, cancel := m.ctx()
-	defer cancel()
-	if _, err := m.Downgrade(ctx, clientv3.DowngradeEnable, "3.5"); err != nil { // as Quorate is about to do
-		t.Fatal(err)
-	}
+	// As Quorate is about to do. etcd rejects it until it has raised its cluster version, seconds after the bootstrap.
+	eventually(t, "etcd enables the downgrade", func() error {
+		ctx, cancel := m.ctx()
+		defer cancel()
+		_, err := m.Downgrade(ctx, clientv3.DowngradeEnable, "3.5")
+		return err
+	})
 	w.loseVolume("a-1")
 	w.converge("--timeout", "150s").requireRule(t, "a", "Converged")
 	w.requireOneCluster("a", 3)
