@@ -119,7 +119,7 @@ func (s *storageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// clientOf returns a client of that API server.
+// clientOf returns a client for an API server that uses handler.
 func clientOf(t *testing.T, handler http.Handler) *kube.Client {
 	t.Helper()
 	server := httptest.NewServer(handler)

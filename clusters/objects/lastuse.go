@@ -11,7 +11,7 @@ func LastUse(annotations map[string]string) decide.LastUse {
 	return use
 }
 
-// LastUseAnnotations returns the volume claim annotations for use. Unknown values are empty.
+// LastUseAnnotations returns the volume claim annotations that record use. Unknown values are empty.
 func LastUseAnnotations(use decide.LastUse) map[string]string {
 	annotations := map[string]string{
 		AnnotationClusterID: "", AnnotationVersion: use.Version, AnnotationStorageVersion: use.StorageVersion,

@@ -61,8 +61,8 @@ var options = map[string]option{
 	"watch-progress-notify-interval": {kind: duration, key35: "experimental-watch-progress-notify-interval"},
 }
 
-// CheckOptions returns the problems of etcd's options for the declared version, or nil if they can be written into its
-// configuration file.
+// CheckOptions returns the problems with etcd's options for the declared version, or nil if they can be written into
+// its configuration file.
 func CheckOptions(spec v1alpha1.EtcdClusterSpec) []string {
 	_, problems := etcdOptions(spec)
 	return append(problems, checkNetworkPolicy(spec.NetworkPolicy)...)

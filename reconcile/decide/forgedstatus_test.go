@@ -23,7 +23,7 @@ func TestForgedStatusDoesNotReorderRules(t *testing.T) {
 	}
 }
 
-// TestForgedStatusDoesNotDelaySeal is the same for objects that are applied before a member is sealed.
+// TestForgedStatusDoesNotDelaySeal checks the same for objects that would be applied before a member is sealed.
 func TestForgedStatusDoesNotDelaySeal(t *testing.T) {
 	w := &world{}
 	say(t, w, "cluster a", "set a-2 mode=Founding", "add drift=(StatefulSet a: changed)")

@@ -128,7 +128,7 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 	return "", true
 }
 
-// onlyClaimsRemain reports whether nothing but claims shows which versions ran.
+// onlyClaimsRemain reports whether only claims show which versions ran.
 func (s State) onlyClaimsRemain() bool {
 	return !s.recorded() && s.ReportedVersion == "" && !s.Membership.Known && !s.anyReplica(hasPod)
 }

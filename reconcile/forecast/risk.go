@@ -9,7 +9,7 @@ import (
 // Risk is something that a forecast does to a cluster in the worst case.
 type Risk string
 
-// The risks, from the least to the worst.
+// The risks, least severe first.
 const (
 	// Safe means that no serving member restarts.
 	Safe Risk = "safe"
@@ -27,7 +27,7 @@ const (
 	IsBlocked Risk = "blocked"
 )
 
-// Risks returns all risks, from the least to the worst.
+// Risks returns all risks, least severe first.
 func Risks() []Risk {
 	return []Risk{Safe, RestartsMembers, LosesTolerance, LosesQuorum, DeletesData, Unknown, IsBlocked}
 }

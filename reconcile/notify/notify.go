@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Event is a piece of news.
+// Event is a change to notify about.
 type Event struct {
 	// Cluster is the namespace/name of the cluster that it is about; empty if it is about a source.
 	Cluster string `json:"cluster,omitempty"`

@@ -233,8 +233,8 @@ func meaning(status int) gcerrors.ErrorCode {
 	return gcerrors.Unknown
 }
 
-// discreet is an error that prints as one line, without the queries of URLs: they contain Azure's SAS tokens, and the
-// keys of uploads to Google.
+// discreet is an error that prints as one line, without the queries of URLs: they contain Azure's SAS tokens
+// and Google's upload keys.
 type discreet struct{ error }
 
 var query = regexp.MustCompile(`(https?://[^\s"?]*)\?[^\s"]*`)
