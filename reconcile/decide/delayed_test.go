@@ -8,9 +8,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestSuspensionPrecedesDelayedRepairs: a lost member's replacement has been delayed by five other actions. A person
-// then suspends the cluster in git. Nothing may be done any more but writing the declaration.
-func TestSuspensionPrecedesDelayedRepairs(t *testing.T) {
+// delayedReplacement returns a cluster in which five other actions have delayed the replacement of a lost member.
+func delayedReplacement(t *testing.T) *world {
 	w := &world{}
 	say(t, w, "cluster a", "set a-1 etcd=silent pod=Failing volume=v9")
 	for pass := range 5 {
@@ -18,6 +17,13 @@ func TestSuspensionPrecedesDelayedRepairs(t *testing.T) {
 		w.Repeated = decide.Repeats(w.State, decide.Decide(w.State), true)
 		w.Now = w.Now.Add(time.Second)
 	}
+	return w
+}
+
+// TestSuspensionPrecedesDelayedRepairs: a lost member's replacement has been delayed by five other actions. A person
+// then suspends the cluster in git. Nothing may be done any more but writing the declaration.
+func TestSuspensionPrecedesDelayedRepairs(t *testing.T) {
+	w := delayedReplacement(t)
 	w.Objects.Drift = nil
 	w.Declared.Suspended, w.Objects.DeclarationDiffers = true, true
 	if d := decide.Decide(w.State); d.Rule != "Suspended" {
@@ -46,13 +52,7 @@ func TestSuspensionKeepsRemovedVolumeDespiteDelay(t *testing.T) {
 
 // TestStopPrecedesDelayedRepairs: git stops the cluster; membership must not change before that.
 func TestStopPrecedesDelayedRepairs(t *testing.T) {
-	w := &world{}
-	say(t, w, "cluster a", "set a-1 etcd=silent pod=Failing volume=v9")
-	for pass := range 5 {
-		w.Objects.Drift = []string{fmt.Sprint("Service a-client: changed at spec.ports by m", pass)}
-		w.Repeated = decide.Repeats(w.State, decide.Decide(w.State), true)
-		w.Now = w.Now.Add(time.Second)
-	}
+	w := delayedReplacement(t)
 	w.Objects.Drift, w.Declared.Lifecycle = []string{"StatefulSet a: changed at spec.replicas"}, "Stopped"
 	if d := decide.Decide(w.State); d.Rule != "Stop" {
 		t.Errorf("stopped in git, and it decides: %s", d)

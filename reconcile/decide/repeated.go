@@ -96,9 +96,11 @@ func (s State) repeats(d Decision) Repeated {
 func (s State) keepsBeingUndone(d Decision) bool { return s.repeats(d).Times >= undoneThreshold }
 
 // mayRetry reports whether an action that keeps being reverted may be tried again.
-func (s State) mayRetry(d Decision) bool {
-	last := s.repeats(d).Last
-	return YetToCome(last, s.Now) || s.Now.Sub(last) >= undonePause
+func (s State) mayRetry(d Decision) bool { return !s.isRecent(s.repeats(d)) }
+
+// isRecent reports whether an entry was last counted within the pause. An entry from the future does not count.
+func (s State) isRecent(r Repeated) bool {
+	return s.Now.Sub(r.Last) < undonePause && !YetToCome(r.Last, s.Now)
 }
 
 // firstThatLasts returns the decision of the first rule that applies. Actions that keep being reverted come last, and a
@@ -142,7 +144,7 @@ const preempted = "preempted"
 // delay returns how many actions have recently preceded a repair, or the zero value.
 func (s State) delay(rule string) Repeated {
 	i := slices.IndexFunc(s.Repeated, func(r Repeated) bool { return r.Rule == rule && r.What == preempted })
-	if i < 0 || s.Now.Sub(s.Repeated[i].Last) >= undonePause || YetToCome(s.Repeated[i].Last, s.Now) {
+	if i < 0 || !s.isRecent(s.Repeated[i]) {
 		return Repeated{}
 	}
 	return s.Repeated[i]
@@ -175,23 +177,22 @@ func (s State) afterUndone(d Decision, undone []Decision) Decision {
 	if len(undone) == 0 {
 		return d
 	}
-	if d.Verdict != Act || needsRecord(d) && slices.ContainsFunc(undone, isSeal) {
+	seal := slices.IndexFunc(undone, func(u Decision) bool { return u.Rule == ruleSeal })
+	withheld := seal >= 0 && needsRecord(d)
+	if d.Verdict != Act || withheld {
 		if i := slices.IndexFunc(undone, s.mayRetry); i >= 0 {
 			return undone[i]
 		}
 	}
-	seal := slices.IndexFunc(undone, isSeal)
 	switch {
 	case d.Verdict == Done:
 		return s.blockUndone(undone[0], undone[1:])
-	case seal >= 0 && needsRecord(d):
+	case withheld:
 		return s.blockUndone(undone[seal], slices.Concat(undone[:seal], undone[seal+1:]))
 	}
 	d.Message += describeUndone(undone)
 	return d
 }
-
-func isSeal(d Decision) bool { return d.Rule == ruleSeal }
 
 // blockUndone returns the Block for an action that does not last.
 func (s State) blockUndone(d Decision, others []Decision) Decision {
@@ -237,12 +238,11 @@ func Repeats(s State, d Decision, changed bool) []Repeated {
 			entry = Repeated{Rule: wanted.Rule, What: s.subject(wanted), Times: entry.Times + 1, Last: s.Now}
 			listed = true
 		}
+		what := ""
 		if listed {
-			list = append(list, entry)
-		} else {
-			entry = Repeated{}
+			list, what = append(list, entry), entry.What
 		}
-		list = append(list, s.remembered(r.Name, entry.What)...)
+		list = append(list, s.remembered(r.Name, what)...)
 		if entry := s.delayAfter(d, wanted, r.Name, changed); entry.Times > 0 {
 			list = append(list, entry)
 		}
@@ -257,8 +257,7 @@ const mostSeals = 8
 func (s State) remembered(rule, but string) []Repeated {
 	var list []Repeated
 	for _, r := range s.Repeated {
-		if rule == ruleSeal && r.Rule == rule && r.What != but && s.Now.Sub(r.Last) < undonePause &&
-			!YetToCome(r.Last, s.Now) {
+		if rule == ruleSeal && r.Rule == rule && r.What != but && s.isRecent(r) {
 			list = append(list, r)
 		}
 	}
