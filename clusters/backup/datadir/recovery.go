@@ -129,11 +129,7 @@ func (r Recovery) clear(ctx context.Context) error {
 			return err
 		}
 	}
-	err := os.Remove(r.markName())
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, snapshot.RemoveLeftovers(r.Dir))
+	return removeLeftovers(r.markName(), r.Dir)
 }
 
 // clearKept removes the directory for the previous member if it holds a created member on which etcd has never

@@ -146,11 +146,16 @@ func (r Restore) clear(ctx context.Context) error {
 			return err
 		}
 	}
-	err := os.Remove(r.markName())
+	return removeLeftovers(r.markName(), r.Dir)
+}
+
+// removeLeftovers removes a mark, and what killed processes have left beside a data directory.
+func removeLeftovers(mark, dataDir string) error {
+	err := os.Remove(mark)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return errors.Join(err, snapshot.RemoveLeftovers(r.Dir))
+	return errors.Join(err, snapshot.RemoveLeftovers(dataDir))
 }
 
 // record writes and syncs the mark.
