@@ -86,10 +86,10 @@ func (w *workshop) git(args ...string) string {
 	return strings.TrimSpace(w.run("", "git", args...))
 }
 
-// gpg runs gpg at a fake time such as 20260101T000000.
+// gpg runs gpg at a fake time such as 20260101T000000, at which its clock stands still.
 func (w *workshop) gpg(when, input string, args ...string) string {
 	w.t.Helper()
-	return w.run(input, "gpg", append([]string{"--batch", "--quiet", "--no-tty", "--passphrase", "", "--pinentry-mode", "loopback", "--faked-system-time", when}, args...)...)
+	return w.run(input, "gpg", append([]string{"--batch", "--quiet", "--no-tty", "--passphrase", "", "--pinentry-mode", "loopback", "--faked-system-time", when + "!"}, args...)...)
 }
 
 const (
@@ -161,7 +161,7 @@ func (w *workshop) as(name string, gpgArgs ...string) []string {
 		when, gpgArgs = gpgArgs[0], gpgArgs[1:]
 	}
 	script := filepath.Join(w.gnupg, "gpg.sh")
-	text := "#!/bin/sh\nexec " + tool(w.t, "gpg") + " --batch --faked-system-time " + when + " " + strings.Join(gpgArgs, " ") + " \"$@\"\n"
+	text := "#!/bin/sh\nexec " + tool(w.t, "gpg") + " --batch --faked-system-time " + when + "! " + strings.Join(gpgArgs, " ") + " \"$@\"\n"
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		w.t.Fatal(err)
 	}
