@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
 	"strings"
@@ -75,6 +76,20 @@ func TestRevertedActionIsRetriedAfterPause(t *testing.T) {
 		s.Now = noon.Add(after)
 		if got := s.mayRetry(d); got != want {
 			t.Errorf("after %s: retried is %t", after, got)
+		}
+	}
+}
+
+// TestForgedSealEntryDelaysOneMinute checks that a status that records a Seal as reverted delays it only for a minute.
+func TestForgedSealEntryDelaysOneMinute(t *testing.T) {
+	s := healthy(3)
+	d := Decision{Rule: ruleSeal, Verdict: Act, Action: Seal{Members: Ordinals(0).With(1)}}
+	s.Repeated = []Repeated{{Rule: ruleSeal, What: s.subject(d), Times: math.MaxInt32, Last: noon}}
+	waits := Decision{Rule: "WaitForMembers", Verdict: Wait}
+	for after, want := range map[time.Duration]Verdict{0: Block, sealPause - 1: Block, sealPause: Act} {
+		s.Now = noon.Add(after)
+		if got := s.afterUndone(waits, []Decision{d}); got.Verdict != want || got.Rule != ruleSeal {
+			t.Errorf("after %s: %s, want %s", after, got, want)
 		}
 	}
 }
