@@ -7,8 +7,8 @@ import (
 )
 
 // follow updates a record from etcd's own list: etcd changes first, and the record follows, regardless of who changed
-// it. A listed member without an entry gets one. A member that is no longer listed leaves its slot and volume to be
-// cleaned up. Only a linearizable list of the recorded cluster is followed.
+// the list. A listed member without an entry gets an entry. If a member is no longer listed, its slot and volume are
+// kept for cleanup. The record follows only a linearizable list of the recorded cluster.
 func (s State) follow(r Record) Record {
 	if !s.Membership.Known || r.ClusterID == 0 || r.ClusterID != s.Membership.ClusterID {
 		return r
@@ -65,7 +65,7 @@ func (r Record) lists(listed map[int]Member) bool {
 	return len(r.Members) == len(listed)
 }
 
-// modeOfNew returns how a listed member without an entry may start: a member that has started needs only its data.
+// modeOfNew returns the mode for a listed member without an entry. A member that has started needs only its data.
 func modeOfNew(m Member) Mode {
 	if m.Started {
 		return Sealed
@@ -125,7 +125,7 @@ func (s State) withoutRemoved(r Record, listed map[int]Member) Record {
 	return r
 }
 
-// removes reports whether that member must still be removed.
+// removes reports whether the member must still be removed.
 func (s State) removes(id ID) bool {
 	for _, rule := range []func(State) (Decision, bool){replaceMember, scaleDown} {
 		if d, spoke := rule(s); spoke {

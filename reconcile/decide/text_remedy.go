@@ -187,7 +187,7 @@ func (s State) remedyForNodes() string {
 }
 
 // remedyForChecks returns how to start members that stop because a running peer holds different data, or "". Without
-// that peer, they are compared with each other, and the peer is compared with them once it starts again.
+// that peer, the members are compared with each other, and the peer is compared with them when it starts again.
 func (s State) remedyForChecks() string {
 	var stopped, run []string
 	going := ""
@@ -205,7 +205,7 @@ func (s State) remedyForChecks() string {
 		}
 	}
 	if len(stopped) < Quorum(len(s.Membership.Voters())) || len(run) != 1 {
-		return "" // they would not serve without it
+		return "" // they would not serve without that peer
 	}
 	return fmt.Sprintf("; %s would start without %s, whose data differs from theirs: kubectl cordon its node, kubectl "+
 		"delete pod %s, and kubectl uncordon the node once the others serve; if they agree with each other, its data "+
