@@ -37,7 +37,7 @@ func rolloutsUnderAlarms(s decide.State, d decide.Decision) string {
 	case decide.EnableDowngrade:
 	case decide.StartRollout:
 		if !allAnswer(s.Membership.Members) || !s.Membership.Known {
-			return "" // a member that is not running may run with the new spec
+			return "" // a member that is not running may start with the new spec
 		}
 	default:
 		return ""
