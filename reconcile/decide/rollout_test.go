@@ -216,7 +216,7 @@ func TestDistrustedCA(t *testing.T) {
 	}
 }
 
-// quotas sets the declared quota, and those of the pods.
+// quotas sets the declared quota, and the quotas of the pods.
 func quotas(declared int64, pods ...int64) func(*State) {
 	return func(s *State) {
 		s.Declared.Quota = declared

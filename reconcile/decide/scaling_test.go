@@ -31,8 +31,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestSurplus checks that the highest member is surplus if it is beyond the declared number, or if no slot below is
-// free.
+// TestSurplus checks when the member with the highest ordinal is surplus.
 func TestSurplus(t *testing.T) {
 	without := func(ordinals ...int) func(*State) {
 		return func(s *State) {
@@ -227,7 +226,8 @@ func TestMissingMembersAreNamed(t *testing.T) {
 	}
 }
 
-// TestMembersOutOfReachAreNamed checks that a surplus member is kept for the voters whose volumes are out of reach.
+// TestMembersOutOfReachAreNamed checks that a surplus member is kept, and that the message names the voters whose
+// volumes cannot be used.
 func TestMembersOutOfReachAreNamed(t *testing.T) {
 	s := after(4, both(declared(3), func(s *State) {
 		s.Replicas[0].Stranded = "x"
