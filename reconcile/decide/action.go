@@ -8,7 +8,7 @@ import (
 )
 
 // Action is one change. Actions are small values without clients, comparable with == and printable on one line. They
-// contain IDs and UIDs, so that a late action cannot affect anything else.
+// contain IDs and UIDs, so that a late action cannot affect a different object.
 //
 //sumtype:decl
 type Action interface {
@@ -46,10 +46,10 @@ type ApplyObjects struct{}
 // RenewCertificates reissues certificates that are about to expire, from the recorded CA. It writes only their Secrets.
 type RenewCertificates struct{}
 
-// Declare writes the declaration to the custom resource, and nothing else.
+// Declare writes only the declaration to the custom resource.
 type Declare struct{}
 
-// StopPods scales the StatefulSet to 0 and changes nothing else. In particular, certificates are kept.
+// StopPods only scales the StatefulSet to 0. In particular, it does not change certificates.
 type StopPods struct{}
 
 // StopReplicas removes from the record the slots with volumes of a lost cluster, and deletes their pods. The volumes
@@ -175,7 +175,7 @@ func KindOf(a Action) string {
 	return kind
 }
 
-// Actions returns one action of each kind. TestEveryAction checks what each kind requires.
+// Actions returns one action of each kind. TestEveryAction lists what each kind requires, such as a story.
 func Actions() []Action {
 	return []Action{
 		Bootstrap{}, Seal{}, ApplyObjects{}, RenewCertificates{}, Declare{}, StopPods{}, StopReplicas{}, StartRollout{},

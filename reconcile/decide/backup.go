@@ -115,8 +115,8 @@ func (s State) startedBackup() (BackupJob, bool) {
 	return BackupJob{}, false
 }
 
-// earlierBackupRuns returns the name of a running Job that a pass started for an earlier generation, or "". However
-// often git changes, only one Job takes a backup at a time.
+// earlierBackupRuns returns the name of a running Job that a pass started for an earlier generation, or "". Regardless
+// of how often git changes, only one Job takes a backup at a time.
 func (s State) earlierBackupRuns() string {
 	for _, job := range s.Backups.jobs() {
 		if job.Generation != 0 && job.Generation != s.Generation && job.Phase == JobRuns {
@@ -139,7 +139,7 @@ func (s State) isOurs(b Backup) bool {
 	return b.ClusterID == s.Record.ClusterID && b.CanHaveBeen(s.Now) && (b.Verified || !s.Declared.VerifiesBackups)
 }
 
-// mayStartBackup reports whether etcd can be backed up, and no pass has started a backup for this generation.
+// mayStartBackup reports whether etcd can be backed up and a backup has not been started for this generation yet.
 func (s State) mayStartBackup() bool {
 	_, started := s.startedBackup()
 	return s.canBackUp() && !started
@@ -236,7 +236,8 @@ func (s State) lacksBackup() bool {
 }
 
 // upgradeAfterBackup makes an upgrade that should fix a failing member wait for its backup, or starts that backup.
-// Until then, nothing else is done for the member. The upgrade does not wait for a backup that has failed.
+// Until the backup exists, no other action is taken for the member. The upgrade does not wait for a backup that has
+// failed.
 func (s State) upgradeAfterBackup() (Decision, bool) {
 	lack, ends := s.describeLackingBackup()
 	if !ends {

@@ -10,8 +10,8 @@ import (
 
 // restartBroken applies the newest declaration to a member that does not run, regardless of other problems: this
 // repairs a broken rollout (hard cases H48, H101). A pod without a running container does not serve, but it may recover
-// by itself. So it is moved to the newest declaration only if another pod runs with that declaration, or no pod has
-// failed with it, and not because of a brief failure. A pod that can never get its volume is also recreated.
+// by itself. So it is moved to the newest declaration only if another pod runs with that declaration, or if pods have
+// not failed with it, and never because of only a brief failure. A pod that can never get its volume is also recreated.
 func restartBroken(s State) (Decision, bool) {
 	for _, r := range slices.Backward(s.replicasInOrder()) {
 		if s.waitsInVain(r) {
@@ -80,14 +80,14 @@ func (s State) stuck(r Replica) bool {
 }
 
 // outlastsPatience reports whether a broken pod has failed for longer than the kubelet takes to recover it. A shorter
-// failure is enough if nothing depends on the pod: other members serve with the current declaration, or no member has
-// ever had a vote.
+// failure is enough if nothing depends on the pod: other members serve with the current declaration, or members have
+// never had a vote.
 func (s State) outlastsPatience(r Replica) bool {
 	serves := s.Membership.Known && s.Membership.HasQuorum()
 	return r.Pod != PodFailing || s.neverFormed() || serves && s.anyReplica(s.runsAsDeclared) || s.failsForGood(r)
 }
 
-// neverFormed reports whether no member has ever had a vote, so that nothing can be lost yet.
+// neverFormed reports whether members have never had a vote, so that data cannot be lost yet.
 func (s State) neverFormed() bool {
 	return s.founding() && s.Membership.ClusterID == 0 && !s.anyReplica(inCluster)
 }
@@ -118,8 +118,8 @@ func (s State) holdsAsDeclared(r Replica) bool {
 	return s.runsAsDeclared(r) || s.madeAsDeclared(r) && lacksOthers
 }
 
-// mayMoveTo reports whether members may be moved to the current declaration: a pod runs with it, or no pod has failed
-// with it. A starting pod has not failed.
+// mayMoveTo reports whether members may be moved to the current declaration: a pod runs with it, or pods have not
+// failed with it. A starting pod does not count as failed.
 func (s State) mayMoveTo() bool {
 	return s.anyReplica(s.holdsAsDeclared) || !s.anyReplica(s.failsAsDeclared)
 }
@@ -190,7 +190,7 @@ func (s State) onTrial(r Replica) bool {
 }
 
 // counts reports whether a replica belongs to a recorded member, on a usable volume, so that the declaration is the
-// likely reason for a failure. A replica that finds no data, or no cluster to join, does not count.
+// likely reason for a failure. A replica that does not find data, or a cluster to join, does not count.
 func (s State) counts(r Replica) bool {
 	_, recorded := s.Record.Member(r.Ordinal)
 	return recorded && !r.NoPeers && !s.volumeLost(r.Ordinal) && r.Stranded == "" && !r.NoData

@@ -31,8 +31,8 @@ func short(fingerprint string) string {
 // CAInUse reports whether pods exist, or may be created at any moment. Pods trust the CA with which they started.
 func (s State) CAInUse() bool { return s.Objects.RunsReplicas > 0 || s.anyReplica(hasPod) }
 
-// Distrusted returns why nothing may be issued from the CA in the Secret: members seem to trust a different CA. It
-// returns "" if there is no sign of a different CA.
+// Distrusted returns why certificates must not be issued from the CA in the Secret: members seem to trust a different
+// CA. It returns "" if there is no sign of a different CA.
 func (s State) Distrusted() string {
 	a, recorded := s.CA, s.Record.CA
 	if a.Secret == "" || !s.CAInUse() {
@@ -63,8 +63,8 @@ func (s State) UnderCA(r Record) Record {
 	return r
 }
 
-// caToRecord returns the CA that a record must name, given the current one. A recorded CA is kept as long as it may be
-// in use. A CA in use is recorded only if all sources agree on it: the Secret, the pods' mounts, and etcd.
+// caToRecord returns the CA that a record must name, given the currently recorded CA. A recorded CA is kept as long as
+// it may be in use. A CA in use is recorded only if all sources agree on it: the Secret, the pods' mounts, and etcd.
 func (s State) caToRecord(recorded string) string {
 	a := s.CA
 	switch {

@@ -64,7 +64,7 @@ func (s State) CertificatesInOrder() []Certificate {
 }
 
 // WornCertificates returns the certificates that are about to expire, in order of expiry. A certificate that expires
-// with its CA counts only once it has expired, because a new one would not be valid for longer.
+// with its CA counts only once it has expired, because a new certificate would not be valid for longer.
 func (s State) WornCertificates() []Certificate {
 	var end time.Time
 	for _, c := range s.Certificates {
@@ -161,7 +161,7 @@ func renewCertificates(s State) (Decision, bool) {
 		worn[0].describe(s.Now))
 }
 
-// mayRenew reports whether certificates can be issued from the recorded CA, and no other guard applies.
+// mayRenew reports whether certificates can be issued from the recorded CA and other guards do not prevent it.
 func (s State) mayRenew() bool {
 	if _, mismatch := clusterIDMismatch(s); mismatch {
 		return false

@@ -8,7 +8,7 @@ import (
 
 // TestClaimsOfTwoClustersDoNotStartTogether checks that the claims of two clusters are not started together. The record
 // and status are lost, and two unmarked claims of lost cluster c1 came back alongside the claim of c2. Starting all of
-// them could create two clusters under one client Service.
+// them would create two clusters, each with a quorum, under one client Service.
 func TestClaimsOfTwoClustersDoNotStartTogether(t *testing.T) {
 	w := &world{}
 	say(t, w, "cluster a", "remove record", "remove status", "remove members", "remove pods", "set etcd known=false")

@@ -144,8 +144,8 @@ func (s State) refuted() []Alarm {
 	return list
 }
 
-// dataInDoubt changes nothing while it is unknown which data is right. If a majority agrees, but the outvoted member
-// can be removed only after a free slot is filled, it only fills that slot.
+// dataInDoubt does not change anything while it is unknown which data is right. If a majority agrees, but the outvoted
+// member can be removed only after a free slot is filled, it only fills that slot.
 func dataInDoubt(s State) (Decision, bool) {
 	if !s.Membership.Known || !s.InDoubt() {
 		return Decision{}, false
@@ -218,7 +218,7 @@ func (s State) mayBeJudged() bool {
 	return coming
 }
 
-// describeHashes returns the hashes of each voter, and their points.
+// describeHashes describes the voters' hashes at each point, and names the voters whose hashes are unknown.
 func (s State) describeHashes() string {
 	var facts, unknown []string
 	told := map[Hash]bool{}

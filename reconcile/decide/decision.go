@@ -51,8 +51,8 @@ func (d Decision) String() string {
 	return fmt.Sprintf("%s %s %s: %s", d.Verdict, d.Rule, d.Action, d.Message)
 }
 
-// Decide returns what to do next for one cluster: the decision of the first rule that applies, except that an action
-// that keeps being reverted comes last. Nothing is done while another pass holds the lease.
+// Decide returns the next step for one cluster: the decision of the first rule that applies, except that an action that
+// keeps being reverted comes last. Nothing is done while another pass holds the lease.
 func Decide(s State) Decision {
 	d := firstThatLasts(s)
 	if d.Verdict == Act && s.LockHolder != "" {
@@ -107,7 +107,7 @@ type Opinion struct {
 	Decision Decision
 }
 
-// Opinions evaluates every rule, including those after the first that applies.
+// Opinions evaluates every rule, including the rules after the first that applies.
 func Opinions(s State) []Opinion {
 	var list []Opinion
 	for _, r := range rules {

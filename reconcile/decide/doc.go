@@ -13,6 +13,6 @@
 //
 // # Invariants
 //
-// Package invariants defines what a decision must never do, regardless of the rules. Tests check every decision against
-// the invariants.
+// Package invariants defines conditions that every decision must meet, regardless of the rules. Tests check every
+// decision against the invariants.
 package decide

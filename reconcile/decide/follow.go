@@ -161,7 +161,7 @@ func (r Record) removed(ordinal int) (RemovedMember, bool) {
 	return RemovedMember{}, false
 }
 
-// recordDifferences describes how the required record differs from the current one.
+// recordDifferences describes how the required record differs from the current record.
 func (s State) recordDifferences() []string {
 	required := RequiredRecord(s, "")
 	facts := append(s.memberDifferences(required), s.removedDifferences(required)...)
@@ -198,7 +198,7 @@ func (s State) recordDifferences() []string {
 	return facts
 }
 
-// memberDifferences describes how the members of the required record differ from the current ones.
+// memberDifferences describes how the members of the required record differ from the current members.
 func (s State) memberDifferences(required Record) []string {
 	var facts []string
 	for _, m := range required.Members {
@@ -216,7 +216,7 @@ func (s State) memberDifferences(required Record) []string {
 	return facts
 }
 
-// removedDifferences describes how the removed slots of the required record differ from the current ones.
+// removedDifferences describes how the removed slots of the required record differ from the current removed slots.
 func (s State) removedDifferences(required Record) []string {
 	var facts []string
 	for _, gone := range required.Removed {

@@ -34,8 +34,8 @@ func labelsLost(s State) (Decision, bool) {
 		"Data is not lost, but nothing is changed until then", sentence(s.Objects.Relabelled))
 }
 
-// foreignVolumes returns volumes created for a token other than the recorded one: members that start on them belong to
-// a different cluster.
+// foreignVolumes returns volumes created for a token other than the recorded token: members that start on them belong
+// to a different cluster.
 func (s State) foreignVolumes() []string {
 	var foreign []string
 	for _, r := range s.Replicas {

@@ -71,7 +71,7 @@ func TestFailingMemberIsReplacedInTime(t *testing.T) {
 	})
 }
 
-// TestLearnerWaitsForPodsThatCanJoin checks that a learner is not added while new pods are too old to join the cluster.
+// TestLearnerWaitsForPodsThatCanJoin checks the decision if new pods are too old to join the cluster.
 func TestLearnerWaitsForPodsThatCanJoin(t *testing.T) {
 	old := func(s *State) { s.Objects.RunsVersion = "3.5.35" }
 	for what, c := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 // noon is the observation time of the states in this package's tests.
 var noon = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
-// healthy returns an up-to-date cluster of n members; the first one leads.
+// healthy returns an up-to-date cluster of n members; the first member leads.
 func healthy(n int) State {
 	s := State{
 		Name: "a", Now: noon, ReportedClusterID: 0xc1,

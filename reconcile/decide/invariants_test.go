@@ -715,7 +715,7 @@ func allRun(w *world, version string) {
 	}
 }
 
-// rolling changes the state to a rollout in which no pod is up to date yet.
+// rolling changes the state to a rollout in which all pods are still outdated.
 func rolling(w *world) {
 	w.Declared.SpecHash, w.Objects.RunsHash = "h2", "h2"
 }

@@ -76,8 +76,8 @@ func (r Replica) lastVersion() (etcdversion.Version, error) {
 	return etcdversion.Parse(r.LastUse.Version)
 }
 
-// lastVersionUnknown reports that nothing shows which etcd version last used the volumes of a cluster that has only
-// volumes left. It returns "" if the version is known, or without volumes.
+// lastVersionUnknown returns a message if a cluster has only volumes left and the etcd version that last used them is
+// unknown. Otherwise, it returns "".
 func (s State) lastVersionUnknown() string {
 	if s.hasStatefulSet() || s.anyReplica(hasPod) || !s.toRun() || !s.Formed() ||
 		s.Record.Restoring() || s.Record.Recovering() || s.isBeingRestored() {

@@ -69,7 +69,7 @@ func stop(s State) (Decision, bool) {
 	return Decision{Verdict: Done, Message: "stopped; the data of " + s.describeRemains() + " is kept"}, true
 }
 
-// drift returns the drift of all objects, including those for backups.
+// drift returns the drift of all objects, including objects for backups.
 func (s State) drift() []string { return slices.Concat(s.Objects.Drift, s.Backups.Drift) }
 
 // keepsGoingVolume reports whether a pod holds a volume that is being deleted, or whose claim is already gone: the

@@ -63,7 +63,8 @@ func TestOnGoingVolume(t *testing.T) {
 	})
 }
 
-// TestOthersAreWell checks that all other members must be healthy, except that their volumes may be being deleted.
+// TestOthersAreWell checks that all other members must be healthy, regardless of whether their volumes are being
+// deleted.
 func TestOthersAreWell(t *testing.T) {
 	check(t, State.othersAreWell, map[string]slotCase{
 		"all well":                        {nil, true},

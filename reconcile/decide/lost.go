@@ -135,8 +135,8 @@ func (s State) keepsCrashing(r Replica) bool {
 }
 
 // crashLoops reports whether a member crashes because of its own data: all other members run well with the same
-// declaration, so neither a rollout nor a common problem is the cause (hard case H48). Crashes of a terminating pod
-// prove nothing about a new member in its slot.
+// declaration, so neither a rollout nor a common problem is the cause (hard case H48). Crashes of a terminating pod do
+// not prove anything about a new member in its slot.
 func (s State) crashLoops(m Member, r Replica) bool {
 	if !m.Started || !s.keepsCrashing(r) || len(s.Membership.Members) < 2 || s.copyCounts(m) {
 		return false

@@ -38,9 +38,9 @@ func (s State) runsOfLost() (slots Ordinals, lost ID) {
 	return slots, lost
 }
 
-// madeOf returns the cluster that was created from a lost one, according to the status or etcd, or zero. If the record
-// and the status both name the lost cluster and no recovery is in progress, the recovery may have been abandoned: then
-// etcd's ID counts only if a claim shows that the new cluster was recorded before.
+// madeOf returns the cluster that was created from a lost cluster, according to the status or etcd, or zero. If the
+// record and the status both name the lost cluster and no recovery is in progress, the recovery may have been
+// abandoned: then etcd's ID counts only if a claim shows that the new cluster was recorded before.
 func (s State) madeOf(lost ID) ID {
 	givenUp := s.Record.ClusterID == lost && s.ReportedClusterID == lost && !s.Record.Recovering()
 	for _, id := range []ID{s.ReportedClusterID, s.Membership.ClusterID} {

@@ -67,7 +67,8 @@ func TestPodsOfLostClusterAreStopped(t *testing.T) {
 	}
 }
 
-// TestNewClusterIsKnownDespiteRestoredRecord checks which sources identify a cluster that was created from a lost one.
+// TestNewClusterIsKnownDespiteRestoredRecord checks which sources identify a cluster that was created from a lost
+// cluster.
 func TestNewClusterIsKnownDespiteRestoredRecord(t *testing.T) {
 	abandoned := func(s *State) { s.ReportedClusterID, s.Membership.ClusterID = 1, 2 }
 	for what, c := range map[string]struct {

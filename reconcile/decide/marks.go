@@ -84,8 +84,8 @@ func (s State) WrongMarks() []Replica {
 	})
 }
 
-// wayOutOfMarks returns how to start members that are kept as belonging to a lost cluster although no cluster created
-// from it is known: the recovery has begun, but its record is lost. Otherwise "".
+// wayOutOfMarks returns how to start members that are kept as belonging to a lost cluster although a cluster created
+// from it is not known: the recovery has begun, but its record is lost. Otherwise, it returns "".
 func (s State) wayOutOfMarks() string {
 	names, claims, lost := s.keptOfUnfinished()
 	if len(names) == 0 {
@@ -97,8 +97,8 @@ func (s State) wayOutOfMarks() string {
 		Enumerate(names), lost, strings.Join(claims, " "), s.Name)
 }
 
-// keptOfUnfinished returns the replicas and claims that are kept as belonging to a lost cluster from which no other
-// cluster is known to have been created.
+// keptOfUnfinished returns the replicas and claims that are kept as belonging to a lost cluster if a new cluster is not
+// known to have been created from it.
 func (s State) keptOfUnfinished() (names, claims []string, lost ID) {
 	required, known := RequiredRecord(s, ""), s.clusterIDs()
 	for _, gone := range required.Removed {

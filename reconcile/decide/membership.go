@@ -32,8 +32,8 @@ type AlarmKind string
 const (
 	// AlarmNoSpace means that the database has reached its quota, and etcd rejects writes.
 	AlarmNoSpace AlarmKind = "NOSPACE"
-	// AlarmCorrupt means that members hold different data. The member that the alarm names may be the wrong one: a
-	// leader that checks its followers blames them even if its own data is wrong (etcd: PeriodicCheck).
+	// AlarmCorrupt means that members hold different data. The member that the alarm names may still hold the right
+	// data: a leader that checks its followers blames them even if its own data is wrong (etcd: PeriodicCheck).
 	AlarmCorrupt AlarmKind = "CORRUPT"
 )
 

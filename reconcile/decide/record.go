@@ -100,7 +100,7 @@ func FoundingRecord(token string, n int) Record {
 // applies them. If a record exists, this is that record, brought up to date. If the record is missing and the cluster
 // has never formed, it is the bootstrap record, with freshToken. If the record is missing and the cluster has formed,
 // it contains what etcd, or else pods and volumes, prove. A member whose record is lost is sealed: with data, it can
-// start; without data, it must not start. The record has no members if nothing remains to run.
+// start; without data, it must not start. The record does not have members if there is nothing left to run.
 func RequiredRecord(s State, freshToken string) Record {
 	return s.UnderCA(s.requiredRecord(freshToken))
 }
@@ -179,8 +179,8 @@ func (s State) complete(r Record) Record {
 	return r
 }
 
-// remainingOrdinals returns the slots that hold a member, as far as known without a record: those that etcd lists or,
-// without a list, those with a pod or a volume.
+// remainingOrdinals returns the slots that hold a member, as far as known without a record: the slots that etcd lists
+// or, without a list, the slots with a pod or a volume.
 func (s State) remainingOrdinals() []int {
 	var ordinals []int
 	if s.Membership.Known {

@@ -118,7 +118,7 @@ func TestMemberListAloneRecreatesRecord(t *testing.T) {
 }
 
 // TestSealTakesLowerIDOfDuplicateMembers checks that, if a slot has two members, the member with the lower ID is
-// sealed, which is also the listed member.
+// sealed, which is also the member that listed returns.
 func TestSealTakesLowerIDOfDuplicateMembers(t *testing.T) {
 	s := after(1, func(s *State) {
 		twin := s.Membership.Members[0]

@@ -77,8 +77,8 @@ func (s State) ordersRecovery() bool {
 }
 
 // recoverableCluster returns the cluster whose recovery git requests, if neither the record nor the status names a
-// cluster and only that cluster has used the claims and pods, or zero. If a different cluster had already been created
-// from it, that cluster would have used them.
+// cluster and only that cluster has used the claims and pods, or zero. A new cluster that had already been created from
+// it would also have used the claims.
 func (s State) recoverableCluster() ID {
 	order := s.Declared.Recovery
 	used := s.anyReplica(func(r Replica) bool { return r.LostCluster == 0 && r.LastUse.ClusterID == order.ClusterID })
@@ -315,7 +315,7 @@ func (s State) goOnRecovering() (Decision, bool) {
 }
 
 // firstGiveUp returns what to delete manually before a recovery that has begun is removed from git: the Job, or the
-// objects that it may have created.
+// claim that may already hold the new cluster.
 func (s State) firstGiveUp() string {
 	begun, job := s.Record.Recovery, s.Recovery.Job
 	switch {

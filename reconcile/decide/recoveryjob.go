@@ -2,7 +2,7 @@ package decide
 
 import "cmp"
 
-// Recovery is the observed state of the Job that creates a new cluster from a lost one.
+// Recovery is the observed state of the Job that creates a new cluster from a lost cluster.
 type Recovery struct {
 	// Job is the existing Job, or nil.
 	Job *RecoveryJob `json:"job,omitempty"`

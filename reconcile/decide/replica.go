@@ -48,7 +48,7 @@ type Replica struct {
 	// NoData is true if etcd in this pod exited because its volume has no data, and its configuration file does not
 	// allow it to start without data.
 	NoData bool `json:"noData,omitempty"`
-	// NoPeers is true if etcd in this pod exited because no member confirmed that it could join.
+	// NoPeers is true if etcd in this pod exited because the other members did not confirm that it could join.
 	NoPeers bool `json:"noPeers,omitempty"`
 	// PodUnbound is true if the pod got a node before its claim was created, and the claim has no volume. The scheduler
 	// no longer processes the pod, so the claim is never bound and the pod never starts.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// WantsOtherPods reports whether the spec of a formed cluster requests a version or pod template different from those
-// of new pods.
+// WantsOtherPods reports whether the spec of a formed cluster requests a different version or pod template than new
+// pods get.
 func (s State) WantsOtherPods() bool {
 	return s.hasStatefulSet() && !s.founding() && !s.Record.Restoring() &&
 		(s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash)
@@ -66,7 +66,7 @@ func downgrade(s State) (Decision, bool) {
 		strings.Join(s.storageVersions(), ", "))
 }
 
-// upgrades reports whether git declares a newer minor version than the oldest running one.
+// upgrades reports whether git declares a newer minor version than the oldest running version.
 func (s State) upgrades() bool {
 	runs := s.running()
 	return len(runs) > 0 && minorOf(s.Declared.Version).Steps(runs[0].MajorMinor()) > 0

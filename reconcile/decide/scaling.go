@@ -72,9 +72,9 @@ func (s State) surplus() (Member, bool) {
 // needless reports whether the others do not depend on a member: it is unresponsive, or has no vote.
 func (m Member) needless() bool { return m.Learner || !m.Answers }
 
-// goesDown returns the member to remove if there are more members than declared: the member with the highest ordinal,
-// unless it is a voter that would have to wait for a needless member beyond the declared number, which is then removed
-// first. While a volume is being deleted, only the highest ordinal counts.
+// goesDown returns the member to remove if there are more members than declared: the needless member with the highest
+// ordinal beyond the declared number or, without such a member, the member with the highest ordinal. While a volume is
+// being deleted, only the highest ordinal counts.
 func (s State) goesDown() (Member, bool) {
 	victim, surplus := s.surplus()
 	if _, going := s.goingFirst(); going || !surplus {

@@ -26,7 +26,7 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// State is the complete input of one decision. It contains no secrets, and marshals to JSON.
+// State is the complete input of one decision. It does not contain secrets, and marshals to JSON.
 type State struct {
 	// Name is the name of the cluster. Its replicas are named Name-0, Name-1, and so on.
 	Name string `json:"name"`
@@ -42,7 +42,7 @@ type State struct {
 	// ReportedClusterID is the cluster ID in the status of the custom resource, or zero if it is missing or superseded
 	// by the record. It is copied there from a record, so a record without a cluster ID is older than the status.
 	ReportedClusterID ID `json:"reportedClusterID,omitempty"`
-	// Objects compares the Kubernetes objects with the desired ones.
+	// Objects compares the Kubernetes objects with the desired objects.
 	Objects Objects `json:"objects"`
 	// Replicas are the slots that have a pod or a volume, in any order. They are read before etcd is queried, so a
 	// member that responds runs on this volume or an older volume.
@@ -53,8 +53,8 @@ type State struct {
 	CA CA `json:"ca,omitzero"`
 	// Certificates are the existing certificates and how long they are valid, in any order.
 	Certificates []Certificate `json:"certificates,omitempty"`
-	// ClientIsRoot is true if the client certificate gives applications etcd's root role. This is kept if
-	// authentication is enabled, because the applications' rights may depend on it.
+	// ClientIsRoot is true if the client certificate gives applications etcd's root role. This is kept because
+	// authentication is enabled, and the applications' rights may depend on that role.
 	ClientIsRoot bool `json:"clientIsRoot,omitempty"`
 	// ReportedVoidRecovery is the record's VoidRecovery when the status was last written. It survives loss or
 	// restoration of the record.
@@ -79,8 +79,8 @@ type State struct {
 	Waited []Waited `json:"waited,omitempty"`
 	// Repeated lists actions that passes have carried out in a row, according to the custom resource's status.
 	Repeated []Repeated `json:"repeated,omitempty"`
-	// Unseen lists what could not be read because a right is missing, and what is unknown for that reason. A pass that
-	// acts has read everything.
+	// Unseen lists objects that could not be read because a right is missing, and the information that is unknown for
+	// that reason. A pass that acts has read everything.
 	Unseen []string `json:"unseen,omitempty"`
 }
 
@@ -124,8 +124,8 @@ type Declared struct {
 	// Orphaned reports that git no longer declares this cluster, and since which revision. It is empty if git declares
 	// it.
 	Orphaned string `json:"orphaned,omitempty"`
-	// RenamedFrom is the cluster that git seems to have renamed or moved to this one, or empty if this cluster seems
-	// new.
+	// RenamedFrom is the cluster that git seems to have renamed or moved to this cluster, or empty if this cluster
+	// seems new.
 	RenamedFrom string `json:"renamedFrom,omitempty"`
 	// ConfirmedMembers are the only members that etcd may list, as confirmed in git, although they do not include most
 	// of the recorded members.
@@ -248,7 +248,7 @@ type RecordedMember struct {
 	Leaving bool `json:"leaving,omitempty"`
 }
 
-// Objects compares the cluster's Kubernetes objects with the desired ones. Each entry is one object and its problem,
+// Objects compares the cluster's Kubernetes objects with the desired objects. Each entry is one object and its problem,
 // such as "Service a-client: missing".
 type Objects struct {
 	// DeclarationDiffers is true if the custom resource is missing or differs from git.
@@ -262,9 +262,9 @@ type Objects struct {
 	Relabelled []string `json:"relabelled,omitempty"`
 	// Terminating lists objects that Kubernetes is deleting.
 	Terminating []string `json:"terminating,omitempty"`
-	// Irreplaceable lists lost objects that must not be recreated while members depend on the old ones.
+	// Irreplaceable lists lost objects that must not be recreated while members depend on the old objects.
 	Irreplaceable []string `json:"irreplaceable,omitempty"`
-	// Rewritten are fields that an admission policy or webhook sets to a value other than the applied one, in any
+	// Rewritten are fields that an admission policy or webhook sets to a value other than the applied value, in any
 	// order. Drift also lists the fields that are not accepted.
 	Rewritten []RewrittenField `json:"rewritten,omitempty"`
 	// RunsVersion and RunsHash are the version and SpecHash that the StatefulSet gives to new pods, or empty without a

@@ -143,7 +143,7 @@ func (s State) remedyForPods() string {
 }
 
 // remedyForNode returns how to force-delete a pod whose node does not confirm that it has ended, or "" if the node may
-// still confirm it. Two pods must never run on one volume.
+// still confirm it. Two pods must never run on the same volume.
 func (s State) remedyForNode(ordinal int) string {
 	r := s.Replica(ordinal)
 	if r.Pod != PodTerminating || r.PodGoing.IsZero() || s.Now.Sub(r.PodGoing) < patience {
@@ -154,7 +154,7 @@ func (s State) remedyForNode(ordinal int) string {
 		s.ReplicaName(ordinal), r.PodGoing.UTC().Format(time.RFC3339), s.ReplicaName(ordinal))
 }
 
-// remedyForJoining returns how to replace a member that has never started with a new one, or "".
+// remedyForJoining returns how to replace a member that has never started, or "".
 func (s State) remedyForJoining(ordinal int) string {
 	m, listed := s.listed()[ordinal]
 	if !listed || m.Started {
@@ -212,7 +212,7 @@ func (s State) remedyForChecks() string {
 		"is then discarded%s", Enumerate(stopped), run[0], run[0], going)
 }
 
-// notAllowedToAsk blocks, because no pass can fix missing rights.
+// notAllowedToAsk blocks, because passes cannot fix missing rights.
 func (s State) notAllowedToAsk() (Decision, bool) {
 	return block("cannot reach etcd from outside the cluster: %s. Grant the account that runs Quorate the verbs get "+
 		"and create on pods/portforward, or run Quorate in the cluster. Nothing is changed until then: %s",

@@ -44,7 +44,7 @@ type Threshold struct {
 	About string
 }
 
-// Thresholds lists all thresholds, except those declared in git (spec.replaceAfter).
+// Thresholds lists all thresholds, except the threshold declared in git (spec.replaceAfter).
 func Thresholds() []Threshold { return slices.Concat(patiences(), membershipChanges(), rechecks()) }
 
 // patiences lists how long, how often or up to what size a condition must hold before an action.

@@ -238,7 +238,8 @@ func TestDowngradeFinished(t *testing.T) {
 	}
 }
 
-// TestUpgradeAndDowngradeRulesInIsolation checks when prepareUpgrade and downgrade do not apply.
+// TestUpgradeAndDowngradeRulesInIsolation checks the actions of prepareUpgrade, downgrade and cancelDowngrade by
+// themselves.
 func TestUpgradeAndDowngradeRulesInIsolation(t *testing.T) {
 	unclear := both(declares("3.7.3"), logs(""), stores("", "3.6", "3.6", "3.6"))
 	back := both(declares("3.5.35"), stores("", "3.6", "3.6", "3.6"))

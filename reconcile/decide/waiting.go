@@ -85,8 +85,8 @@ func (s State) WaitsSince(d Decision) time.Time {
 // outdated reports whether the wait was last recorded so long ago that it is unrelated to the current state.
 func (s State) outdated(w Waited) bool { return s.Now.Sub(w.Seen) > unrelated }
 
-// Waits returns the waits for the status after a pass: its own, and those of earlier passes since the last change. A
-// decision that changes something, is done, or blocks for a different reason has no waits.
+// Waits returns the waits for the status after a pass: the pass's own wait, and the waits of earlier passes since the
+// last change. A decision that changes something, is done, or blocks for a different reason has no waits.
 func Waits(s State, d Decision, changed bool) []Waited {
 	if changed && !d.asksNext && !s.keepsBeingUndone(d) || d.Verdict == Done || d.Verdict == Block && !d.overdue {
 		return nil

@@ -2,7 +2,7 @@ package invariants
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// alarmInvariants are the invariants about what an active alarm allows.
+// alarmInvariants are the invariants about actions during active alarms.
 var alarmInvariants = []invariant{
 	{Invariant{"lost members are replaced despite alarms",
 		"AlarmRaised applies only while etcd lists every declared member."},

@@ -30,8 +30,8 @@ func unknownChangesNothing(s decide.State, d decide.Decision) string {
 	return fmt.Sprintf("%s, although the membership is unknown", d.Action)
 }
 
-// wholeClusterGoes reports whether git declares the cluster deleted with its volumes, and nothing of it runs or can
-// start.
+// wholeClusterGoes reports whether git declares the cluster deleted with its volumes, and its pods neither exist nor
+// can start.
 func wholeClusterGoes(s decide.State) bool {
 	for _, r := range s.Replicas {
 		if r.Pod != decide.PodAbsent {

@@ -92,8 +92,8 @@ func restoringAgain(s decide.State) string {
 	return ""
 }
 
-// provesNoMember reports whether a record was written from the volumes alone: its members are sealed, and nothing else
-// is known about them.
+// provesNoMember reports whether a record was written from the volumes alone: its members are sealed, and their IDs and
+// volumes are unknown.
 func provesNoMember(r decide.Record) bool {
 	for _, m := range r.Members {
 		if m.Mode != decide.Sealed || m.ID != 0 || m.VolumeUID != "" {

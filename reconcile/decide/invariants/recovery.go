@@ -247,7 +247,7 @@ func recoveredWhileNothingRuns(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// beside returns which pod exists, or may be created at any moment, alongside the Job.
+// beside returns which pod exists, or may be created at any moment, alongside the Job, or "".
 func beside(s decide.State, d decide.Decision) string {
 	switch d.Action.(type) {
 	case decide.StartRecovery, decide.FinishRecovery:
