@@ -151,8 +151,8 @@ func (s State) crashLoops(m Member, r Replica) bool {
 	return true
 }
 
-// replacedAgainAndAgain returns why another replacement would not help, or "" if it may help, or if the member cannot
-// come back.
+// replacedAgainAndAgain returns why another replacement would not help, or "" if it may help, or if the member could
+// not come back with its data.
 func (s State) replacedAgainAndAgain(m Member) string {
 	ordinal, _ := s.OrdinalOf(m)
 	before := s.Record.replacements(ordinal)

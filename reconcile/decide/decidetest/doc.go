@@ -10,9 +10,9 @@
 //
 // # Common words
 //
-// This directive creates a cluster. The cluster has formed and is healthy, unless phase says otherwise: nothing exists
-// yet, or the objects exist but the pods have not been created. All words of spec can be used here. Members join one at
-// a time, unless the cluster was bootstrapped so that two may join together.
+// This directive creates a cluster. The cluster has formed and is healthy, unless phase specifies otherwise: nothing
+// exists yet, or the objects exist but the pods have not been created. All words of spec can be used here. Members join
+// one at a time, unless the cluster was bootstrapped so that two may join together.
 //
 //	cluster a replicas=3 version=3.6.16 phase=nothing|founded|formed
 //	cluster a together=true
