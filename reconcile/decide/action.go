@@ -8,7 +8,7 @@ import (
 )
 
 // Action is one change. Actions are small values without clients, comparable with == and printable on one line. They
-// contain IDs and UIDs, so that a late action cannot affect anything else.
+// contain IDs and UIDs, so that a late action cannot affect a different object.
 //
 //sumtype:decl
 type Action interface {
@@ -16,12 +16,12 @@ type Action interface {
 	action()
 }
 
-// Bootstrap creates all objects of a cluster that has never formed, and all its members together. The record is
-// RequiredRecord, which is the existing record, if one exists.
+// Bootstrap creates all objects of a cluster that has never formed, and all its members together. It writes the record
+// that RequiredRecord returns, which is the existing record, if any.
 type Bootstrap struct {
 	// Replicas is the initial number of members.
 	Replicas int `json:"replicas"`
-	// Restores is true if the cluster starts with the data of a backup, in one member.
+	// Restores is true if the cluster starts as one member with the data of a backup.
 	Restores bool `json:"restores,omitempty"`
 }
 
@@ -39,20 +39,20 @@ type Seal struct {
 	Members   Ordinals `json:"members"`
 }
 
-// ApplyObjects corrects the objects of a formed cluster. The record is RequiredRecord. It does not change the template
-// of new pods: only StartRollout does.
+// ApplyObjects corrects the objects of a formed cluster. It writes the record that RequiredRecord returns. It does not
+// change the template of new pods: only StartRollout does.
 type ApplyObjects struct{}
 
 // RenewCertificates reissues certificates that are about to expire, from the recorded CA. It writes only their Secrets.
 type RenewCertificates struct{}
 
-// Declare writes the declaration to the custom resource, and nothing else.
+// Declare writes only the declaration to the custom resource.
 type Declare struct{}
 
-// StopPods scales the StatefulSet to 0 and changes nothing else. In particular, certificates are kept.
+// StopPods only scales the StatefulSet to 0. In particular, it does not change certificates.
 type StopPods struct{}
 
-// StopReplicas removes slots that have volumes of a lost cluster from the record, and deletes their pods. The volumes
+// StopReplicas removes from the record the slots with volumes of a lost cluster, and deletes their pods. The volumes
 // are kept.
 type StopReplicas struct {
 	Ordinals    Ordinals `json:"ordinals"`
@@ -100,7 +100,7 @@ type PromoteLearner struct {
 type RemoveMember struct {
 	ID   ID     `json:"id"`
 	Name string `json:"name"`
-	// Evidence is why the member counts as lost, or zero for a surplus member.
+	// Evidence is the evidence that the member is lost, or zero for a surplus member.
 	Evidence LossEvidence `json:"because,omitzero"`
 }
 
@@ -138,16 +138,16 @@ type StartRestore struct {
 	Digest string `json:"digest"`
 }
 
-// StopRestore deletes that Job. The volume is kept.
+// StopRestore deletes the restore Job. The volume is kept.
 type StopRestore struct {
 	JobUID string `json:"jobUID"`
 }
 
-// FinishRestore records that the volume has been filled. The first member starts only with its data.
+// FinishRestore records that the volume has been filled. From then on, the first member starts only with its data.
 type FinishRestore struct {
 	VolumeUID string `json:"volumeUID"`
 	From      string `json:"from"`
-	// Data describes the data that this member must report before the client Service is opened.
+	// Data describes the data that the first member must report before the client Service is opened.
 	Data RestoredData `json:"data,omitzero"`
 }
 
@@ -157,13 +157,13 @@ type StartRecovery struct {
 	Digest  string `json:"digest"`
 }
 
-// StopRecovery deletes that Job. The volume is kept.
+// StopRecovery deletes the recovery Job. The volume is kept.
 type StopRecovery struct {
 	JobUID string `json:"jobUID"`
 }
 
-// FinishRecovery records that the volume holds the data of the new cluster, whose ID is zero if the Job does not report
-// it. The first member starts only with that data.
+// FinishRecovery records that the volume holds the new cluster's data. ClusterID is zero if the Job does not report it.
+// From then on, the first member starts only with this data.
 type FinishRecovery struct {
 	ClusterID ID     `json:"clusterID,omitempty"`
 	VolumeUID string `json:"volumeUID"`
@@ -175,7 +175,7 @@ func KindOf(a Action) string {
 	return kind
 }
 
-// Actions returns one action of each kind. TestEveryAction checks what each kind requires.
+// Actions returns one action of each kind. TestEveryAction lists what each kind requires, such as a story.
 func Actions() []Action {
 	return []Action{
 		Bootstrap{}, Seal{}, ApplyObjects{}, RenewCertificates{}, Declare{}, StopPods{}, StopReplicas{}, StartRollout{},
@@ -264,10 +264,10 @@ func (a DeleteVolume) String() string {
 // MaxOrdinals is the maximum number of ordinals in a set.
 const MaxOrdinals = 64
 
-// Ordinals is a set of ordinals under 64, comparable and ordered.
+// Ordinals is a comparable, ordered set of ordinals below MaxOrdinals.
 type Ordinals uint64
 
-// With returns the set including that ordinal.
+// With returns the set with the ordinal added.
 func (o Ordinals) With(ordinal int) Ordinals { return o | 1<<uint(ordinal) }
 
 // Has reports whether the ordinal is in the set.

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestEveryAction checks what each kind of action requires: its text, a story, a path of the simulated world, recovery
+// TestEveryAction checks that each kind of action has its text, a story, a path of the simulated world, recovery
 // documentation, and right and wrong examples.
 func TestEveryAction(t *testing.T) {
 	source := textOf(t, "action.go")

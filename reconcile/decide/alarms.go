@@ -28,7 +28,8 @@ func all[T any](list []T, is func(T) bool) bool {
 }
 
 // heldByAlarm returns why an active alarm prevents restarts for the current declaration, or "". An alarm does not
-// prevent them without outdated pods, or if the rollout raises the quota that has led to NOSPACE (hard case H109).
+// prevent restarts if all pods are up to date, or if the rollout raises the quota that has led to NOSPACE (hard case
+// H109).
 func (s State) heldByAlarm() string {
 	if !s.alarmed() || !s.anyReplica(s.madeOtherwise) {
 		return ""
@@ -56,7 +57,7 @@ func (s State) heldByAlarm() string {
 	return ""
 }
 
-// describeAlarms returns a member's alarms, to follow its name.
+// describeAlarms describes a member's alarms in words that follow the member's name.
 func (m Member) describeAlarms() string {
 	if len(m.Alarms) == 1 {
 		return "has a " + string(m.Alarms[0]) + " alarm"
@@ -80,8 +81,8 @@ func (s State) alarms() []string {
 	return facts
 }
 
-// alarmRaised blocks for an alarm that must be ended manually. Before that, lost members are replaced and a larger
-// quota is rolled out. dataInDoubt determines whose data is right under CORRUPT.
+// alarmRaised blocks if an alarm requires manual action. Before that, lost members are replaced and a larger quota is
+// rolled out. For CORRUPT alarms, dataInDoubt determines which data is right.
 func alarmRaised(s State) (Decision, bool) {
 	facts := s.alarms()
 	held := s.heldByAlarm()

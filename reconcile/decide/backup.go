@@ -14,13 +14,12 @@ type Backups struct {
 	Jobs []BackupJob `json:"jobs,omitempty"`
 	// Last is the newest successful backup, according to these Jobs or the status, or nil if unknown.
 	Last *Backup `json:"last,omitempty"`
-	// BeforeDeletion is the backup on which deletion relies for the generation that it names, according to the status,
-	// or nil.
+	// BeforeDeletion is the backup in the status on which a deletion in the backup's generation relies, or nil.
 	BeforeDeletion *Backup `json:"beforeDeletion,omitempty"`
-	// Since is when the schedule was created in Kubernetes, or zero without a schedule.
+	// Since is the time at which the schedule was created in Kubernetes, or zero if backups are not scheduled.
 	Since time.Time `json:"since,omitzero"`
-	// Due is the due time of the newest backup that should already have succeeded, or of the first backup. Zero if
-	// unknown. Overdue is true if no backup has succeeded since.
+	// Due is the due time of the newest backup that should already have succeeded, or of the first backup. It is zero
+	// if unknown. Overdue is true if no backup has succeeded since.
 	Due     time.Time `json:"due,omitzero"`
 	Overdue bool      `json:"overdue,omitempty"`
 	// Drift lists the CronJob's differences, as Objects.Drift does for the other objects. It is separate because
@@ -28,7 +27,7 @@ type Backups struct {
 	Drift []string `json:"drift,omitempty"`
 	// Foreign reports an unmanaged CronJob with the same name, or is empty.
 	Foreign string `json:"foreign,omitempty"`
-	// To is where the existing CronJob stores backups, and Suspended whether it is suspended.
+	// To is the location where the existing CronJob stores backups. Suspended is true if the CronJob is suspended.
 	To        string `json:"to,omitempty"`
 	Suspended bool   `json:"suspended,omitempty"`
 	// Hidden is the reason why the existing Jobs are unknown, or empty if they are known.
@@ -46,13 +45,13 @@ type Backups struct {
 	DrillForeign string `json:"drillForeign,omitempty"`
 }
 
-// SlotLayout is the time format in a backup's name: valid in Kubernetes names, and sorted by time.
+// SlotLayout is the format of the time in a backup's name. It is valid in Kubernetes names and sorts by time.
 const SlotLayout = "20060102t150405z"
 
-// JobPhase is the progress of a backup Job.
+// JobPhase is the phase of a backup Job.
 type JobPhase string
 
-// The phases. A failing Job is Running until Kubernetes stops retrying it.
+// The phases of a backup Job. A failing Job is Running until Kubernetes stops retrying it.
 const (
 	JobRuns      JobPhase = "Running"
 	JobSucceeded JobPhase = "Succeeded"
@@ -63,25 +62,27 @@ const (
 type BackupJob struct {
 	Name string `json:"name"`
 	UID  string `json:"uid,omitempty"`
-	// Generation of the custom resource for which a pass started the Job, or zero if no pass did.
+	// Generation is the custom resource's generation for which a pass started the Job, or zero if a pass did not start
+	// it.
 	Generation int64    `json:"generation,omitempty"`
 	Phase      JobPhase `json:"phase"`
 	// CreatedAt is when the Job was started, and EndedAt when it succeeded or failed.
 	CreatedAt time.Time `json:"createdAt,omitzero"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
-	// Message is why the Job failed or why it waits, if known.
+	// Message is why the Job failed or is waiting, if known.
 	Message string `json:"message,omitempty"`
 	// Damaged is true if the stored backup was read back and differs from the stored data.
 	Damaged bool `json:"damaged,omitempty"`
-	// Backup is what the Job has stored, even if it failed afterwards, or nil if it stored nothing or its report is
-	// gone.
+	// Backup is the backup that the Job has stored, even if the Job failed afterwards. It is nil if the Job stored
+	// nothing or its report is gone.
 	Backup *Backup `json:"backup,omitempty"`
 }
 
 // Backup is a stored backup.
 type Backup struct {
 	Job string `json:"job"`
-	// Generation of the custom resource for which a pass started that Job, or zero if no pass did.
+	// Generation is the custom resource's generation for which a pass started the Job, or zero if a pass did not start
+	// it.
 	Generation int64 `json:"generation,omitempty"`
 	// Slot is the time for which the backup was scheduled.
 	Slot       time.Time `json:"slot"`
@@ -99,7 +100,7 @@ type Backup struct {
 const slotAhead = 10 * time.Minute
 
 // CanHaveBeen reports whether the backup can already have begun. The age of the data in a backup from the future is
-// unknown: until then, it would be the newest backup and count as taken after everything else.
+// unknown: until its time has come, it would count as the newest backup, taken after everything else.
 func (b Backup) CanHaveBeen(now time.Time) bool {
 	return !YetToCome(b.StartedAt, now) && !b.Slot.After(now.Add(clockSkew+slotAhead))
 }
@@ -114,8 +115,8 @@ func (s State) startedBackup() (BackupJob, bool) {
 	return BackupJob{}, false
 }
 
-// earlierBackupRuns returns the name of a running Job that a pass started for an earlier generation, or "". However
-// often git changes, only one Job takes a backup at a time.
+// earlierBackupRuns returns the name of a running Job that a pass started for an earlier generation, or "". Regardless
+// of how often git changes, only one Job takes a backup at a time.
 func (s State) earlierBackupRuns() string {
 	for _, job := range s.Backups.jobs() {
 		if job.Generation != 0 && job.Generation != s.Generation && job.Phase == JobRuns {
@@ -138,7 +139,7 @@ func (s State) isOurs(b Backup) bool {
 	return b.ClusterID == s.Record.ClusterID && b.CanHaveBeen(s.Now) && (b.Verified || !s.Declared.VerifiesBackups)
 }
 
-// mayStartBackup reports whether etcd can be backed up, and no pass has started a backup for this generation.
+// mayStartBackup reports whether etcd can be backed up and a backup has not been started for this generation yet.
 func (s State) mayStartBackup() bool {
 	_, started := s.startedBackup()
 	return s.canBackUp() && !started
@@ -151,9 +152,9 @@ func (s State) canBackUp() bool {
 		s.Backups.Hidden == "" && s.Backups.Foreign == "" && s.earlierBackupRuns() == ""
 }
 
-// backUp applies the schedule, and starts a backup that should not wait for it: the first backup, because everything
-// can be lost until it exists, and the backup before an upgrade. If the first one fails, the schedule takes it later.
-// This rule comes after all repairs, so that a rejected backup does not delay them.
+// backUp applies the schedule, and starts the backups that should not wait for the schedule: the first backup, because
+// all data can be lost until a backup exists, and the backup before an upgrade. If the first backup fails, the schedule
+// starts the next one. This rule comes after all repairs, so that a rejected backup does not delay them.
 func backUp(s State) (Decision, bool) {
 	nothingElse := s.hasStatefulSet() && len(s.Objects.Drift)+len(s.recordDifferences()) == 0
 	if len(s.Backups.Drift) > 0 && s.Formed() && s.recorded() && s.toRun() && nothingElse {
@@ -162,7 +163,8 @@ func backUp(s State) (Decision, bool) {
 	return s.startDueBackup()
 }
 
-// besideBackup wraps a rule to do due backup work before blocking for manual action, which may take days.
+// besideBackup wraps a rule so that due backup work is done before the rule blocks for manual action, which may take
+// days.
 func besideBackup(apply func(State) (Decision, bool)) func(State) (Decision, bool) {
 	return func(s State) (Decision, bool) {
 		d, spoke := apply(s)
@@ -189,9 +191,9 @@ func (s State) startDueBackup() (Decision, bool) {
 	return Decision{}, false
 }
 
-// needsBackup reports whether pods are about to move to an etcd version for which no pod was created, which must wait
-// for a backup. If a pod was created for that version, the move has begun, or is being reverted. If quorum is
-// impossible, a backup cannot be taken, and actions that may restore quorum do not wait for it.
+// needsBackup reports whether pods are about to move to an etcd version with which no pod has been created yet, so that
+// the move must wait for a backup. If a pod was created with that version, the move has begun or is being reverted. If
+// quorum is impossible, a backup cannot be taken, and actions that may restore quorum do not wait for it.
 func (s State) needsBackup() bool {
 	refusal, _ := s.judgeVersion()
 	if !s.Declared.BacksUpBeforeUpgrade || refusal != "" || s.quorumIsGone() || s.founding() {
@@ -210,9 +212,9 @@ func (s State) needsBackup() bool {
 	return moves
 }
 
-// quorumIsGone reports whether fewer pods are ready than quorum of the recorded members requires, and a pod fails,
-// which a different version may fix. A version does not fix pods that wait for a node, and members that briefly do not
-// respond are not enough.
+// quorumIsGone reports whether too few pods are ready for a quorum of the recorded members, and a pod fails, which a
+// different version may fix. A different version does not help pods that are waiting for a node, and a member that only
+// briefly fails to respond does not count as failing.
 func (s State) quorumIsGone() bool {
 	ready, fails := 0, false
 	for _, m := range s.Record.Members {
@@ -225,8 +227,8 @@ func (s State) quorumIsGone() bool {
 	return !s.Membership.Known && fails && ready < len(s.Record.Members)/2+1
 }
 
-// lacksBackup reports whether an upgrade must wait for its backup. Any backup begun after a pass started one for the
-// current declaration counts: if that one failed, fixing the cause does not require another pass.
+// lacksBackup reports whether an upgrade must wait for its backup. Any backup counts if it was begun after a pass
+// started the backup for the current declaration: if that backup failed, a later scheduled or manual backup is enough.
 func (s State) lacksBackup() bool {
 	job, started := s.startedBackup()
 	has := started && !s.Objects.DeclarationDiffers && s.hasBackupSince(job.CreatedAt)
@@ -234,7 +236,8 @@ func (s State) lacksBackup() bool {
 }
 
 // upgradeAfterBackup makes an upgrade that should fix a failing member wait for its backup, or starts that backup.
-// Until then, nothing else is done for the member. The upgrade does not wait for a backup that has failed.
+// Until the backup exists, no other action is taken for the member. The upgrade does not wait for a backup that has
+// failed.
 func (s State) upgradeAfterBackup() (Decision, bool) {
 	lack, ends := s.describeLackingBackup()
 	if !ends {
@@ -246,7 +249,8 @@ func (s State) upgradeAfterBackup() (Decision, bool) {
 	return wait(recheck, "%s; %s", s.describeMembers(), lack)
 }
 
-// statefulSetAfterBackup delays recreating the StatefulSet, whose pods would have the version that waits for a backup.
+// statefulSetAfterBackup delays recreating the StatefulSet, whose pods would run the version that must wait for a
+// backup.
 func (s State) statefulSetAfterBackup() (Decision, bool) {
 	if s.Objects.DeclarationDiffers { // the backup belongs to this declaration
 		return act(Declare{}, "updating the custom resource: etcd %s is declared", s.Declared.Version)
@@ -275,7 +279,7 @@ func waitForBackup(s State) (Decision, bool) {
 	return block("%s", lack)
 }
 
-// describeLackingBackup returns why an upgrade waits for a backup, or "", and whether the wait ends by itself.
+// describeLackingBackup returns why an upgrade is waiting for a backup, or "", and whether the wait ends by itself.
 func (s State) describeLackingBackup() (lack string, ends bool) {
 	if !s.lacksBackup() {
 		return "", false
@@ -283,7 +287,7 @@ func (s State) describeLackingBackup() (lack string, ends bool) {
 	return s.describeAwaitedBackup(beforeUpgrade)
 }
 
-// isElsewhere reports whether a backup is not stored where git declares.
+// isElsewhere reports whether a backup is stored in a location other than the declared location.
 func (s State) isElsewhere(b *Backup) bool { return b != nil && b.To != s.Declared.BackupTo }
 
 // The occasions in spec.backup.before.
@@ -292,8 +296,8 @@ const (
 	beforeDeletion = "Deletion"
 )
 
-// describeAwaitedBackup returns what waits for the backup required by occasion, the progress of that backup, and
-// whether the wait ends by itself.
+// describeAwaitedBackup returns the operation that is waiting for the backup required by occasion, the progress of that
+// backup, and whether the wait ends by itself.
 func (s State) describeAwaitedBackup(occasion string) (lack string, ends bool) {
 	progress, ends := s.awaitedBackup(occasion)
 	if occasion == beforeDeletion {

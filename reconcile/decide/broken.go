@@ -10,8 +10,8 @@ import (
 
 // restartBroken applies the newest declaration to a member that does not run, regardless of other problems: this
 // repairs a broken rollout (hard cases H48, H101). A pod without a running container does not serve, but it may recover
-// by itself. So it is moved only if the declaration works for other pods, or has not failed for any, and not because of
-// a brief failure. A pod that can never get its volume is also recreated.
+// by itself. So it is moved to the newest declaration only if another pod runs with that declaration, or if pods have
+// not failed with it, and never because of only a brief failure. A pod that can never get its volume is also recreated.
 func restartBroken(s State) (Decision, bool) {
 	for _, r := range slices.Backward(s.replicasInOrder()) {
 		if s.waitsInVain(r) {
@@ -34,8 +34,8 @@ func restartBroken(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// moveOne recreates a broken pod from the current declaration, once that works for a pod, or no other pod is on trial
-// with it.
+// moveOne recreates a broken pod from the current declaration if another pod already runs with it, or if no other pod
+// is on trial with it.
 func (s State) moveOne(r Replica) (Decision, bool) {
 	for _, before := range s.replicasInOrder() {
 		if !s.anyReplica(s.holdsAsDeclared) && s.onTrial(before) {
@@ -53,9 +53,9 @@ func (s State) waitsInVain(r Replica) bool {
 	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !m.Answers && r.ClusterID == 0
 }
 
-// broken reports whether a pod created from a different declaration does not run etcd, and might with the current
-// declaration. A member that etcd has removed can never run again. The other members' leader runs etcd, even if Quorate
-// cannot reach it.
+// broken reports whether a pod created from a different declaration does not run etcd, and might run etcd with the
+// current declaration. A member that etcd has removed can never run again. A member that the others report as leader
+// runs etcd, even if Quorate cannot reach it.
 func (s State) broken(r Replica) bool {
 	m, listed := s.listed()[r.Ordinal]
 	removed := s.Membership.Known && s.Formed() && !listed
@@ -65,8 +65,8 @@ func (s State) broken(r Replica) bool {
 	return s.stuck(r) && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)
 }
 
-// stuck reports whether a pod does not come up. A starting pod may have much to read, but gets less time while the
-// others serve.
+// stuck reports whether a pod does not come up. A starting pod may have a lot of data to read, but gets less time while
+// the other members serve.
 func (s State) stuck(r Replica) bool {
 	since := s.Now.Sub(r.PodSince)
 	switch {
@@ -79,20 +79,21 @@ func (s State) stuck(r Replica) bool {
 		r.Pod == PodStarting && since >= patience && s.Membership.Known
 }
 
-// outlastsPatience reports whether a broken pod has failed for longer than the kubelet takes to recover it. That is not
-// required if nothing depends on the pod: other members serve with the current declaration, or no member has ever had a
-// vote.
+// outlastsPatience reports whether a broken pod has failed for longer than the kubelet takes to recover it. A shorter
+// failure is enough if nothing depends on the pod: other members serve with the current declaration, or members have
+// never had a vote.
 func (s State) outlastsPatience(r Replica) bool {
 	serves := s.Membership.Known && s.Membership.HasQuorum()
 	return r.Pod != PodFailing || s.neverFormed() || serves && s.anyReplica(s.runsAsDeclared) || s.failsForGood(r)
 }
 
-// neverFormed reports whether no member has ever had a vote, so that nothing can be lost yet.
+// neverFormed reports whether members have never had a vote, so that data cannot be lost yet.
 func (s State) neverFormed() bool {
 	return s.founding() && s.Membership.ClusterID == 0 && !s.anyReplica(inCluster)
 }
 
-// failsForGood reports whether a pod has failed for longer, or more often, than temporary failures last.
+// failsForGood reports whether a pod has failed for longer, or more often, than it would because of a temporary
+// problem.
 func (s State) failsForGood(r Replica) bool {
 	failed := s.Now.Sub(r.PodSince)
 	enough := failed >= patience || failed >= crashPatience && r.PodCrashes >= crashLoopThreshold
@@ -109,16 +110,16 @@ func (s State) madeAsDeclared(r Replica) bool {
 	return r.Pod != PodAbsent && r.PodVersion == s.Declared.Version && r.PodSpecHash == s.Declared.SpecHash
 }
 
-// holdsAsDeclared reports whether etcd in a pod created from the current declaration serves, or has run for longer than
-// a crash takes to show and only lacks the others for a quorum.
+// holdsAsDeclared reports whether etcd in a pod created from the current declaration serves, or has run long enough for
+// a crash to show and is only waiting for other members to form a quorum.
 func (s State) holdsAsDeclared(r Replica) bool {
 	lacksOthers := r.Pod == PodStarting && r.ClusterID != 0 && !r.PodStarted.IsZero() &&
 		s.Now.Sub(r.PodStarted) >= crashPatience
 	return s.runsAsDeclared(r) || s.madeAsDeclared(r) && lacksOthers
 }
 
-// mayMoveTo reports whether members may be moved to the current declaration: it works for a pod, or has not failed for
-// any. A starting pod has not failed.
+// mayMoveTo reports whether members may be moved to the current declaration: a pod runs with it, or pods have not
+// failed with it. A starting pod does not count as failed.
 func (s State) mayMoveTo() bool {
 	return s.anyReplica(s.holdsAsDeclared) || !s.anyReplica(s.failsAsDeclared)
 }
@@ -164,8 +165,8 @@ func (s State) failsAsDeclared(r Replica) bool {
 	return s.madeAsDeclared(r) && s.counts(r) && (s.failsForGood(r) || r.Pod == PodPending && s.stuck(r))
 }
 
-// onTrial reports whether it is not yet known if a pod comes up with the current declaration. If nothing can be lost,
-// only a pod that has just crashed is waited for.
+// onTrial reports whether it is still unknown if a pod comes up with the current declaration. If nothing can be lost,
+// only a pod that has just crashed is on trial.
 func (s State) onTrial(r Replica) bool {
 	ran := s.Now.Sub(r.PodStarted)
 	switch {
@@ -188,8 +189,8 @@ func (s State) onTrial(r Replica) bool {
 	return r.Pod == PodFailing && !s.failsForGood(r) || r.Pod == PodPending && !s.stuck(r)
 }
 
-// counts reports whether a replica belongs to a recorded member, on a usable volume, so that a failure shows that the
-// declaration is the reason. A replica that finds no data, or no cluster to join, does not count.
+// counts reports whether a replica belongs to a recorded member, on a usable volume, so that the declaration is the
+// likely reason for a failure. A replica that does not find data, or a cluster to join, does not count.
 func (s State) counts(r Replica) bool {
 	_, recorded := s.Record.Member(r.Ordinal)
 	return recorded && !r.NoPeers && !s.volumeLost(r.Ordinal) && r.Stranded == "" && !r.NoData

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// slot1 changes the replica of a-1, whose member is unresponsive.
+// slot1 changes the replica of a-1 and makes its member unresponsive.
 func slot1(phase PodPhase, since time.Duration, changes ...func(*Replica)) func(*State) {
 	return func(s *State) {
 		s.down(phase, since, 1)
@@ -33,7 +33,7 @@ func another(r *Replica) { r.VolumeUID = "w1" }
 
 func onItsWay(r *Replica) { r.VolumeTerminating = true }
 
-// founded resets the cluster to before any member had a vote.
+// founded resets the cluster to its state before any member had a vote.
 func founded(s *State) {
 	s.Record, s.ReportedClusterID, s.Membership = FoundingRecord("t", len(s.Replicas)), 0, Membership{}
 	for i := range s.Replicas {
@@ -41,7 +41,7 @@ func founded(s *State) {
 	}
 }
 
-// first changes a-1 before any member has had a vote.
+// first changes a-1 in a cluster in which members have never had a vote.
 func first(phase PodPhase, since time.Duration, changes ...func(*Replica)) func(*State) {
 	return both(slot1(phase, since, changes...), founded)
 }
@@ -138,8 +138,8 @@ func TestBroken(t *testing.T) {
 
 func declaresOther(s *State) { s.Declared.SpecHash, s.Objects.RunsHash = "h2", "h2" }
 
-// TestHoldsAsDeclared checks which pods show that the current declaration works, or does not: a pod works if it serves,
-// or has run for a minute and only lacks the others.
+// TestHoldsAsDeclared checks which pods show that the current declaration works, or does not work: it works if a pod
+// serves, or has run for a minute and is only waiting for the others.
 func TestHoldsAsDeclared(t *testing.T) {
 	hold(t, State.runsAsDeclared, map[string]slotCase{
 		"ready":                {slot1(PodReady, 0), true},
@@ -225,8 +225,8 @@ func TestRestartBroken(t *testing.T) {
 	}
 }
 
-// TestDescribeHeldBack checks that a message appears only for pods that are held back, and only if the declaration is
-// the reason.
+// TestDescribeHeldBack checks that only pods that are held back are reported, and only if the declaration is the
+// reason.
 func TestDescribeHeldBack(t *testing.T) {
 	broken := both(slot1(PodFailing, time.Hour, madeOf("h0")), func(s *State) { s.down(PodFailing, time.Hour, 0, 2) })
 	for what, c := range map[string]slotCase{
@@ -242,10 +242,11 @@ func TestDescribeHeldBack(t *testing.T) {
 	}
 }
 
-// TestReasonIsGivenForKeptVersion checks when a message tells why a member that does not run keeps its etcd version.
+// TestReasonIsGivenForKeptVersion checks when a message explains why a member that is not running keeps its etcd
+// version.
 func TestReasonIsGivenForKeptVersion(t *testing.T) {
 	broken := slot1(PodFailing, time.Hour, madeOf("h0"))
-	// The pod of a-1 has an outdated version too, which may not be skipped.
+	// The pod of a-1 also has an outdated version, from which the minor version must not be skipped.
 	skips := both(broken, declares("3.7.3"), asDeclared, createdWith(1, "3.5.35"),
 		func(s *State) { s.Replicas[1].LastUse = LastUse{1, "3.5.35", ""} })
 	waits := both(broken, declares("3.7.3"))

@@ -10,12 +10,12 @@ import (
 // -fingerprint -sha256". It is zero if the cluster runs without TLS.
 type CA struct {
 	// Secret is the CA from which certificates would be issued: the CA in the Secret or, if it is missing and no CA is
-	// in use, a new one. Empty if it is not usable.
+	// in use, a new CA. It is empty if that CA is not usable.
 	Secret string `json:"secret,omitempty"`
 	// Mounted are the CAs mounted in pods with their certificates, without duplicates, in any order.
 	Mounted []string `json:"mounted,omitempty"`
-	// Proven is the CA with which a member has responded: its certificate is from that CA, and it accepted ours. Empty
-	// if no member responded.
+	// Proven is the CA of a member that responded: the member's certificate is from that CA, and the member accepted
+	// Quorate's certificate. It is empty if members did not respond.
 	Proven string `json:"proven,omitempty"`
 }
 
@@ -28,11 +28,11 @@ func short(fingerprint string) string {
 	return fingerprint[:enough] + ":…"
 }
 
-// CAInUse reports whether pods exist, or may at any moment. They trust the CA with which they started.
+// CAInUse reports whether pods exist, or may be created at any moment. Pods trust the CA with which they started.
 func (s State) CAInUse() bool { return s.Objects.RunsReplicas > 0 || s.anyReplica(hasPod) }
 
-// Distrusted returns why nothing may be issued from the CA in the Secret: members seem to trust a different CA. It
-// returns "" if nothing indicates that.
+// Distrusted returns why certificates must not be issued from the CA in the Secret: members seem to trust a different
+// CA. It returns "" if there is no sign of a different CA.
 func (s State) Distrusted() string {
 	a, recorded := s.CA, s.Record.CA
 	if a.Secret == "" || !s.CAInUse() {
@@ -57,14 +57,14 @@ func (s State) Distrusted() string {
 	return ""
 }
 
-// UnderCA returns the record with the CA that it must name in the current state.
+// UnderCA returns r with the CA that the record must name in the current state.
 func (s State) UnderCA(r Record) Record {
 	r.CA = s.caToRecord(r.CA)
 	return r
 }
 
-// caToRecord returns the CA that a record must name, given the current one. A recorded CA is kept as long as it may be
-// in use. A CA in use is recorded only if all sources agree on it: the Secret, the pods' mounts, and etcd.
+// caToRecord returns the CA that a record must name, given the currently recorded CA. A recorded CA is kept as long as
+// it may be in use. A CA in use is recorded only if all sources agree on it: the Secret, the pods' mounts, and etcd.
 func (s State) caToRecord(recorded string) string {
 	a := s.CA
 	switch {
@@ -80,7 +80,7 @@ func (s State) caToRecord(recorded string) string {
 	return ""
 }
 
-// mountedAlone reports whether pods mount that CA and no other.
+// mountedAlone reports whether pods mount the given CA and no other CA.
 func (a CA) mountedAlone(fingerprint string) bool {
 	return len(a.Mounted) > 0 && !slices.ContainsFunc(a.Mounted,
 		func(mounted string) bool { return mounted != fingerprint })
@@ -113,7 +113,7 @@ func (s State) stopForCA() (Decision, bool) {
 		s.Declared.Lifecycle, s.describeRemains())
 }
 
-// howToStop returns how to stop all pods manually, and what to do before.
+// howToStop returns how to stop all pods manually, and what to do first.
 func (s State) howToStop() string {
 	if s.anyReplica(s.keepsGoingVolume) {
 		return fmt.Sprintf(", but first copy the data of %s: "+

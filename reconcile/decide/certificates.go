@@ -9,14 +9,14 @@ import (
 
 // Certificate is a certificate of the cluster and its validity period.
 type Certificate struct {
-	// Secret that contains it, and its key there.
+	// Secret is the Secret that contains the certificate, and Key the key in that Secret.
 	Secret string `json:"secret"`
 	Key    string `json:"key"`
 	// CA is true for the CA certificate, from which all others are issued.
 	CA        bool      `json:"ca,omitempty"`
 	NotBefore time.Time `json:"notBefore"`
 	NotAfter  time.Time `json:"notAfter"`
-	// Weak is why its key is too weak, or empty.
+	// Weak is why the certificate's public key is too weak, or empty.
 	Weak string `json:"weak,omitempty"`
 }
 
@@ -26,8 +26,9 @@ func (c Certificate) String() string { return c.Key + " in Secret " + c.Secret }
 // Validity describes the remaining lifetime of a certificate.
 type Validity string
 
-// The validities. Certificates that are reissued automatically are due with a third of their lifetime left, and urgent
-// with a tenth. A new CA requires a planned outage: a tenth, and a hundredth.
+// The values of Validity. Certificates that are reissued automatically are due with a third of their lifetime left, and
+// urgent with a tenth left. The CA is due with a tenth left and urgent with a hundredth left, because replacing it
+// requires a planned outage.
 const (
 	Valid   Validity = "Valid"
 	Due     Validity = "RenewalDue"
@@ -53,7 +54,7 @@ func (c Certificate) Validity(now time.Time) Validity {
 	return Valid
 }
 
-// CertificatesInOrder returns the certificates, the first to expire first.
+// CertificatesInOrder returns the certificates in order of expiry.
 func (s State) CertificatesInOrder() []Certificate {
 	list := slices.Clone(s.Certificates)
 	slices.SortFunc(list, func(a, b Certificate) int {
@@ -62,8 +63,8 @@ func (s State) CertificatesInOrder() []Certificate {
 	return list
 }
 
-// WornCertificates returns the certificates that are about to expire, the first to expire first. A certificate that
-// ends with its CA counts only once it has expired, because a new one would not be valid for longer.
+// WornCertificates returns the certificates that are about to expire, in order of expiry. A certificate that expires
+// with its CA counts only once it has expired, because a new certificate would not be valid for longer.
 func (s State) WornCertificates() []Certificate {
 	var end time.Time
 	for _, c := range s.Certificates {
@@ -98,7 +99,7 @@ func (s State) CertificatesUrgent() bool {
 	return v == Urgent || v == Expired
 }
 
-// ExpiryWarnings returns which certificates are about to expire: the CA, and the first of the others.
+// ExpiryWarnings returns warnings about certificates that are about to expire: the CA, and the first of the others.
 func (s State) ExpiryWarnings() []string {
 	var warnings []string
 	told := false
@@ -132,7 +133,7 @@ func (c Certificate) describe(now time.Time) string {
 	}
 }
 
-// DescribeCertificates returns until when all certificates are valid, or which are about to expire.
+// DescribeCertificates returns which certificate expires first, or which certificates are about to expire.
 func (s State) DescribeCertificates() string {
 	worn := s.WornCertificates()
 	if len(worn) == 0 {
@@ -160,7 +161,7 @@ func renewCertificates(s State) (Decision, bool) {
 		worn[0].describe(s.Now))
 }
 
-// mayRenew reports whether certificates can be issued from the recorded CA, and no other guard applies.
+// mayRenew reports whether certificates can be issued from the recorded CA and other guards do not prevent it.
 func (s State) mayRenew() bool {
 	if _, mismatch := clusterIDMismatch(s); mismatch {
 		return false

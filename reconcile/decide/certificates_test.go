@@ -88,8 +88,8 @@ func TestExpiringCertificates(t *testing.T) {
 	}
 }
 
-// TestRenewCertificates checks that certificates are renewed only if the declaration is not acted on, and only from the
-// recorded CA.
+// TestRenewCertificates checks that the rule renews certificates only if the declaration is not applied, and only from
+// the recorded CA.
 func TestRenewCertificates(t *testing.T) {
 	worn := func(s *State) {
 		s.Declared.Orphaned, s.Record.CA = "git declares it no longer", "CA1"

@@ -6,9 +6,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestClaimsOfTwoClustersDoNotStartTogether: record and status are lost, and the claims were last used by two
-// clusters: two unmarked claims of a lost cluster c1 came back beside the one of c2. Starting all of them makes two
-// clusters with a quorum each, under one client Service.
+// TestClaimsOfTwoClustersDoNotStartTogether checks that the claims of two clusters are not started together. The record
+// and status are lost, and two unmarked claims of lost cluster c1 came back alongside the claim of c2. Starting all of
+// them would create two clusters, each with a quorum, under one client Service.
 func TestClaimsOfTwoClustersDoNotStartTogether(t *testing.T) {
 	w := &world{}
 	say(t, w, "cluster a", "remove record", "remove status", "remove members", "remove pods", "set etcd known=false")
@@ -27,8 +27,8 @@ func TestClaimsOfTwoClustersDoNotStartTogether(t *testing.T) {
 	}
 }
 
-// TestEndedRecoveryIsNotRunAgain: the record is put back to what it was during a recovery from a backup, after
-// the new cluster c2 has used the very volume, and the status is lost. The backup must not replace c2's data.
+// TestEndedRecoveryIsNotRunAgain checks that a backup does not replace the data of new cluster c2. The record is
+// restored to its state during a recovery from the backup, after c2 has used the same volume, and the status is lost.
 func TestEndedRecoveryIsNotRunAgain(t *testing.T) {
 	w := &world{}
 	say(t, w, "cluster a", "remove status", "remove members", "remove pods", "set etcd known=false")

@@ -46,7 +46,7 @@ func (s State) stoppedByCheck(m Member) bool {
 	return ours && !m.Learner && !m.Answers && s.Replica(ordinal).PodStoppedByCheck
 }
 
-// agreed returns the hash of a strict majority of all listed voters that respond now, or the zero hash.
+// agreed returns the hash that a strict majority of all listed voters report now, or the zero hash.
 func (m Membership) agreed() Hash {
 	voters := m.Voters()
 	for _, one := range voters {
@@ -57,7 +57,7 @@ func (m Membership) agreed() Hash {
 	return Hash{}
 }
 
-// votes counts the voters that report that hash.
+// votes counts the responding voters that report the given hash.
 func (m Membership) votes(hash Hash) int {
 	n := 0
 	for i := range m.Members {
@@ -81,8 +81,8 @@ func (s State) copyCounts(m Member) bool {
 	return !m.Learner && s.InDoubt() && (s.stoppedByCheck(m) || !s.Membership.agreed().Known())
 }
 
-// corruptMinority returns why a member is lost because a strict majority holds different data, or "" if it is not or if
-// that is unknown. Its replacement is copied from the leader, so an outvoted leader is removed first.
+// corruptMinority returns why a member counts as lost if a strict majority is known to hold different data; otherwise
+// "". Its replacement copies the leader's data, so an outvoted leader is removed first.
 func (s State) corruptMinority(m Member) string {
 	agreed := s.Membership.agreed()
 	majority := fmt.Sprintf("%d of %s (%s)", s.Membership.votes(agreed),
@@ -144,8 +144,8 @@ func (s State) refuted() []Alarm {
 	return list
 }
 
-// dataInDoubt changes nothing while it is unknown which data is right. Once a majority agrees, but the outvoted member
-// must wait until a free slot is filled, it only fills that slot.
+// dataInDoubt does not change anything while it is unknown which data is right. If a majority agrees, but the outvoted
+// member can be removed only after a free slot is filled, it only fills that slot.
 func dataInDoubt(s State) (Decision, bool) {
 	if !s.Membership.Known || !s.InDoubt() {
 		return Decision{}, false
@@ -193,9 +193,9 @@ func (s State) withoutDoubt() State {
 	return s
 }
 
-// mayBeJudged reports whether a majority may still form, or act, without manual action: a member that is coming up has
-// not reported its data yet, or is being waited for. If a member is permanently gone, for example removed manually, the
-// check that has stopped another member may succeed next time.
+// mayBeJudged reports whether a majority may still form, or act, without manual action: a starting member has not
+// reported its data yet, or Quorate is still waiting for a member. If a member is permanently gone, for example because
+// it was removed manually, the check that has stopped another member may succeed next time.
 func (s State) mayBeJudged() bool {
 	stands, coming, checksAgain, out := s.Membership.agreed().Known(), false, false, false
 	for _, m := range s.Membership.Members {
@@ -218,7 +218,7 @@ func (s State) mayBeJudged() bool {
 	return coming
 }
 
-// describeHashes returns the hashes of each voter, and their points.
+// describeHashes describes the voters' hashes at each point, and names the voters whose hashes are unknown.
 func (s State) describeHashes() string {
 	var facts, unknown []string
 	told := map[Hash]bool{}

@@ -78,7 +78,7 @@ func TestAgreed(t *testing.T) {
 	}
 }
 
-// TestDoubts checks what shows that members may hold different data.
+// TestDoubts checks which signs show that members may hold different data.
 func TestDoubts(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)
@@ -186,7 +186,7 @@ func leads(n int) func(*State) {
 }
 
 // TestRefuted checks that an alarm is disarmed once all voters hold the same data, and that a single voter cannot
-// refute its own.
+// refute its own alarm.
 func TestRefuted(t *testing.T) {
 	same := holds(1, 1, 1)
 	for what, c := range map[string]struct {
@@ -221,7 +221,8 @@ func TestRefuted(t *testing.T) {
 	}
 }
 
-// TestMayBeJudged checks that a majority may still form by itself only while a member is coming up, or is waited for.
+// TestMayBeJudged checks that a majority may still form by itself only while a member is starting, or Quorate is still
+// waiting for a member.
 func TestMayBeJudged(t *testing.T) {
 	unready := func(n int) func(*State) {
 		return func(s *State) { s.Replicas[n].Pod = PodStarting; s.Replicas[n].PodSince = noon }
@@ -277,7 +278,7 @@ func TestWithoutDoubt(t *testing.T) {
 	}
 }
 
-// TestUnreadyByAlarm checks that only a CORRUPT alarm explains an unready pod, and only a starting one.
+// TestUnreadyByAlarm checks that only a CORRUPT alarm explains an unready pod, and only a starting pod.
 func TestUnreadyByAlarm(t *testing.T) {
 	for what, c := range map[string]struct {
 		pod    PodPhase

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestDataInDoubt checks that a free slot is filled only from a leader in the majority; otherwise a majority is waited
-// for, or manual action is required.
+// TestDataInDoubt checks that a free slot is filled only from a leader in the majority; otherwise Quorate waits for a
+// majority, or manual action is required.
 func TestDataInDoubt(t *testing.T) {
 	more := both(declared(5), leftOver(0xd1, "CORRUPT"))
 	askVerdict(t, dataInDoubt, map[string]verdictCase{

@@ -12,13 +12,13 @@ type Verdict string
 
 // The four verdicts.
 const (
-	// Act: one action must be carried out.
+	// Act means that one action must be carried out.
 	Act Verdict = "Act"
-	// Wait: something is in progress that will end by itself.
+	// Wait means that something in progress will end by itself.
 	Wait Verdict = "Wait"
-	// Block: nothing can be done safely; manual action is required.
+	// Block means that nothing can be done safely and manual action is required.
 	Block Verdict = "Block"
-	// Done: the cluster is up to date.
+	// Done means that the cluster is up to date.
 	Done Verdict = "Done"
 )
 
@@ -34,12 +34,12 @@ type Decision struct {
 	// Recheck is when to check again if no object changes, or zero if that is not necessary.
 	Recheck time.Duration `json:"-"`
 
-	// waitsFor identifies what the rule waits for, if its name is not enough: see Waited.
+	// waitsFor identifies what the rule is waiting for, if the rule's name is not enough: see Waited.
 	waitsFor string
 	// overdue is true if a wait or a retry has lasted too long.
 	overdue bool
-	// asksNext is true if the action only makes a different voter the leader, to retry an unsuccessful action there. It
-	// does not end a wait.
+	// asksNext is true if the action only makes a different voter the leader, to retry an unsuccessful action there.
+	// Such an action does not end a wait.
 	asksNext bool
 }
 
@@ -51,8 +51,8 @@ func (d Decision) String() string {
 	return fmt.Sprintf("%s %s %s: %s", d.Verdict, d.Rule, d.Action, d.Message)
 }
 
-// Decide returns what to do next for one cluster: the decision of the first rule that applies, except that an action
-// that keeps being reverted comes last. Nothing is done while another pass holds the lease.
+// Decide returns the next step for one cluster: the decision of the first rule that applies, except that an action that
+// keeps being reverted comes last. Nothing is done while another pass holds the lease.
 func Decide(s State) Decision {
 	d := firstThatLasts(s)
 	if d.Verdict == Act && s.LockHolder != "" {
@@ -107,7 +107,7 @@ type Opinion struct {
 	Decision Decision
 }
 
-// Opinions evaluates every rule, including those after the first that applies.
+// Opinions evaluates every rule, including the rules after the first that applies.
 func Opinions(s State) []Opinion {
 	var list []Opinion
 	for _, r := range rules {

@@ -20,8 +20,8 @@ func delayedReplacement(t *testing.T) *world {
 	return w
 }
 
-// TestSuspensionPrecedesDelayedRepairs: a lost member's replacement has been delayed by five other actions. A person
-// then suspends the cluster in git. Nothing may be done any more but writing the declaration.
+// TestSuspensionPrecedesDelayedRepairs checks that only the declaration is written once the cluster is suspended in
+// git, even if five other actions have delayed the replacement of a lost member.
 func TestSuspensionPrecedesDelayedRepairs(t *testing.T) {
 	w := delayedReplacement(t)
 	w.Objects.Drift = nil
@@ -31,7 +31,8 @@ func TestSuspensionPrecedesDelayedRepairs(t *testing.T) {
 	}
 }
 
-// TestSuspensionKeepsRemovedVolumeDespiteDelay: the same with a volume that a person wants to keep by suspending the cluster.
+// TestSuspensionKeepsRemovedVolumeDespiteDelay checks the same for the deletion of a removed member's volume, which
+// suspending the cluster must prevent.
 func TestSuspensionKeepsRemovedVolumeDespiteDelay(t *testing.T) {
 	w := &world{}
 	say(t, w, "cluster a", "set a-2 etcd=none", "set a-2 mode=none", "set a-2 pod=Absent", "set a-2 removed=v2")
@@ -50,7 +51,8 @@ func TestSuspensionKeepsRemovedVolumeDespiteDelay(t *testing.T) {
 	}
 }
 
-// TestStopPrecedesDelayedRepairs: git stops the cluster; membership must not change before that.
+// TestStopPrecedesDelayedRepairs checks that the membership does not change before a cluster is stopped on git's
+// request.
 func TestStopPrecedesDelayedRepairs(t *testing.T) {
 	w := delayedReplacement(t)
 	w.Objects.Drift, w.Declared.Lifecycle = []string{"StatefulSet a: changed at spec.replicas"}, "Stopped"
@@ -59,8 +61,8 @@ func TestStopPrecedesDelayedRepairs(t *testing.T) {
 	}
 }
 
-// TestGitMayGoBackAndForth: git switches between two declarations every two minutes. Nothing reverts anything:
-// each pass applies what git declares.
+// TestGitMayGoBackAndForth checks that each pass applies the current declaration if git switches between two
+// declarations every two minutes: this does not count as reverting actions.
 func TestGitMayGoBackAndForth(t *testing.T) {
 	w := &world{}
 	say(t, w, "cluster a")
@@ -78,17 +80,17 @@ func TestGitMayGoBackAndForth(t *testing.T) {
 	}
 }
 
-// TestStoppedClusterStartsAgain: git stops and starts the cluster every few minutes. Each start must start it.
+// TestStoppedClusterStartsAgain checks that the cluster starts every time if git stops and starts it every few minutes.
 func TestStoppedClusterStartsAgain(t *testing.T) {
 	w := &world{}
 	say(t, w, "cluster a")
 	for n := range 6 {
-		// Stopped: the pods are gone.
+		// The cluster is stopped, and its pods are gone.
 		say(t, w, "remove members", "remove pods", "set etcd known=false")
 		w.Objects.RunsReplicas, w.Now = 0, w.Now.Add(2*time.Minute)
 		w.Declared.Lifecycle, w.Declared.Digest, w.Objects.Drift = "Stopped", "stopped", nil
 		w.Repeated = decide.Repeats(w.State, decide.Decide(w.State), false)
-		// Started.
+		// The cluster is started.
 		w.Now = w.Now.Add(time.Second)
 		w.Declared.Lifecycle, w.Declared.Digest = "Running", "running"
 		w.Objects.Drift = []string{"EtcdCluster a: differs", "StatefulSet a: changed at spec.replicas"}
@@ -97,7 +99,7 @@ func TestStoppedClusterStartsAgain(t *testing.T) {
 			t.Fatalf("start %d: the cluster stays down: %s", n+1, d)
 		}
 		w.Repeated = decide.Repeats(w.State, d, true)
-		// It runs.
+		// The cluster is running.
 		now, repeated := w.Now.Add(time.Second), w.Repeated
 		say(t, w, "cluster a")
 		w.Now, w.Repeated, w.Declared.Digest = now, repeated, "running"
@@ -108,7 +110,8 @@ func TestStoppedClusterStartsAgain(t *testing.T) {
 	}
 }
 
-// revertedSeal returns a cluster whose member a-2 is sealed again and again, because another controller reverts it.
+// revertedSeal returns a cluster whose member a-2 is sealed again and again, because another controller reverts the
+// seal.
 func revertedSeal(t *testing.T) *world {
 	w := &world{}
 	say(t, w, "cluster a", "set a-2 mode=Founding")
@@ -123,8 +126,8 @@ func revertedSeal(t *testing.T) *world {
 	return w
 }
 
-// TestCertificatesAreRenewedWhileSealIsReverted: certificates that are about to expire are reissued, whatever
-// blocks the rest: otherwise all members and clients reject each other.
+// TestCertificatesAreRenewedWhileSealIsReverted checks that expiring certificates are reissued even if everything else
+// is blocked: otherwise all members and clients would reject each other.
 func TestCertificatesAreRenewedWhileSealIsReverted(t *testing.T) {
 	w := revertedSeal(t)
 	w.Record.CA, w.CA = "CA1", decide.CA{Secret: "CA1", Mounted: []string{"CA1"}}
@@ -135,7 +138,7 @@ func TestCertificatesAreRenewedWhileSealIsReverted(t *testing.T) {
 	}
 }
 
-// TestClusterIsStoppedWhileSealIsReverted: git may stop a cluster whose record keeps being reverted.
+// TestClusterIsStoppedWhileSealIsReverted checks that git can stop a cluster whose record keeps being reverted.
 func TestClusterIsStoppedWhileSealIsReverted(t *testing.T) {
 	w := revertedSeal(t)
 	w.Declared.Lifecycle = "Stopped"
@@ -145,8 +148,8 @@ func TestClusterIsStoppedWhileSealIsReverted(t *testing.T) {
 	}
 }
 
-// TestWrongRecoveryIsStoppedWhileSealIsReverted: a Job that would create a second cluster beside a quorum is
-// stopped, whatever else is the matter.
+// TestWrongRecoveryIsStoppedWhileSealIsReverted checks that a Job that would create a second cluster although the first
+// has quorum is stopped, regardless of other problems.
 func TestWrongRecoveryIsStoppedWhileSealIsReverted(t *testing.T) {
 	w := revertedSeal(t)
 	w.Recovery.Job = &decide.RecoveryJob{ClusterID: theCluster, Ordinal: 1}

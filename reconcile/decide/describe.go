@@ -130,7 +130,7 @@ func (s State) troubles() []string {
 	return facts
 }
 
-// nameOf returns a member's name, or its replica's name before it has one, or else its ID.
+// nameOf returns a member's name, or its replica's name if the member has no name yet, or else the member's ID.
 func (s State) nameOf(m Member) string {
 	ordinal, ours := s.OrdinalOf(m)
 	switch {
@@ -142,8 +142,8 @@ func (s State) nameOf(m Member) string {
 	return "member " + m.ID.String()
 }
 
-// Explain returns what is wrong with a member, to follow its name, or "" if it is a sealed, healthy voter in a ready
-// pod.
+// Explain describes a member's problem in words that follow the member's name. It returns "" for a sealed, healthy
+// voter in a ready pod.
 func (s State) Explain(m Member) string {
 	if m.Answers && len(m.Alarms) > 0 {
 		return m.describeAlarms()
@@ -151,7 +151,7 @@ func (s State) Explain(m Member) string {
 	return s.ailment(m)
 }
 
-// ailment returns the same as Explain, without alarms.
+// ailment returns the same as Explain, but ignores alarms.
 func (s State) ailment(m Member) string {
 	ordinal, ours := s.OrdinalOf(m)
 	replica := s.Replica(ordinal)
@@ -241,7 +241,7 @@ func (s State) describeSigns() string {
 	return strings.Join(signs, ", ")
 }
 
-// why returns why the membership is unknown, in parentheses, or "".
+// why returns the reason why the membership is unknown, in parentheses, or "".
 func (s State) why() string {
 	if s.Membership.Why == "" {
 		return ""

@@ -9,7 +9,7 @@ import (
 // Drill is a backup that was restored in a drill: etcd started with it, and had the data that was backed up.
 type Drill struct {
 	Job string `json:"job"`
-	// Slot of the backup, and ClusterID of its cluster.
+	// Slot is the slot of the backup, and ClusterID the ID of the cluster that was backed up.
 	Slot      time.Time `json:"slot"`
 	ClusterID ID        `json:"clusterID,omitempty"`
 	// EtcdVersion is the version of the started etcd.
@@ -19,7 +19,7 @@ type Drill struct {
 	// Seconds is the duration, rounded up, and Bytes the size of the snapshot.
 	Seconds int64 `json:"seconds,omitempty"`
 	Bytes   int64 `json:"bytes,omitempty"`
-	// Uncompared is why the data could not be compared. Empty if it was compared, and is the same.
+	// Uncompared is why the data could not be compared, or empty if it was compared and is the same.
 	Uncompared string `json:"uncompared,omitempty"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// stopped reports whether the decision deletes a Job that keeps a volume.
+// stopsJob reports whether the decision deletes a Job that keeps a volume.
 func stopsJob(d decide.Decision) bool {
 	switch d.Action.(type) {
 	case decide.StopRestore, decide.StopRecovery:
@@ -16,9 +16,9 @@ func stopsJob(d decide.Decision) bool {
 }
 
 // TestJobStaysWhileRecordIsOld checks that an ended restore Job is kept while the record may be outdated. The cluster
-// was created from a backup today, and has grown to three members. Its ConfigMap and status are restored to before it
-// formed, etcd does not respond, the claim of a-0 is being deleted by mistake, and only the pod of the ended restore
-// Job keeps its volume. The volumes of a-1 and a-2 exist, so this may be the cluster's own data.
+// was created from a backup today, and has grown to three members. Its ConfigMap and status are restored to their state
+// before it formed, etcd does not respond, the claim of a-0 is being deleted by mistake, and only the pod of the ended
+// restore Job keeps its volume. The volumes of a-1 and a-2 exist, so this may be the cluster's own data.
 func TestJobStaysWhileRecordIsOld(t *testing.T) {
 	w := &world{}
 	say(t, w, "cluster a", "set spec restore=(tuesday of b/a)", "remove members", "remove status", "remove record",
@@ -31,8 +31,8 @@ func TestJobStaysWhileRecordIsOld(t *testing.T) {
 	}
 }
 
-// TestJobStaysUnderVoidRequest checks that a void request for recovery does not discard any data. It is void because
-// the cluster has had quorum since.
+// TestJobStaysUnderVoidRequest checks that a void request for recovery does not discard any data. The request is void
+// because the cluster has had quorum since it was made.
 func TestJobStaysUnderVoidRequest(t *testing.T) {
 	w := &world{}
 	say(t, w, "cluster a", "set spec recovery=(c1 1) lost=(0 2)", "act", "act")
@@ -57,8 +57,8 @@ func look(t *testing.T, w *world) string {
 }
 
 // TestJobStaysWhileItsVolumeMayDecide checks that a copy is kept until it is known which data is right, as for the
-// member itself (copyCounts). Two voters hold different data. The third copy, which decides which data is right, is on
-// a claim that was deleted and that only the pod of the ended restore Job keeps.
+// member itself (copyCounts). Two voters hold different data. The third copy, which determines which data is right, is
+// on a claim that was deleted and that only the pod of the ended restore Job keeps.
 func TestJobStaysWhileItsVolumeMayDecide(t *testing.T) {
 	w := &world{}
 	say(t, w, "cluster a", "set spec restore=(tuesday of b/a)",
@@ -72,9 +72,9 @@ func TestJobStaysWhileItsVolumeMayDecide(t *testing.T) {
 }
 
 // TestRecoveryJobStaysOnMemberThatOldRecordLacks checks that a recovery Job on the last copy is kept although the
-// record lacks its member. Cluster c1 had grown to three, lost a-0 and a-1, and was being recovered from a-2, whose Job
-// has created c2. The ConfigMap is restored to before a-2 joined, and the claim of a-2, which only the Job's pod keeps,
-// is deleted.
+// record lacks its member. Cluster c1 had grown to three members, lost a-0 and a-1, and was being recovered from a-2.
+// The Job has created c2. The ConfigMap is restored to its state before a-2 joined, and the claim of a-2, which only
+// the Job's pod keeps, is deleted.
 func TestRecoveryJobStaysOnMemberThatOldRecordLacks(t *testing.T) {
 	for name, old := range map[string]bool{"newest record": false, "older record": true} {
 		w := &world{}

@@ -6,9 +6,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// recoveredAndGrown is cluster c2. It was created from a-2 of lost cluster c1 within the last day, and has grown to
-// three members again; the claims of all its members show that c2 used them. No pods run, etcd does not respond, and
-// the Job still exists.
+// recoveredAndGrown returns cluster c2, which was created from a-2 of lost cluster c1 within the last day, and has
+// grown to three members again; the claims of all its members show that c2 used them. No pods run, etcd does not
+// respond, and the Job still exists.
 func recoveredAndGrown(t *testing.T, lines ...string) *world {
 	w := &world{}
 	say(t, w, "cluster a", "remove members", "remove pods", "set objects replicas=0", "set etcd known=false why=timeout cluster=none",
@@ -21,9 +21,9 @@ func recoveredAndGrown(t *testing.T, lines ...string) *world {
 	return w
 }
 
-// TestFinishedRecoveryIsNotTakenUpAgain checks that a finished recovery is not resumed. ConfigMap, status and
+// TestFinishedRecoveryIsNotTakenUpAgain checks that a finished recovery is not resumed. The ConfigMap, status and
 // StatefulSet are restored to their state during the recovery (pods stopped, record and status of c1). The claims prove
-// that c2 has run on all three volumes since: the recovery is over, and a-0 and a-1 are its voters. The same applies
+// that c2 has since run on all three volumes: the recovery is over, and a-0 and a-1 are its voters. The same applies
 // while pods run (restoredDuring).
 func TestFinishedRecoveryIsNotTakenUpAgain(t *testing.T) {
 	for name, lines := range map[string][]string{
@@ -53,7 +53,7 @@ func TestFinishedRecoveryIsNotTakenUpAgain(t *testing.T) {
 }
 
 // TestLostRecordIsNotNamedAfterFinishedJob checks that a recreated record does not name c1. Cluster c2 runs on three
-// volumes, and its claims show that. Record and status are lost while a pass cannot reach etcd; the Job that created c2
+// volumes, as its claims show. The record and status are lost while a pass cannot reach etcd; the Job that created c2
 // from c1 still exists.
 func TestLostRecordIsNotNamedAfterFinishedJob(t *testing.T) {
 	w := recoveredAndGrown(t, "remove record", "remove status", "set objects replicas=3", "set a-0 pod=Ready", "set a-1 pod=Ready",
@@ -77,7 +77,8 @@ func TestLostRecordIsNotNamedAfterFinishedJob(t *testing.T) {
 }
 
 // TestRecoveryDoesNotApplyTwice checks the sentence "It names one cluster ID, so it cannot apply ... twice"
-// (how-it-works.md). Record and status are restored to c1, and git still names c1. All claims show that c2 used them.
+// (how-it-works.md). The record and status are restored to those of c1, and git still names c1. All claims show that c2
+// used them.
 func TestRecoveryDoesNotApplyTwice(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"its Job is gone, nothing runs (a run with --allow-recovery)": {"set recovery job=none"},

@@ -62,15 +62,16 @@ func (s State) safeWithout(m Member) int {
 }
 
 // FewerCopies reports whether a removal must be decided again: fewer of the other voters have their data on volumes
-// that are kept than were seen, because a claim was deleted or etcd has found that data differs.
+// that are kept than when it was decided, because a claim was deleted or etcd has found that data differs.
 func FewerCopies(seen, now State, but ID) bool {
 	return now.safeWithout(Member{ID: but}) < seen.safeWithout(Member{ID: but})
 }
 
-// mayGiveUp reports whether a voter that must move can be removed. All others must be healthy, except that they may
-// have to move too, and have quorum. Either there are more voters than declared, and another has its data on a volume
-// that is kept; or every declared slot has a member, and enough others for a quorum of the declared number have their
-// data on volumes that are kept. So these voters are removed one at a time, and the number of copies never decreases.
+// mayGiveUp reports whether a voter that must move can be removed. All other members must be healthy, except that they
+// may also have to move, and the other voters must have quorum. In addition, either there are more voters than
+// declared, and another voter has its data on a volume that is kept, or every declared slot has a member, and the other
+// voters with data on volumes that are kept are enough for a quorum of the declared number. Voters that must move are
+// therefore removed one at a time, and the number of copies never decreases.
 func (s State) mayGiveUp(m Member) bool {
 	if !s.othersAreWell(m) || !s.Membership.without(m.ID).HasQuorum() {
 		return false
@@ -83,8 +84,8 @@ func (s State) mayGiveUp(m Member) bool {
 	return voters == s.Declared.Replicas && !unfilled && safe >= Quorum(s.Declared.Replicas)
 }
 
-// othersAreWell reports whether all other members are healthy, regardless of their volumes. Before that, a member that
-// still responds is not removed.
+// othersAreWell reports whether all other members are healthy, regardless of their volumes. Until they are, a member
+// that still responds is not removed.
 func (s State) othersAreWell(m Member) bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
 		return other.ID != m.ID && s.unhealthyApartFromVolume(other)
@@ -92,7 +93,7 @@ func (s State) othersAreWell(m Member) bool {
 }
 
 // othersWaitForNone reports whether all other members are healthy, or do not start because of a peer's data, which may
-// be the data of that member.
+// be m's data.
 func (s State) othersWaitForNone(m Member) bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
 		return other.ID != m.ID && s.unhealthyApartFromVolume(other) && !s.stoppedByCheck(other)
@@ -116,9 +117,9 @@ func (s State) goingFirst() (Member, bool) {
 	return Member{}, false
 }
 
-// addSpare adds a learner if too few voters have their data on volumes that are kept to remove a voter that must move.
-// It uses the lowest free slot, which may be one beyond the declared number. Once the voters that must move are
-// replaced, the spare is surplus and removed like any other.
+// addSpare adds a learner if a voter that must move cannot be removed, because too few voters have their data on
+// volumes that are kept. It uses the lowest free slot, which may be one beyond the declared number. Once the voters
+// that must move are replaced, the spare member is removed like any other surplus member.
 func (s State) addSpare() (Decision, bool) {
 	m, found := s.goingFirst()
 	if !found || !s.toRun() || !s.mayCopyFrom(s.leader()) || !s.othersAreWell(m) || !s.allAnswerOnGoingVolumes() ||

@@ -8,17 +8,17 @@ import (
 // Loss is the kind of evidence that a member is lost.
 type Loss string
 
-// The kinds. A removal without a kind removes a surplus member.
+// The kinds of evidence. A removal without evidence removes a surplus member.
 const (
-	// VolumeLost: the recorded volume no longer exists.
+	// VolumeLost means that the recorded volume no longer exists.
 	VolumeLost Loss = "VolumeLost"
-	// VolumeGoing: the volume is being deleted.
+	// VolumeGoing means that the volume is being deleted.
 	VolumeGoing Loss = "VolumeGoing"
-	// VolumeStranded: the volume exists, but no pod can use it again.
+	// VolumeStranded means that the volume exists, but pods can never use it again.
 	VolumeStranded Loss = "VolumeStranded"
-	// Silence: the member is not responding.
+	// Silence means that the member is not responding.
 	Silence Loss = "Silence"
-	// Corruption: the member's data is known to be wrong.
+	// Corruption means that the member's data is known to be wrong.
 	Corruption Loss = "Corruption"
 )
 
@@ -26,7 +26,7 @@ const (
 // requested from etcd.
 type LossEvidence struct {
 	Loss Loss `json:"loss,omitempty"`
-	// VolumeUID of the claim that is lost, being deleted or stranded.
+	// VolumeUID is the UID of the claim that is lost, being deleted or stranded.
 	VolumeUID string `json:"volumeUID,omitempty"`
 }
 
@@ -60,7 +60,7 @@ func (s State) evidenceFor(m Member) LossEvidence {
 
 // VotersChanged reports whether an action on a member must be decided again: the other voters have changed, fewer of
 // them respond, or more of them raise alarms about their data. The same applies if a voter now uses a different list,
-// because it may serve alongside the others, as after a forced new cluster.
+// as after --force-new-cluster, because it may serve alongside the others.
 func VotersChanged(seen, now Membership, but ID) bool {
 	voters, others := seen.Voters(), now.Voters()
 	if len(voters) != len(others) {

@@ -7,8 +7,8 @@ import (
 )
 
 // follow updates a record from etcd's own list: etcd changes first, and the record follows, regardless of who changed
-// it. A listed member without an entry gets one. A member that is no longer listed leaves its slot and volume to be
-// cleaned up. Only a linearizable list of the recorded cluster is followed.
+// the list. A listed member without an entry gets an entry. If a member is no longer listed, its slot and volume are
+// kept for cleanup. The record follows only a linearizable list of the recorded cluster.
 func (s State) follow(r Record) Record {
 	if !s.Membership.Known || r.ClusterID == 0 || r.ClusterID != s.Membership.ClusterID {
 		return r
@@ -65,7 +65,7 @@ func (r Record) lists(listed map[int]Member) bool {
 	return len(r.Members) == len(listed)
 }
 
-// modeOfNew returns how a listed member without an entry may start: a member that has started needs only its data.
+// modeOfNew returns the mode for a listed member without an entry. A member that has started needs only its data.
 func modeOfNew(m Member) Mode {
 	if m.Started {
 		return Sealed
@@ -125,7 +125,7 @@ func (s State) withoutRemoved(r Record, listed map[int]Member) Record {
 	return r
 }
 
-// removes reports whether that member must still be removed.
+// removes reports whether the member must still be removed.
 func (s State) removes(id ID) bool {
 	for _, rule := range []func(State) (Decision, bool){replaceMember, scaleDown} {
 		if d, spoke := rule(s); spoke {
@@ -161,7 +161,7 @@ func (r Record) removed(ordinal int) (RemovedMember, bool) {
 	return RemovedMember{}, false
 }
 
-// recordDifferences describes how the required record differs from the current one.
+// recordDifferences describes how the required record differs from the current record.
 func (s State) recordDifferences() []string {
 	required := RequiredRecord(s, "")
 	facts := append(s.memberDifferences(required), s.removedDifferences(required)...)
@@ -198,7 +198,7 @@ func (s State) recordDifferences() []string {
 	return facts
 }
 
-// memberDifferences describes how the members of the required record differ from the current ones.
+// memberDifferences describes how the members of the required record differ from the current members.
 func (s State) memberDifferences(required Record) []string {
 	var facts []string
 	for _, m := range required.Members {
@@ -216,7 +216,7 @@ func (s State) memberDifferences(required Record) []string {
 	return facts
 }
 
-// removedDifferences describes how the removed slots of the required record differ from the current ones.
+// removedDifferences describes how the removed slots of the required record differ from the current removed slots.
 func (s State) removedDifferences(required Record) []string {
 	var facts []string
 	for _, gone := range required.Removed {

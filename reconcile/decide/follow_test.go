@@ -117,7 +117,7 @@ func gapOf(n int) func(*State) {
 	return func(s *State) { s.Record.Members = withoutMember(s.Record.Members, n) }
 }
 
-// TestRemoves checks that an announced removal is still pending if that member is the next to be removed.
+// TestRemoves checks that an announced removal is still pending if the member is the next to be removed.
 func TestRemoves(t *testing.T) {
 	removes := func(s State, m Member) bool { return s.removes(m.ID) }
 	check(t, removes, map[string]slotCase{
@@ -131,7 +131,7 @@ func TestRemoves(t *testing.T) {
 	})
 }
 
-// TestMissing checks which recorded voters count as missing, and when that is confirmed.
+// TestMissing checks which recorded voters count as missing, and when git has confirmed the list without them.
 func TestMissing(t *testing.T) {
 	joining := func(s *State) { s.Record = s.Record.With(RecordedMember{Ordinal: 2, Mode: Joining}) }
 	replaced := func(s *State) { s.Membership.Members[1].ID, s.Membership.Members[2].ID = 0xb1, 0xb2 }
@@ -197,8 +197,8 @@ func TestRecordDifferences(t *testing.T) {
 	}
 }
 
-// TestRestoredRecordOfBootstrapIsCorrectedFirst checks that missing members do not keep a record from being corrected
-// by which members may still bootstrap a cluster that has formed.
+// TestRestoredRecordOfBootstrapIsCorrectedFirst checks that missing members do not prevent the correction of a record
+// that would let members bootstrap a formed cluster again.
 func TestRestoredRecordOfBootstrapIsCorrectedFirst(t *testing.T) {
 	bootstrap := func(s *State) { s.Record, s.ReportedClusterID = FoundingRecord("t", 3), 0 }
 	for what, c := range map[string]struct {

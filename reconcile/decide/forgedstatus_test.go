@@ -6,9 +6,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestForgedStatusDoesNotReorderRules: somebody who may write the status claims that a rule which is no repair was
-// delayed. It must not come before the rule that protects from a changed CA: applying the objects would issue all
-// certificates from the CA in the Secret while members trust another.
+// TestForgedStatusDoesNotReorderRules checks that a forged status cannot put a rule first by claiming that the rule was
+// delayed, although it is not a repair. The rule must not precede the rule that protects against a changed CA: applying
+// the objects would issue all certificates from the CA in the Secret while members trust a different CA.
 func TestForgedStatusDoesNotReorderRules(t *testing.T) {
 	w := &world{}
 	say(t, w, "cluster a", "set record ca=CA1", "set ca secret=CA2 mounted=CA1")

@@ -6,18 +6,19 @@ import (
 )
 
 // Formed reports whether there is any sign that etcd has ever formed this cluster. Failing to reach etcd is not a sign,
-// and does not revoke one (hard case H1): a formed cluster is never bootstrapped again. If the record is lost, a
-// StatefulSet, pod or volume is also a sign: its data may be needed.
+// and does not invalidate other signs (hard case H1): a formed cluster is never bootstrapped again. If the record is
+// lost, a StatefulSet, pod or volume is also a sign: its data may be needed.
 func (s State) Formed() bool {
 	return s.hasID() || s.Record.beyondFounding() || s.formedBefore() ||
 		!s.recorded() && (s.hasStatefulSet() || s.anyReplica(Replica.remains))
 }
 
-// recorded reports whether a record with members exists. A record without members does not specify how any may start.
+// recorded reports whether a record with members exists. A record without members does not specify how members may
+// start.
 func (s State) recorded() bool { return len(s.Record.Members) > 0 }
 
 // founding reports whether, according to earlier passes, the members are only about to bootstrap the cluster. etcd may
-// know more.
+// have formed the cluster since.
 func (s State) founding() bool { return s.recordsFounding() && !s.formedBefore() }
 
 func (s State) recordsFounding() bool { return s.recordsNoID() && !s.Record.beyondFounding() }
@@ -27,9 +28,9 @@ func (s State) recordsNoID() bool {
 	return s.recorded() && s.Record.ClusterID == 0 && s.ReportedClusterID == 0
 }
 
-// formedBefore reports whether a record of the bootstrap, or of the restore in its place, was restored after the
-// cluster had formed, according to a claim that its etcd has used, or to a recovery Job on a claim that still exists.
-// While a cluster is being created, it has neither.
+// formedBefore reports whether an outdated record, written during the bootstrap or the initial restore, was brought
+// back after the cluster had formed. Either of two things shows this: a claim that the cluster's etcd has used, or a
+// recovery Job on a claim that still exists. Neither exists while a cluster is being created.
 func (s State) formedBefore() bool {
 	job := s.Recovery.Job
 	early := s.recordsFounding() || s.recordsNoID() && s.Record.Restoring()
@@ -43,7 +44,7 @@ func (s State) formedBefore() bool {
 // bootstrap.
 func (s State) recordLost() bool { return !s.recorded() || s.formedBefore() }
 
-// beyondFounding reports whether a recorded member may start only with its data, or joins.
+// beyondFounding reports whether any recorded member has a mode other than Founding.
 func (r Record) beyondFounding() bool {
 	for _, m := range r.Members {
 		if m.Mode != Founding {
@@ -53,9 +54,9 @@ func (r Record) beyondFounding() bool {
 	return false
 }
 
-// MayFound reports whether a member may still bootstrap the cluster: it is not sealed yet, so it also starts on an
-// empty volume. Writes that such a member has acknowledged can be lost with its volume, so the client Service is opened
-// only once no such member remains.
+// MayFound reports whether any member may still bootstrap the cluster: an initial member that is not sealed yet also
+// starts on an empty volume. Writes that it has acknowledged can be lost with its volume, so the client Service stays
+// closed until all initial members are sealed.
 func (r Record) MayFound() bool {
 	return slices.ContainsFunc(r.Members, func(m RecordedMember) bool { return m.Mode == Founding })
 }
@@ -148,7 +149,7 @@ func seal(s State) (Decision, bool) {
 
 // sealable returns the members that etcd lists as started, but that are not recorded as sealed, or are recorded with a
 // different ID or volume. A member that has not started must not be sealed: it could never start. ID and volume are
-// recorded only while the member responds: an unresponsive member may have lost the volume that the record would prove.
+// recorded only while the member responds: an unresponsive member may have lost the volume that would be recorded.
 func (s State) sealable() Ordinals {
 	var set Ordinals
 	inSlots := s.listed()

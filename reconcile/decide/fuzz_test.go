@@ -16,7 +16,7 @@ import (
 )
 
 // FuzzDecide checks the decision on any state against the invariants. It starts from the states of all stories, and
-// from those under testdata/fuzz, which once violated one. changes modifies the state, two bytes per change.
+// from the inputs in testdata/fuzz, which once violated an invariant. changes modifies the state, two bytes per change.
 func FuzzDecide(f *testing.F) {
 	for i, s := range statesOfStories(f) {
 		text, err := json.Marshal(s)
@@ -44,8 +44,8 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// since returns a relevant time up to dawn: zero, now, long ago, or a time at which a threshold is reached or almost
-// reached.
+// since returns a relevant time not after dawn: zero, now, long ago, or a time at which a threshold is reached or
+// almost reached.
 func since(how int) time.Time {
 	times := []time.Time{{}, dawn, dawn.Add(-48 * time.Hour)}
 	for _, threshold := range decide.Thresholds() {
@@ -56,7 +56,7 @@ func since(how int) time.Time {
 	return times[how%len(times)]
 }
 
-// mostTimes returns the highest number of times on which decisions depend.
+// mostTimes returns the largest Times of all thresholds.
 func mostTimes() (most int) {
 	for _, threshold := range decide.Thresholds() {
 		most = max(most, threshold.Times)
@@ -257,8 +257,8 @@ func changeMember(m *decide.Member, kind, how int) {
 	}
 }
 
-// observable reports whether such a state can be observed at all: names, ordinals and IDs are unique, a record with
-// members has a token and ordered members, and no cluster has more replicas than can be distinguished.
+// observable reports whether a state can be observed at all: names, ordinals and IDs are unique, a record with members
+// has a token and ordered members, and the cluster does not have more replicas than can be distinguished.
 func observable(s decide.State) bool {
 	replicas, ids, names := map[int]bool{}, map[decide.ID]bool{}, map[string]bool{}
 	leads, runs := false, false
@@ -270,7 +270,7 @@ func observable(s decide.State) bool {
 		replicas[r.Ordinal] = true
 	}
 	if !runs && len(s.Membership.Members) > 0 {
-		return false // etcd is asked in existing pods
+		return false // etcd is queried only in existing pods
 	}
 	for _, m := range s.Membership.Members {
 		name := m.Name

@@ -34,8 +34,8 @@ func labelsLost(s State) (Decision, bool) {
 		"Data is not lost, but nothing is changed until then", sentence(s.Objects.Relabelled))
 }
 
-// foreignVolumes returns volumes created for a token other than the recorded one: members that start on them belong to
-// a different cluster.
+// foreignVolumes returns volumes created for a token other than the recorded token: members that start on them belong
+// to a different cluster.
 func (s State) foreignVolumes() []string {
 	var foreign []string
 	for _, r := range s.Replicas {
@@ -74,8 +74,9 @@ func clusterIDMismatch(s State) (Decision, bool) {
 	return block("%s %s, but %s%s", claims[0].who, claims[0].id, Enumerate(others), s.describeOldData())
 }
 
-// usedByDifferent blocks if only the claims show which cluster this is, and they name different ones: a lost cluster's
-// claims have come back without their marks, and its members would run alongside the cluster that was created from it.
+// usedByDifferent blocks if only the claims show which cluster this is, and they name different clusters: a lost
+// cluster's claims have come back without their marks, and its members would run alongside the cluster that was created
+// from it.
 func (s State) usedByDifferent() (Decision, bool) {
 	var uses []string
 	ids := map[ID]bool{}
@@ -119,7 +120,7 @@ type claim struct {
 	id  ID
 }
 
-// clusterIDs returns the known cluster IDs, the most trusted first.
+// clusterIDs returns the known cluster IDs, in descending order of trust.
 func (s State) clusterIDs() []claim {
 	all := []claim{
 		{"the recorded cluster ID is", s.Record.ClusterID},
@@ -139,8 +140,8 @@ func (s State) clusterIDs() []claim {
 	return known
 }
 
-// foundingID returns the ID that the cluster will have if it is being bootstrapped, as far as known. Any other ID comes
-// from older data on the volumes.
+// foundingID returns the ID that the cluster will have if it is being bootstrapped, or zero if unknown. Any other ID
+// comes from older data on the volumes.
 func (s State) foundingID() ID {
 	if !s.founding() {
 		return 0
@@ -156,8 +157,8 @@ func terminating(s State) (Decision, bool) {
 	return wait(recheck, "being deleted: %s", sentence(going))
 }
 
-// goingRemains returns the pods and volumes being deleted, if no others remain and no record describes their
-// replacements: once they are gone, there may be no trace of a cluster.
+// goingRemains returns the pods and volumes being deleted, if only they remain and members are not recorded: once they
+// are gone, the cluster may have left no trace.
 func (s State) goingRemains() []string {
 	var going []string
 	for _, r := range s.Replicas {

@@ -12,7 +12,7 @@ type verdictCase struct {
 	want    Verdict // empty if the rule does not apply
 }
 
-// askVerdict evaluates a rule without the rules before it.
+// askVerdict evaluates a rule without earlier rules.
 func askVerdict(t *testing.T, rule func(State) (Decision, bool), cases map[string]verdictCase) {
 	t.Helper()
 	for what, c := range cases {
@@ -23,7 +23,7 @@ func askVerdict(t *testing.T, rule func(State) (Decision, bool), cases map[strin
 	}
 }
 
-// TestGuardRulesInIsolation checks what each guard stops by itself.
+// TestGuardRulesInIsolation checks what each guard prevents by itself.
 func TestGuardRulesInIsolation(t *testing.T) {
 	askVerdict(t, invalidSpec, map[string]verdictCase{
 		"none": {1, declared(0), Block}, "one": {1, nil, ""}, "64": {1, declared(64), ""}, "65": {1, declared(65), Block},
@@ -82,7 +82,7 @@ func TestGuardRulesInIsolation(t *testing.T) {
 	}
 }
 
-// TestQuorumLost checks that quorum is waited for if enough unresponsive voters may come up by themselves.
+// TestQuorumLost checks that the rule waits for quorum if enough unresponsive voters may come up by themselves.
 func TestQuorumLost(t *testing.T) {
 	lost := func(change func(*State)) func(*State) { return both(silence(1, 2), unlisted, change) }
 	keep := func(*State) {}

@@ -18,7 +18,7 @@ func (h Hash) differs(other Hash) bool {
 	return h.Known() && h.point() == other.point() && h.Sum != other.Sum
 }
 
-// point returns what two hashes must share to be comparable.
+// point returns the revisions that two hashes must share to be comparable.
 func (h Hash) point() Hash { return Hash{Revision: h.Revision, CompactRevision: h.CompactRevision} }
 
 func (h Hash) String() string {

@@ -7,12 +7,12 @@ import (
 )
 
 // TestVersionToReturnWithoutStatefulSet checks which version the message names if the StatefulSet is gone and the
-// declared version cannot start: a version that runs, and with which all members can return.
+// cluster cannot start with the declared version: a running version with which all members can return.
 func TestVersionToReturnWithoutStatefulSet(t *testing.T) {
 	bare := both(noStatefulSet, declares("3.9.0"))
 	for what, c := range map[string]struct {
 		change func(*State)
-		want   string // part of the message, or empty
+		want   string // a part of the message, or empty
 	}{
 		"one version runs":                  {bare, "3.6.16"},
 		"two patches run":                   {both(bare, runs("3.6.15", "3.6.16", "3.6.15")), "3.6.16"},
@@ -27,8 +27,8 @@ func TestVersionToReturnWithoutStatefulSet(t *testing.T) {
 	}
 }
 
-// TestVolumeInTheWayOfAllVersionsIsNamed checks that the message names the volume beyond the declared number that
-// prevents every version by itself, and how to keep its data.
+// TestVolumeInTheWayOfAllVersionsIsNamed checks that the message names the volume beyond the declared number that alone
+// prevents every version, and how to keep its data.
 func TestVolumeInTheWayOfAllVersionsIsNamed(t *testing.T) {
 	volumes := func(versions ...string) func(*State) {
 		return func(s *State) {
@@ -71,7 +71,7 @@ func TestFailingMemberIsReplacedInTime(t *testing.T) {
 	})
 }
 
-// TestLearnerWaitsForPodsThatCanJoin checks the result if new pods would be too old to join the cluster.
+// TestLearnerWaitsForPodsThatCanJoin checks the decision if new pods are too old to join the cluster.
 func TestLearnerWaitsForPodsThatCanJoin(t *testing.T) {
 	old := func(s *State) { s.Objects.RunsVersion = "3.5.35" }
 	for what, c := range map[string]struct {

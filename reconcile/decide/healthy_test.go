@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// noon is the time at which the states of tests in this package are observed.
+// noon is the observation time of the states in this package's tests.
 var noon = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
-// healthy returns an up-to-date cluster of n members; the first one leads.
+// healthy returns an up-to-date cluster of n members; the first member leads.
 func healthy(n int) State {
 	s := State{
 		Name: "a", Now: noon, ReportedClusterID: 0xc1,
@@ -41,7 +41,7 @@ func after(n int, change func(*State)) State {
 	return s
 }
 
-// down makes members unresponsive, with their pods in that phase for the given time.
+// down makes members unresponsive, with their pods in the given phase for the given time.
 func (s *State) down(phase PodPhase, ago time.Duration, ordinals ...int) {
 	for i := range s.Replicas {
 		if r := &s.Replicas[i]; slices.Contains(ordinals, r.Ordinal) {

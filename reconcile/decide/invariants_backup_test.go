@@ -6,13 +6,14 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// backsUp declares backups, and one before an upgrade to 3.7.3, which is the second declaration.
+// backsUp declares backups, including a backup before an upgrade to 3.7.3, which is the second declaration.
 func backsUp(w *world) {
 	w.Declared.BacksUp, w.Declared.BacksUpBeforeUpgrade, w.Declared.Version = true, true, "3.7.3"
 	w.Generation = 2
 }
 
-// startedFor adds a Job that a pass started for a generation ten minutes ago, and a backup begun the given time later.
+// startedFor adds a Job that a pass started for a generation ten minutes ago, and a backup that began the given time
+// later.
 func startedFor(generation int64, after time.Duration) func(*world) {
 	return func(w *world) {
 		backsUp(w)
@@ -31,7 +32,7 @@ func withTemplate(change func(*world)) func(*world) {
 	}
 }
 
-// noted adds the backup for the second declaration to the status, and changes it.
+// noted adds the backup for the second declaration to the status, and applies changes to that backup.
 func noted(change func(w *world, b *decide.Backup)) func(*world) {
 	return deleted(func(w *world) {
 		w.Backups.BeforeDeletion = &decide.Backup{Generation: 2, ClusterID: w.Record.ClusterID, StartedAt: w.Now}

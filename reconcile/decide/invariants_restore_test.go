@@ -17,7 +17,7 @@ func restores(w *world) {
 	w.Declared.Restore = from
 }
 
-// restoring applies a further change.
+// restoring is restores with a further change.
 func restoring(change func(*world)) func(*world) {
 	return func(w *world) { restores(w); change(w) }
 }

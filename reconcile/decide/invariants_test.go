@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
-// wrong is a decision that an invariant must reject, in a world of three healthy members after change.
+// wrong is a decision that an invariant must reject, in a cluster of three healthy members to which change was applied.
 type wrong struct {
 	invariant string
 	what      string
@@ -90,7 +90,8 @@ func removed(n int) decide.RemovedMember {
 	return decide.RemovedMember{Ordinal: n, VolumeUID: volumeUID(n)}
 }
 
-// down makes a member unresponsive. Its pod has been failing for the given time, and etcd has exited that many times.
+// down makes a member unresponsive. Its pod has been failing for the given time, and etcd has exited the given number
+// of times.
 func down(n, crashes int, ago time.Duration) func(*world) {
 	return func(w *world) {
 		silent(n)(w)
@@ -118,7 +119,7 @@ func removes(n int) decision {
 	return acts(decide.RemoveMember{ID: memberID(n), Name: fmt.Sprintf("a-%d", n)})
 }
 
-// besideNew adds a member to a cluster that allows two to join together.
+// besideNew adds a member to a cluster in which two members may join together.
 func besideNew(change func(*world)) func(*world) {
 	return func(w *world) {
 		w.Declared.Replicas = 6
@@ -696,12 +697,12 @@ func worn(w *world, days int) {
 	w.Certificates = []decide.Certificate{{Secret: "a-peer-tls", Key: "tls.crt", NotBefore: end.Add(-300 * 24 * time.Hour), NotAfter: end}}
 }
 
-// lost returns the removal of a-1 for that reason.
+// lost returns the removal of a-1 for the given reason.
 func lost(loss decide.Loss, volume string) decide.Action {
 	return decide.RemoveMember{ID: 0xa1, Name: "a-1", Evidence: decide.LossEvidence{Loss: loss, VolumeUID: volume}}
 }
 
-// leave removes the member of an ordinal, and keeps pod and volume.
+// leave removes the member of an ordinal, and keeps its pod and volume.
 func leave(w *world, n int) {
 	_ = w.setMember(n, "etcd", "none")
 	w.Record.Members = slices.DeleteFunc(w.Record.Members, func(m decide.RecordedMember) bool { return m.Ordinal == n })
@@ -714,7 +715,7 @@ func allRun(w *world, version string) {
 	}
 }
 
-// rolling changes the state to a rollout in which no pod is up to date yet.
+// rolling changes the state to a rollout in which all pods are still outdated.
 func rolling(w *world) {
 	w.Declared.SpecHash, w.Objects.RunsHash = "h2", "h2"
 }
@@ -734,7 +735,7 @@ func healthy(t *testing.T) *world {
 	return w
 }
 
-// noSpace sets a rollout of h2 with the declared quota, under an alarm of a-2; all pods run with the other quota.
+// noSpace sets a rollout of h2 with the declared quota while a-2 raises an alarm. All pods run with the other quota.
 func noSpace(kind decide.AlarmKind, declared, runs int64) func(*world) {
 	return also(rolling, func(w *world) {
 		w.Declared.Quota = declared

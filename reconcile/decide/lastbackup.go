@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// LateBackup is how much longer than its deadline a backup may take to begin and to be observed.
+// LateBackup is the time that a backup may take, in addition to its deadline, to begin and to be observed.
 const LateBackup = 10 * time.Minute
 
 // backUpBeforeDeletion takes the final backup of a cluster that will be deleted, if git requires it. Until that backup
@@ -64,8 +64,8 @@ func (s State) describeUnreachable(before, occasion string) (Decision, bool) {
 }
 
 // lacksLastBackup reports whether the cluster will be deleted and must wait for its final backup. A cluster that never
-// formed does not need one. If the volumes are also deleted, they are deleted before the record, because only the
-// record shows that their data was backed up.
+// formed does not need a final backup. If the volumes are also deleted, they are deleted before the record, because
+// only the record shows that their data was backed up.
 func (s State) lacksLastBackup() bool {
 	if !s.toDelete() || !s.Declared.BacksUpBeforeDeletion || !s.Formed() {
 		return false
@@ -111,13 +111,13 @@ func (s State) takenBackup() *Backup {
 }
 
 // isOfGeneration reports whether a backup is from the Job that a pass started for this generation, even if Kubernetes
-// has deleted that Job since, or was begun after it.
+// has since deleted the Job, or was begun after the Job was created.
 func (s State) isOfGeneration(b Backup) bool {
 	job, started := s.startedBackup()
 	return s.Generation != 0 && b.Generation == s.Generation || started && !b.StartedAt.Before(job.CreatedAt)
 }
 
-// serves reports whether clients may continue to write: stopping the pods has not begun.
+// serves reports whether clients may still write, because Quorate has not started to stop the pods.
 func (s State) serves() bool {
 	return s.Objects.RunsReplicas > 0 || !s.hasStatefulSet() && s.anyReplica(hasPodThatStays)
 }
@@ -132,8 +132,8 @@ func (s State) outlasted(job BackupJob) bool {
 // backup would look new.
 func (s State) yetToCome(job BackupJob) bool { return YetToCome(job.CreatedAt, s.Now) }
 
-// tooLongAgo reports whether a backup that began then is too old: later writes are not in it, however late it was
-// stored.
+// tooLongAgo reports whether a backup that began at the given time is too old: it does not contain later writes,
+// however late it was stored.
 func (s State) tooLongAgo(begin time.Time) bool {
 	return s.Now.Sub(begin) > s.lastsFor()
 }

@@ -7,11 +7,11 @@ import (
 	"quorate.dev/quorate/internal/etcdversion"
 )
 
-// LastUse contains the information in a claim's annotations about the etcd that last ran on the volume. They outlive
-// the record, the status and the pods.
+// LastUse contains the information in a claim's annotations about the etcd that last ran on the volume. The annotations
+// outlive the record, the status and the pods.
 type LastUse struct {
 	ClusterID ID `json:"clusterID,omitempty"`
-	// Version of etcd, and the minor version of its data, as far as etcd reports it.
+	// Version is the etcd version, and StorageVersion the minor version of its data, if etcd reports it.
 	Version        string `json:"version,omitempty"`
 	StorageVersion string `json:"storageVersion,omitempty"`
 }
@@ -50,7 +50,8 @@ func (s State) OutdatedUses() []Replica {
 	return outdated
 }
 
-// startsNewer reports whether a pod that runs etcd was created with a newer version than last used its claim.
+// startsNewer reports whether a pod that runs etcd was created with a newer version than the version that last used its
+// claim.
 func (r Replica) startsNewer() bool {
 	started := r.Pod == PodStarting || r.Pod == PodReady || r.Pod == PodFailing && r.PodCrashes > 0
 	last, err := etcdversion.Parse(r.LastUse.Version)
@@ -59,7 +60,7 @@ func (r Replica) startsNewer() bool {
 }
 
 // otherUser returns the cluster that last used a replica's claim, such as a lost cluster whose claim came back, or zero
-// if it is the given one or unknown.
+// if this is the given cluster or unknown.
 func (r Replica) otherUser(id ID) ID {
 	if r.LastUse.ClusterID == id {
 		return 0
@@ -75,8 +76,8 @@ func (r Replica) lastVersion() (etcdversion.Version, error) {
 	return etcdversion.Parse(r.LastUse.Version)
 }
 
-// lastVersionUnknown reports that nothing shows which etcd version last used the volumes of a cluster that has only
-// volumes left. It returns "" if the version is known, or without volumes.
+// lastVersionUnknown returns a message if a cluster has only volumes left and the etcd version that last used them is
+// unknown. Otherwise, it returns "".
 func (s State) lastVersionUnknown() string {
 	if s.hasStatefulSet() || s.anyReplica(hasPod) || !s.toRun() || !s.Formed() ||
 		s.Record.Restoring() || s.Record.Recovering() || s.isBeingRestored() {

@@ -14,7 +14,7 @@ func TestClaimsOfKnownMembersAreAnnotated(t *testing.T) {
 	current := both(use(0, "3.6.16", ""), use(1, "3.6.16", ""), use(2, "3.6.16", ""))
 	for what, c := range map[string]struct {
 		change func(*State)
-		want   int // claims
+		want   int // number of claims
 	}{
 		"none is annotated":              {nil, 3},
 		"all are":                        {current, 0},
@@ -59,7 +59,8 @@ func TestClaimsOfKnownMembersAreAnnotated(t *testing.T) {
 	}
 }
 
-// TestLastUseOfClaimsLimitsVersions checks that the last use in claims counts like the versions of pods.
+// TestLastUseOfClaimsLimitsVersions checks that the versions recorded on claims limit the allowed versions like the
+// versions of pods.
 func TestLastUseOfClaimsLimitsVersions(t *testing.T) {
 	used := func(version, storage string) func(*State) {
 		return func(s *State) { s.Replicas[2].LastUse = LastUse{1, version, storage} }
@@ -96,8 +97,8 @@ func TestLastUseOfClaimsLimitsVersions(t *testing.T) {
 	}
 }
 
-// TestUnknownLastVersionIsReported checks when volumes are all that remains of a cluster, and none shows which version
-// of etcd used it.
+// TestUnknownLastVersionIsReported checks when an unknown last etcd version is reported: only volumes remain of a
+// cluster, and their claims do not show which version used them.
 func TestUnknownLastVersionIsReported(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)
@@ -129,7 +130,8 @@ func TestUnknownLastVersionIsReported(t *testing.T) {
 }
 
 // TestClaimIsAnnotatedWithVersionThatStarts checks that a claim names the newer version of a pod that has started etcd,
-// before its member responds: everything else may be lost by then, and etcd may have changed the data.
+// before its member responds: all other evidence may be lost by the time it responds, and etcd may have changed the
+// data.
 func TestClaimIsAnnotatedWithVersionThatStarts(t *testing.T) {
 	for what, c := range map[string]struct {
 		pod     PodPhase
@@ -169,8 +171,8 @@ func TestClaimIsAnnotatedWithVersionThatStarts(t *testing.T) {
 	}
 }
 
-// TestBegunUpgradeIsFinishedIfOnlyClaimsRemain checks that a cluster of which only the volumes remain can be brought back
-// with the version to which its members were being upgraded, as some claims show.
+// TestBegunUpgradeIsFinishedIfOnlyClaimsRemain checks that a cluster that has only its volumes left can be brought back
+// with the version to which its members were being upgraded, if some claims show that version.
 func TestBegunUpgradeIsFinishedIfOnlyClaimsRemain(t *testing.T) {
 	for what, c := range map[string]struct {
 		change   func(*State)

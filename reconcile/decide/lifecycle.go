@@ -69,7 +69,7 @@ func stop(s State) (Decision, bool) {
 	return Decision{Verdict: Done, Message: "stopped; the data of " + s.describeRemains() + " is kept"}, true
 }
 
-// drift returns the drift of all objects, including those for backups.
+// drift returns the drift of all objects, including objects for backups.
 func (s State) drift() []string { return slices.Concat(s.Objects.Drift, s.Backups.Drift) }
 
 // keepsGoingVolume reports whether a pod holds a volume that is being deleted, or whose claim is already gone: the
@@ -95,9 +95,9 @@ func (s State) describeGoingVolumes() string {
 }
 
 // deleteRest deletes the objects of a cluster without pods, and then its volumes if its retention is Delete. If a final
-// backup is required, the volumes are deleted first, because the record shows that it exists. A volume being deleted
-// may be waiting for the pod of an ended Job, which is deleted with the objects. Quorate deletes a cluster's data only
-// here.
+// backup is required, the volumes are deleted first, because the record shows that the backup exists. A volume being
+// deleted may be waiting for the pod of an ended Job, which is deleted with the objects. Quorate deletes a cluster's
+// data only here.
 func (s State) deleteRest() (Decision, bool) {
 	if s.Objects.DeclarationDiffers {
 		return act(Declare{}, "update the custom resource: the cluster will be deleted")

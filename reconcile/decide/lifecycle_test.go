@@ -24,7 +24,7 @@ func noStatefulSet(s *State) {
 
 func forgotten(s *State) { s.Record, s.Replicas, s.Membership = Record{}, nil, Membership{} }
 
-// TestStop checks the actions on a cluster that should not run, regardless of what else is known.
+// TestStop checks the actions on a cluster that should not run, regardless of the rest of the state.
 func TestStop(t *testing.T) {
 	runs := func(s *State) { s.Declared.Lifecycle = "Stopped" }
 	onePod := func(s *State) { s.Replicas[1].Pod = PodReady }
@@ -32,7 +32,7 @@ func TestStop(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)
 		want   Action
-		says   string // in its message; empty if the rule does not apply
+		says   string // a part of the message; empty if the rule does not apply
 	}{
 		"it is to run":                      {nil, nil, ""},
 		"nothing is there":                  {both(runs, forgotten, noStatefulSet), nil, ""},

@@ -63,7 +63,8 @@ func TestOnGoingVolume(t *testing.T) {
 	})
 }
 
-// TestOthersAreWell checks that all other members must be healthy, or on a volume that is being deleted.
+// TestOthersAreWell checks that all other members must be healthy, regardless of whether their volumes are being
+// deleted.
 func TestOthersAreWell(t *testing.T) {
 	check(t, State.othersAreWell, map[string]slotCase{
 		"all well":                        {nil, true},
@@ -89,8 +90,8 @@ func TestOthersWaitForNone(t *testing.T) {
 	})
 }
 
-// TestMayGiveUp checks that a voter that must move is removed once it is replaced, or if enough others for a quorum
-// have the data on volumes that are kept.
+// TestMayGiveUp checks that a voter that must move is removed once it is replaced, or if enough other members for a
+// quorum have the data on volumes that are kept.
 func TestMayGiveUp(t *testing.T) {
 	for what, c := range map[string]struct {
 		members int
@@ -119,8 +120,8 @@ func TestMayGiveUp(t *testing.T) {
 	}
 }
 
-// TestAddSpare checks that a spare is added before voters that must move are removed if too few others have the data
-// on volumes that are kept.
+// TestAddSpare checks that, if too few other members have the data on volumes that are kept, a spare is added before
+// voters that must move are removed.
 func TestAddSpare(t *testing.T) {
 	add := func(n int) Action { return AddLearner{n, healthy(64).peerURL(n)} }
 	for what, c := range map[string]struct {

@@ -8,7 +8,7 @@ import (
 // SeenMember is a member as last reported in the custom resource's status.
 type SeenMember struct {
 	Name string `json:"name"`
-	// Revision that it had at least reached: not every change is recorded.
+	// Revision is the minimum revision that the member had reached: not every change is recorded.
 	Revision int64 `json:"revision,omitempty"`
 }
 

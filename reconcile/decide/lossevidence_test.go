@@ -79,8 +79,8 @@ func TestLossEvidence(t *testing.T) {
 	}
 }
 
-// TestRemovalIsAnnouncedIfNoMajorityRemains checks that a removal is recorded before the request to etcd if no
-// majority of the recorded voters would remain to show that it was intended.
+// TestRemovalIsAnnouncedIfNoMajorityRemains checks that a removal is recorded before the request to etcd if fewer than
+// a majority of the recorded voters would remain.
 func TestRemovalIsAnnouncedIfNoMajorityRemains(t *testing.T) {
 	record := func(n int, mode Mode) func(*State) {
 		return func(s *State) { s.Record = s.Record.With(RecordedMember{Ordinal: n, Mode: mode, ID: ID(0xa0 + n)}) }

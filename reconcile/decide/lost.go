@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// lost returns why a member is permanently lost: its data is known to be wrong, it is a learner on a volume that is
-// being deleted, or it does not respond and will not come back with its data. Otherwise "". Being slow, restarting,
-// evicted or out of memory are not reasons (hard case H45).
+// lost returns why a member is permanently lost, or "". A member is lost if its data is known to be wrong, if it is a
+// learner on a volume that is being deleted, or if it does not respond and will not come back with its data. Being
+// slow, restarting, evicted or out of memory is not a reason (hard case H45).
 func (s State) lost(m Member) string {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
@@ -49,40 +49,40 @@ func (s State) failsWithoutData(r Replica) bool {
 }
 
 // withoutItsData reports whether a member whose volume has been replaced also lacks its data there: the volume is
-// missing, etcd has found no data, or the pod has not come up for long. A restored claim has a different UID but the
-// data.
+// missing, etcd has found no data, or the pod has failed to come up for a long time. A restored claim has a different
+// UID, but still has the data.
 func (s State) withoutItsData(r Replica) bool {
 	return !hasVolume(r) || r.NoData || s.failsForLong(r)
 }
 
-// strandedFor reports whether a volume has been unreachable for that long: passes have found it stranded, and its pod
-// has waited, for that long. Either alone is not enough: a node may be drained long before it is gone, and may have
-// been there between two passes.
+// strandedFor reports whether a volume has been unreachable for at least the given time: passes have found it stranded,
+// and its pod has been waiting, for that long. Neither alone is enough: a node may be drained long before it is
+// removed, and may have been back between two passes.
 func (s State) strandedFor(r Replica, least time.Duration) bool {
 	return s.notReadyFor(r, least) && !r.StrandedSince.IsZero() && s.Now.Sub(r.StrandedSince) >= least
 }
 
-// sparedBy reports whether the others can do without a member's remaining data: without it, the voters whose data is on
-// volumes that are kept still form a quorum, and its copy does not decide which data is right.
+// sparedBy reports whether the other members do not need a member's remaining data: without it, the voters whose data
+// is on volumes that are kept still form a quorum, and its copy is not needed to determine which data is right.
 func (s State) sparedBy(m Member) bool {
 	return !s.copyCounts(m) && s.safeWithout(m) >= Quorum(len(s.Membership.Voters())-1)
 }
 
-// volumeGoesWithPod reports whether a volume is being deleted and nothing runs on it or is about to run on it: it
-// disappears with the pod.
+// volumeGoesWithPod reports whether a volume is being deleted and nothing runs on it or is about to run on it: the
+// volume disappears with the pod.
 func (s State) volumeGoesWithPod(r Replica) bool {
 	idle := r.Pod == PodAbsent || r.Pod == PodTerminating || r.Pod == PodPending && s.stuck(r) || s.failsForGood(r)
 	return hasVolume(r) && r.VolumeTerminating && idle
 }
 
-// notReadyFor reports whether a pod is known to have been unready for that long.
+// notReadyFor reports whether a pod is known to have been unready for at least the given time.
 func (s State) notReadyFor(r Replica, least time.Duration) bool {
 	return r.Pod != PodReady && !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= least
 }
 
-// silentForLong reports whether a member has been unresponsive for as long as git allows. Kubernetes must have found
-// its pod unready for as long: otherwise only Quorate may be unable to reach it, or this may not be the outage first
-// observed.
+// silentForLong reports whether a member has been unresponsive for the declared time. Kubernetes must have found its
+// pod unready for the same time: otherwise only Quorate may be unable to reach the member, or the member may have
+// recovered in between.
 func (s State) silentForLong(m Member, r Replica) bool {
 	enough := s.Declared.ReplaceAfter
 	if m.Learner {
@@ -113,8 +113,8 @@ func (s State) sealedBlindly(ordinal int) bool {
 	return m.Mode == Sealed && m.ID == 0 && m.VolumeUID == ""
 }
 
-// replaceable reports whether a new member would do better than an unresponsive one: not if the member has never
-// started, or its pod does not start with a declaration that no healthy member runs.
+// replaceable reports whether replacing an unresponsive member may help. It does not help if the member has never
+// started, or if its pod does not start and no healthy member runs with the same declaration.
 func (s State) replaceable(m Member, r Replica) bool {
 	stuck := r.Pod == PodFailing || r.Pod == PodPending
 	proven := slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
@@ -135,8 +135,8 @@ func (s State) keepsCrashing(r Replica) bool {
 }
 
 // crashLoops reports whether a member crashes because of its own data: all other members run well with the same
-// declaration, so neither a rollout nor a common problem is the cause (hard case H48). Crashes of a terminating pod
-// prove nothing about a new member in its slot.
+// declaration, so neither a rollout nor a common problem is the cause (hard case H48). Crashes of a terminating pod do
+// not prove anything about a new member in its slot.
 func (s State) crashLoops(m Member, r Replica) bool {
 	if !m.Started || !s.keepsCrashing(r) || len(s.Membership.Members) < 2 || s.copyCounts(m) {
 		return false
@@ -151,7 +151,8 @@ func (s State) crashLoops(m Member, r Replica) bool {
 	return true
 }
 
-// replacedAgainAndAgain returns why another replacement would not help, or "" if it may, or if nothing could come back.
+// replacedAgainAndAgain returns why another replacement would not help, or "" if it may help, or if the member could
+// not come back with its data.
 func (s State) replacedAgainAndAgain(m Member) string {
 	ordinal, _ := s.OrdinalOf(m)
 	before := s.Record.replacements(ordinal)

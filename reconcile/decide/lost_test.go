@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// check evaluates a-1 in a changed cluster of three.
+// check evaluates a-1 in a cluster of three members with changes.
 func check(t *testing.T, is func(State, Member) bool, cases map[string]slotCase) {
 	t.Helper()
 	for what, c := range cases {
@@ -29,7 +29,7 @@ func recordedAs(m RecordedMember) func(*State) {
 
 func disagrees(s *State) { s.Membership.Members[1].Disagrees = "does not list a-0" }
 
-// TestLost checks which members count as lost, and which are just short of it.
+// TestLost checks which members count as lost, and which members almost meet the conditions.
 func TestLost(t *testing.T) {
 	blindly := recordedAs(RecordedMember{Mode: Sealed})
 	empty := []func(*Replica){noData, crashed(2)}
@@ -90,7 +90,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestSilentForLong checks that passes and Kubernetes must both find a member unhealthy for as long as git allows.
+// TestSilentForLong checks that passes and Kubernetes must both find a member unhealthy for the declared time.
 func TestSilentForLong(t *testing.T) {
 	after := func(limit, silent time.Duration) func(*State) {
 		return func(s *State) {
@@ -142,7 +142,7 @@ func TestMemberIsReplacedAtMostThreeTimesADay(t *testing.T) {
 	})
 }
 
-// TestVolumeGoesWithPod checks that a volume being deleted counts as gone once no pod runs on it.
+// TestVolumeGoesWithPod checks that a volume being deleted counts as gone once pods no longer run on it.
 func TestVolumeGoesWithPod(t *testing.T) {
 	hold(t, State.volumeGoesWithPod, map[string]slotCase{
 		"no pod":         {slot1(PodAbsent, 0, onItsWay), true},

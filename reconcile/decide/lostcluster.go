@@ -1,7 +1,8 @@
 package decide
 
 // lostClusterRuns stops members of a lost cluster that run, or would start, alongside the cluster created from it. An
-// older record restores their files, and enough of them form that cluster again: clients would reach both.
+// older record restores their files, and enough of these members would form the lost cluster again: clients would reach
+// both clusters.
 func lostClusterRuns(s State) (Decision, bool) {
 	slots, lost := s.runsOfLost()
 	if slots == 0 {
@@ -14,8 +15,8 @@ func lostClusterRuns(s State) (Decision, bool) {
 }
 
 // runsOfLost returns the slots with a pod on a volume of a lost cluster. Either the record is the lost cluster's, so
-// that the pod has a file to start with, or its member runs. A member listed by the new cluster belongs to it,
-// regardless of marks.
+// that the pod has a file to start with, or the pod's member is running. A member listed by the new cluster belongs to
+// it, regardless of marks.
 func (s State) runsOfLost() (slots Ordinals, lost ID) {
 	listed := s.listed()
 	for _, r := range s.replicasInOrder() {
@@ -37,9 +38,9 @@ func (s State) runsOfLost() (slots Ordinals, lost ID) {
 	return slots, lost
 }
 
-// madeOf returns the cluster that was created from a lost one, according to the status or etcd, or zero. If the record
-// and the status both name the lost cluster and no recovery is in progress, the recovery may have been abandoned: then
-// etcd's ID counts only if a claim shows that the new cluster was recorded before.
+// madeOf returns the cluster that was created from a lost cluster, according to the status or etcd, or zero. If the
+// record and the status both name the lost cluster and no recovery is in progress, the recovery may have been
+// abandoned: then etcd's ID counts only if a claim shows that the new cluster was recorded before.
 func (s State) madeOf(lost ID) ID {
 	givenUp := s.Record.ClusterID == lost && s.ReportedClusterID == lost && !s.Record.Recovering()
 	for _, id := range []ID{s.ReportedClusterID, s.Membership.ClusterID} {

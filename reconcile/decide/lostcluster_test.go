@@ -2,8 +2,8 @@ package decide
 
 import "testing"
 
-// restoredRecord is cluster 2, created from cluster 1, after the record of cluster 1 was restored: the volumes of a-0
-// and a-1 still carry the mark, and their pods start with the restored files.
+// restoredRecord changes the state to cluster 2, created from cluster 1, after the record of cluster 1 was restored:
+// the volumes of a-0 and a-1 still carry the mark, and their pods start with the restored files.
 func restoredRecord() State {
 	s := State{Name: "a", ReportedClusterID: 2, Record: Record{Token: "t", ClusterID: 1}}
 	for n, volume := range []string{"v0", "v1", "v2"} {
@@ -14,7 +14,7 @@ func restoredRecord() State {
 	return s
 }
 
-// newRecord gives the state the record of cluster 2, which keeps the volumes of cluster 1.
+// newRecord sets the record of cluster 2, which keeps the volumes of cluster 1.
 func newRecord(s *State) {
 	s.Record = Record{Token: "t", ClusterID: 2, Recovery: RecordedRecovery{ClusterID: 1, Ordinal: 2, VolumeUID: "v2"}}.
 		With(RecordedMember{Ordinal: 2, Mode: Sealed, VolumeUID: "v2"}).
@@ -22,14 +22,14 @@ func newRecord(s *State) {
 		WithRemoved(RemovedMember{Ordinal: 1, VolumeUID: "v1", LostCluster: 1})
 }
 
-// listsAs makes etcd list a-1 as a member of that cluster.
+// listsAs makes etcd list a-1 as a member of the given cluster.
 func listsAs(id ID) func(*State) {
 	return func(s *State) {
 		s.Membership = Membership{Known: true, ClusterID: id, Members: []Member{{ID: 0xa1, Name: "a-1", Started: true}}}
 	}
 }
 
-// TestPodsOfLostClusterAreStopped checks which pods on marked volumes are stopped, and which are left alone.
+// TestPodsOfLostClusterAreStopped checks which pods on marked volumes are stopped, and which are left unchanged.
 func TestPodsOfLostClusterAreStopped(t *testing.T) {
 	runs := func(n int, id ID) func(*State) { return func(s *State) { s.Replicas[n].ClusterID = id } }
 	ready := func(s *State) { s.Replicas[1].Pod = PodReady }
@@ -67,7 +67,8 @@ func TestPodsOfLostClusterAreStopped(t *testing.T) {
 	}
 }
 
-// TestNewClusterIsKnownDespiteRestoredRecord checks which sources identify a cluster that was created from a lost one.
+// TestNewClusterIsKnownDespiteRestoredRecord checks which sources identify a cluster that was created from a lost
+// cluster.
 func TestNewClusterIsKnownDespiteRestoredRecord(t *testing.T) {
 	abandoned := func(s *State) { s.ReportedClusterID, s.Membership.ClusterID = 1, 2 }
 	for what, c := range map[string]struct {

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// onlyClaimsLeft is a cluster that has lost its majority, its record and its status. The claim of a-2 remains, and that
-// cluster used it last.
+// onlyClaimsLeft returns a cluster that has lost its majority, its record and its status. The claim of a-2 remains, and
+// was last used by that cluster.
 func onlyClaimsLeft(t *testing.T, lastUse decide.ID) *world {
 	w := &world{}
 	say(t, w, "cluster a", "remove members", "remove status", "remove record", "set etcd known=false why=timeout cluster=none",
@@ -41,15 +41,15 @@ func TestRecoveryOfClusterNamedOnlyByClaims(t *testing.T) {
 	}
 }
 
-// TestRecoveryOfUnidentifiedClusterSaysWhy checks that a request without effect is explained: because it is older than
-// the loss of the record, or because nothing shows that this is the cluster that it names.
+// TestRecoveryOfUnidentifiedClusterSaysWhy checks that a message explains why a request has no effect: it is older than
+// the loss of the record, or nothing shows that this is the cluster that the request names.
 func TestRecoveryOfUnidentifiedClusterSaysWhy(t *testing.T) {
 	const later, never = "Remove it from git, run a pass, and declare it again",
 		"kubectl annotate pvc data-a-2 etcd.quorate.dev/cluster-id=c1"
 	order := "set spec recovery=(c1 2) lost=(0 1)"
 	for name, c := range map[string]struct {
 		lastUse decide.ID
-		before  bool // requested before the record was written again
+		before  bool // requested before the record was recreated
 		want    string
 	}{
 		"requested before":      {0xc1, true, later},

@@ -7,8 +7,8 @@ import (
 )
 
 // TestLostRecordKeepsVolumesOfLostCluster checks that the lost cluster's volumes are kept after the record was lost and
-// recreated. The record showed that the new cluster was created from data in doubt. Without it, this is unknown, and
-// those volumes may hold the right data.
+// recreated. The lost record showed that the new cluster was created from data in doubt. Without that record, this is
+// unknown, and the volumes may hold the right data.
 func TestLostRecordKeepsVolumesOfLostCluster(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain reduces garbage collection: the tests decide millions of short-lived states, and by default the small heap
+// TestMain reduces garbage collection: the tests create millions of short-lived states, and by default the small heap
 // would be collected all the time.
 func TestMain(m *testing.M) {
 	if os.Getenv("GOGC") == "" {

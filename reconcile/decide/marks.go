@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// recoveredBefore reports that, according to the marks on its remaining claims, a new cluster was created from the
-// recorded one, or returns "". While a recovery is in progress, the marks belong to it.
+// recoveredBefore returns a message if, according to the marks on the remaining claims, a new cluster was created from
+// the recorded cluster; otherwise "". While a recovery is in progress, the marks belong to it.
 func (s State) recoveredBefore() string {
 	if s.Record.Recovering() || s.Record.ClusterID == 0 {
 		return ""
@@ -25,8 +25,8 @@ func (s State) recoveredBefore() string {
 }
 
 // usedByOthers returns the replicas without a mark whose pod or claim belongs to a cluster other than the given one.
-// Their claims show that a recovery from the given cluster has ended, although record and status may be from before.
-// The claim in which this cluster was created may still name the lost one.
+// Their claims show that a recovery from the given cluster has ended, although the record and status may be older. The
+// claim in which this cluster was created may still name the lost cluster.
 func (s State) usedByOthers(id ID) []string {
 	return s.replicaNames(func(r Replica) bool {
 		source := s.Record.Recovery
@@ -35,7 +35,7 @@ func (s State) usedByOthers(id ID) []string {
 	})
 }
 
-// usedLater returns which claims show that a new cluster was already created from the recorded one, or "".
+// usedLater returns which claims show that a new cluster was already created from the recorded cluster, or "".
 func (s State) usedLater() string {
 	used := s.usedByOthers(s.Record.ClusterID)
 	if s.Record.Recovering() || len(used) == 0 {
@@ -84,8 +84,8 @@ func (s State) WrongMarks() []Replica {
 	})
 }
 
-// wayOutOfMarks returns how to start members that are kept as belonging to a lost cluster although no cluster created
-// from it is known: the recovery has begun, but its record is lost. Otherwise "".
+// wayOutOfMarks returns how to start members that are kept as belonging to a lost cluster although a cluster created
+// from it is not known: the recovery has begun, but its record is lost. Otherwise, it returns "".
 func (s State) wayOutOfMarks() string {
 	names, claims, lost := s.keptOfUnfinished()
 	if len(names) == 0 {
@@ -97,8 +97,8 @@ func (s State) wayOutOfMarks() string {
 		Enumerate(names), lost, strings.Join(claims, " "), s.Name)
 }
 
-// keptOfUnfinished returns the replicas and claims that are kept as belonging to a lost cluster from which no other
-// cluster is known to be created.
+// keptOfUnfinished returns the replicas and claims that are kept as belonging to a lost cluster if a new cluster is not
+// known to have been created from it.
 func (s State) keptOfUnfinished() (names, claims []string, lost ID) {
 	required, known := RequiredRecord(s, ""), s.clusterIDs()
 	for _, gone := range required.Removed {

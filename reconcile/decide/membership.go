@@ -12,12 +12,12 @@ type Membership struct {
 	Known bool `json:"known"`
 	// Why is why the list is unknown.
 	Why string `json:"why,omitempty"`
-	// Forbidden is the API server's message about the missing right to ask etcd, or empty.
+	// Forbidden is the API server's message if Quorate does not have the right to query etcd, or empty.
 	Forbidden string `json:"forbidden,omitempty"`
 	// ClusterID is the cluster ID that etcd reports.
 	ClusterID ID `json:"clusterID,omitempty"`
-	// Members in any order. While the list is not Known, they are the views of single members: use them in
-	// explanations, never for actions.
+	// Members lists the members in any order. While Known is false, the entries are the views of single members: use
+	// them in explanations, never for actions.
 	Members []Member `json:"members,omitempty"`
 	// StaleAlarms are alarms of removed members. They stay active until they are disarmed (hard case H31).
 	StaleAlarms []Alarm `json:"staleAlarms,omitempty"`
@@ -30,10 +30,10 @@ type AlarmKind string
 
 // The kinds of alarms that etcd raises.
 const (
-	// AlarmNoSpace: the database has reached its quota, and etcd rejects writes.
+	// AlarmNoSpace means that the database has reached its quota, and etcd rejects writes.
 	AlarmNoSpace AlarmKind = "NOSPACE"
-	// AlarmCorrupt: members hold different data. The alarm's member is only one member's claim: a leader that checks
-	// its followers blames them even if its own data is wrong (etcd: PeriodicCheck).
+	// AlarmCorrupt means that members hold different data. The member that the alarm names may still hold the right
+	// data: a leader that checks its followers blames them even if its own data is wrong (etcd: PeriodicCheck).
 	AlarmCorrupt AlarmKind = "CORRUPT"
 )
 
@@ -57,7 +57,7 @@ type Member struct {
 
 	// Answers is true if the member responded in this pass and knows a leader.
 	Answers bool `json:"answers"`
-	// Why is why it does not respond.
+	// Why is why the member does not respond.
 	Why string `json:"why,omitempty"`
 
 	// SilentSince is the time since which passes have found it unresponsive, or zero if it responds or the time is
@@ -77,7 +77,8 @@ type Member struct {
 	DBSizeInUse int64       `json:"dbSizeInUse,omitempty"`
 	Alarms      []AlarmKind `json:"alarms,omitempty"`
 
-	// Hash of its data. Members are asked for it only if their data may differ, all at one revision.
+	// Hash is the hash of the member's data. Members are asked for hashes only if their data may differ, all at one
+	// revision.
 	Hash Hash `json:"hash,omitzero"`
 	// HashWhy is why a member that was asked returned no hash.
 	HashWhy string `json:"hashWhy,omitempty"`

@@ -10,8 +10,8 @@ func Quorum(n int) int { return n/2 + 1 }
 
 // MinAvailable returns how many pods Kubernetes must not evict to keep quorum. While members join or leave, and while
 // etcd's list is unknown, the larger membership counts, because pods do not show whether they have a vote (hard cases
-// H32, H105). A learner has no vote, but before etcd 3.5.18 its pod may be ready, and count in place of a voter that
-// quorum needs.
+// H32, H105). A learner has no vote, but before etcd 3.5.18 its pod may be ready, and may count instead of a voter that
+// quorum requires.
 func MinAvailable(voters, learners, recorded, declared int) int {
 	needed := Quorum(max(voters, recorded, declared))
 	if learners > 0 {
@@ -61,7 +61,7 @@ func (a Alarm) compare(b Alarm) int {
 	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind))
 }
 
-// without returns the membership after that member is removed.
+// without returns the membership without the given member.
 func (m Membership) without(id ID) Membership {
 	rest := m
 	rest.Members = nil
@@ -73,12 +73,12 @@ func (m Membership) without(id ID) Membership {
 	return rest
 }
 
-// promoted returns the membership with that member as a voter.
+// promoted returns the membership with the given member as a voter.
 func (m Membership) promoted(id ID) Membership {
 	return m.with(id, func(member *Member) { member.Learner = false })
 }
 
-// with returns the membership after a change of that member.
+// with returns the membership with change applied to the given member.
 func (m Membership) with(id ID, change func(*Member)) Membership {
 	after := m
 	after.Members = slices.Clone(m.Members)

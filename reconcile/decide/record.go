@@ -36,7 +36,7 @@ func (r Record) With(member RecordedMember) Record {
 	return r
 }
 
-// WithRemoved returns the record with that slot marked as one whose member is gone.
+// WithRemoved returns the record with the slot marked as having lost its member.
 func (r Record) WithRemoved(gone RemovedMember) Record {
 	r.Members = withoutMember(r.Members, gone.Ordinal)
 	r.Removed = slices.DeleteFunc(slices.Clone(r.Removed),
@@ -97,10 +97,10 @@ func FoundingRecord(token string, n int) Record {
 }
 
 // RequiredRecord returns the record that the objects must carry in the current state, regardless of the action that
-// applies them. That is the existing record. If it is missing and the cluster has never formed, it is the bootstrap
-// record, with freshToken. If it is missing and the cluster has formed, it is what etcd, or else pods and volumes,
-// prove. A member whose record is lost is sealed: with data, it can start; without data, it must not start. The record
-// has no members if nothing remains to run.
+// applies them. If a record exists, this is that record, brought up to date. If the record is missing and the cluster
+// has never formed, it is the bootstrap record, with freshToken. If the record is missing and the cluster has formed,
+// it contains what etcd, or else pods and volumes, prove. A member whose record is lost is sealed: with data, it can
+// start; without data, it must not start. The record does not have members if there is nothing left to run.
 func RequiredRecord(s State, freshToken string) Record {
 	return s.UnderCA(s.requiredRecord(freshToken))
 }
@@ -137,8 +137,8 @@ func (s State) requiredRecord(freshToken string) Record {
 }
 
 // catchUp restores the parts that the record has lost compared with the status, or with the claims if git requests
-// recovery. A record without a cluster ID although the status has one was reset to its state before formation, and
-// members of a formed cluster must not be bootstrapped.
+// recovery. If the status has a cluster ID but the record does not, the record was reset to its state before formation,
+// and members of a formed cluster must not be bootstrapped.
 func (s State) catchUp(r Record) Record {
 	id := cmp.Or(s.ReportedClusterID, s.recoverableCluster())
 	if r.ClusterID != 0 || id == 0 {
@@ -158,8 +158,8 @@ func (s State) catchUp(r Record) Record {
 	return r
 }
 
-// complete adds the members that the pass that wrote a lost record again did not see. Until etcd returns a list, such a
-// record proves nothing of its members except that they may start with their data.
+// complete adds the members that were not observed by the pass that recreated a lost record. Until etcd returns a list,
+// such a record proves only that its members may start with their data.
 func (s State) complete(r Record) Record {
 	proven := slices.ContainsFunc(r.Members, func(m RecordedMember) bool {
 		return m.Mode != Sealed || m.ID != 0 || m.VolumeUID != ""
@@ -179,8 +179,8 @@ func (s State) complete(r Record) Record {
 	return r
 }
 
-// remainingOrdinals returns the slots that hold a member, as far as known without a record: those that etcd lists or,
-// without a list, those with a pod or a volume.
+// remainingOrdinals returns the slots that hold a member, as far as known without a record: the slots that etcd lists
+// or, without a list, the slots with a pod or a volume.
 func (s State) remainingOrdinals() []int {
 	var ordinals []int
 	if s.Membership.Known {
@@ -199,9 +199,9 @@ func (s State) remainingOrdinals() []int {
 	return ordinals
 }
 
-// belongsElsewhere reports whether a claim was last used by a cluster other than this one, and its pod does not show
-// the contrary: a lost cluster's claim may have come back without its mark. The volume from which this cluster is being
-// recovered still names the lost one.
+// belongsElsewhere reports whether a claim was last used by a different cluster, and its pod does not show the
+// contrary: a lost cluster's claim may have come back without its mark. The volume from which this cluster is being
+// recovered still names the lost cluster.
 func (s State) belongsElsewhere(r Replica) bool {
 	known := cmp.Or(s.Record.ClusterID, s.ReportedClusterID)
 	job := s.Recovery.Job

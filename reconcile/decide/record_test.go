@@ -49,7 +49,8 @@ func TestSlotIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// TestCountReplacement checks that slots are counted separately, and forgotten a day after the last replacement.
+// TestCountReplacement checks that replacements are counted separately for each slot, and forgotten a day after the
+// last replacement.
 func TestCountReplacement(t *testing.T) {
 	now := noon.Add(500 * time.Millisecond).In(time.FixedZone("", 3600))
 	before := Record{Replaced: []Replacements{{1, 2, noon.Add(-24*time.Hour + time.Second)}, {2, 5, now.Add(-24 * time.Hour)}, {4, 1, noon}}}
@@ -100,7 +101,7 @@ func TestLostRecordIsRecreated(t *testing.T) {
 	}
 }
 
-// TestMemberListAloneRecreatesRecord checks that, without record and status, etcd's list shows which slots have
+// TestMemberListAloneRecreatesRecord checks that, without a record and status, etcd's list shows which slots have
 // members.
 func TestMemberListAloneRecreatesRecord(t *testing.T) {
 	s := after(3, func(s *State) {
@@ -116,8 +117,8 @@ func TestMemberListAloneRecreatesRecord(t *testing.T) {
 	}
 }
 
-// TestSealTakesLowerIDOfDuplicateMembers checks that, of two members in one slot, the one with the lower ID is sealed,
-// as it is listed.
+// TestSealTakesLowerIDOfDuplicateMembers checks that, if a slot has two members, the member with the lower ID is
+// sealed, which is also the member that listed returns.
 func TestSealTakesLowerIDOfDuplicateMembers(t *testing.T) {
 	s := after(1, func(s *State) {
 		twin := s.Membership.Members[0]
@@ -129,8 +130,8 @@ func TestSealTakesLowerIDOfDuplicateMembers(t *testing.T) {
 	}
 }
 
-// TestSealRecordsInitialLogVersion checks that the logs of a newly formed cluster contain nothing older than its
-// initial version.
+// TestSealRecordsInitialLogVersion checks that the recorded log version of a newly formed cluster is its initial
+// version.
 func TestSealRecordsInitialLogVersion(t *testing.T) {
 	founded := func(s *State) {
 		s.Record, s.ReportedClusterID = FoundingRecord("t", 3), 0
@@ -170,12 +171,12 @@ func TestVoidRecoveryIsNotContinued(t *testing.T) {
 	}
 }
 
-// TestIncompleteRecordIsCompleted checks that a record that was written only from the volumes is completed with the
-// members that the pass did not see, until something is proven about its members.
+// TestIncompleteRecordIsCompleted checks that a record that was written only from the volumes is completed with members
+// that the pass did not observe, until there is proof about its members.
 func TestIncompleteRecordIsCompleted(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)
-		want   int // members
+		want   int // number of members
 	}{
 		"a volume was not seen":     {func(*State) {}, 2},
 		"etcd returns its list":     {func(s *State) { s.Membership.Known = true }, 1},

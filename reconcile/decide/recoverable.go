@@ -11,7 +11,7 @@ func (s State) quorumMayRecover() bool {
 	return recoverable >= Quorum(len(s.Record.Members))
 }
 
-// unrecoverable reports whether an unresponsive member cannot come up by itself, or should have done so long ago.
+// unrecoverable reports whether an unresponsive member cannot come up by itself, or should have come up long ago.
 func (s State) unrecoverable(ordinal int) bool {
 	r := s.Replica(ordinal)
 	m, _ := s.Record.Member(ordinal)
@@ -19,7 +19,7 @@ func (s State) unrecoverable(ordinal int) bool {
 	return s.volumeLost(ordinal) || goes || r.Stranded != "" || s.failsForLong(r)
 }
 
-// failsForLong reports whether a pod has failed for long, or has been starting for very long.
+// failsForLong reports whether a pod has been failing for a long time, or starting for a very long time.
 func (s State) failsForLong(r Replica) bool {
 	if r.Pod == PodReady || r.PodSince.IsZero() {
 		return false

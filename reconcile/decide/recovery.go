@@ -10,28 +10,28 @@ import (
 // RecoveryOrder is git's request for a cluster that has permanently lost its majority: create a new cluster from a
 // remaining member's data or from a backup.
 type RecoveryOrder struct {
-	// ClusterID of the lost cluster; no other cluster is changed. Zero: no request.
+	// ClusterID is the ID of the lost cluster; other clusters are not changed. It is zero if there is no request.
 	ClusterID ID `json:"clusterID,omitempty"`
-	// Ordinal of the remaining member, or of the slot whose volume receives the backup.
+	// Ordinal is the ordinal of the remaining member, or of the slot whose volume receives the backup.
 	Ordinal int `json:"ordinal"`
-	// Backup describes the source backup. Empty: the source is the member's data.
+	// Backup describes the source backup. It is empty if the source is the member's data.
 	Backup string `json:"backup,omitempty"`
 	// Lost are the members whose data is permanently lost, according to spec.recovery.lost.
 	Lost Ordinals `json:"lost,omitempty"`
 	// OldVolumes is whether the lost cluster's other volumes are kept.
 	OldVolumes Retention `json:"oldVolumes,omitempty"`
-	// Refused is why this run must not carry it out, or empty.
+	// Refused is why this run must not carry out the request, or empty.
 	Refused string `json:"refused,omitempty"`
-	// Digest of everything that the Job depends on.
+	// Digest is a digest of everything that the Job depends on.
 	Digest string `json:"digest,omitempty"`
-	// Word is a digest of the request: the lost cluster, the remaining member, and the members given up as lost.
+	// Word is a digest of the request: the lost cluster, the remaining member, and the members declared lost.
 	Word string `json:"word,omitempty"`
-	// Deadline is the maximum duration of that Job.
+	// Deadline is the maximum duration of the Job.
 	Deadline time.Duration `json:"deadline,omitempty"`
 }
 
-// recoverCluster creates a new cluster from the remains of one that has permanently lost its majority, if git requests
-// it. It stops all pods first; from then on only the Job touches the data.
+// recoverCluster creates a new cluster from the remains of a cluster that has permanently lost its majority, if git
+// requests recovery. It stops all pods first; from then on only the Job touches the data.
 func recoverCluster(s State) (Decision, bool) {
 	switch {
 	case !s.toRun():
@@ -77,8 +77,8 @@ func (s State) ordersRecovery() bool {
 }
 
 // recoverableCluster returns the cluster whose recovery git requests, if neither the record nor the status names a
-// cluster and only that cluster has used the claims and pods, or zero. A cluster created from it would be found in vain
-// in their place.
+// cluster and only that cluster has used the claims and pods, or zero. A new cluster that had already been created from
+// it would also have used the claims.
 func (s State) recoverableCluster() ID {
 	order := s.Declared.Recovery
 	used := s.anyReplica(func(r Replica) bool { return r.LostCluster == 0 && r.LastUse.ClusterID == order.ClusterID })
@@ -129,7 +129,7 @@ func (s State) hindersRecovery() string {
 	return ""
 }
 
-// wouldGoWithPods returns which volumes, not declared as lost, are deleted once their pods stop, or "".
+// wouldGoWithPods returns which volumes of members not declared lost are deleted once their pods stop, or "".
 func (s State) wouldGoWithPods() string {
 	order := s.Declared.Recovery
 	going := s.replicaNames(func(r Replica) bool { return s.keepsGoingVolume(r) && !order.Lost.Has(r.Ordinal) })
@@ -140,14 +140,14 @@ func (s State) wouldGoWithPods() string {
 		"stop. If their data is not needed, list these members in spec.recovery.lost", Enumerate(going))
 }
 
-// awaitsUnready reports whether the requested recovery only waits until Kubernetes no longer reports any pod as ready,
+// awaitsUnready reports whether the requested recovery is only waiting until Kubernetes reports all pods as not ready,
 // which takes seconds after quorum is lost.
 func (s State) awaitsUnready() bool {
 	return s.ordersRecovery() && !s.Record.Recovering() && s.anyReplica(isReady) &&
 		s.withoutReady().hindersRecovery() == ""
 }
 
-// withoutReady returns the state as if Kubernetes reported no pod as ready.
+// withoutReady returns the state as if Kubernetes reported all pods as not ready.
 func (s State) withoutReady() State {
 	s.Replicas = slices.Clone(s.Replicas)
 	for i := range s.Replicas {
@@ -159,10 +159,10 @@ func (s State) withoutReady() State {
 }
 
 // hinderedByOthers returns which members may have data that the survivor or the backup lacks. A claim counts even if it
-// is not the recorded one, because it may be bound to the old volume. A claim also counts if only its mark identifies
-// it, or if the record does not know its member: the record may have been restored from before the member joined. Once
-// a recovery has begun, every claim is marked, so the record overrides a mark if it knows that the member was joining,
-// or was gone before.
+// is not the recorded claim, because it may be bound to the old volume. A claim also counts if only its mark identifies
+// it, or if the record does not know its member: the record may have been restored to its state before the member
+// joined. Once a recovery has begun, every claim is marked, so the record overrides a mark if it shows that the member
+// was joining or already gone.
 func (s State) hinderedByOthers() string {
 	order := s.Declared.Recovery
 	left := s.replicaNames(func(r Replica) bool {
@@ -189,7 +189,7 @@ func (s State) hinderedByOthers() string {
 		"spec.recovery.lost", Enumerate(left))
 }
 
-// nothingRuns reports whether no pod exists and the StatefulSet does not start any.
+// nothingRuns reports whether pods do not exist and the StatefulSet does not start any.
 func (s State) nothingRuns() bool { return s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod) }
 
 func isReady(r Replica) bool { return r.Pod == PodReady }
@@ -205,7 +205,8 @@ func (s State) replicaNames(holds func(Replica) bool) []string {
 	return names
 }
 
-// beginRecovery stops the pods. The request can be removed from git until they are gone.
+// beginRecovery stops the pods, then starts the recovery. Until the pods are gone, the request can still be removed
+// from git.
 func (s State) beginRecovery() (Decision, bool) {
 	if !s.hasStatefulSet() && s.anyReplica(hasPodThatStays) {
 		return Decision{}, false // the StatefulSet must exist to stop them
@@ -268,7 +269,7 @@ func (s State) startRecovery() (Decision, bool) {
 }
 
 // goOnRecovering continues a recovery that has begun. The volume may already hold the new cluster's data, so nothing
-// else is done until that is known.
+// else is done until the result is known.
 func (s State) goOnRecovering() (Decision, bool) {
 	begun, order := s.Record.Recovery, s.Declared.Recovery
 	source, r := s.describeBegun(), s.Replica(begun.Ordinal)
@@ -313,8 +314,8 @@ func (s State) goOnRecovering() (Decision, bool) {
 	return s.followRecovery()
 }
 
-// firstGiveUp returns what to delete manually before removing a begun recovery: the Job, or the objects that it may
-// have created.
+// firstGiveUp returns what to delete manually before a recovery that has begun is removed from git: the Job, or the
+// claim that may already hold the new cluster.
 func (s State) firstGiveUp() string {
 	begun, job := s.Record.Recovery, s.Recovery.Job
 	switch {

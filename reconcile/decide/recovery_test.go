@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// lostMajority changes a cluster of three that has permanently lost a-0 and a-2: git gives up their data and requests a
-// new cluster from the data of a-1. All pods are gone.
+// lostMajority changes a cluster of three that has permanently lost a-0 and a-2: git declares their data lost and
+// requests a new cluster from the data of a-1. All pods are gone.
 func lostMajority(s *State) {
 	s.Declared.Recovery = RecoveryOrder{ClusterID: 0xc1, Ordinal: 1, Lost: 0b101, Digest: "d1", Word: "w1"}
 	s.Membership, s.Objects.RunsReplicas = Membership{}, 0
@@ -16,7 +16,7 @@ func lostMajority(s *State) {
 	}
 }
 
-// lostAll changes a cluster of three that has permanently lost all members: git requests a new one from a backup.
+// lostAll changes a cluster of three that has permanently lost all members: git requests a new cluster from a backup.
 func lostAll(s *State) {
 	lostMajority(s)
 	s.Declared.Recovery.Backup, s.Declared.Recovery.Lost = "tuesday", 0b111
@@ -33,7 +33,7 @@ func begun(s *State) {
 	}
 }
 
-// recoveryJob adds a running Job for the requested recovery, and changes it.
+// recoveryJob adds a running Job for the requested recovery, and applies changes to the Job.
 func recoveryJob(changes ...func(*RecoveryJob)) func(*State) {
 	return func(s *State) {
 		order := s.Declared.Recovery
@@ -54,17 +54,17 @@ func requests(change func(*RecoveryOrder)) func(*State) {
 	return func(s *State) { change(&s.Declared.Recovery) }
 }
 
-// of requests recovery of that cluster.
+// of requests recovery of the given cluster.
 func of(cluster ID) func(*State) { return requests(func(o *RecoveryOrder) { o.ClusterID = cluster }) }
 
 func refused(s *State) { s.Declared.Recovery.Refused = "no" }
 
 func requestsNothing(s *State) { s.Declared.Recovery = RecoveryOrder{} }
 
-// givesUp sets the members that git gives up as lost.
+// givesUp sets the members that git declares lost.
 func givesUp(lost Ordinals) func(*State) { return requests(func(o *RecoveryOrder) { o.Lost = lost }) }
 
-// from requests recovery from the data of another member.
+// from requests recovery from the data of a different member.
 func from(ordinal int, lost Ordinals) func(*State) {
 	return requests(func(o *RecoveryOrder) { o.Ordinal, o.Lost = ordinal, lost })
 }
@@ -87,7 +87,7 @@ func lastUsedBy(cluster ID) func(*Replica) { return func(r *Replica) { r.LastUse
 
 func scaledTo(replicas int) func(*State) { return func(s *State) { s.Objects.RunsReplicas = replicas } }
 
-// podsStart undoes that all pods are gone.
+// podsStart makes all pods exist again.
 func podsStart(s *State) {
 	s.Objects.RunsReplicas = len(s.Replicas)
 	for i := range s.Replicas {
@@ -95,7 +95,7 @@ func podsStart(s *State) {
 	}
 }
 
-// listed lists the members again, and which of them respond.
+// listed makes etcd list the members again, and sets which of them respond.
 func listed(known bool, answering ...int) func(*State) {
 	return func(s *State) {
 		s.Membership = healthy(len(s.Replicas)).Membership
@@ -109,7 +109,7 @@ func listed(known bool, answering ...int) func(*State) {
 	}
 }
 
-// judge evaluates a condition in changed clusters of three.
+// judge evaluates a condition in clusters of three members with changes.
 func judge(t *testing.T, is func(State) bool, cases map[string]slotCase) {
 	t.Helper()
 	for what, c := range cases {
@@ -125,7 +125,7 @@ type outcome struct {
 	action  Action
 }
 
-// recoverAlone evaluates the rule Recover without the rules before it.
+// recoverAlone evaluates the rule Recover without earlier rules.
 func recoverAlone(t *testing.T, cases map[string]outcome) {
 	t.Helper()
 	for what, c := range cases {
@@ -136,7 +136,7 @@ func recoverAlone(t *testing.T, cases map[string]outcome) {
 	}
 }
 
-// TestRecoveryBegins checks what must hold before pods are stopped for a recovery, and before its Job starts.
+// TestRecoveryBegins checks the conditions for stopping pods for a recovery, and for starting its Job.
 func TestRecoveryBegins(t *testing.T) {
 	recovers := StartRecovery{1, "d1"}
 	recoverAlone(t, map[string]outcome{
@@ -154,8 +154,8 @@ func TestRecoveryBegins(t *testing.T) {
 	})
 }
 
-// TestRecordIsRestoredBeforeRecoveryContinues checks that no recovery begins, continues or stops while its record is
-// missing: the record is written first.
+// TestRecordIsRestoredBeforeRecoveryContinues checks that a recovery does not begin, continue or stop while its record
+// is missing: the record is written first.
 func TestRecordIsRestoredBeforeRecoveryContinues(t *testing.T) {
 	recoverAlone(t, map[string]outcome{
 		"its Job works on the volume": {both(lostMajority, recoveryJob()), "", nil},
@@ -218,8 +218,8 @@ func TestRecoveryIsHindered(t *testing.T) {
 	})
 }
 
-// TestVolumesThatMayHoldMoreDataPreventRecovery checks which volumes git must give up before a recovery: those that may
-// hold data of the lost cluster that the source lacks.
+// TestVolumesThatMayHoldMoreDataPreventRecovery checks which volumes git must declare lost before a recovery: volumes
+// that may hold data of the lost cluster that the source does not have.
 func TestVolumesThatMayHoldMoreDataPreventRecovery(t *testing.T) {
 	unrecorded := func(changes ...func(*Replica)) func(*State) {
 		r := Replica{Ordinal: 3, Pod: PodAbsent, VolumeUID: "v3", VolumeToken: "t"}
@@ -255,7 +255,7 @@ func TestVolumesThatMayHoldMoreDataPreventRecovery(t *testing.T) {
 	})
 }
 
-// TestReadyPodsDelayRecovery checks when a pass only waits until Kubernetes reports that pods are not ready.
+// TestReadyPodsDelayRecovery checks when a pass waits only until Kubernetes reports that pods are not ready.
 func TestReadyPodsDelayRecovery(t *testing.T) {
 	ready := both(lostMajority, slot(1, phase(PodReady)))
 	judge(t, State.awaitsUnready, map[string]slotCase{
@@ -269,7 +269,7 @@ func TestReadyPodsDelayRecovery(t *testing.T) {
 	})
 }
 
-// TestBegunRecoveryContinues checks the action on a recovery that has begun, whose volume may already hold the new
+// TestBegunRecoveryContinues checks the action after a recovery has begun, when its volume may already hold the new
 // cluster's data.
 func TestBegunRecoveryContinues(t *testing.T) {
 	recovery, restoration := both(lostMajority, begun), both(lostAll, begun)
@@ -301,8 +301,8 @@ func TestBegunRecoveryContinues(t *testing.T) {
 	})
 }
 
-// TestBegunRecoveryAdvice checks which commands are proposed once etcd responds although a new cluster was being
-// created: a volume is deleted only if it may hold the new cluster, and only while etcd has a quorum without it.
+// TestBegunRecoveryAdvice checks which commands are suggested if etcd responds although a new cluster is being created:
+// a volume is to be deleted only if it may hold the new cluster's data, and only while etcd has a quorum without it.
 func TestBegunRecoveryAdvice(t *testing.T) {
 	const job, claim = "kubectl delete job", "kubectl delete pvc"
 	serves := both(lostMajority, begun, podsStart, slot(0, phase(PodReady)))

@@ -2,17 +2,17 @@ package decide
 
 import "cmp"
 
-// Recovery is the observed state of the Job that creates a new cluster from a lost one.
+// Recovery is the observed state of the Job that creates a new cluster from a lost cluster.
 type Recovery struct {
 	// Job is the existing Job, or nil.
 	Job *RecoveryJob `json:"job,omitempty"`
 	JobSight
 }
 
-// RecoveryJob is the Job that creates a new cluster in a volume, from its data or from a backup.
+// RecoveryJob is the Job that creates a new cluster in a volume, from the volume's data or from a backup.
 type RecoveryJob struct {
 	VolumeJob
-	// ClusterID of the lost cluster, and Ordinal of the member.
+	// ClusterID is the ID of the lost cluster, and Ordinal the slot of the volume.
 	ClusterID ID  `json:"clusterID"`
 	Ordinal   int `json:"ordinal"`
 	// From describes the backup for which the Job was started, or is empty if it uses the data in the volume.
@@ -27,8 +27,8 @@ type RecoveryJob struct {
 
 func (s State) recoveryJobName() string { return s.Name + "-recovery" }
 
-// recoversInVain reports whether a Job is still running, or about to, although the recorded cluster has a quorum. The
-// pod of the member that it uses would lead clients to a second cluster.
+// recoversInVain reports whether a Job is still running, or about to run, although the recorded cluster has a quorum.
+// The pod of the member whose volume the Job uses would route clients to a second cluster.
 func (s State) recoversInVain() bool {
 	job := s.Recovery.Job
 	return job != nil && job.runs() && s.Membership.Known &&
@@ -36,15 +36,15 @@ func (s State) recoversInVain() bool {
 }
 
 // recoversUnasked reports whether a Job is running although git does not request its recovery, or the request is void.
-// A pod would start on the volume that it writes to.
+// A pod would start on the volume that the Job writes to.
 func (s State) recoversUnasked() bool {
 	job, order := s.Recovery.Job, s.Declared.Recovery
 	return job != nil && job.runs() && (order.ClusterID != job.ClusterID || s.isVoid(order))
 }
 
 // endingJob names the Job that is being deleted, or has been deleted and still has pods, and that may write to a
-// member's volume, or returns "". A Job that fills the volume of a cluster that is being restored is followed by
-// another rule.
+// member's volume, or returns "". A Job that fills the volume of a cluster that is being restored is handled by a
+// different rule.
 func (s State) endingJob() string {
 	recovery, restore := s.Recovery, s.Restore
 	switch {
@@ -66,8 +66,8 @@ func describeStopping(pods []string) string {
 	return " (" + Enumerate(pods) + ")"
 }
 
-// stopsRecovery returns why a running Job must be stopped, or "": the request has changed, or no longer gives up the
-// others. A run that must not carry out a request does not touch another run's Job.
+// stopsRecovery returns why a running Job must be stopped, or "": the request has changed, or no longer declares the
+// other members lost. A run that must not carry out a request does not touch another run's Job.
 func (s State) stopsRecovery() string {
 	job, order := s.Recovery.Job, s.Declared.Recovery
 	switch {

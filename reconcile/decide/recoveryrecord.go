@@ -4,9 +4,9 @@ import "slices"
 
 // RecordedRecovery is a recovery that has begun. It is in progress while its ClusterID is the record's.
 type RecordedRecovery struct {
-	// ClusterID of the lost cluster.
+	// ClusterID is the ID of the lost cluster.
 	ClusterID ID `json:"clusterID"`
-	// Ordinal of the new cluster's first member, and UID of the volume with its data.
+	// Ordinal is the ordinal of the new cluster's first member, and VolumeUID the UID of the volume with its data.
 	Ordinal   int    `json:"ordinal"`
 	VolumeUID string `json:"volumeUID"`
 	// FromBackup is true if the source is a backup instead of the data in the volume.
@@ -16,13 +16,14 @@ type RecordedRecovery struct {
 	Suspect bool `json:"suspect,omitempty"`
 }
 
-// Recovering reports whether a new cluster is being created in place of this one. Until then, no member runs.
+// Recovering reports whether a new cluster is being created to replace this cluster. Until it exists, members do not
+// run.
 func (r Record) Recovering() bool {
 	return r.Recovery.ClusterID != 0 && r.Recovery.ClusterID == r.ClusterID
 }
 
-// Supersedes reports whether this cluster was created from that one, directly or indirectly. A record without an ID
-// does not supersede any cluster: it may belong to that very cluster.
+// Supersedes reports whether this cluster was created from the lost cluster, directly or indirectly. A record without
+// an ID does not supersede any cluster: it may belong to the lost cluster itself.
 func (r Record) Supersedes(lost ID) bool {
 	if lost == 0 || r.ClusterID == 0 || r.ClusterID == lost {
 		return false
@@ -31,7 +32,7 @@ func (r Record) Supersedes(lost ID) bool {
 		slices.ContainsFunc(r.Removed, func(gone RemovedMember) bool { return gone.LostCluster == lost })
 }
 
-// RecoveringRecord returns the record of a cluster that git requests to replace with a new one in that volume.
+// RecoveringRecord returns the record of a cluster if git requests that a new cluster in the given volume replace it.
 func RecoveringRecord(s State, volumeUID string) Record {
 	r := RequiredRecord(s, "")
 	order := s.Declared.Recovery
@@ -68,7 +69,7 @@ func RecoveredRecord(s State, a FinishRecovery) Record {
 
 // voidRecovery records that a request has no effect because the cluster has a quorum: it must not take effect when
 // quorum is lost again, perhaps months later. If the record is lost, whether the request was void before is unknown. A
-// request that is removed from git and declared again is a new one.
+// request that is removed from git and declared again is a new request.
 func (s State) voidRecovery(r Record) Record {
 	order := s.Declared.Recovery
 	served := s.Membership.Known && order.ClusterID == s.Membership.ClusterID
@@ -82,7 +83,7 @@ func (s State) voidRecovery(r Record) Record {
 	return r
 }
 
-// isVoid reports whether a request had no effect, according to the record or the status; either may be older.
+// isVoid reports whether a request had no effect, according to the record or the status; either may be outdated.
 func (s State) isVoid(order RecoveryOrder) bool {
 	return order.Word != "" && (order.Word == s.Record.VoidRecovery || order.Word == s.ReportedVoidRecovery)
 }
@@ -92,8 +93,8 @@ func (s State) VoidRecoveryToReport() string {
 	return RequiredRecord(s, "").VoidRecovery
 }
 
-// keeping returns the record with a slot's volume as kept for that lost cluster, or for an earlier one if it was
-// already kept.
+// keeping returns the record with a slot's volume kept for the lost cluster, or for an earlier lost cluster if the
+// volume was already kept.
 func (r Record) keeping(slot Replica, lost ID) Record {
 	if gone, _ := r.removed(slot.Ordinal); gone.VolumeUID == slot.VolumeUID && gone.Kept() {
 		lost = gone.LostCluster
@@ -101,10 +102,10 @@ func (r Record) keeping(slot Replica, lost ID) Record {
 	return r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID, LostCluster: lost})
 }
 
-// leftOfLost reports whether a slot's claim is marked as belonging to a lost cluster from which this one was created.
-// The mark of a member's recorded volume does not count, unless the record belongs to the lost cluster and is therefore
-// older than the new one. If the status also names that cluster, the mark is wrong. Nor does the mark of a ready
-// replica count: it belongs to a member.
+// leftOfLost reports whether a slot's claim is marked as belonging to a lost cluster from which this cluster was
+// created. The mark of a member's recorded volume does not count, unless the record belongs to the lost cluster and is
+// therefore older than the new one. If the status also names that cluster, the mark is wrong. The mark of a ready
+// replica does not count either: the replica belongs to a member.
 func (s State) leftOfLost(r Replica) bool {
 	m, _ := s.Record.Member(r.Ordinal)
 	if isReady(r) {
@@ -116,9 +117,9 @@ func (s State) leftOfLost(r Replica) bool {
 	return r.LostCluster != 0
 }
 
-// keepLost updates a record from the marks on claims: even if the record was reset or lost, no member may start on a
-// lost cluster's data, because enough such members would be that cluster again. A listed member is a member of this
-// cluster, regardless of marks.
+// keepLost updates a record from the marks on claims: even if the record was reset or lost, members must not start on a
+// lost cluster's data, because enough such members would form the lost cluster again. A listed member is a member of
+// this cluster, regardless of marks.
 func (s State) keepLost(r Record) Record {
 	listed := s.listed()
 	for _, slot := range s.replicasInOrder() {
@@ -131,9 +132,10 @@ func (s State) keepLost(r Record) Record {
 }
 
 // takeUpRecovery restores a recovery that the record has lost, because passes start Jobs only for recorded recoveries.
-// A Job created by others must not stop members. Therefore the Job must use the slot's current volume, git must request
-// the recovery (unless the whole record is lost), and since then, this cluster must not have had a quorum, and another
-// one must not have used the claims. Pods may run only if the record and the StatefulSet were restored during the recovery.
+// A Job not created by Quorate must not stop members. Therefore the Job must use the slot's current volume, and git
+// must request the recovery, unless the whole record is lost. Since then, this cluster must not have had a quorum, and
+// a different cluster must not have used the claims. Pods may run only if the record and the StatefulSet were restored
+// during the recovery.
 func (s State) takeUpRecovery(r Record) Record {
 	job := s.Recovery.Job
 	if job == nil || job.ClusterID == 0 || job.ClusterID != r.ClusterID || r.Recovering() || s.Membership.Known {
@@ -152,9 +154,9 @@ func (s State) takeUpRecovery(r Record) Record {
 	return r
 }
 
-// restoredDuring reports whether the record and the StatefulSet are from before a recovery that git still requests and
-// that the Job carries out: the status does not name another cluster yet, no claim was used by the new cluster, and no
-// pod is ready.
+// restoredDuring reports whether the record and the StatefulSet date from before a recovery that git still requests and
+// that the Job carries out: the status does not name a different cluster yet, the new cluster has not used any claim,
+// and pods are not ready.
 func (s State) restoredDuring(job RecoveryJob) bool {
 	order := s.Declared.Recovery
 	same := order.ClusterID == job.ClusterID && order.Digest == job.Digest && s.ReportedClusterID == job.ClusterID
@@ -164,7 +166,8 @@ func (s State) restoredDuring(job RecoveryJob) bool {
 }
 
 // mayBeRight returns why a lost cluster's volume may hold the right data, and the cluster created from it the wrong
-// data, or "". A record that does not describe the creation, as after a loss, is also a reason.
+// data, or "". A record that does not describe how the new cluster was created, for example because the record was
+// lost, is also a reason.
 func (s State) mayBeRight(gone RemovedMember) string {
 	switch made := s.Record.Recovery; {
 	case made.ClusterID != gone.LostCluster:
@@ -176,9 +179,9 @@ func (s State) mayBeRight(gone RemovedMember) string {
 	return ""
 }
 
-// keeps reports whether a lost cluster's volume is kept for now. Git may give up the volumes of the cluster that it
-// names. They are deleted one at a time, each when a member is about to take its place, and while all existing members
-// are healthy: until then, they may hold the better copy.
+// keeps reports whether a lost cluster's volume is kept for now. Git may request the deletion of the volumes of the
+// cluster that it names. They are deleted one at a time, each when a new member is about to use the slot and all
+// existing members are healthy: until then, they may hold the better copy.
 func (s State) keeps(gone RemovedMember) bool {
 	order := s.Declared.Recovery
 	switch {
@@ -192,7 +195,7 @@ func (s State) keeps(gone RemovedMember) bool {
 	return !s.settled() || free && next != gone.Ordinal
 }
 
-// Keeps reports whether the volume of the member that is gone from that slot is kept for now.
+// Keeps reports whether the volume of a slot's removed member is kept for now.
 func (s State) Keeps(ordinal int) bool {
 	gone, _ := s.Record.removed(ordinal)
 	return s.keeps(gone)

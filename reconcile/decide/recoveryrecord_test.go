@@ -101,7 +101,8 @@ func TestVoidRecovery(t *testing.T) {
 	}
 }
 
-// TestMarkedVolumesAreKept checks which claims count as left of a lost cluster, so that no member starts on them.
+// TestMarkedVolumesAreKept checks which claims count as remains of a lost cluster, so that members do not start on
+// them.
 func TestMarkedVolumesAreKept(t *testing.T) {
 	status := func(id ID) func(*State) { return func(s *State) { s.ReportedClusterID = id } }
 	mark := func(lost ID, changes ...func(*Replica)) func(*State) {
@@ -130,7 +131,7 @@ func TestMarkedVolumesAreKept(t *testing.T) {
 }
 
 // TestJobRestoresRecordedRecovery checks when a recovery that is missing from the record is restored from its Job:
-// never if the Job may have been created by others, or if the cluster has had quorum since.
+// never if the Job may not be Quorate's, or if the cluster has had quorum since.
 func TestJobRestoresRecordedRecovery(t *testing.T) {
 	job := both(lostMajority, recoveryJob())
 	pods := both(job, podsStart)
@@ -181,8 +182,8 @@ func TestJobRestoresRecordedRecovery(t *testing.T) {
 	})
 }
 
-// TestVolumesOfLostClusterAreKept checks when a lost cluster's volume is kept: until git gives it up, and until a
-// member is about to take its place while all others are healthy.
+// TestVolumesOfLostClusterAreKept checks when a lost cluster's volume is kept: until git requests its deletion, a new
+// member is about to use the slot, and all other members are healthy.
 func TestVolumesOfLostClusterAreKept(t *testing.T) {
 	givenUp := func(s *State) {
 		s.Declared.Replicas = 4

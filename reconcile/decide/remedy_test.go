@@ -25,7 +25,7 @@ func TestRemedy(t *testing.T) {
 	const force, node, objects = "--force", "bring its node back", "the cluster's objects"
 	for what, c := range map[string]struct {
 		change        func(*State)
-		pods, members string // parts of what is said
+		pods, members string // parts of the messages
 		forced        bool
 	}{
 		"healthy":                    {nil, objects, objects, false},
@@ -54,7 +54,7 @@ func TestRemedy(t *testing.T) {
 	}
 }
 
-// TestDeadlineFor checks that refused pods require manual action after two minutes, and everything else after half an
+// TestDeadlineFor checks that rejected pods require manual action after two minutes, and everything else after half an
 // hour.
 func TestDeadlineFor(t *testing.T) {
 	refused := func(r *Replica) { r.PodRefused = "exceeded quota" }
@@ -75,7 +75,7 @@ func TestDeadlineFor(t *testing.T) {
 	}
 }
 
-// TestWaits checks what is recorded about a wait, and which other waits continue.
+// TestWaits checks how a wait is recorded, and which other waits continue.
 func TestWaits(t *testing.T) {
 	at := func(rule string, since, seen time.Duration) Waited {
 		return Waited{Rule: rule, Since: noon.Add(-since), Seen: noon.Add(-seen)}
@@ -114,8 +114,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestDecideRetriesActionAfterDeadline checks that an action is retried indefinitely; only a pass whose action has
-// changed nothing blocks.
+// TestDecideRetriesActionAfterDeadline checks that an action is retried indefinitely, and that only a pass whose action
+// did not change anything blocks.
 func TestDecideRetriesActionAfterDeadline(t *testing.T) {
 	s := after(3, both(drifts, func(s *State) { s.Waited = []Waited{{Rule: "ApplyObjects", Since: noon.Add(-time.Hour), Seen: noon}} }))
 	if d := Decide(s); d.Verdict != Act {

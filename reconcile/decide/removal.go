@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// removal asks the leader to remove a member. If the leader has refused that for a long time although all other members
-// are healthy, it may have lost track of a restarted member, which it treats as disconnected as long as it leads (etcd
-// issue 14523). Leadership is then transferred to each of the other voters that are kept, in turn, and each is asked
-// for some time. This is done once; if it does not help, manual action is required.
+// removal asks the leader to remove a member. If the leader has refused the removal for a long time although all other
+// members are healthy, it may have lost track of a restarted member, which it treats as disconnected as long as it
+// leads (etcd issue 14523). Leadership is then transferred to each of the other remaining voters in turn, and each is
+// asked for some time. This is done once; if it does not help, manual action is required.
 func (s State) removal(rule string, a RemoveMember, format string, args ...any) (Decision, bool) {
 	d, _ := act(a, format, args...)
 	d.Rule, d.waitsFor = rule, "remove "+a.Name
@@ -24,7 +24,7 @@ func (s State) removal(rule string, a RemoveMember, format string, args ...any) 
 	return d, true
 }
 
-// nextToLead returns the next of the followers that are kept, by ordinal.
+// nextToLead returns the next follower, by ordinal, that is not being removed.
 func (s State) nextToLead(rule string, removed ID) (Member, bool) {
 	last, turned := s.Ordinal(s.lastTurn(rule).For)
 	for _, m := range s.MembersInOrder() {
@@ -37,8 +37,9 @@ func (s State) nextToLead(rule string, removed ID) (Member, bool) {
 	return Member{}, false
 }
 
-// asksNext reports whether a different leader must be asked for an action without success: it has been tried for long
-// enough, but not so long that manual action is required. The previous leader has been asked for long enough.
+// asksNext reports whether a different leader must be asked for an action that has not succeeded: the action has been
+// tried for long enough, but not so long that manual action is required, and the current leader has also been asked for
+// long enough.
 func (s State) asksNext(d Decision) bool {
 	w, tried := s.waited(d)
 	turn := s.lastTurn(d.Rule).Since
@@ -47,8 +48,8 @@ func (s State) asksNext(d Decision) bool {
 		!w.Seen.Before(turn) && s.Now.Sub(turn) >= refusalPatience
 }
 
-// lastTurn returns the wait that began when leadership was last transferred for a rule's action without success. It is
-// named after the new leader. Otherwise the zero value.
+// lastTurn returns the wait that began when leadership was last transferred because a rule's action had not succeeded,
+// or the zero value. The wait is named after the new leader.
 func (s State) lastTurn(rule string) Waited {
 	i := slices.IndexFunc(s.Waited, func(w Waited) bool { return s.isTurn(w, rule) && !s.outdated(w) })
 	if i < 0 {
@@ -57,7 +58,7 @@ func (s State) lastTurn(rule string) Waited {
 	return s.Waited[i]
 }
 
-// isTurn reports whether a wait belongs to that rule and names a leader.
+// isTurn reports whether a wait belongs to the rule and names a leader.
 func (s State) isTurn(w Waited, rule string) bool {
 	_, turn := s.Ordinal(w.For)
 	return turn && w.Rule == rule

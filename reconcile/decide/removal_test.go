@@ -13,7 +13,7 @@ type leaders struct {
 	told          time.Duration // when manual action was first requested
 }
 
-// pass simulates a pass, which changes at most the leader.
+// pass simulates a pass, which does not change anything except possibly the leader.
 func (l *leaders) pass(began time.Time) {
 	d, changed := Decide(l.State), false
 	switch a := d.Action.(type) {
@@ -45,7 +45,7 @@ func TestEachLeaderIsAskedOnce(t *testing.T) {
 				for ; l.Now.Sub(began) < 2*time.Hour; l.Now = l.Now.Add(every) {
 					l.pass(began)
 				}
-				// Once to each voter that is kept, except the first leader.
+				// Leadership is transferred once to each remaining voter, except the first leader.
 				if others := sizes[0] - 2; l.moves != others && (every < time.Minute || l.moves == 0 || l.moves > others) {
 					t.Errorf("%v every %s, stays %t: leadership was to move %d times", sizes, every, stays, l.moves)
 				}

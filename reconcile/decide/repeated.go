@@ -9,16 +9,16 @@ import (
 )
 
 // Repeated is an action that passes carried out repeatedly, because a later pass found it reverted each time: by an
-// admission policy, another controller or an operator. Or it is a repair that was preceded by actions of other rules;
-// it then counts those actions. It is kept in the status of the custom resource.
+// admission policy, another controller or an operator. Alternatively, it counts the actions of other rules that
+// preceded a repair. It is kept in the status of the custom resource.
 type Repeated struct {
-	// Rule that decided the action.
+	// Rule is the rule that decided the action.
 	Rule string `json:"rule"`
-	// What the action does, without IDs that differ each time, or preempted.
+	// What describes the action, without IDs that differ each time, or is preempted.
 	What string `json:"what"`
-	// Times it was carried out.
+	// Times is how often the action was carried out.
 	Times int `json:"times"`
-	// Last is when it was last carried out.
+	// Last is when the action was last carried out.
 	Last time.Time `json:"last"`
 }
 
@@ -39,7 +39,7 @@ func (s State) subject(d Decision) string {
 		return KindOf(a) + " " + a.Name
 	case ApplyObjects, Declare:
 		// The message names the objects and how they differ from this declaration and from these members and volumes.
-		// If one of these changes, nothing was reverted.
+		// If any of them changes, nothing was reverted.
 		return KindOf(a) + " " + digest(d.Message+s.Declared.Digest+s.identities(s.slotsInUse()))
 	case Seal:
 		return KindOf(a) + " " + digest(d.Message+s.identities(a.Members))
@@ -76,7 +76,8 @@ func (s State) identities(slots Ordinals) string {
 	return text.String()
 }
 
-// digest returns a short digest of a text, which a status keeps as it is, however long or hostile the text.
+// digest returns a short digest of a text. The digest can be stored in a status unchanged, however long or hostile the
+// text is.
 func digest(text string) string {
 	sum := fnv.New64a()
 	sum.Write([]byte(text))
@@ -92,7 +93,8 @@ func (s State) repeats(d Decision) Repeated {
 	return s.Repeated[i]
 }
 
-// keepsBeingUndone reports whether the action of a decision was carried out so often that it does not last.
+// keepsBeingUndone reports whether the action of a decision was carried out so often that it is evidently being
+// reverted.
 func (s State) keepsBeingUndone(d Decision) bool { return s.repeats(d).Times >= undoneThreshold }
 
 // mayRetry reports whether an action that keeps being reverted may be tried again. A Seal is retried sooner, because
@@ -108,7 +110,7 @@ func (s State) isRecent(r Repeated) bool {
 }
 
 // firstThatLasts returns the decision of the first rule that applies. Actions that keep being reverted come last, and a
-// repair that other actions have delayed comes first, so that neither prevents repairs of members. Every rule is safe
+// repair that other actions have delayed comes first, so that neither prevents member repairs. Every rule is safe
 // without the rules before it.
 func firstThatLasts(s State) Decision {
 	var undone []Decision
@@ -125,8 +127,8 @@ func firstThatLasts(s State) Decision {
 	return s.afterUndone(Decision{Rule: Converged, Verdict: Done, Message: "up to date: " + s.describe()}, undone)
 }
 
-// needsRecord reports whether a decision only waits, or changes members, which is of no use while the record does not
-// stay: no replacement would be completed.
+// needsRecord reports whether a decision only waits, or changes members. Changing members does not help while the
+// record keeps being reverted: a replacement would never be completed.
 func needsRecord(d Decision) bool {
 	return d.Verdict == Wait || d.Verdict == Act && slices.Contains(membershipRules, d.Rule)
 }
@@ -139,10 +141,11 @@ var membershipRules = append([]string{ruleScaleDown, "Downgrade", "PrepareUpgrad
 var repairs = []string{"CancelDowngrade", "RestartBroken", "CleanUp", ruleReplaceMember, ruleJoinTogether,
 	"PromoteLearner", "ScaleUp"}
 
-// mayRecur are the rules whose actions can be needed again forever, without any progress of the cluster.
+// mayRecur are the rules whose actions can be needed again and again without any progress of the cluster.
 var mayRecur = []string{"RenewCertificates", ruleSeal, ruleApplyObjects, "CancelDowngrade", "DisarmAlarm"}
 
-// preempted is What of an entry that counts the actions that preceded a repair. It is not the subject of any action.
+// preempted is the value of What in an entry that counts the actions that preceded a repair. It is not the subject of
+// any action.
 const preempted = "preempted"
 
 // delay returns how many actions have recently preceded a repair, or the zero value.
@@ -154,8 +157,8 @@ func (s State) delay(rule string) Repeated {
 	return s.Repeated[i]
 }
 
-// orDelayedRepair returns the decision of a later rule if that is a repair that other actions have preceded too often,
-// and otherwise the decision.
+// orDelayedRepair returns the decision of a later rule if it is a repair that other actions have preceded too often,
+// and otherwise d.
 func (s State) orDelayedRepair(d Decision, later []rule) Decision {
 	if d.Verdict != Act || len(s.Repeated) == 0 || !slices.Contains(mayRecur, d.Rule) {
 		return d
@@ -175,8 +178,8 @@ func (s State) orDelayedRepair(d Decision, later []rule) Decision {
 	return d
 }
 
-// afterUndone returns the decision in addition to actions that keep being reverted: other actions first, then
-// occasionally one of those, and otherwise a Block that names them.
+// afterUndone returns the decision if there are also actions that keep being reverted: other actions come first, then
+// occasionally a reverted action, and otherwise a Block that names the reverted actions.
 func (s State) afterUndone(d Decision, undone []Decision) Decision {
 	if len(undone) == 0 {
 		return d
@@ -219,7 +222,8 @@ func describeUndone(undone []Decision) string {
 	return text.String()
 }
 
-// Retried returns the decision of a pass that has retried an action that keeps being reverted: it remains a Block.
+// Retried returns the decision of a pass that has retried an action that keeps being reverted: the decision remains a
+// Block.
 func Retried(s State, d Decision) Decision {
 	if !s.keepsBeingUndone(d) {
 		return d
@@ -228,8 +232,8 @@ func Retried(s State, d Decision) Decision {
 }
 
 // Repeats returns the repeated actions that the status must record after a pass with decision d, which has changed
-// something if changed is set. An action that the pass no longer requested has lasted. A Seal is remembered for a
-// while, because an older record may be restored more slowly than passes run.
+// something if changed is set. If the pass no longer requested an action, that action was not reverted. A Seal is
+// remembered for a while, because an older record may be restored more slowly than passes run.
 func Repeats(s State, d Decision, changed bool) []Repeated {
 	if d.Rule == LockedElsewhere || len(s.Repeated) == 0 && !changed {
 		return s.Repeated
@@ -257,7 +261,7 @@ func Repeats(s State, d Decision, changed bool) []Repeated {
 // mostSeals is the maximum number of Seals that are remembered.
 const mostSeals = 8
 
-// remembered returns the recent Seals, except one, newest first, if the rule is that.
+// remembered returns the recent Seals, newest first and without the Seal named by but, if the rule is Seal.
 func (s State) remembered(rule, but string) []Repeated {
 	var list []Repeated
 	for _, r := range s.Repeated {

@@ -50,8 +50,7 @@ func TestRevertedActionComesLast(t *testing.T) {
 }
 
 // TestDistinctActionsAreNotRepeats checks that consecutive actions of the same kind on different objects do not count
-// as one action that keeps being reverted: members that are sealed as they respond, and alarms that are disarmed in
-// turn.
+// as one action that keeps being reverted: for example, sealing members as they respond, or disarming alarms in turn.
 func TestDistinctActionsAreNotRepeats(t *testing.T) {
 	s := decide.State{
 		Name: "a", Declared: decide.Declared{Lifecycle: "Running", Replicas: 5, Version: "3.6.1", SpecHash: "h"},
@@ -92,7 +91,7 @@ func TestDistinctActionsAreNotRepeats(t *testing.T) {
 }
 
 // TestDelayedRepairComesFirst checks that a lost member is replaced although the objects differ in a new way after
-// every pass: another tenant reverts them under ever new field managers, whose names the differences contain.
+// every pass: another tenant reverts them with ever-changing field managers, whose names are part of the differences.
 func TestDelayedRepairComesFirst(t *testing.T) {
 	w := &world{}
 	say(t, w, "cluster a", "set a-1 etcd=silent pod=Failing volume=v9")

@@ -7,8 +7,8 @@ import (
 )
 
 // replaceMember removes a permanently lost member, if the others have quorum without it. Its slot is filled again like
-// any free slot. A member that may still have its data is removed only if others have it on volumes that are kept; if
-// too few have, a member is added first.
+// any free slot. A member that may still have its data is removed only if enough other members have the data on volumes
+// that are kept; otherwise, a member is added first.
 func replaceMember(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
@@ -40,7 +40,8 @@ func replaceMember(s State) (Decision, bool) {
 }
 
 // giveUp removes a member. A leading voter first transfers leadership, preferably to a voter that does not have to
-// move, and never to one whose data may be wrong (see transferLeadership); a CORRUPT alarm does not prevent elections.
+// move, and never to a voter whose data may be wrong (see transferLeadership); a CORRUPT alarm does not prevent
+// elections.
 func (s State) giveUp(m Member, why string) (Decision, bool) {
 	if m.Leader && len(s.Membership.Voters()) > 1 {
 		if d, hands := s.transferLeadership(m, func(to Member) bool { return s.mustMove(to) == "" }, "%s %s", m.Name,
@@ -76,8 +77,8 @@ func (s State) transferLeadership(from Member, willDo func(Member) bool, format 
 // mayLead reports whether leadership may be transferred to a member once it has caught up.
 func (s State) mayLead(m Member) bool { return !m.Learner && m.Answers && s.mayCopyFrom(m) }
 
-// promoteLearner promotes a learner that is sealed and has nine tenths of the leader's log, which is etcd's own limit
-// (hard case H13). The new voter counts for quorum immediately.
+// promoteLearner promotes a learner that is sealed and has at least nine tenths of the leader's log, which is the
+// minimum that etcd accepts (hard case H13). The new voter counts for quorum immediately.
 func promoteLearner(s State) (Decision, bool) {
 	for _, m := range s.MembersInOrder() {
 		if m.Learner && s.MayPromote(m.ID) {
@@ -88,8 +89,8 @@ func promoteLearner(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// MayPromote reports whether that learner may become a voter: it has caught up, on undoubted data and a volume that is
-// kept; it responds, and the voters including it have quorum.
+// MayPromote reports whether the learner may become a voter: it responds and has caught up, its data is not in doubt,
+// its volume is kept, and the voters including the learner have quorum.
 func (s State) MayPromote(id ID) bool {
 	m, _ := s.Membership.byID(id)
 	ordinal, ours := s.OrdinalOf(m)
@@ -129,8 +130,8 @@ func (s State) describeAlarm(a Alarm) string {
 }
 
 // cleanUp deletes the volumes of members that etcd no longer lists. Kubernetes keeps a pod in every slot below the
-// highest. If such a pod still holds such a volume, it is recreated on an empty one, because a new member must not
-// start on a volume that is about to be deleted.
+// highest slot. If such a pod still holds a removed member's volume, the pod is recreated on an empty volume, because a
+// new member must not start on a volume that is about to be deleted.
 func cleanUp(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
@@ -166,7 +167,7 @@ func (r Replica) holdsGoingVolume() bool {
 	return (r.holdsTerminating() || claimGone) && r.PodUID != ""
 }
 
-// allNamed reports whether every member is known to be in a certain slot, or outside all slots.
+// allNamed reports whether it is known for every member which slot it is in, or that it is outside all slots.
 func (m Membership) allNamed(s State) bool {
 	return !slices.ContainsFunc(m.Members, func(member Member) bool {
 		_, ours := s.OrdinalOf(member)

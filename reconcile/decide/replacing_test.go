@@ -10,7 +10,7 @@ type ruleCase struct {
 	want    Action // nil if the rule does not apply
 }
 
-// askAlone evaluates a rule without the rules before it.
+// askAlone evaluates a rule without earlier rules.
 func askAlone(t *testing.T, rule func(State) (Decision, bool), cases map[string]ruleCase) {
 	t.Helper()
 	for what, c := range cases {
@@ -21,7 +21,7 @@ func askAlone(t *testing.T, rule func(State) (Decision, bool), cases map[string]
 	}
 }
 
-// TestReplaceMember checks the rule by itself, and to which voter a leader transfers leadership before its removal.
+// TestReplaceMember checks the rule by itself, and which voter gets leadership before a leader is removed.
 func TestReplaceMember(t *testing.T) {
 	removes := func(n int, loss Loss, volume string) Action {
 		return RemoveMember{ID(0xa0 + n), healthy(1).ReplicaName(n), LossEvidence{loss, volume}}
@@ -84,7 +84,7 @@ func TestLeaderTransferTarget(t *testing.T) {
 }
 
 // TestPromoteLearner checks that a learner is promoted once it is sealed and has nine tenths of the leader's log, and
-// quorum holds with it.
+// the voters including the learner have quorum.
 func TestPromoteLearner(t *testing.T) {
 	promotes := PromoteLearner{0xa2, "a-2"}
 	applied := func(leader, learner uint64) func(*State) {
@@ -108,8 +108,8 @@ func TestPromoteLearner(t *testing.T) {
 	})
 }
 
-// TestDisarmAlarm checks that alarms of removed members are disarmed, and CORRUPT only when all voters are known to
-// hold the same data.
+// TestDisarmAlarm checks that alarms of removed members are disarmed, and CORRUPT alarms only when all voters are known
+// to hold the same data.
 func TestDisarmAlarm(t *testing.T) {
 	askAlone(t, disarmAlarm, map[string]ruleCase{
 		"a lack of space of one that is gone": {3, leftOver(0xd1, "NOSPACE"), DisarmAlarm{0xd1, "NOSPACE"}},
@@ -174,8 +174,8 @@ func left(volume string) func(*State) {
 	return func(s *State) { s.Record.Removed = []RemovedMember{{Ordinal: 1, VolumeUID: volume}} }
 }
 
-// TestSlotOfAnother checks that only a member that has never started is affected, and only if another member is
-// recorded.
+// TestSlotOfAnother checks that only a member that has never started counts as being in another's slot, and only if the
+// record shows an earlier member there.
 func TestSlotOfAnother(t *testing.T) {
 	is := func(s State, m Member) bool { return s.slotOfAnother(m, 1) }
 	other := func(s *State) { s.Membership.Members[1].ID = 0xb1 }

@@ -10,9 +10,9 @@ const SeedOrdinal = 0
 
 // RestoreSource is the declared backup from which a new cluster is created.
 type RestoreSource struct {
-	// From describes the backup and its store. Empty: the cluster is bootstrapped without data.
+	// From describes the backup and its store. It is empty if the cluster is bootstrapped without data.
 	From string `json:"from,omitempty"`
-	// Digest of the whole declared restore.
+	// Digest is a digest of the whole declared restore.
 	Digest string `json:"digest,omitempty"`
 	// Deadline is the maximum duration of the restore Job.
 	Deadline time.Duration `json:"deadline,omitempty"`
@@ -31,7 +31,7 @@ type Restore struct {
 // RestoreJob is the Job that fills a volume from a backup.
 type RestoreJob struct {
 	VolumeJob
-	// From is the From of the declaration for which the Job was started.
+	// From is the declared source for which the Job was started.
 	From string `json:"from,omitempty"`
 	// Restored is the backup that the Job restored, once reported.
 	Restored string `json:"restored,omitempty"`
@@ -43,12 +43,12 @@ type RestoreJob struct {
 type RestoredData struct {
 	ClusterID ID `json:"clusterID,omitempty"`
 	MemberID  ID `json:"memberID,omitempty"`
-	// Revision at which etcd starts: the backup's revision, raised.
+	// Revision is the revision at which etcd starts: the backup's revision, raised.
 	Revision int64 `json:"revision,omitempty"`
 }
 
 // Restoring reports whether the cluster is being created from a backup: its first member's volume is being filled, and
-// no member runs.
+// members do not run.
 func (r Record) Restoring() bool {
 	for _, m := range r.Members {
 		if m.Mode == Restoring {
@@ -58,8 +58,8 @@ func (r Record) Restoring() bool {
 	return false
 }
 
-// Unproven reports whether the cluster was created from a backup, and no pass has observed its first member running on
-// the restored data.
+// Unproven reports whether the cluster was created from a backup, and its first member has not been observed running on
+// the restored data yet.
 func (r Record) Unproven() bool { return r.RestoredFrom != "" && r.ClusterID == 0 }
 
 // RestoringRecord returns the record of a cluster that is about to be created from a backup, with one member.
@@ -82,8 +82,8 @@ func (s State) firstRecord(token string) Record {
 	return FoundingRecord(token, s.Declared.Replicas)
 }
 
-// restore fills the first member's volume from a backup. etcd does not run until it is filled, and existing data is
-// never overwritten: the Job finds an empty volume, or its own earlier data.
+// restore fills the first member's volume from a backup. etcd does not run until the volume is filled, and existing
+// data is never overwritten: the Job finds an empty volume, or its own earlier data.
 func restore(s State) (Decision, bool) {
 	switch {
 	case !s.toRun():
@@ -128,7 +128,8 @@ func restore(s State) (Decision, bool) {
 	return s.followRestore(*job)
 }
 
-// hasID reports whether any source knows an ID of the cluster: then it has formed, even if its record was reset.
+// hasID reports whether any source has an ID for the cluster: the cluster has then formed, even if its record was
+// reset.
 func (s State) hasID() bool {
 	return s.Record.ClusterID != 0 || s.ReportedClusterID != 0 || s.Membership.ClusterID != 0 ||
 		len(s.Membership.Members) > 0 || s.anyReplica(inCluster)
@@ -137,15 +138,15 @@ func (s State) hasID() bool {
 func (s State) restoreJobName() string { return s.Name + "-restore" }
 
 // isBeingRestored reports whether a Job fills the first member's volume of a cluster whose record was lost. The Job has
-// not succeeded, so no member has started on the volume.
+// not succeeded, so a member cannot have started on the volume.
 func (s State) isBeingRestored() bool {
 	job := s.Restore.Job
 	return !s.recorded() && !s.hasID() && job != nil && job.Phase != JobSucceeded && s.besideRestore() == ""
 }
 
-// besideRestore returns the objects that a cluster being created from a backup cannot have, or "": a pod, a volume of
-// any but its only member, or a record of other members. If one exists, an older record, from before the cluster
-// formed, may have been restored.
+// besideRestore returns the objects that a cluster being created from a backup cannot have, or "": a pod, a volume
+// other than its only member's, or a record of other members. If such an object exists, an older record, from before
+// the cluster formed, may have been restored.
 func (s State) besideRestore() string {
 	var facts []string
 	if len(s.Record.Members) > 1 {

@@ -8,7 +8,7 @@ import (
 
 // TestLostClustersClaimInMembersSlotIsKept checks that a claim that lost cluster c1 last used is kept when the member
 // of c2 in its slot is replaced, as in a slot without a member (followVolumes). Cluster c2 was created from c1. The
-// claim of a-1 is lost, and the old claim of c1's a-1 comes back under its name because its PersistentVolume was
+// claim of a-1 is lost, and the old claim of c1's a-1 comes back with the same name because its PersistentVolume was
 // retained. Its node is not available, so the pod does not start.
 func TestLostClustersClaimInMembersSlotIsKept(t *testing.T) {
 	for name, lines := range map[string][]string{

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// WantsOtherPods reports whether the spec of a formed cluster requests a different pod version or shape than new pods
-// get.
+// WantsOtherPods reports whether the spec of a formed cluster requests a different version or pod template than new
+// pods get.
 func (s State) WantsOtherPods() bool {
 	return s.hasStatefulSet() && !s.founding() && !s.Record.Restoring() &&
 		(s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash)
@@ -19,14 +19,14 @@ func (s State) newPodsAsDeclared() bool {
 		s.Objects.RunsHash == s.Declared.SpecHash
 }
 
-// madeOtherwise reports whether a pod was created from a different declaration. Its annotations decide, never its image
-// (hard cases H35, H102).
+// madeOtherwise reports whether a pod was created from a different declaration. The pod's annotations determine this,
+// never its image (hard cases H35, H102).
 func (s State) madeOtherwise(r Replica) bool {
 	return r.Pod != PodAbsent && r.PodSpecHash+r.PodVersion != "" &&
 		(r.PodSpecHash != s.Declared.SpecHash || r.PodVersion != s.Declared.Version)
 }
 
-// rolls reports whether pods must be replaced, whether or not that has begun.
+// rolls reports whether pods must be replaced, regardless of whether the rollout has begun.
 func (s State) rolls() bool { return s.WantsOtherPods() || s.anyReplica(s.madeOtherwise) }
 
 func (s State) rollout() StartRollout {
@@ -44,8 +44,9 @@ func versionRefused(s State) (Decision, bool) {
 	return block("%s; the cluster keeps running as it is", refusal)
 }
 
-// downgrade makes etcd prepare its data for an older minor version before any member runs it (etcd: Downgrade etcd from
-// v3.6 to v3.5; hard case H39). Missing members are added first, because they cannot join during the downgrade.
+// downgrade makes etcd prepare its data for an older minor version before members run that version (etcd: Downgrade
+// etcd from v3.6 to v3.5; hard case H39). Missing members are added first, because they cannot join during the
+// downgrade.
 func downgrade(s State) (Decision, bool) {
 	if !s.Membership.Known || s.founding() || s.lacksMember() {
 		return Decision{}, false
@@ -65,7 +66,7 @@ func downgrade(s State) (Decision, bool) {
 		strings.Join(s.storageVersions(), ", "))
 }
 
-// upgrades reports whether git declares a newer minor version than the oldest running one.
+// upgrades reports whether git declares a newer minor version than the oldest running version.
 func (s State) upgrades() bool {
 	runs := s.running()
 	return len(runs) > 0 && minorOf(s.Declared.Version).Steps(runs[0].MajorMinor()) > 0
@@ -86,8 +87,8 @@ func orUnknown(text string) string {
 	return text
 }
 
-// canRoll reports whether the members are healthy, enough for restarts, and may run the declared version, and no alarm
-// prevents it.
+// canRoll reports whether a rollout may proceed: the members are healthy, there are enough of them for restarts, they
+// may run the declared version, and neither a missing backup nor an alarm prevents it.
 func (s State) canRoll() bool {
 	enough := !s.tooFew() || !s.restartsMembers()
 	return s.settled() && enough && s.mayRoll() && !s.lacksBackup() && s.heldByAlarm() == ""
@@ -109,7 +110,8 @@ func (s State) restartsMembers() bool {
 	})
 }
 
-// tooFew reports whether there are still too few members for restarts without interruption, but there will be enough.
+// tooFew reports whether there are still too few members for restarts without interruption, but more members are
+// declared.
 func (s State) tooFew() bool { return len(s.Membership.Voters()) < 3 && s.Declared.Replicas >= 3 }
 
 func (s State) describeRollout() string {

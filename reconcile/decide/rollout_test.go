@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestRolloutRulesInIsolation checks what the rollout rules leave unchanged, regardless of earlier rules.
+// TestRolloutRulesInIsolation checks each rollout rule by itself, without earlier rules.
 func TestRolloutRulesInIsolation(t *testing.T) {
 	wants := func(s *State) { s.Declared.SpecHash = "h2" }
 	begun := both(wants, func(s *State) { s.Objects.RunsHash = "h2" })
@@ -170,7 +170,7 @@ func TestHealthRulesInIsolation(t *testing.T) {
 	})
 }
 
-// TestDistrustedCA checks why nothing may be issued from a CA, and when a CA is recorded.
+// TestDistrustedCA checks the reasons why certificates must not be issued from a CA, and when a CA is recorded.
 func TestDistrustedCA(t *testing.T) {
 	seen := func(recorded string, a CA) func(*State) {
 		return func(s *State) { s.Record.CA, s.CA = recorded, a }
@@ -216,7 +216,7 @@ func TestDistrustedCA(t *testing.T) {
 	}
 }
 
-// quotas sets the declared quota, and those of the pods.
+// quotas sets the declared quota, and the quotas of the pods.
 func quotas(declared int64, pods ...int64) func(*State) {
 	return func(s *State) {
 		s.Declared.Quota = declared

@@ -29,7 +29,7 @@ func (s State) lacksMember() bool {
 	return s.toRun() && (free || spare || !all(s.Membership.Members, func(m Member) bool { return m.Started }))
 }
 
-// newPodsTooOld returns why no new member can join, or "": new pods run an older minor version than all members, and
+// newPodsTooOld returns why new members cannot join, or "": new pods run an older minor version than all members, and
 // etcd does not accept members older than the cluster.
 func (s State) newPodsTooOld() string {
 	runs, made := s.running(), minorOf(s.Objects.RunsVersion)
@@ -40,8 +40,8 @@ func (s State) newPodsTooOld() string {
 		"until all members run", s.Objects.RunsVersion, runs[0].MajorMinor(), runs[0])
 }
 
-// cannotJoin starts the rollout of the declared version if new pods are too old to join and the declared version is
-// not. If the declared version is too old as well, it blocks. It returns false if a new member can join.
+// cannotJoin starts the rollout of the declared version if new pods are too old to join but the declared version is
+// not. If the declared version is also too old, it blocks. It returns false if a new member can join.
 func (s State) cannotJoin(ordinal int, need string) (Decision, bool) {
 	why := s.newPodsTooOld()
 	if why == "" {

@@ -9,15 +9,16 @@ import (
 // RewrittenField is a field that the API server returned with a different value than Quorate applied, because an
 // admission policy or webhook has set it.
 type RewrittenField struct {
-	// Object is its kind and name, such as StatefulSet a.
+	// Object is the object's kind and name, such as StatefulSet a.
 	Object string `json:"object"`
-	// Field is its path, such as spec.template.spec.containers[etcd].resources.limits.cpu.
+	// Field is the field's path, such as spec.template.spec.containers[etcd].resources.limits.cpu.
 	Field string `json:"field"`
-	// By is the field manager that owns the field, if it is not Quorate. Admission leaves no trace there.
+	// By is the field manager that owns the field, if it is not Quorate. Changes by admission do not appear in managed
+	// fields.
 	By string `json:"by,omitempty"`
-	// Accepted is true if members run well with the other value, so that it is left unchanged.
+	// Accepted is true if members work with the returned value, so that it is left unchanged.
 	Accepted bool `json:"accepted,omitempty"`
-	// Digest of the applied value and the returned value.
+	// Digest is a digest of the applied value and the returned value.
 	Digest string `json:"digest"`
 }
 
@@ -29,8 +30,8 @@ func (f RewrittenField) String() string {
 	return fmt.Sprintf("%s: %s (owned by %s)", f.Object, f.Field, f.By)
 }
 
-// fieldsRewritten blocks before pods are created from a template, or clients and members rely on an object, that is
-// less secure than the applied one.
+// fieldsRewritten blocks if a template or another object is less secure than Quorate applied it, before pods are
+// created from the template, or clients and members rely on the object.
 func fieldsRewritten(s State) (Decision, bool) {
 	refused := describeRewritten(s.Objects.Rewritten, false)
 	if refused == "" || !s.toRun() {

@@ -16,7 +16,7 @@ func applyObjects(s State) (Decision, bool) {
 		return Decision{}, false // pods would stop
 	}
 	if s.toRun() && s.Record.Restoring() && s.ReportedClusterID == 0 && s.besideRestore() != "" {
-		return Decision{}, false // a record that may be wrong would stop it
+		return Decision{}, false // a record that may be wrong would stop the pods
 	}
 	if !s.Formed() || len(facts) == 0 || len(RequiredRecord(s, "").Members) == 0 {
 		return Decision{}, false
@@ -39,8 +39,8 @@ func applyObjects(s State) (Decision, bool) {
 	return act(ApplyObjects{}, "%s", sentence(facts))
 }
 
-// versionToReturnWith returns which version brings back a cluster without StatefulSet, or "" if none does: a minor
-// version changes only while members respond.
+// versionToReturnWith returns the version that brings back a cluster without a StatefulSet, or "" if there is no such
+// version: the minor version changes only while members respond.
 func (s State) versionToReturnWith() string {
 	var version etcdversion.Version
 	for _, v := range s.running() {
@@ -57,8 +57,9 @@ func (s State) versionToReturnWith() string {
 		version)
 }
 
-// surplusInTheWay returns how to free a slot beyond the declared number if its volume is the only reason that no version
-// can start, or "". Without a record, it is not known whether etcd has removed its member.
+// surplusInTheWay returns how to free a slot beyond the declared number if its volume is the only reason why the
+// cluster cannot start with any version, or "". Without a record, it is unknown whether etcd has removed the slot's
+// member.
 func (s State) surplusInTheWay() string {
 	for _, r := range s.replicasInOrder() {
 		_, recorded := s.Record.Member(r.Ordinal)
@@ -90,7 +91,7 @@ func (s State) silentOrdinals() []int {
 	return silent
 }
 
-// membershipMismatch leaves unknown members to be removed manually. Otherwise etcd's list is followed.
+// membershipMismatch leaves unknown members to be removed manually. Otherwise, the record follows etcd's list.
 func membershipMismatch(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
@@ -124,8 +125,8 @@ func (s State) unlisted() []string {
 	return facts
 }
 
-// unidentified is the member ID in an alarm if etcd has found different data and no majority that agrees (etcd:
-// CompactHashCheck).
+// unidentified is the member ID in an alarm if etcd has found that members hold different data and a majority does not
+// agree (etcd: CompactHashCheck).
 const unidentified = ID(0)
 
 func memberFailing(s State) (Decision, bool) {
@@ -141,7 +142,7 @@ func memberFailing(s State) (Decision, bool) {
 	return s.neverReady()
 }
 
-// neverReady blocks if etcd responds but its pod does not become ready, so that clients cannot find it.
+// neverReady blocks if a member responds but its pod does not become ready, so that clients cannot find the member.
 func (s State) neverReady() (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
@@ -201,7 +202,7 @@ func notActedOn(s State) (Decision, bool) {
 		strings.Join(wishes, ", "))
 }
 
-// unmetChanges returns declared changes that no rule carries out. During bootstrap, members are first waited for and
+// unmetChanges returns declared changes that no rule carries out. During bootstrap, members must first start and be
 // sealed.
 func (s State) unmetChanges() []string {
 	var wishes []string

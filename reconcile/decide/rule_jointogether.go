@@ -8,24 +8,25 @@ import (
 )
 
 // Two members may join at the same time only if every member of the cluster has always run with max-learners. etcd does
-// not check that limit when a learner is requested. Each member checks it when it applies the change, by its own
-// setting (etcd: ValidateConfigurationChange). A member with a lower limit would reject what the others accepted, and
-// its list would differ from then on. A new member that is sent an old log also applies it by its own setting. So the
-// setting is never inferred from a file, which may be newer than the running process. It is tied to the token, which is
-// in the record, in the StatefulSet and on every volume from the bootstrap on, and cannot be changed.
+// not check that limit when a learner is requested. Each member checks its own limit when it applies the change (etcd:
+// ValidateConfigurationChange). A member with a lower limit would reject a change that the others accepted, and its
+// list would differ from then on. A new member that receives an old log also applies the log with its own limit. So the
+// setting is never inferred from a file, which may be newer than the running process. It is tied to the token, which
+// cannot be changed: from the bootstrap on, the token is in the record, in the StatefulSet and on every volume.
 const (
-	// together ends the token of a cluster whose members have all been started with maxLearners.
+	// together is the suffix of the token of a cluster whose members have all been started with maxLearners.
 	together = "-l2"
-	// maxLearners is enough to grow from one to three, and from three to five.
+	// maxLearners is enough to grow from one member to three, and from three to five.
 	maxLearners = 2
 )
 
 // withMaxLearners is the first version that supports more than one learner. In etcd 3.5 the limit is one, regardless of
-// its file.
+// the configuration file.
 var withMaxLearners = etcdversion.Must("3.6.0")
 
-// FoundingToken returns the token, made from a nonce, of a cluster that is about to be bootstrapped with that etcd
-// version. A cluster bootstrapped with etcd 3.5 can always go back to it, and always grows by one member at a time.
+// FoundingToken returns the token, built from a nonce, of a cluster that is about to be bootstrapped with the etcd
+// version. A cluster bootstrapped with etcd 3.5 can always be downgraded to etcd 3.5, and always grows by one member at
+// a time.
 func FoundingToken(nonce, version string) string {
 	if v, err := etcdversion.Parse(version); err == nil && v.AtLeast(withMaxLearners) {
 		return nonce + together
@@ -33,8 +34,8 @@ func FoundingToken(nonce, version string) string {
 	return nonce
 }
 
-// MaxLearners returns the max-learners that every member of that version has and always had, or zero if it was never
-// set.
+// MaxLearners returns the max-learners setting that every member of the given version has and always had, or zero if it
+// was never set.
 func (r Record) MaxLearners(version etcdversion.Version) int {
 	if !strings.HasSuffix(r.Token, together) || !version.AtLeast(withMaxLearners) {
 		return 0
@@ -42,11 +43,12 @@ func (r Record) MaxLearners(version etcdversion.Version) int {
 	return maxLearners
 }
 
-// joinTogether adds a second learner once the first has started on its data. Until then, the first compares the list in
-// its file with etcd's, which must not change (hard case H18). Two learners that start at the same time each wait for
-// the other to respond, for etcd's request timeout of seven seconds (etcd: isCompatibleWithCluster). Once the first is
-// a voter, etcd would require it to be connected for five seconds before the next. If anything prevents it, including
-// etcd itself, the first joins alone, and the next after it.
+// joinTogether adds a second learner once the first has started on its data. Until then, the first learner compares the
+// list in its file with etcd's list, which must not change (hard case H18). Two learners that start at the same time
+// each wait for the other to respond, for etcd's request timeout of seven seconds (etcd: isCompatibleWithCluster). Once
+// the first learner is a voter, etcd would require it to be connected for five seconds before the next learner is
+// added. If anything, including etcd itself, prevents the second learner from joining, the first joins alone, and the
+// second follows.
 func joinTogether(s State) (Decision, bool) {
 	first, only := s.onlyLearner()
 	ordinal, free := s.freeOrdinal()
@@ -65,7 +67,8 @@ func joinTogether(s State) (Decision, bool) {
 }
 
 // toJoinTogether reports whether two members may be about to join at the same time. This is recorded before the first
-// is added: if the second is gone before a pass runs, etcd's list does not show that the logs contain both.
+// learner is added: if the second is gone again before a pass runs, etcd's list does not show that the logs contain
+// both.
 func (s State) toJoinTogether(r Record) bool {
 	return s.Membership.learners() == 0 && s.Declared.Replicas >= len(s.Membership.Members)+maxLearners &&
 		s.takeLearners(r, maxLearners)
@@ -80,9 +83,10 @@ func (s State) onlyLearner() (Member, bool) {
 	return s.Membership.Members[i], true
 }
 
-// startedOnData reports whether a member has joined, so that its file's list no longer matters and it starts only with
-// its data, and whether its pod runs. It need not respond yet: etcd opens its client port only once the member has seen
-// its own name in the log, or seven seconds later if a snapshot contained it (etcd: publishV3).
+// startedOnData reports whether a member has joined, so that the list in its file no longer matters and it starts only
+// with its data, and whether its pod runs. The member does not have to respond yet: etcd opens its client port only
+// once the member has seen its own name in the log, or seven seconds later if a snapshot contained it (etcd:
+// publishV3).
 func (s State) startedOnData(m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	recorded, _ := s.Record.Member(ordinal)

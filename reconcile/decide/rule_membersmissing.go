@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// membersMissing blocks if at least half of the recorded voters left the list at the same time: a new cluster was
-// forced on one member, or they were removed manually. The missing members may have the only copy of writes that they
-// acknowledged.
+// membersMissing blocks if at least half of the recorded voters left the list at the same time: a member was started
+// with --force-new-cluster, or the voters were removed manually. The missing members may have the only copy of writes
+// that they acknowledged.
 func membersMissing(s State) (Decision, bool) {
 	missing := s.missing()
 	formed := s.ReportedClusterID != 0 || s.formedBefore()
@@ -31,9 +31,9 @@ func membersMissing(s State) (Decision, bool) {
 		Enumerate(names), s.describeQuorum(), strings.Join(slices.Sorted(slices.Values(ids)), ","))
 }
 
-// missing returns the recorded voters that are not in the recorded cluster's linearizable list, if no majority of the
-// recorded voters is in it and they are not all recorded as leaving. It returns nothing for a list that was confirmed
-// in git.
+// missing returns the recorded voters that are not in the recorded cluster's linearizable list, if the list does not
+// contain a majority of the recorded voters and the missing voters are not all recorded as leaving. It returns nothing
+// for a list that was confirmed in git.
 func (s State) missing() []RecordedMember {
 	if s.membersConfirmed() {
 		return nil
@@ -68,10 +68,10 @@ func (s State) unconfirmed() []RecordedMember {
 	return missing
 }
 
-// standsBy reports whether the listed member in the slot is the recorded one, or has replaced it and serves. Without a
-// recorded ID, it is treated as the recorded member, unless it is a learner that was added by other means: a learner in
-// the slot of an initial member, which was a voter, or an unstarted learner in the slot of a sealed member, which had
-// started.
+// standsBy reports whether the listed member in the slot is the recorded member, or has replaced the recorded member
+// and serves. Without a recorded ID, it is treated as the recorded member, unless it is a learner that was added by
+// other means: a learner in the slot of an initial member, which was a voter, or an unstarted learner in the slot of a
+// sealed member, which had started.
 func (m RecordedMember) standsBy(listed Member) bool {
 	if m.ID == 0 {
 		return listed.Answers || !listed.Learner || m.Mode != Founding && listed.Started
@@ -79,8 +79,8 @@ func (m RecordedMember) standsBy(listed Member) bool {
 	return listed.Answers || m.ID == listed.ID
 }
 
-// membersConfirmed reports whether git names exactly the members that etcd lists. A confirmation is valid once: after
-// it has been followed, it does not cover members missing now.
+// membersConfirmed reports whether git names exactly the members that etcd lists. A confirmation is valid only once:
+// after Quorate has acted on it, it does not apply to members that go missing later.
 func (s State) membersConfirmed() bool {
 	named := sortedIDs(s.Declared.ConfirmedMembers)
 	return len(named) > 0 && slices.Equal(named, sortedIDs(s.listedIDs())) && !slices.Equal(named, s.Record.Confirmed)
@@ -97,7 +97,8 @@ func (s State) listedIDs() []ID {
 func sortedIDs(ids []ID) []ID { return slices.Compact(slices.Sorted(slices.Values(ids))) }
 
 // NeedsAnnouncement reports whether the removal of a member must be recorded before it is requested from etcd, because
-// no majority of the recorded voters would remain to show that it was intended.
+// fewer than a majority of the recorded voters would remain, and the list alone would not show that the removal was
+// intended.
 func NeedsAnnouncement(s State, id ID) bool {
 	if m, listed := s.Membership.byID(id); listed {
 		ordinal, _ := s.OrdinalOf(m)

@@ -7,10 +7,10 @@ import (
 	"quorate.dev/quorate/internal/etcdversion"
 )
 
-// etcd 3.7 can no longer read what 3.5 has written to the log, and panics when it finds it ("unmarshal should never
-// fail"; seen with 3.5.35, 3.6.16 and 3.7.3). 3.6 keeps such entries until it takes a snapshot, after 10,000 entries by
-// default. Only preparing a downgrade makes it take a snapshot immediately: so a downgrade is enabled, waited for, and
-// canceled.
+// etcd 3.7 can no longer read log entries written by etcd 3.5, and panics when it finds them ("unmarshal should never
+// fail"; seen with 3.5.35, 3.6.16 and 3.7.3). etcd 3.6 keeps such entries until it takes a snapshot, after 10,000
+// entries by default. Only the preparation of a downgrade makes etcd take a snapshot immediately, so Quorate enables a
+// downgrade, waits until it is prepared, and cancels it.
 var (
 	readsNoOldLog = minorOf("3.7")
 	oldLog        = minorOf("3.6")
@@ -43,8 +43,8 @@ func readsLog(v etcdversion.MajorMinor, since string) bool {
 
 func (s State) allAnswer() bool { return Answering(s.Membership.Members) == len(s.Membership.Members) }
 
-// clearsLogBy returns the minor version for a downgrade that makes etcd write out what the declared version could not
-// read, or "". A member that runs the declared version has already read the log.
+// clearsLogBy returns the minor version for a downgrade that makes etcd write a snapshot of the log entries that the
+// declared version cannot read, or "". A member that runs the declared version has already read the log.
 func (s State) clearsLogBy() string {
 	refusal, prepared := s.judgeVersion()
 	stepsUp := refusal == "" && !prepared && !readsLog(minorOf(s.Declared.Version), s.Record.LogVersion)
@@ -54,7 +54,7 @@ func (s State) clearsLogBy() string {
 	return s.running()[0].MajorMinor().Next(-1).String()
 }
 
-// prepareUpgrade makes etcd write out what the declared version could not read.
+// prepareUpgrade makes etcd write a snapshot of the log entries that the declared version cannot read.
 func prepareUpgrade(s State) (Decision, bool) {
 	before, target := s.clearsLogBy(), s.Declared.Version
 	if before == "" || !s.settled() || s.lacksMember() || s.lacksBackup() || s.heldByAlarm() != "" {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// restoreMismatch blocks if a cluster created from a backup does not run on the restored data. Until that is proven,
+// restoreMismatch blocks if a cluster created from a backup does not run on the restored data. Until a match is proven,
 // the cluster is not sealed and the client Service stays closed; while there is a mismatch, nothing else is done.
 func restoreMismatch(s State) (Decision, bool) {
 	differences := s.restoreDifferences()
@@ -53,15 +53,15 @@ func (s State) runsRestored() bool {
 		(len(s.Membership.StaleAlarms) == 0 || len(s.Membership.Members) > 1)
 }
 
-// grown reports whether etcd lists as many voters as declared, all responding, and no learner.
+// grown reports whether etcd lists at least as many voters as declared and only voters, and all respond.
 func (s State) grown() bool {
 	voters := s.Membership.Voters()
 	return s.Membership.Known && len(voters) >= max(s.Declared.Replicas, 1) &&
 		len(voters) == len(s.Membership.Members) && Answering(voters) == len(voters)
 }
 
-// compared reports whether the data of all voters was compared, or etcd has returned why not. A comparison scans all
-// data, so it is not requested again after a refusal. Differences are handled by other rules.
+// compared reports whether the data of all voters was compared, or etcd has reported why it was not. A comparison scans
+// all data, so it is not requested again after a refusal. Differences are handled by other rules.
 func (s State) compared() bool {
 	return s.grown() && !s.InDoubt() && !slices.ContainsFunc(s.Membership.Members,
 		func(m Member) bool { return !m.Hash.Known() && m.HashWhy == "" })

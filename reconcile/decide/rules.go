@@ -3,7 +3,7 @@ package decide
 // Converged is the rule name in the decision if no rule applies.
 const Converged = "Converged"
 
-// These rules wait as long as their Jobs may take.
+// The rules that wait as long as their Jobs may run.
 const (
 	ruleRestore       = "Restore"
 	ruleRecover       = "Recover"
@@ -11,24 +11,24 @@ const (
 	ruleLastBackup    = "BackUpBeforeDeletion"
 )
 
-// These rules do something else after repeated attempts without success.
+// The rules that take a different action after repeated attempts without success.
 const (
 	ruleJoinTogether  = "JoinTogether"
 	ruleReplaceMember = "ReplaceMember"
 	ruleScaleDown     = "ScaleDown"
 )
 
-// These rules write objects that others may revert at their own pace.
+// The rules that write objects that other tools may revert at any time.
 const (
 	ruleSeal         = "Seal"
 	ruleApplyObjects = "ApplyObjects"
 )
 
-// LockedElsewhere is the rule that overrules every action.
+// LockedElsewhere is the rule that overrides every action.
 const LockedElsewhere = "LockedElsewhere"
 
-// rule is a named rule. apply returns its decision and whether the rule applies. It must be safe on its own, regardless
-// of earlier rules.
+// rule is a named rule. apply returns its decision and whether the rule applies. The decision must be safe on its own,
+// regardless of earlier rules.
 type rule struct {
 	Rule
 	apply func(State) (Decision, bool)

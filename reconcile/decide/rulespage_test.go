@@ -77,7 +77,7 @@ func shortly(d time.Duration) string {
 	return strings.NewReplacer("m0s", "m", "h0m0s", "h").Replace(d.String())
 }
 
-// example is the first occurrence of a verdict of a rule in a story.
+// example is the first example of a rule's verdict in the stories.
 type example struct{ file, story, message string }
 
 // toldInStories returns an example of each verdict and rule, with keys such as "Act Seal".
@@ -114,7 +114,7 @@ func isNamesake(file, rule string) bool {
 	return strings.EqualFold(strings.ReplaceAll(strings.TrimSuffix(file, ".txt"), "_", ""), rule)
 }
 
-// TestEveryRuleHasItsStory checks that each rule has a file of stories with its name.
+// TestEveryRuleHasItsStory checks that each rule has a story file that is named after the rule.
 func TestEveryRuleHasItsStory(t *testing.T) {
 	files, err := filepath.Glob(stories + "/*.txt")
 	if err != nil {

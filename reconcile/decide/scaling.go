@@ -9,8 +9,8 @@ import (
 
 // scaleDown removes the member with the highest ordinal, compared as a number (hard case H24). An unresponsive member
 // or a learner may be removed at any time (hard cases H25, H107), and before a healthy member. A healthy member is
-// removed only while all members are healthy, and transfers leadership first if it leads. While a volume is being
-// deleted, a surplus member is kept to take the place of its member.
+// removed only while all members are healthy, and transfers leadership first if it leads. While a member's volume is
+// being deleted, a surplus member is kept to replace that member.
 func scaleDown(s State) (Decision, bool) {
 	victim, surplus := s.goesDown()
 	needless := victim.needless()
@@ -42,8 +42,8 @@ func scaleDown(s State) (Decision, bool) {
 		plural(listed, "member", "members"), declared, s.nameOf(victim), s.describeQuorum())
 }
 
-// copiesWithout returns why a surplus voter is still needed, or "": without it, the number of data copies on volumes
-// that are kept would decrease to less than declared.
+// copiesWithout returns why a surplus voter is still needed, or "": without it, fewer data copies than declared would
+// be on volumes that are kept.
 func (s State) copiesWithout(victim Member) string {
 	left := s.safeWithout(victim)
 	if !s.safe(victim) || left >= s.Declared.Replicas {
@@ -59,8 +59,8 @@ func (s State) copiesWithout(victim Member) string {
 		Enumerate(names))
 }
 
-// surplus returns the member with the highest ordinal, and whether there is one member too many: that ordinal is then
-// beyond the declared number.
+// surplus returns the member with the highest ordinal, and whether there are more members than declared, so that this
+// member is surplus.
 func (s State) surplus() (Member, bool) {
 	listed := s.listed()
 	if s.Declared.Replicas < 1 || len(listed) <= s.Declared.Replicas {
@@ -72,9 +72,9 @@ func (s State) surplus() (Member, bool) {
 // needless reports whether the others do not depend on a member: it is unresponsive, or has no vote.
 func (m Member) needless() bool { return m.Learner || !m.Answers }
 
-// goesDown returns the member to remove if there is one member too many: the highest ordinal, but before it any
-// needless member beyond the declared number that a higher voter would have to wait for. While a volume is being
-// deleted, only the highest ordinal counts.
+// goesDown returns the member to remove if there are more members than declared: the needless member with the highest
+// ordinal beyond the declared number or, without such a member, the member with the highest ordinal. While a volume is
+// being deleted, only the highest ordinal counts.
 func (s State) goesDown() (Member, bool) {
 	victim, surplus := s.surplus()
 	if _, going := s.goingFirst(); going || !surplus {
@@ -121,7 +121,7 @@ func (s State) describeUnfilled() string {
 }
 
 // scaleUp adds a learner at the lowest free ordinal while all members are healthy (hard cases H11, H17, H92), once the
-// previous member's volume is being deleted (hard case H20).
+// previous member's volume is gone or being deleted (hard case H20).
 func scaleUp(s State) (Decision, bool) {
 	ordinal, free := s.freeOrdinal()
 	if !free || !s.settled() {
@@ -162,14 +162,15 @@ func (s State) volumeInTheWay(ordinal int) string {
 		s.ReplicaName(ordinal), s.freeSlot(ordinal))
 }
 
-// freeSlot returns how to free the slot of a volume whose data may be good: the PersistentVolume keeps it.
+// freeSlot returns how to free the slot of a volume whose data may be right: the PersistentVolume keeps the data.
 func (s State) freeSlot(ordinal int) string {
 	return fmt.Sprintf("to keep its data, set persistentVolumeReclaimPolicy of its PersistentVolume to Retain; then "+
 		"run kubectl delete pvc data-%s", s.ReplicaName(ordinal))
 }
 
-// empty reports whether a slot is free of its previous member. It has no volume, or its volume is being deleted and no
-// pod will start on it. Or the volume was created after the old one was gone, for a pod without a file to start with.
+// empty reports whether a slot is free of its previous member. The slot has no volume, or its volume is being deleted
+// and pods cannot start on it, or its volume was created after the old volume was gone, for a pod without a file to
+// start with.
 func (s State) empty(ordinal int) bool {
 	r := s.Replica(ordinal)
 	gone, _ := s.Record.removed(ordinal)
@@ -183,7 +184,7 @@ func (s State) empty(ordinal int) bool {
 	return gone.VolumeUID != "" && gone.VolumeUID != r.VolumeUID && unused
 }
 
-// peerURL returns a replica's peer URL, derived from those of existing members.
+// peerURL returns a replica's peer URL, derived from the peer URLs of existing members.
 func (s State) peerURL(ordinal int) string {
 	for _, m := range s.MembersInOrder() {
 		if _, ours := s.Ordinal(m.Name); ours && strings.Contains(m.PeerURL, "//"+m.Name) {

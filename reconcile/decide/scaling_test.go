@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestEmpty checks that a slot is reused only if no pod can start on the previous member's volume.
+// TestEmpty checks that a slot is reused only if pods cannot start on the previous member's volume.
 func TestEmpty(t *testing.T) {
 	for what, c := range map[string]struct {
 		slot    Replica
@@ -31,8 +31,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestSurplus checks that the highest member is surplus if it is beyond the declared number, or if no slot below is
-// free.
+// TestSurplus checks that the member with the highest ordinal is surplus if etcd lists more members than declared.
 func TestSurplus(t *testing.T) {
 	without := func(ordinals ...int) func(*State) {
 		return func(s *State) {
@@ -107,7 +106,8 @@ func TestPeerURL(t *testing.T) {
 	}
 }
 
-// TestNear checks that a member has caught up at a thousand entries behind, but not at one more.
+// TestNear checks that a member that is 1,000 entries behind has caught up, but a member that is 1,001 entries behind
+// has not.
 func TestNear(t *testing.T) {
 	s := healthy(3)
 	s.Membership.Members[0].Applied = 5000
@@ -144,7 +144,7 @@ func TestUnsettled(t *testing.T) {
 	}
 }
 
-// TestScalingRulesInIsolation checks what scaling leaves unchanged, regardless of earlier rules.
+// TestScalingRulesInIsolation checks each scaling rule by itself, without earlier rules.
 func TestScalingRulesInIsolation(t *testing.T) {
 	unknown := func(s *State) { s.Membership.Known = false }
 	more := func(s *State) { s.Declared.Replicas = 4 }
@@ -227,7 +227,8 @@ func TestMissingMembersAreNamed(t *testing.T) {
 	}
 }
 
-// TestMembersOutOfReachAreNamed checks that a surplus member is kept for the voters whose volumes are out of reach.
+// TestMembersOutOfReachAreNamed checks that a surplus member is kept, and that the message names the voters whose
+// volumes cannot be used.
 func TestMembersOutOfReachAreNamed(t *testing.T) {
 	s := after(4, both(declared(3), func(s *State) {
 		s.Replicas[0].Stranded = "x"

@@ -6,8 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestSealKeepsRecordOfSilentMember checks that a member's recorded values are kept if it responded at the decision to
-// seal it, but not when the record is written. They show whether its volume was lost.
+// TestSealKeepsRecordOfSilentMember checks that a member's recorded values are kept if it responded when the decision
+// to seal it was made, but no longer when the record is written. The recorded values show whether its volume was lost.
 func TestSealKeepsRecordOfSilentMember(t *testing.T) {
 	recorded := decide.RecordedMember{Ordinal: 1, Mode: decide.Sealed, ID: 2, VolumeUID: "v1"}
 	s := decide.State{Name: "a", Record: decide.Record{Token: "t", ClusterID: 0xc1}}

@@ -2,7 +2,7 @@ package decide
 
 // slotOfAnother reports whether a member that has never started is listed in a slot that still holds an earlier
 // member's volume. The slot was reused before the volume was gone, or before a pass could record the removal. The new
-// member can never start on it.
+// member can never start on that volume.
 func (s State) slotOfAnother(m Member, ordinal int) bool {
 	recorded, _ := s.Record.Member(ordinal)
 	return !m.Started && (recorded.ID != 0 && recorded.ID != m.ID || s.holdsRemains(ordinal))

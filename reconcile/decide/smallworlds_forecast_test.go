@@ -16,10 +16,10 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestEveryRoadOfSmallWorlds predicts the forecast of small worlds (of all of them in "make soak") in which etcd lists
-// its members, and which are possible, meaning that observing them again returns the same state. The forecast ends,
-// does not violate any invariant, and matches the decisions and actions of consecutive passes. At each step, the
-// forecast from the observable state is the rest of that forecast: hidden state does not affect it.
+// TestEveryRoadOfSmallWorlds checks the forecasts of small worlds (of all of them in "make soak") in which etcd lists
+// its members. Only possible worlds are included: observing them again must return the same state. A forecast must end,
+// must not violate any invariant, and must match the decisions and actions of consecutive passes. At each step, the
+// forecast from the observable state must be the rest of the first forecast: hidden state must not affect it.
 // TestForecastIsFinite in simulate covers worlds with unknown members.
 func TestEveryRoadOfSmallWorlds(t *testing.T) {
 	var all roads
@@ -63,7 +63,7 @@ func TestEveryRoadOfSmallWorlds(t *testing.T) {
 // roads counts the forecasts that were followed.
 type roads struct{ closed, steps, open atomic.Int64 }
 
-// follow returns the faults of the forecast from a state, or nothing for an impossible state.
+// follow returns the faults of the forecast from a state. It returns nothing for an impossible state.
 func (all *roads) follow(s decide.State) []string {
 	s = distinct(s)
 	s.LockHolder = ""
@@ -141,8 +141,8 @@ func wordsOf(r forecast.Forecast) []string {
 	return list
 }
 
-// plainly removes what a plan cannot know: how often the state of pods and volumes is recorded, which member leads at
-// that time, and how often Kubernetes recreates a volume before the member in its slot is gone.
+// plainly removes details that a plan cannot know: how often the state of pods and volumes is recorded, which member
+// leads at that time, and how often Kubernetes recreates a volume before the member in its slot is gone.
 func plainly(steps []string) []string {
 	var list []string
 	for _, step := range steps {

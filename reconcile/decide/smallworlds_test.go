@@ -23,7 +23,7 @@ type slot struct {
 	pod    decide.PodPhase
 	volume string
 	member memberKind
-	mode   decide.Mode // empty: not recorded
+	mode   decide.Mode // empty if not recorded
 	proven bool        // ID and volume are recorded
 }
 
@@ -58,7 +58,7 @@ func every(keep func(slot) bool) []slot {
 
 func (s slot) answers() bool { return s.member == answering || s.member == learning }
 
-// anything accepts all slots, even those that a single observation cannot find.
+// anything accepts all slots, even slots that a single observation cannot find.
 func anything(slot) bool { return true }
 
 // telling excludes impossible slots, and slots that make no difference in combination with others.
@@ -372,8 +372,8 @@ func (w *world) volumeJob(ordinal int, phase decide.JobPhase) decide.VolumeJob {
 	return decide.VolumeJob{UID: "j1", Digest: "d1", VolumeUID: w.Replica(ordinal).VolumeUID, Phase: phase}
 }
 
-// wantRecovery requests a new cluster from the first member's data, with the others' data confirmed as lost: it has not
-// begun, or it is recorded, with a Job in the given phase.
+// wantRecovery requests a new cluster from the first member's data, with the other members' data declared lost. Either
+// the recovery has not begun, or it is recorded, with a Job in the given phase.
 func (w *world) wantRecovery(state string) {
 	lost := decide.Ordinals(0)
 	for n := range w.Declared.Replicas {
@@ -411,7 +411,7 @@ func (w *world) wantRecovery(state string) {
 }
 
 // wantRestoredInPlace requests a new cluster from a backup in place of the first member, with all members' data
-// confirmed as lost.
+// declared lost.
 func (w *world) wantRestoredInPlace(state string) {
 	as := map[string]string{"of a member": "done"}[state]
 	w.wantRecovery(cmp.Or(as, state))
@@ -431,7 +431,7 @@ func (w *world) wantRestoredInPlace(state string) {
 	}
 }
 
-// recovered makes the first member run in the new cluster, alongside volumes of the lost one.
+// recovered makes the first member run in the new cluster, alongside volumes of the lost cluster.
 func (w *world) recovered() {
 	w.Record.Recovery.ClusterID = 0xc0
 	w.Declared.Recovery.ClusterID, w.Declared.Recovery.OldVolumes = 0xc0, decide.Delete
@@ -446,8 +446,8 @@ func (w *world) recovered() {
 	}
 }
 
-// joinTogether adds a member that has started or is about to, with another missing, if two may join together; or makes
-// one member's list differ after two have joined.
+// joinTogether allows two members to join together, and adds a member that has started or is about to start while
+// another is missing. Alternatively, it makes a member's list differ after two members have joined.
 func (w *world) joinTogether(flag string) {
 	if w.Record.Token != "" {
 		w.Record.Token = decide.FoundingToken(theToken, w.Declared.Version)
@@ -481,7 +481,7 @@ func (w *world) joinTogether(flag string) {
 }
 
 // doubt puts the members' data in doubt and sets their hashes unless flag is unheard: all equal, one different, or
-// every other one different.
+// every second hash different.
 func (w *world) doubt(flag string) {
 	members := w.Membership.Members
 	w.Membership.StaleAlarms = []decide.Alarm{{Kind: "CORRUPT"}}
@@ -505,7 +505,7 @@ func (w *world) doubt(flag string) {
 	}
 }
 
-// choices calls do with every combination of n slots. The order of the slots makes no difference.
+// choices calls do with every combination of n slots, regardless of their order.
 func choices(slots []slot, n int, do func([]slot)) {
 	chosen := make([]slot, 0, n)
 	var choose func(from int)
@@ -527,7 +527,7 @@ func choices(slots []slot, n int, do func([]slot)) {
 var thorough = os.Getenv("QUORATE_SOAK_PEOPLE") != ""
 
 // TestEverySmallWorld checks the decision on every small state against the invariants: one ordinal with all possible
-// slots, two and three with telling slots, four (and in "make soak" five) with common slots.
+// slots, two and three ordinals with telling slots, and four ordinals (five in "make soak") with common slots.
 func TestEverySmallWorld(t *testing.T) {
 	seen := &tally{said: map[[2]string]bool{}}
 	for _, size := range []struct {
@@ -591,7 +591,7 @@ func (all *tally) holdAll(t *testing.T, slots []slot, ordinals int, list []aroun
 	maps.Copy(all.said, mine.said)
 }
 
-// outOfOrder returns what is wrong with a decision once every repair comes first, because objects kept changing.
+// outOfOrder returns the problems with a decision if every repair comes first because objects keep changing.
 func outOfOrder(s decide.State, d decide.Decision) []string {
 	if d.Verdict != decide.Act {
 		return nil
@@ -606,8 +606,8 @@ func outOfOrder(s decide.State, d decide.Decision) []string {
 	return nil
 }
 
-// endless returns what is wrong with a decision to wait after half an hour: it must then be a Block of the same rule,
-// unless no pass has run since.
+// endless returns the problems with a decision to wait after half an hour: it must then be a Block of the same rule,
+// unless passes have not run since.
 func endless(s decide.State, d decide.Decision) []string {
 	if d.Verdict != decide.Wait {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ID is an etcd cluster ID or member ID. Zero means that it does not exist yet. It is printed in hexadecimal, as in
-// etcd's own tools.
+// ID is an etcd cluster ID or member ID. Zero means that the cluster or member does not have an ID yet. It is printed
+// in hexadecimal, as in etcd's own tools.
 type ID uint64
 
 // String returns the hexadecimal form.
@@ -26,26 +26,26 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// State is the complete input of one decision. It contains no secrets, and marshals to JSON.
+// State is the complete input of one decision. It does not contain secrets, and marshals to JSON.
 type State struct {
-	// Name of the cluster; its replicas are Name-0, Name-1, ….
+	// Name is the name of the cluster. Its replicas are named Name-0, Name-1, and so on.
 	Name string `json:"name"`
-	// Now is when the rest was observed.
+	// Now is the time of the observation.
 	Now time.Time `json:"now"`
 	// Declared is the desired state in git.
 	Declared Declared `json:"declared"`
 	// Record contains the information that earlier passes stored in the cluster.
 	Record Record `json:"record"`
-	// FoundingID is the cluster ID that etcd derives from the token and the recorded initial members. Zero if no
-	// recorded member may bootstrap the cluster, or if it is unknown.
+	// FoundingID is the cluster ID that etcd derives from the token and the recorded initial members. It is zero if the
+	// recorded members may no longer bootstrap the cluster, or if the ID is unknown.
 	FoundingID ID `json:"foundingID,omitempty"`
 	// ReportedClusterID is the cluster ID in the status of the custom resource, or zero if it is missing or superseded
 	// by the record. It is copied there from a record, so a record without a cluster ID is older than the status.
 	ReportedClusterID ID `json:"reportedClusterID,omitempty"`
-	// Objects compares the Kubernetes objects with the desired ones.
+	// Objects compares the Kubernetes objects with the desired objects.
 	Objects Objects `json:"objects"`
-	// Replicas are the slots that have a pod or a volume, in any order. They are read before etcd is asked, so a member
-	// that responds had this volume or an older one.
+	// Replicas are the slots that have a pod or a volume, in any order. They are read before etcd is queried, so a
+	// member that responds runs on this volume or an older volume.
 	Replicas []Replica `json:"replicas,omitempty"`
 	// Membership is etcd's own view.
 	Membership Membership `json:"membership"`
@@ -53,17 +53,17 @@ type State struct {
 	CA CA `json:"ca,omitzero"`
 	// Certificates are the existing certificates and how long they are valid, in any order.
 	Certificates []Certificate `json:"certificates,omitempty"`
-	// ClientIsRoot is true if the certificate of applications makes them etcd's superuser. That is kept because
-	// authentication is on, and their rights may depend on it.
+	// ClientIsRoot is true if the client certificate gives applications etcd's root role. This is kept because
+	// authentication is enabled, and the applications' rights may depend on that role.
 	ClientIsRoot bool `json:"clientIsRoot,omitempty"`
 	// ReportedVoidRecovery is the record's VoidRecovery when the status was last written. It survives loss or
 	// restoration of the record.
 	ReportedVoidRecovery string `json:"reportedVoidRecovery,omitempty"`
-	// ReportedVersion is the oldest version that a member ran when the status was last written, or empty before any
-	// ran.
+	// ReportedVersion is the oldest version that a member ran when the status was last written, or empty if members
+	// have never run.
 	ReportedVersion string `json:"reportedVersion,omitempty"`
-	// Generation of the custom resource, which Kubernetes increases with every spec change, or zero if it does not
-	// exist.
+	// Generation is the generation of the custom resource, which Kubernetes increases with every spec change, or zero
+	// if the custom resource does not exist.
 	Generation int64 `json:"generation,omitempty"`
 	// LastSeen are the members as last reported in the status, while a recovery is requested.
 	LastSeen []SeenMember `json:"lastSeen,omitempty"`
@@ -71,16 +71,16 @@ type State struct {
 	Backups Backups `json:"backups,omitzero"`
 	// Restore is the observed state of the data being restored.
 	Restore Restore `json:"restore,omitzero"`
-	// Recovery is the observed state of a new cluster being created from the remains of a lost one.
+	// Recovery is the observed state of a new cluster being created from the remains of a lost cluster.
 	Recovery Recovery `json:"recovery,omitzero"`
-	// LockHolder describes the other holder of this cluster's lease, or is empty.
+	// LockHolder describes the other process that holds this cluster's lease, or is empty.
 	LockHolder string `json:"lockHolder,omitempty"`
 	// Waited lists the waits of passes since their last change, according to the custom resource's status.
 	Waited []Waited `json:"waited,omitempty"`
 	// Repeated lists actions that passes have carried out in a row, according to the custom resource's status.
 	Repeated []Repeated `json:"repeated,omitempty"`
-	// Unseen lists what could not be read because a right is missing, and what is unknown for that reason. A pass that
-	// acts has read everything.
+	// Unseen lists objects that could not be read because a right is missing, and the information that is unknown for
+	// that reason. A pass that acts has read everything.
 	Unseen []string `json:"unseen,omitempty"`
 }
 
@@ -98,11 +98,12 @@ type Declared struct {
 	Digest string `json:"digest,omitempty"`
 	// Storage describes the size and class of the volumes.
 	Storage string `json:"storage,omitempty"`
-	// Quota of each member's database, in bytes, or zero if unknown.
+	// Quota is the database quota of each member, in bytes, or zero if unknown.
 	Quota int64 `json:"quota,omitempty"`
 	// Retention is whether volumes are kept when the lifecycle is Deleted: Retain or Delete.
 	Retention Retention `json:"retention,omitempty"`
-	// ReplaceAfter is how long a member may be unresponsive before it is replaced. Zero means no limit.
+	// ReplaceAfter is how long a member may be unresponsive before it is replaced. Zero means that unresponsive members
+	// are not replaced.
 	ReplaceAfter time.Duration `json:"replaceAfter,omitempty"`
 	// BacksUp is true if git declares backups and does not suspend them.
 	BacksUp bool `json:"backsUp,omitempty"`
@@ -112,7 +113,7 @@ type Declared struct {
 	BacksUpBeforeDeletion bool `json:"backsUpBeforeDeletion,omitempty"`
 	// BackupDeadline is the maximum duration of a backup.
 	BackupDeadline time.Duration `json:"backupDeadline,omitempty"`
-	// BackupTo is where backups are stored.
+	// BackupTo is the location where backups are stored.
 	BackupTo string `json:"backupTo,omitempty"`
 	// VerifiesBackups is true if backups must be verified before they count.
 	VerifiesBackups bool `json:"verifiesBackups,omitempty"`
@@ -123,32 +124,33 @@ type Declared struct {
 	// Orphaned reports that git no longer declares this cluster, and since which revision. It is empty if git declares
 	// it.
 	Orphaned string `json:"orphaned,omitempty"`
-	// RenamedFrom is the cluster that git seems to have renamed or moved to this one, or empty if this one seems new.
+	// RenamedFrom is the cluster that git seems to have renamed or moved to this cluster, or empty if this cluster
+	// seems new.
 	RenamedFrom string `json:"renamedFrom,omitempty"`
-	// ConfirmedMembers are the only members that etcd may list, as confirmed in git, although most recorded members are
-	// not among them.
+	// ConfirmedMembers are the only members that etcd may list, as confirmed in git, although they do not include most
+	// of the recorded members.
 	ConfirmedMembers []ID `json:"confirmedMembers,omitempty"`
-	// Problems are the reasons why this declaration cannot be applied. Empty if it can.
+	// Problems are the reasons why this declaration cannot be applied, or empty if it can.
 	Problems []string `json:"problems,omitempty"`
 }
 
 // Lifecycle is the desired state of a cluster as a whole.
 type Lifecycle string
 
-// Lifecycles.
+// The lifecycles.
 const (
-	// Running: its pods run.
+	// Running means that the cluster's pods run.
 	Running Lifecycle = "Running"
-	// Stopped: its pods do not run, its data is kept.
+	// Stopped means that the cluster's pods do not run, and its data is kept.
 	Stopped Lifecycle = "Stopped"
-	// Deleted: its pods and objects are deleted, and also its data if the retention is Delete.
+	// Deleted means that the cluster's pods and objects are deleted, and also its data if the retention is Delete.
 	Deleted Lifecycle = "Deleted"
 )
 
 // Retention is whether a deleted cluster's volumes are kept.
 type Retention string
 
-// Retentions.
+// The retentions.
 const (
 	Retain Retention = "Retain"
 	Delete Retention = "Delete"
@@ -159,13 +161,15 @@ type Mode string
 
 // The modes.
 const (
-	// Founding: initial-cluster-state new, with all initial members listed. Only before the member's first start.
+	// Founding means initial-cluster-state new, with all initial members listed. It is used only before the member's
+	// first start.
 	Founding Mode = "Founding"
-	// Joining: initial-cluster-state existing, with the member list at that time. Only until the learner has started.
+	// Joining means initial-cluster-state existing, with the member list at that time. It is used only until the
+	// learner has started.
 	Joining Mode = "Joining"
-	// Sealed: the file does not name its own member, so that etcd starts only with existing data.
+	// Sealed means that the file does not name its own member, so that etcd starts only with existing data.
 	Sealed Mode = "Sealed"
-	// Restoring: like Sealed, but no pod runs because the volume is being filled from a backup.
+	// Restoring is like Sealed, but pods do not run because the volume is being filled from a backup.
 	Restoring Mode = "Restoring"
 )
 
@@ -176,31 +180,31 @@ type Record struct {
 	Token string `json:"token,omitempty"`
 	// ClusterID is zero until the cluster has formed.
 	ClusterID ID `json:"clusterID,omitempty"`
-	// Members by ascending ordinal.
+	// Members lists the members by ascending ordinal.
 	Members []RecordedMember `json:"members,omitempty"`
 	// LogVersion is the oldest minor version, such as 3.6, whose entries a member may still have in its log, or empty
 	// if unknown.
 	LogVersion string `json:"logVersion,omitempty"`
-	// CA is the fingerprint of the CA that members trust. Empty without TLS, or if not known yet.
+	// CA is the fingerprint of the CA that members trust. It is empty without TLS, or if the CA is not known yet.
 	CA string `json:"ca,omitempty"`
 	// Removed are the slots whose member is gone, by ascending ordinal. Their volumes are deleted before the slots are
 	// reused.
 	Removed []RemovedMember `json:"removed,omitempty"`
 	// RestoredFrom is the backup from which the cluster was created, or empty if it was bootstrapped without data.
 	RestoredFrom string `json:"restoredFrom,omitempty"`
-	// Restored describes the data that the first member must report before the cluster ID is recorded. Zero if it has
-	// reported that data, or if nothing is known.
+	// Restored describes the data that the first member must report before the cluster ID is recorded. It is zero if
+	// the member has reported that data, or if the expected data is unknown.
 	Restored RestoredData `json:"restored,omitzero"`
 	// Uncompared is true if the members' data must be compared once, when there are as many members as declared,
 	// because all were created from one backup.
 	Uncompared bool `json:"uncompared,omitempty"`
-	// Recovery of a lost cluster that began last, or zero.
+	// Recovery is the most recently begun recovery of a lost cluster, or zero.
 	Recovery RecordedRecovery `json:"recovery,omitzero"`
 	// VoidRecovery is the Word of a request to recover this cluster that had no effect because the cluster had a
-	// quorum, or that may have had no effect because the record was lost. Otherwise empty.
+	// quorum, or that may have had no effect because the record was lost. Otherwise, it is empty.
 	VoidRecovery string `json:"voidRecovery,omitempty"`
 	// JoinedTogether is true if two learners are about to be listed at the same time, have been, or may have been. etcd
-	// before 3.6 cannot follow such a log.
+	// before 3.6 cannot read the log of such a cluster.
 	JoinedTogether bool `json:"joinedTogether,omitempty"`
 	// Confirmed are the members that had been confirmed in git when Quorate followed a list without most recorded
 	// members, ascending.
@@ -219,30 +223,32 @@ type Replacements struct {
 // RemovedMember describes the remains of a member that etcd no longer lists.
 type RemovedMember struct {
 	Ordinal int `json:"ordinal"`
-	// VolumeUID of the volume that was in the slot when the member was found to be gone, or empty if there was no
-	// volume.
+	// VolumeUID is the UID of the volume that was in the slot when the member was found to be gone, or empty if there
+	// was no volume.
 	VolumeUID string `json:"volumeUID,omitempty"`
 	// LostCluster is the ID of the lost cluster whose data the volume holds and from which this cluster was created.
-	// Such a volume is kept until it is given up, by oldVolumes: Delete in spec.recovery or manually. Otherwise zero.
+	// Such a volume is kept until it is given up, by oldVolumes: Delete in spec.recovery or manually. Otherwise,
+	// LostCluster is zero.
 	LostCluster ID `json:"lostCluster,omitempty"`
 }
 
 // Kept reports whether the volume is kept until it is given up in git or manually.
 func (m RemovedMember) Kept() bool { return m.LostCluster != 0 }
 
-// RecordedMember is one member in the record.
+// RecordedMember is a member in the record.
 type RecordedMember struct {
 	Ordinal int  `json:"ordinal"`
 	Mode    Mode `json:"mode"`
-	// ID of the member and UID of the volume with its data, known once it is sealed.
+	// ID is the member's ID, and VolumeUID the UID of the volume with its data. Both are known once the member is
+	// sealed.
 	ID        ID     `json:"id,omitempty"`
 	VolumeUID string `json:"volumeUID,omitempty"`
-	// Leaving is true if Quorate is about to remove the member from etcd. It explains the removal if etcd then lists
-	// too few recorded members to tell.
+	// Leaving is true if Quorate is about to remove the member from etcd. It shows that the removal was intended, even
+	// if etcd then lists too few of the recorded members.
 	Leaving bool `json:"leaving,omitempty"`
 }
 
-// Objects compares the cluster's Kubernetes objects with the desired ones. Each entry is one object and its problem,
+// Objects compares the cluster's Kubernetes objects with the desired objects. Each entry is one object and its problem,
 // such as "Service a-client: missing".
 type Objects struct {
 	// DeclarationDiffers is true if the custom resource is missing or differs from git.
@@ -256,10 +262,10 @@ type Objects struct {
 	Relabelled []string `json:"relabelled,omitempty"`
 	// Terminating lists objects that Kubernetes is deleting.
 	Terminating []string `json:"terminating,omitempty"`
-	// Irreplaceable lists lost objects that must not be recreated while members depend on the old ones.
+	// Irreplaceable lists lost objects that must not be recreated while members depend on the old objects.
 	Irreplaceable []string `json:"irreplaceable,omitempty"`
-	// Rewritten are fields that an admission policy or webhook sets to a value other than the applied one, in any
-	// order. Drift also lists those that are not accepted.
+	// Rewritten are fields that an admission policy or webhook sets to a value other than the applied value, in any
+	// order. Drift also lists the fields that are not accepted.
 	Rewritten []RewrittenField `json:"rewritten,omitempty"`
 	// RunsVersion and RunsHash are the version and SpecHash that the StatefulSet gives to new pods, or empty without a
 	// StatefulSet.
@@ -271,7 +277,7 @@ type Objects struct {
 	RunsToken string `json:"runsToken,omitempty"`
 	// Remaining are the existing objects of the cluster, except the custom resource.
 	Remaining []string `json:"remaining,omitempty"`
-	// RunsStorage is the size and class that the StatefulSet gives to new volumes. Kubernetes does not allow changing
+	// RunsStorage is the size and class that the StatefulSet gives to new volumes. Kubernetes does not allow changes to
 	// it.
 	RunsStorage string `json:"runsStorage,omitempty"`
 }

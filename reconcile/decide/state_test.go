@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAnySignOfFormationPreventsBootstrap checks that every single sign shows that a cluster has formed, so that no
-// pass bootstraps it.
+// TestAnySignOfFormationPreventsBootstrap checks that any single sign is enough to show that a cluster has formed, so
+// that it is not bootstrapped again.
 func TestAnySignOfFormationPreventsBootstrap(t *testing.T) {
 	record := FoundingRecord("t", 1)
 	for name, c := range map[string]struct {
@@ -120,8 +120,8 @@ func TestNothingRuns(t *testing.T) {
 	}
 }
 
-// TestSealedRecord checks that only started members are sealed, regardless of the others named, and that only
-// responding members are recorded with ID and volume.
+// TestSealedRecord checks that only started members are sealed, even if the action names others, and that only
+// responding members are recorded with their ID and volume.
 func TestSealedRecord(t *testing.T) {
 	s := State{Name: "a", Record: FoundingRecord("t", 4)}
 	s.Membership = Membership{Known: true, ClusterID: 7, Members: []Member{
@@ -140,7 +140,7 @@ func TestSealedRecord(t *testing.T) {
 	if text, _ := json.Marshal(got); string(text) != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
-	// etcd does not forbid two members with the same name; which of them is recorded must not depend on their order.
+	// etcd does not forbid two members with the same name; the record must not depend on their order.
 	s.Membership.Members = append(s.Membership.Members, Member{ID: 15, Name: "a-0", Started: true, Answers: true})
 	one := SealedRecord(s, Seal{ClusterID: 7, Members: 1}, "fresh")
 	slices.Reverse(s.Membership.Members)
@@ -227,7 +227,7 @@ func TestOrdinals(t *testing.T) {
 	}
 }
 
-// TestActionsPrintOnOneLine checks that decisions and actions print on one line, and IDs as etcd prints them.
+// TestActionsPrintOnOneLine checks that decisions and actions are printed on one line, with IDs in etcd's format.
 func TestActionsPrintOnOneLine(t *testing.T) {
 	for want, got := range map[string]interface{ String() string }{
 		"Act Seal Seal members=0,2 cluster=c1: because": Decision{Rule: "Seal", Verdict: Act, Action: Seal{ClusterID: 0xc1, Members: 5}, Message: "because"},

@@ -93,12 +93,13 @@ func (w *world) apply() {
 	w.forgetEmpty()
 }
 
-// forgetEmpty removes slots without pod and volume.
+// forgetEmpty removes slots without a pod and volume.
 func (w *world) forgetEmpty() {
 	w.Replicas = slices.DeleteFunc(w.Replicas, func(r decide.Replica) bool { return r.Pod == decide.PodAbsent && r.VolumeUID == "" })
 }
 
-// restart simulates that Kubernetes recreates a pod, on its volume, or on a new one if that was being deleted.
+// restart simulates that Kubernetes recreates a pod, on its volume or, if the volume was being deleted, on a new
+// volume.
 func (w *world) restart(ordinal int) {
 	for i := range w.Replicas {
 		if r := &w.Replicas[i]; r.Ordinal == ordinal {

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
-// setBackups changes the observed backups: as a whole, or a Job. Jobs started by a pass are named gen and the
-// generation.
+// setBackups changes the observed backups as a whole, or a Job. The names of Jobs started by a pass end with gen and
+// the generation.
 func (w *world) setBackups(target, key, text string) error {
 	if target == "backups" {
 		switch key {

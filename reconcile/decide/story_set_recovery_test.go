@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
-// setRecovery changes the observed recovery. It adds a Job when one of its values is set, for the current request, on
-// the existing volume.
+// setRecovery changes the observed recovery. When a value of the Job is set, it adds the Job if it is missing, for the
+// current request and on the existing volume.
 func (w *world) setRecovery(key, text string) (err error) {
 	seen := &w.Recovery
 	if setSight(&seen.JobSight, key, text) {

@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
-// setRestore changes the observed restore. It adds a Job when one of its values is set, for the current declaration, on
-// the existing volume.
+// setRestore changes the observed restore. When a value of the Job is set, it adds the Job if it is missing, for the
+// current declaration and on the existing volume.
 func (w *world) setRestore(key, text string) (err error) {
 	seen := &w.Restore
 	if setSight(&seen.JobSight, key, text) {
@@ -44,7 +44,7 @@ func isNone(text string) error {
 	return nil
 }
 
-// setSight sets a value of a Job's context, and reports whether key is one.
+// setSight sets a value of a Job's context, and reports whether key names such a value.
 func setSight(seen *decide.JobSight, key, text string) bool {
 	switch key {
 	case "hidden":

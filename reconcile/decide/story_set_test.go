@@ -120,7 +120,8 @@ func (w *world) setExpiry(c decide.Certificate, lifetime time.Duration, days str
 	return err
 }
 
-// setSlot changes the replica of an ordinal, its entry in the record, or its member, and creates it if it is missing.
+// setSlot changes the replica of an ordinal, its entry in the record, or its member, and creates the target if it is
+// missing.
 func (w *world) setSlot(ordinal int, key, text string) error {
 	switch key {
 	case "etcd", "learner", "alarms", "id", "applied", "revision", "storage", "runs", "silent-for", "disagrees", "hash", "hash-why", "db":

@@ -26,8 +26,8 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// tell carries out a directive and the directives on the lines below it. Invalid directives end the test; everything
-// else is output.
+// tell carries out a directive and the directives on the lines below it. Invalid directives end the test; all other
+// results are output.
 func tell(t *testing.T, w *world, d *datadriven.TestData) string {
 	if d.Cmd == "state" && d.Input != "" {
 		w.State = decide.State{}

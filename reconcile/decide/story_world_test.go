@@ -14,7 +14,7 @@ import (
 // world is the state of a story.
 type world struct {
 	decide.State
-	isNew bool // nothing has been decided yet
+	isNew bool // no decision has been made yet
 	// together is true if the cluster was bootstrapped so that two members may join at the same time.
 	together bool
 }
@@ -96,7 +96,7 @@ func memberID(n int) decide.ID { return decide.ID(0xa0 + n) }
 
 func volumeUID(n int) string { return fmt.Sprintf("v%d", n) }
 
-// strand makes the volume of an ordinal unreachable, as known to passes for the given time.
+// strand makes the volume of an ordinal unreachable. Passes have known this for the given time.
 func (w *world) strand(n int, ago time.Duration) {
 	w.Replicas[n].Stranded, w.Replicas[n].StrandedSince = "x", w.Now.Add(-ago)
 }

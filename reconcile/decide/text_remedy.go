@@ -143,7 +143,7 @@ func (s State) remedyForPods() string {
 }
 
 // remedyForNode returns how to force-delete a pod whose node does not confirm that it has ended, or "" if the node may
-// still confirm it. Two pods must never run on one volume.
+// still confirm it. Two pods must never run on the same volume.
 func (s State) remedyForNode(ordinal int) string {
 	r := s.Replica(ordinal)
 	if r.Pod != PodTerminating || r.PodGoing.IsZero() || s.Now.Sub(r.PodGoing) < patience {
@@ -154,7 +154,7 @@ func (s State) remedyForNode(ordinal int) string {
 		s.ReplicaName(ordinal), r.PodGoing.UTC().Format(time.RFC3339), s.ReplicaName(ordinal))
 }
 
-// remedyForJoining returns how to replace a member that has never started with a new one, or "".
+// remedyForJoining returns how to replace a member that has never started, or "".
 func (s State) remedyForJoining(ordinal int) string {
 	m, listed := s.listed()[ordinal]
 	if !listed || m.Started {
@@ -187,7 +187,7 @@ func (s State) remedyForNodes() string {
 }
 
 // remedyForChecks returns how to start members that stop because a running peer holds different data, or "". Without
-// that peer, they are compared with each other, and the peer is compared with them once it starts again.
+// that peer, the members are compared with each other, and the peer is compared with them when it starts again.
 func (s State) remedyForChecks() string {
 	var stopped, run []string
 	going := ""
@@ -205,14 +205,14 @@ func (s State) remedyForChecks() string {
 		}
 	}
 	if len(stopped) < Quorum(len(s.Membership.Voters())) || len(run) != 1 {
-		return "" // they would not serve without it
+		return "" // they would not serve without that peer
 	}
 	return fmt.Sprintf("; %s would start without %s, whose data differs from theirs: kubectl cordon its node, kubectl "+
 		"delete pod %s, and kubectl uncordon the node once the others serve; if they agree with each other, its data "+
 		"is then discarded%s", Enumerate(stopped), run[0], run[0], going)
 }
 
-// notAllowedToAsk blocks, because no pass can fix missing rights.
+// notAllowedToAsk blocks, because passes cannot fix missing rights.
 func (s State) notAllowedToAsk() (Decision, bool) {
 	return block("cannot reach etcd from outside the cluster: %s. Grant the account that runs Quorate the verbs get "+
 		"and create on pods/portforward, or run Quorate in the cluster. Nothing is changed until then: %s",

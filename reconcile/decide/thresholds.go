@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Durations, numbers and sizes that decisions depend on. Thresholds documents each with its reason.
+// The durations, numbers and sizes that decisions depend on. Thresholds documents each of them, with the reason.
 const (
 	pendingPatience            = 30 * time.Second
 	startPatience              = 10 * time.Second
@@ -45,10 +45,10 @@ type Threshold struct {
 	About string
 }
 
-// Thresholds lists all thresholds, except those declared in git (spec.replaceAfter).
+// Thresholds lists all thresholds, except the threshold declared in git (spec.replaceAfter).
 func Thresholds() []Threshold { return slices.Concat(patiences(), membershipChanges(), rechecks()) }
 
-// patiences lists the conditions for an action, or how long they must hold.
+// patiences lists how long, how often or up to what size a condition must hold before an action.
 func patiences() []Threshold {
 	return []Threshold{
 		{"Starting container", startPatience, 0, 0,
@@ -117,7 +117,7 @@ func membershipChanges() []Threshold {
 	}
 }
 
-// rechecks lists how often to check states that do not send notifications.
+// rechecks lists how often to check for changes that are not announced by notifications.
 func rechecks() []Threshold {
 	return []Threshold{
 		{"Recheck while members start, or a learner catches up", recheckStarting, 0, 0,

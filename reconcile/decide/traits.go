@@ -5,8 +5,8 @@ import "strings"
 // Traits are the properties of a kind of action that other packages need to know. An action without traits is refused
 // if a run must not restart anything.
 type Traits struct {
-	// NeverRestart is when a run may carry out the action if it must not restart, stop or remove a member or its data,
-	// or lead to that.
+	// NeverRestart is when an action may be carried out by a run that must not, even indirectly, restart, stop or
+	// remove a member or its data.
 	NeverRestart Permission
 	// DiscardsData is true if the action discards a volume, or the data of a lost cluster.
 	DiscardsData bool
@@ -14,7 +14,7 @@ type Traits struct {
 	ChangesEtcd bool
 	// IssuesCertificates is true if the action reissues all certificates that are due.
 	IssuesCertificates bool
-	// Joins is true for the actions by which members join. A second learner is added when the first has started or has
+	// Joins is true for actions that let members join. A second learner is added when the first has started or has
 	// become a voter, whichever happens first.
 	Joins bool
 	// Unplannable is true if the action only records the current state, or prepares the next action. How often that is
@@ -27,13 +27,13 @@ type Traits struct {
 type Permission int
 
 const (
-	// Refused means never.
+	// Refused means that the action is never allowed.
 	Refused Permission = iota
-	// AllowedIfNoneLeaves means while the cluster should run, if no replica is removed.
+	// AllowedIfNoneLeaves means that the action is allowed while the cluster should run, if replicas are not removed.
 	AllowedIfNoneLeaves
-	// AllowedIfRunning means while the cluster should run.
+	// AllowedIfRunning means that the action is allowed while the cluster should run.
 	AllowedIfRunning
-	// Allowed means always.
+	// Allowed means that the action is always allowed.
 	Allowed
 )
 

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestTraits lists the actions that have each trait, so that a change of a trait is visible.
+// TestTraits lists the actions that have each trait, so that a change to a trait is visible.
 func TestTraits(t *testing.T) {
 	for name, test := range map[string]struct {
 		has  func(decide.Traits) bool
@@ -42,7 +42,8 @@ func TestTraits(t *testing.T) {
 	}
 }
 
-// TestDescribeAction: a description names members instead of IDs, UIDs and hashes, and begins with the kind.
+// TestDescribeAction checks that a description begins with the action's kind, and names members instead of IDs, UIDs
+// and hashes.
 func TestDescribeAction(t *testing.T) {
 	s := decide.State{Name: "a", Membership: decide.Membership{Members: []decide.Member{{ID: 1, Name: "a-0"}}}}
 	for want, a := range map[string]decide.Action{

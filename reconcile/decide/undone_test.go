@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestActionsForDifferentThingsDiffer checks that actions count as the same only if they do the same thing, whatever
-// the current IDs and UIDs are.
+// TestActionsForDifferentThingsDiffer checks that actions count as the same only if they do the same thing, regardless
+// of the current IDs and UIDs.
 func TestActionsForDifferentThingsDiffer(t *testing.T) {
 	s := State{Name: "a", Declared: Declared{Version: "3.6.16", SpecHash: "h"}}
 	for _, c := range []struct {
@@ -67,7 +67,7 @@ func TestRepeatsCountOneRuleAndAction(t *testing.T) {
 	}
 }
 
-// TestRevertedActionIsRetriedAfterPause checks that the pause counts, unless the clock was set back.
+// TestRevertedActionIsRetriedAfterPause checks that a retry waits for the pause, unless the clock was set back.
 func TestRevertedActionIsRetriedAfterPause(t *testing.T) {
 	for after, want := range map[time.Duration]bool{
 		0: false, undonePause - 1: false, undonePause: true, -time.Hour: true,
@@ -94,7 +94,7 @@ func TestForgedSealEntryDelaysOneMinute(t *testing.T) {
 	}
 }
 
-// TestOtherActionsPrecedeRetry checks that another action is not delayed by the retry of one that keeps being reverted.
+// TestOtherActionsPrecedeRetry checks that other actions come before the retry of an action that keeps being reverted.
 func TestOtherActionsPrecedeRetry(t *testing.T) {
 	s, undone := drifting(undoneThreshold)
 	s.Now = noon.Add(undonePause)
@@ -115,7 +115,7 @@ func TestRepeatsOfPass(t *testing.T) {
 		times   int
 		change  func(s *State, d *Decision)
 		changed bool
-		want    int // times that the correction of drift is recorded, or 0
+		want    int // recorded number of drift corrections, or 0
 		last    time.Duration
 	}{
 		"carried out again":             {1, nil, true, 2, time.Second},
@@ -165,7 +165,7 @@ func TestChangesOfDeclarationAreNotRepeats(t *testing.T) {
 }
 
 // TestRepeatedActionIsIdentifiedInShortPlainText checks that a status can store the identification of an action
-// unchanged, whatever the names of the objects and of their field managers are.
+// unchanged, regardless of the names of the objects and their field managers.
 func TestRepeatedActionIsIdentifiedInShortPlainText(t *testing.T) {
 	s, _ := drifting(0)
 	s.Objects.Drift = []string{"Service a-client: changed by ##vso[x]\n" + strings.Repeat("x", 1<<16)}
@@ -175,7 +175,8 @@ func TestRepeatedActionIsIdentifiedInShortPlainText(t *testing.T) {
 	}
 }
 
-// TestSealsAreRemembered checks that a Seal counts although passes in between did something else, but only for a while.
+// TestSealsAreRemembered checks that a Seal still counts if passes in between carried out other actions, but only for a
+// while.
 func TestSealsAreRemembered(t *testing.T) {
 	for name, c := range map[string]struct {
 		age    time.Duration

@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// say carries out the directives and returns all actions that were decided by act.
+// say carries out the directives and returns all actions that act carried out.
 func say(t *testing.T, w *world, lines ...string) (actions []decide.Action) {
 	t.Helper()
 	for _, line := range lines {
@@ -31,9 +31,10 @@ func say(t *testing.T, w *world, lines ...string) (actions []decide.Action) {
 	return actions
 }
 
-// TestIncompleteRecordDoesNotTakeInAnotherClustersVolume checks that the volume of a different cluster gets no pod and
-// is not deleted if the record was recreated only from volumes, before etcd has quorum. The claim of a-3 that came back
-// was last used by lost cluster c1, from which this cluster, c2, was created. It is not a member of c2.
+// TestIncompleteRecordDoesNotTakeInAnotherClustersVolume checks that the volume of a different cluster does not get a
+// pod and is not deleted if the record was recreated only from volumes, before etcd has quorum. The claim of a-3 came
+// back, and was last used by lost cluster c1, from which this cluster, c2, was created. It does not belong to a member
+// of c2.
 func TestIncompleteRecordDoesNotTakeInAnotherClustersVolume(t *testing.T) {
 	for name, record := range map[string][]string{
 		"written again": {"set a-0 id=none"},

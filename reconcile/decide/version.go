@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/internal/etcdversion"
 )
 
-// minorOf returns the minor version of a version or minor version, or zero if it cannot be parsed.
+// minorOf returns the minor version of a text such as 3.6.1 or 3.6, or zero if the text cannot be parsed.
 func minorOf(text string) etcdversion.MajorMinor {
 	m, _ := etcdversion.ParseMajorMinor(text)
 	return m
@@ -16,9 +16,9 @@ func minorOf(text string) etcdversion.MajorMinor {
 // steps returns the number of minor versions up from one version to another.
 func steps(from, to etcdversion.Version) int { return to.MajorMinor().Steps(from.MajorMinor()) }
 
-// departures are the oldest patch releases from which the next minor version may be reached, and better ones. With
-// older releases, removed members may reappear, or learners may prevent the upgrade (etcd: Upgrade etcd from v3.5 to
-// v3.6, and from v3.6 to v3.7; hard cases H37, H38).
+// departures are the oldest patch releases from which the next minor version may be reached, and preferable releases.
+// With older releases, removed members may reappear, or learners may prevent the upgrade (etcd: Upgrade etcd from v3.5
+// to v3.6, and from v3.6 to v3.7; hard cases H37, H38).
 var departures = map[etcdversion.MajorMinor]struct {
 	least  etcdversion.Version
 	better string
@@ -27,8 +27,8 @@ var departures = map[etcdversion.MajorMinor]struct {
 	minorOf("3.6"): {etcdversion.Must("3.6.11"), ""},
 }
 
-// Running returns the versions that members currently report. If a version cannot be parsed, the version of the pod is
-// used.
+// Running returns the versions that members currently report. If a reported version cannot be parsed, the pod's version
+// is used.
 func (s State) Running() []etcdversion.Version {
 	var list []etcdversion.Version
 	for _, m := range s.Membership.Members {
@@ -43,7 +43,7 @@ func (s State) Running() []etcdversion.Version {
 	return list
 }
 
-// runs returns the version of a responding member, or the version of its pod if the reported one cannot be parsed.
+// runs returns the version of a responding member, or the version of its pod if the reported version cannot be parsed.
 func (s State) runs(m Member) (etcdversion.Version, error) {
 	v, err := etcdversion.ParseRunning(m.Version)
 	if ordinal, ours := s.OrdinalOf(m); err != nil && ours {
@@ -52,9 +52,10 @@ func (s State) runs(m Member) (etcdversion.Version, error) {
 	return v, err
 }
 
-// running returns the versions that members run, ascending: those of responding members, or else the one in the status,
-// or else those of pods or, without pods, those in the claims. Declared versions that never ran do not count (hard case
-// H101), nor does a status from before a member reported an unreadable version.
+// running returns the versions that members run, ascending: the versions of responding members, or else the version in
+// the status, or else the versions of the pods or, without pods, the versions recorded on the claims. Declared versions
+// that never ran do not count (hard case H101). The status does not count either if a member reports an unreadable
+// version.
 func (s State) running() []etcdversion.Version {
 	if list := s.Running(); len(list) > 0 {
 		return list
@@ -82,7 +83,7 @@ func (s State) unreadable() string {
 	return ""
 }
 
-// judgeVersion returns why the declared version cannot be rolled out from the running ones, with the step to take
+// judgeVersion returns why the declared version cannot be rolled out from the running versions, with the step to take
 // instead, or else whether etcd's data is prepared for it.
 func (s State) judgeVersion() (refusal string, prepared bool) {
 	runs := s.running()
@@ -113,7 +114,7 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 		if why := departure(oldest, target); why != "" {
 			return fmt.Sprintf("etcd %s is running, and %s", oldest, why), false
 		}
-		// Members get a minor version only once it can read every log.
+		// Members get a minor version only once that version can read every log.
 		begun := s.onlyClaimsRemain() && steps(newest, target) == 0
 		reads := begun || readsLog(target.MajorMinor(), s.Record.LogVersion)
 		return "", reads && s.downgradeFinished() && s.knowsData(target.MajorMinor())
@@ -134,8 +135,8 @@ func (s State) onlyClaimsRemain() bool {
 }
 
 // judgeUnread returns why the declared version cannot be rolled out while a member's version cannot be parsed. The
-// cluster version is never newer than the oldest known minor version of a member, so all members can go to that
-// version; any other may be too far.
+// cluster version is never newer than the oldest known minor version of a member, so all members can move to that minor
+// version; any other version may be too far.
 func (s State) judgeUnread(unreadable string, target etcdversion.Version) (refusal string, prepared bool) {
 	var known []etcdversion.Version
 	for _, m := range s.Membership.Members {
@@ -157,7 +158,7 @@ func (s State) judgeUnread(unreadable string, target etcdversion.Version) (refus
 		"that member", unreadable, known[0].MajorMinor(), known[0].MajorMinor()), false
 }
 
-// mayRoll reports whether the declared version can be rolled out from the running ones.
+// mayRoll reports whether the declared version can be rolled out from the running versions.
 func (s State) mayRoll() bool {
 	refusal, prepared := s.judgeVersion()
 	return refusal == "" && prepared
@@ -191,8 +192,8 @@ func departure(from, target etcdversion.Version) string {
 		target, known.least, known.better)
 }
 
-// preparedFor reports whether etcd is downgrading to that minor version and has written all its data for it. The data
-// of an unresponsive member may still be written for a newer version.
+// preparedFor reports whether etcd is downgrading to the target minor version and has written all its data for it. The
+// data of an unresponsive member may still be written for a newer version.
 func (s State) preparedFor(target etcdversion.MajorMinor) bool {
 	minor := target.String()
 	for _, m := range s.Membership.Members {
@@ -204,7 +205,7 @@ func (s State) preparedFor(target etcdversion.MajorMinor) bool {
 }
 
 // unresponsive returns the replicas of members that may have data and do not respond: members that etcd lists as
-// started or, without a list, members recorded as sealed. Without a record, every replica counts.
+// started or, if the list is unknown, members recorded as sealed. Without a record, every replica counts.
 func (s State) unresponsive() []Replica {
 	var list []Replica
 	members := s.listed()
@@ -245,8 +246,8 @@ func (s State) refusedByUnresponsive(target etcdversion.Version) string {
 }
 
 // skips returns why an unresponsive member must not be restarted with the declared version, according to the versions
-// of its pod and in its claim, or "". A pod created with a newer version than the others run proves nothing: its data
-// has their version.
+// of its pod and in its claim, or "". A pod created with a newer version than the others run does not count: its data
+// still has the others' version.
 func (s State) skips(r Replica, target etcdversion.Version) string {
 	name := s.ReplicaName(r.Ordinal) + " does not respond, and its "
 	if storage := minorOf(r.LastUse.StorageVersion); hasVolume(r) && r.LastUse.StorageVersion != "" &&

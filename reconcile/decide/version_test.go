@@ -18,7 +18,7 @@ func runs(versions ...string) func(*State) {
 	}
 }
 
-// stores sets the members' storage versions, in order, under a downgrade.
+// stores sets the members' storage versions, in order, and the target of a downgrade.
 func stores(downgrade string, versions ...string) func(*State) {
 	return func(s *State) {
 		s.Membership.Downgrade = downgrade
@@ -72,8 +72,8 @@ func TestRunning(t *testing.T) {
 		"members and a status":  {func(s *State) { s.ReportedVersion = "3.4.0" }, versions("3.6.16", "3.6.16", "3.6.16")},
 		"the status alone":      {both(unheard, func(s *State) { s.ReportedVersion = "3.7.3" }), versions("3.7.3")},
 		"before a release":      {runs("3.6.0", "3.6.0-rc.1", "3.5.26"), versions("3.5.26", "3.6.0-rc.1", "3.6.0")},
-		// A vendor's build counts as the release on which it is based, and members run it, so an older status is not
-		// used.
+		// A vendor's build counts as the release on which it is based. Members run that release, so an older status is
+		// not used.
 		"builds of vendors": {both(runs("3.6.16+acme.1", "3.6.16-k3s1", "3.6.16-k3s1+x"), func(s *State) { s.ReportedVersion = "3.5.35" }),
 			versions("3.6.16", "3.6.16", "3.6.16")},
 		"what cannot be read": {both(runs("main", "main", "3.6.17"), func(s *State) { s.ReportedVersion = "3.5.35" }),
@@ -98,12 +98,12 @@ func unread(s *State) {
 	}
 }
 
-// TestJudgeVersion checks which versions may be rolled out from the running ones.
+// TestJudgeVersion checks which versions may be rolled out from the running versions.
 func TestJudgeVersion(t *testing.T) {
 	const skips, tooOld, prepared = "skipped", "Declare that release first", "prepared"
 	for what, c := range map[string]struct {
 		change func(*State)
-		want   string // a part of the refusal, or that it is prepared; "" for neither
+		want   string // a part of the refusal, "prepared", or "" for neither
 	}{
 		"the same":                         {nil, prepared},
 		"a patch":                          {declares("3.6.99"), prepared},
@@ -165,7 +165,7 @@ func TestJudgeVersion(t *testing.T) {
 	}
 }
 
-// TestLogVersion checks that the recorded log version becomes newer only with proof, and older without one.
+// TestLogVersion checks that the recorded log version becomes newer only with proof, and older even without proof.
 func TestLogVersion(t *testing.T) {
 	taken := stores("3.5", "3.5", "3.5", "3.5")
 	for what, c := range map[string]struct {
@@ -238,7 +238,8 @@ func TestDowngradeFinished(t *testing.T) {
 	}
 }
 
-// TestUpgradeAndDowngradeRulesInIsolation checks what prepareUpgrade and downgrade leave unchanged.
+// TestUpgradeAndDowngradeRulesInIsolation checks the actions of prepareUpgrade, downgrade and cancelDowngrade by
+// themselves.
 func TestUpgradeAndDowngradeRulesInIsolation(t *testing.T) {
 	unclear := both(declares("3.7.3"), logs(""), stores("", "3.6", "3.6", "3.6"))
 	back := both(declares("3.5.35"), stores("", "3.6", "3.6", "3.6"))

@@ -15,12 +15,12 @@ type VolumeJob struct {
 	UID string `json:"uid"`
 	// Digest is the digest of the declaration that the Job was started for.
 	Digest string `json:"digest"`
-	// VolumeUID of the volume on which the Job works.
+	// VolumeUID is the UID of the volume on which the Job works.
 	VolumeUID string   `json:"volumeUID"`
 	Phase     JobPhase `json:"phase"`
 	// Terminating is true if the Job is being deleted.
 	Terminating bool `json:"terminating,omitempty"`
-	// Message is why the Job failed or why it waits, if known.
+	// Message is why the Job failed or is waiting, if known.
 	Message string `json:"message,omitempty"`
 }
 
@@ -40,11 +40,11 @@ func (j JobSight) hinders(what string) (Decision, bool) {
 	return Decision{}, false
 }
 
-// jobDelaysDeletion is why a Job that has ended is deleted: Kubernetes does not create a member's new volume while the
-// Job's pod keeps the earlier one.
+// jobDelaysDeletion is the message for deleting a Job that has ended: Kubernetes does not create a member's new volume
+// while the Job's pod keeps the earlier volume.
 const jobDelaysDeletion = "delete Job %s, which has ended: its pod delays the deletion of a volume"
 
-// delaysDeletion reports whether a Job has ended and its volume, which others do not need, is being deleted.
+// delaysDeletion reports whether a Job has ended and its volume, whose data is not needed, is being deleted.
 func (s State) delaysDeletion(j VolumeJob) bool {
 	return j.Phase != JobRuns && !j.Terminating && s.anyReplica(func(r Replica) bool {
 		return r.VolumeTerminating && r.VolumeUID == j.VolumeUID && s.dispensable(r.Ordinal)
@@ -52,8 +52,8 @@ func (s State) delaysDeletion(j VolumeJob) bool {
 }
 
 // dispensable reports whether the data in a slot's volume is also elsewhere, or is not needed: etcd has a quorum, and
-// the copy does not decide which data is right; git declares it lost; or it comes from a backup, and no member has
-// started on it.
+// the copy is not needed to determine which data is right; git declares the data lost; or the data comes from a backup,
+// and a member has not started on it yet.
 func (s State) dispensable(ordinal int) bool {
 	m, _ := s.Record.Member(ordinal)
 	order := s.Declared.Recovery

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// Waited is something that passes wait for, or try without success, and the time since which they have not changed
-// anything. It is kept in the status, so that it survives the process, and is written only when the wait begins, when
-// it ends, and occasionally in between.
+// Waited is a wait: a condition that passes are waiting for, or an action that they try without success, and the time
+// since which they have not changed anything. It is stored in the status, so that it survives the process, and is
+// written only when the wait begins, when the wait ends, and occasionally in between.
 type Waited struct {
 	// Rule is the rule that waits.
 	Rule string `json:"rule"`
-	// For identifies what it waits for, such as the unhealthy members, or is empty if the rule's name is enough.
+	// For identifies what the rule is waiting for, such as the unhealthy members, or is empty if the rule's name is
+	// enough.
 	For string `json:"for,omitempty"`
 	// Since is when the wait began.
 	Since time.Time `json:"since"`
@@ -23,13 +24,13 @@ type Waited struct {
 }
 
 const (
-	// mostWaits is the maximum number of waits kept: rules that alternate without changing anything each continue
-	// waiting.
+	// mostWaits is the maximum number of waits kept: if rules alternate without changing anything, each rule's wait
+	// continues.
 	mostWaits = 10
 )
 
-// escalate returns a decision to wait, or to retry an action without effect, as a Block once that has lasted too long:
-// manual action is required.
+// escalate returns a decision to wait, or to retry an action without effect, as a Block once the wait has lasted too
+// long: manual action is required.
 func (s State) escalate(d Decision, why string) Decision {
 	w, found := s.waited(d)
 	if !found || s.Now.Sub(w.Since) < s.deadlineFor(d) {
@@ -65,14 +66,14 @@ func (s State) waited(d Decision) (Waited, bool) {
 	return s.Waited[i], true
 }
 
-// triedWithoutProgress reports whether passes have tried a rule's action for at least that long without progress.
+// triedWithoutProgress reports whether passes have tried a rule's action for at least the given time without progress.
 func (s State) triedWithoutProgress(rule string, least time.Duration) bool {
 	w, tried := s.waited(Decision{Rule: rule})
 	return tried && s.Now.Sub(w.Since) >= least
 }
 
-// WaitsSince returns the time since which passes have waited for what this decision waits for, or zero if it does not
-// wait or the time is unknown.
+// WaitsSince returns the time since which passes have been waiting for the same reason as this decision, or zero if the
+// decision does not wait or the time is unknown.
 func (s State) WaitsSince(d Decision) time.Time {
 	if d.Verdict != Wait && !d.overdue {
 		return time.Time{}
@@ -81,11 +82,11 @@ func (s State) WaitsSince(d Decision) time.Time {
 	return w.Since
 }
 
-// outdated reports whether no pass has recorded the wait for so long that it is not related to the current state.
+// outdated reports whether the wait was last recorded so long ago that it is unrelated to the current state.
 func (s State) outdated(w Waited) bool { return s.Now.Sub(w.Seen) > unrelated }
 
-// Waits returns the waits for the status after a pass: its own, and those of earlier passes since the last change. A
-// decision that changes something, is done, or blocks for a different reason has no waits.
+// Waits returns the waits for the status after a pass: the pass's own wait, and the waits of earlier passes since the
+// last change. A decision that changes something, is done, or blocks for a different reason has no waits.
 func Waits(s State, d Decision, changed bool) []Waited {
 	if changed && !d.asksNext && !s.keepsBeingUndone(d) || d.Verdict == Done || d.Verdict == Block && !d.overdue {
 		return nil
@@ -111,7 +112,7 @@ func Waits(s State, d Decision, changed bool) []Waited {
 	return list
 }
 
-// turnedSince reports whether leadership was transferred for an action without success after that wait was last
+// turnedSince reports whether leadership was transferred because of an unsuccessful action after the wait was last
 // recorded.
 func (s State) turnedSince(w Waited) bool {
 	turn := s.lastTurn(w.Rule).Since

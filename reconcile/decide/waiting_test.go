@@ -51,7 +51,7 @@ func (w *world) report(changed bool) string {
 }
 
 // TestActionWithoutProgressBlocks checks that an action that has not changed anything for a long time requires manual
-// action, but not earlier, and not if the action is a different one.
+// action, but not earlier, and not for a different action.
 func TestActionWithoutProgressBlocks(t *testing.T) {
 	s := decide.State{Name: "a", Now: dawn}
 	try := decide.Decision{Rule: "RollOneMember", Verdict: decide.Act, Action: decide.MoveLeader{From: 1, To: 2}, Message: "let it hand over"}
@@ -83,8 +83,8 @@ func TestActionWithoutProgressBlocks(t *testing.T) {
 	}
 }
 
-// TestAlternatingRulesWithoutProgressBlock checks that rules that alternate without changing anything also end, and
-// that only a few are remembered.
+// TestAlternatingRulesWithoutProgressBlock checks that rules that alternate without changing anything also lead to a
+// Block, and that only a few waits are remembered.
 func TestAlternatingRulesWithoutProgressBlock(t *testing.T) {
 	s := decide.State{Name: "a", Now: dawn}
 	for n := range 36 {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Warnings returns what a report contains in addition to the decision, except certificates.
+// Warnings returns the warnings that a report contains in addition to the decision, except about certificates.
 func (s State) Warnings() []string {
 	return slices.Concat(s.EtcdWarnings(), s.BackupWarnings(), s.RewriteWarnings())
 }
@@ -71,8 +71,8 @@ func (s State) BackupWarnings() []string {
 // restoreIsInert reports whether a restore is declared for a cluster that has already formed.
 func (s State) restoreIsInert() bool { return s.Declared.Restore.declared() && s.Record.ClusterID != 0 }
 
-// MadeFrom returns from which backup the cluster was created, and whether git still declares it, or "" if it was
-// bootstrapped without data.
+// MadeFrom returns the backup from which the cluster was created, and whether git still declares the restore, or "" if
+// the cluster was bootstrapped without data.
 func (s State) MadeFrom() string {
 	if s.Record.RestoredFrom != "" && s.restoreIsInert() {
 		return s.Record.RestoredFrom + "; spec.restore no longer has any effect"
@@ -80,8 +80,8 @@ func (s State) MadeFrom() string {
 	return s.Record.RestoredFrom
 }
 
-// instead returns which parts of a cluster exist that should be created from a backup, but counts as formed because of
-// them, although no source knows its ID. Otherwise "".
+// instead returns which parts of a cluster already exist if the cluster should be created from a backup but counts as
+// formed because of these parts, although its ID is unknown. Otherwise, it returns "".
 func (s State) instead() string {
 	if !s.Declared.Restore.declared() || s.hasID() || s.Record.Restoring() || s.Record.RestoredFrom != "" ||
 		s.isBeingRestored() || !s.Formed() {

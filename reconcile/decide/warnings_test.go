@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestCertificateWarnings checks the warnings about problems that no pass fixes.
+// TestCertificateWarnings checks the warnings about problems that passes do not fix.
 func TestCertificateWarnings(t *testing.T) {
 	weak := Certificate{Secret: "s", Key: "k", CA: true, Weak: "P-224"}
 	reissued := Certificate{Secret: "s", Key: "k", Weak: "P-224"}
@@ -52,8 +52,7 @@ func TestQuotaBelowDatabaseSizeWarns(t *testing.T) {
 	}
 }
 
-// TestBackupWarnings checks the warnings about anything that prevents backups, or that continues although it is no
-// longer declared.
+// TestBackupWarnings checks the warnings if backups are prevented, or continue although they are no longer declared.
 func TestBackupWarnings(t *testing.T) {
 	dawn := time.Date(2026, 11, 1, 6, 0, 0, 0, time.UTC)
 	failed := BackupJob{Name: "a-backup-gen2", Phase: JobFailed, CreatedAt: dawn, Message: "verify: no"}
@@ -90,8 +89,8 @@ func TestBackupWarnings(t *testing.T) {
 	}
 }
 
-// TestRejectedDeclarationKeepsDrills checks that a rejected declaration does not stop drills, and the warning about
-// that.
+// TestRejectedDeclarationKeepsDrills checks that drills continue if a declaration is rejected, and that there is a
+// warning.
 func TestRejectedDeclarationKeepsDrills(t *testing.T) {
 	s := State{Name: "a", Backups: Backups{Drills: true}}
 	if got := s.BackupWarnings(); len(got) > 0 {

@@ -14,11 +14,11 @@ import (
 // Phase is the state of a cluster when a story or a path begins.
 type Phase string
 
-// The phases.
+// The phases of a cluster.
 const (
 	Nothing Phase = "nothing" // only declared in git
 	Founded Phase = "founded" // its objects exist, but no pod has been created
-	Formed  Phase = "formed"  // it is up to date
+	Formed  Phase = "formed"  // it is healthy and up to date
 )
 
 // Beginning is the content of the directive cluster.
@@ -27,7 +27,7 @@ type Beginning struct {
 	Declared decide.Declared
 	Phase    Phase
 	Seed     int // of the simulated world's random generator
-	// Together is true if the cluster was founded so that two members may join at the same time.
+	// Together is true if the cluster was bootstrapped so that two members may join at the same time.
 	Together bool
 }
 
@@ -103,7 +103,7 @@ func wordOf(o decide.RecoveryOrder) string {
 	return fmt.Sprintf("%s lost=%s", o.Digest, o.Lost)
 }
 
-// recovery reads which cluster must be recovered, and from which member: c1 1.
+// recovery parses a recovery request, which names the cluster and the member, as in: c1 1.
 func recovery(value string) (o decide.RecoveryOrder, err error) {
 	if value == "none" {
 		return o, nil
@@ -147,7 +147,7 @@ func setBackups(d *decide.Declared, key, value string) (err error) {
 	return err
 }
 
-// Mebibytes reads a number of MiB as bytes.
+// Mebibytes parses a number of MiB and returns it in bytes.
 func Mebibytes(value string) (int64, error) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	return n << 20, err

@@ -1,25 +1,25 @@
-// Package decidetest checks decisions against everything that must be true of them, and defines the language in which
-// tests describe clusters. Use it only in tests.
+// Package decidetest checks decisions against all requirements, and defines the language in which tests describe
+// clusters. Use it only in tests.
 //
 // # The language
 //
-// A story (testdata/decide) is about a state, a path (testdata/converge) about a simulated world. Both are [datadriven]
-// files, and both use the same words with the same meaning. Each directive is on its own line; its output follows
-// "----", up to an empty line. After a change, run the tests with -rewrite and read the diff. A replica is written by
-// name (a-1), a value with blanks in parentheses, and "none" means nothing.
+// A story (testdata/decide) describes a state, and a path (testdata/converge) a simulated world. Both are [datadriven]
+// files, and use the same words with the same meaning. Each directive is on its own line; its output follows "----", up
+// to an empty line. After a change, run the tests with -rewrite and read the diff. A replica is written by name (a-1),
+// a value with spaces in parentheses, and "none" stands for an empty value.
 //
 // # Common words
 //
-// This creates a cluster. It has formed and is healthy, unless a different phase is set: nothing exists yet, or it is
-// founded but its pods have not been created. All words of spec can be used here. Its members may join one at a time,
-// unless it was founded so that two may join together.
+// This directive creates a cluster. The cluster has formed and is healthy, unless phase specifies otherwise: nothing
+// exists yet, or the objects exist but the pods have not been created. All words of spec can be used here. Members join
+// one at a time, unless the cluster was bootstrapped so that two may join together.
 //
 //	cluster a replicas=3 version=3.6.16 phase=nothing|founded|formed
 //	cluster a together=true
 //
-// These change the declaration, or give the lease to another holder. Words of spec that are not fields of the custom
-// resource are from the state printed by "quorate plan -o state"; hash is short for specHash, confirmed for
-// confirmedMembers, problem for one of problems.
+// These directives change the declaration, or give the lease to a different holder. Words of spec that are not fields
+// of the custom resource come from the state printed by "quorate plan -o state". The word hash is short for specHash,
+// confirmed for confirmedMembers, and problem for an entry in problems.
 //
 //	set spec replicas=5 version=3.7.3 hash=h2 storage=2Gi quota=4096 lifecycle=Running|Stopped|Deleted retention=Retain|Delete
 //	set spec suspended=true replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
@@ -29,9 +29,9 @@
 //	set spec confirmed=(a0 a1) problem=(storage: shrinks)
 //	set lock holder=(process 7 on b)
 //
-// These do not change anything. In this order, they print the state as a table; the decision and its faults; the record
-// that the objects must carry in the current state; the result of every rule, including those after the first that
-// applies; the invariants, with those that the decision violates.
+// These directives do not change anything. In this order, they print: the state as a table, the decision and its
+// faults, the record that the objects must carry in the current state, the result of every rule (including rules after
+// the first that applies), and the invariants, with the violated ones marked.
 //
 //	state
 //	decide
@@ -39,17 +39,17 @@
 //	rules
 //	invariants
 //
-// This carries out the action of the decision. In a story, its effects on Kubernetes and etcd follow, as far as the
-// state shows them: the record is written, the objects are correct, pods and volumes are created and deleted. A new
-// member is only added; use set to start it. On a path, the action is from the last decide, however long ago, and
+// This directive carries out the decision's action. In a story, it also simulates the effects on Kubernetes and etcd
+// that the state shows: the record is written, objects are corrected, and pods and volumes are created and deleted. A
+// new member is only added; use set to start it. On a path, the action is from the last decide, however long ago, and
 // nothing else happens before the next tick.
 //
 //	act
 //
 // # Words of stories
 //
-// These change a replica, its entry in the record, its member, the MiB of its database and of its quota, or what is
-// known of etcd, the record, the status, the objects, the CA and its certificates.
+// These directives change a replica, its entry in the record, its member, the size of its database and of its quota in
+// MiB, or the observed state of etcd, the record, the status, the objects, the CA and its certificates.
 //
 //	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9|terminating|none token=t9 lost=c1 used=3.6.16/3.6 mode=Founding|Joining|Restoring|Sealed|none
 //	set a-1 pod=Starting started=20s
@@ -76,8 +76,8 @@
 //	set ca secret=CA1 mounted=(CA1, CA2) proven=CA1 ends=3000
 //	set peer|server|client ends=99
 //
-// These add a finding about an object, a member that is not one of the cluster's replicas, or an alarm of a removed
-// member. They remove a replica with its member, or everything of a kind.
+// The add directives add a finding about an object, a member that is not one of the cluster's replicas, or an alarm of
+// a removed member. The remove directives remove a replica with its member, or everything of a kind.
 //
 //	add alarm=(NOSPACE of d1)
 //	add drift|backup-drift|remaining|foreign|relabelled|terminating|irreplaceable=(Service a-client: missing)
@@ -86,17 +86,18 @@
 //	remove a-2
 //	remove record|recovery|status|pods|volumes|members|jobs|drift|rewritten|remaining|terminating|foreign|relabelled|irreplaceable
 //
-// This advances the clock.
+// This directive advances the clock.
 //
 //	clock +2m
 //
-// These record what earlier passes have waited for, since when, and when a pass last recorded it. Or they record the
-// current wait, as the status does after a pass without changes (or, with changed, after a pass with changes).
+// The directive waited records a wait of earlier passes: its reason, its beginning, and when a pass last recorded it.
+// The directive report records the current wait, as the status does after a pass without changes (or, with changed,
+// after a pass with changes).
 //
 //	waited WaitForMembers for=(a-1,a-2) since=31m seen=5m
 //	report changed
 //
-// This reads a whole state from the lines below, in YAML, as printed by "quorate plan -o state".
+// This directive reads a whole state from the lines below it, in YAML, as printed by "quorate plan -o state".
 //
 //	state
 //
@@ -106,7 +107,7 @@
 //
 //	cluster a seed=7
 //
-// These change the world.
+// These directives change the world.
 //
 //	fault kill-pod=a-1 force-delete=a-1 crash=a-1 lose-volume=a-1 delete-claim=a-1 replace-claim=a-1 recreate-claim=a-1 old-data=a-1 strand=a-1 corrupt=a-1
 //	fault hang=a-1 unhang=a-1 node-down=a-1 node-up=a-1 mute=a-1 unmute=a-1 slow=a-1 fast=a-1 apart=a-1 together=a-1
@@ -120,23 +121,24 @@
 //	fault rewrite=(StatefulSet a) rewrite-unsafely=(StatefulSet a) stop-rewriting
 //	fault cut-network mend-network heal refuse-pods keep-claims refuse-handover forbid drop-annotations keep-annotations
 //
-// These are manual changes with kubectl or etcdctl: any of the above, or one of these.
+// These directives are manual changes with kubectl or etcdctl. The faults above can also be used with person.
 //
 //	person force-new-cluster=a-0 promote=a-3 scale=1 disarm=CORRUPT
 //	person delete-claims delete-orphaning=(StatefulSet a) restore=3 restore-object=(3 ConfigMap a-members)
 //	person unlist-claim=a-1 relist-claim=a-1 disown-claim=a-1 mark-claim=a-1 unmark-claim=a-1 own-claim=a-1 unlist-pod=a-1 relist-pod=a-1 register-node=a-1
 //
-// This does not change anything. It prints the forecast: what passes will do, one action after the other, and the
-// states of etcd in between.
+// This directive does not change anything. It prints the forecast: the actions that passes will carry out, in order,
+// and the states of etcd in between.
 //
 //	road
 //
-// This advances the time without a pass.
+// This directive advances the time without a pass.
 //
 //	tick 3
 //
-// This runs passes, each followed by a tick, regardless of results. The first pass dies after the given number of
-// writes, or the write after them fails, or it does not see everything, or its state is the given number of ticks old.
+// This directive runs passes, each followed by a tick, regardless of their results. The first pass can die after a
+// number of writes, or its next write can fail, or it can miss objects, or observe a state that is a number of ticks
+// old.
 //
 //	pass 2 crash=3
 //	pass 1 fail=0
@@ -145,12 +147,13 @@
 //	pass 1 old-kubernetes=2
 //	pass 1 old-etcd=2
 //
-// This runs passes until one reports Done or Block. With crash=after-each, it does so again for every write: the pass
-// dies after it, or the write after it fails, and the result must be the same.
+// This directive runs passes until a pass reports Done or Block. With crash=after-each, it repeats this for every
+// write: the pass dies after the write, or the next write fails, and the result must be the same.
 //
 //	converge max=40 crash=after-each
 //
-// This heals what can be healed, makes git declare something valid, and runs passes until one reports Done or Block.
+// This directive ends all faults that can be ended, makes git's declaration valid, and runs passes until a pass reports
+// Done or Block.
 //
 //	settle
 //

@@ -84,5 +84,5 @@ func unknown(line string) []string {
 	return words
 }
 
-// isName matches what is not a word: the name of a cluster, a replica or a Job, a number, a rule.
+// isName matches arguments that are not words: the name of a cluster, replica, Job or rule, and numbers.
 var isName = regexp.MustCompile(`^([a-z]|[a-z]-\d+|job-gen\d+|\+?\d[\dhms]*|[A-Z]\w+)$`)

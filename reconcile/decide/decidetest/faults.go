@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
-// Faults decides state s and returns the faults of the decision, of the decisions of single rules, and of the record
-// that the action writes. s must be as observed: ordinals, IDs and names are unique.
+// Faults returns the faults of the decision for state s, of each rule's own decision, and of the record that the action
+// writes. s must be a state that can be observed: ordinals, IDs and names are unique.
 func Faults(s decide.State) []string {
 	d := decide.Decide(s)
 	faults := invariants.Broken(s, d)
@@ -35,7 +35,7 @@ func Faults(s decide.State) []string {
 	return slices.Concat(faults, opinionFaults(s), recordFaults(s, d))
 }
 
-// opinionFaults checks each rule's own decision against the invariants: no rule may rely on earlier rules, except on
+// opinionFaults checks each rule's own decision against the invariants: rules must not rely on earlier rules, except on
 // guards.
 func opinionFaults(s decide.State) []string {
 	var faults []string
@@ -106,7 +106,8 @@ func Clone(s decide.State) decide.State {
 	return s
 }
 
-// turned returns the same state in other orders. For two entries, there is only one other order.
+// turned returns the same state with its unordered lists in different orders. Lists of two entries have only one other
+// order.
 func turned(s decide.State) []decide.State {
 	most := max(len(s.Replicas), len(s.Certificates), len(s.Membership.Members), len(s.Membership.StaleAlarms),
 		len(s.Waited), len(s.Repeated), len(s.Objects.Rewritten), len(s.Backups.Jobs))

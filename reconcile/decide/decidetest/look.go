@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
-// Look carries out a directive that only reads a state, and reports whether the directive is of that kind.
+// Look carries out a directive that only reads a state, and reports whether cmd is such a directive.
 func Look(s decide.State, cmd string) (out string, looks bool) {
 	switch cmd {
 	case "state":

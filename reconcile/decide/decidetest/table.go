@@ -97,7 +97,7 @@ func templateLine(s decide.State, line func(name, format string, args ...any)) {
 	}
 }
 
-// backupLines prints the observed state of backups, if any are declared or exist.
+// backupLines prints the observed state of backups, if backups are declared or exist.
 func backupLines(s decide.State, line func(name, format string, args ...any)) {
 	if b := s.Declared; b.BacksUp || b.BacksUpBeforeUpgrade || b.BacksUpBeforeDeletion || s.Backups.Last != nil {
 		last := "none"
@@ -115,7 +115,7 @@ func backupLines(s decide.State, line func(name, format string, args ...any)) {
 	}
 }
 
-// restoreLine prints the observed state of data being restored, if any.
+// restoreLine prints the observed state of a restore, if any.
 func restoreLine(s decide.State, line func(name, format string, args ...any)) {
 	seen := s.Restore
 	switch j := seen.Job; {
@@ -131,7 +131,7 @@ func restoreLine(s decide.State, line func(name, format string, args ...any)) {
 	}
 }
 
-// recoveryLines prints the requested, begun and observed recovery.
+// recoveryLines prints the requested, the recorded and the observed recovery.
 func recoveryLines(s decide.State, line func(name, format string, args ...any)) {
 	if o := s.Declared.Recovery; o.ClusterID != 0 {
 		from := s.ReplicaName(o.Ordinal)

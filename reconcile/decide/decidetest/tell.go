@@ -12,7 +12,8 @@ import (
 // Teller carries out one directive and returns its output.
 type Teller func(cmd string, args []datadriven.CmdArg) (string, error)
 
-// Tell carries out a directive and the directives on the lines below it. An error is a mistake in the file.
+// Tell carries out a directive and the directives on the lines below it. It returns an error if the file contains an
+// invalid directive.
 func (tell Teller) Tell(d *datadriven.TestData) (string, error) {
 	out, err := tell(d.Cmd, d.CmdArgs)
 	if err != nil {
@@ -44,7 +45,7 @@ func (tell Teller) Line(line string) (string, error) {
 	return out, nil
 }
 
-// Set carries out the arguments of the directive set. The first argument is their target.
+// Set carries out the directive set. The first argument is the target, and the others are the fields to set.
 func Set(args []datadriven.CmdArg, setOne func(target, key, text string) error) error {
 	if len(args) < 2 {
 		return fmt.Errorf("name what to set and at least one field, as in: set spec replicas=5")

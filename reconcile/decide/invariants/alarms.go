@@ -2,7 +2,7 @@ package invariants
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// alarmInvariants are the invariants about what an active alarm allows.
+// alarmInvariants are the invariants about actions during active alarms.
 var alarmInvariants = []invariant{
 	{Invariant{"lost members are replaced despite alarms",
 		"AlarmRaised applies only while etcd lists every declared member."},
@@ -37,7 +37,7 @@ func rolloutsUnderAlarms(s decide.State, d decide.Decision) string {
 	case decide.EnableDowngrade:
 	case decide.StartRollout:
 		if !allAnswer(s.Membership.Members) || !s.Membership.Known {
-			return "" // a member that is not running may run with the new spec
+			return "" // a member that is not running may start with the new spec
 		}
 	default:
 		return ""

@@ -75,8 +75,8 @@ func knownSince(s decide.State, since time.Time) bool {
 	})
 }
 
-// ofTheFuture reports whether a backup is dated in the future. It allows five minutes of clock skew, and ten more for
-// a slot.
+// ofTheFuture reports whether a backup is dated in the future. It allows five minutes of clock skew, and ten additional
+// minutes for a slot.
 func ofTheFuture(s decide.State, b decide.Backup) bool {
 	return b.StartedAt.Sub(s.Now) > 5*time.Minute || b.Slot.Sub(s.Now) > 15*time.Minute
 }
@@ -138,7 +138,7 @@ func lacksProof(s decide.State) string {
 	return ""
 }
 
-// tooLongAgo reports whether then is more than the maximum duration of a backup and ten minutes ago.
+// tooLongAgo reports whether more time has passed since then than the maximum duration of a backup plus ten minutes.
 func tooLongAgo(s decide.State, then time.Time) bool {
 	return s.Now.Sub(then) > s.Declared.BackupDeadline+10*time.Minute
 }
@@ -195,7 +195,7 @@ func changesVersion(s decide.State, action decide.Action) bool {
 	}
 }
 
-// podOfAnother reports whether a pod was created for a version other than the declared one.
+// podOfAnother reports whether a pod was created for a version other than the declared version.
 func podOfAnother(s decide.State) bool {
 	return slices.ContainsFunc(s.Replicas, func(r decide.Replica) bool {
 		return r.Pod != decide.PodAbsent && r.PodVersion != "" && r.PodVersion != s.Declared.Version

@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// oneCA checks writes while members trust a CA other than the one from which certificates would be issued. Only the
+// oneCA checks writes while members trust a CA other than the CA from which certificates would be issued. Only the
 // custom resource, a record that keeps the trusted CA, or a StatefulSet without pods may be written.
 func oneCA(s decide.State, d decide.Decision) string {
 	if d.Action == nil || !anotherCA(s) {
@@ -19,8 +19,8 @@ func oneCA(s decide.State, d decide.Decision) string {
 	return fmt.Sprintf("%s while members trust a CA other than the one in the Secret", d.Action)
 }
 
-// anotherCA reports whether pods exist, or soon will, and the record, the Secrets or etcd name a CA other than the one
-// in the Secret. The record and etcd's response override what pods mount.
+// anotherCA reports whether pods exist, or soon will, and the record, the Secrets or etcd name a CA other than the CA
+// in the Secret. The record and etcd's response take precedence over the CAs that pods mount.
 func anotherCA(s decide.State) bool {
 	at, differs := s.CA.Secret, func(one string) bool { return one != "" && one != s.CA.Secret }
 	switch {

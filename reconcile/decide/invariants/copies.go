@@ -52,9 +52,9 @@ func stopsOnGoingVolume(s decide.State) string {
 	return ""
 }
 
-// costsCopies returns the problem with removing a voter that may still have its data. Either fewer copies would remain
-// on volumes that are kept than existed and than are declared, or the voter is not replaced yet and too few others
-// could replace it.
+// costsCopies returns the problem with removing a voter that may still have its data. Either the number of copies on
+// volumes that are kept would decrease and be less than declared, or the voter is not replaced yet and too few other
+// voters could replace it.
 func costsCopies(s decide.State, m decide.Member) string {
 	before, after := 0, 0
 	for _, other := range voters(s) {
@@ -108,15 +108,15 @@ func doomedVolume(s decide.State, m decide.Member) bool {
 	return r.VolumeTerminating || withoutClaim(s, r)
 }
 
-// withoutClaim reports whether a sealed member's slot has no claim, even if the claim was already gone when it was
-// sealed.
+// withoutClaim reports whether a sealed member's slot has no claim, even if the claim was already gone when the member
+// was sealed.
 func withoutClaim(s decide.State, r decide.Replica) bool {
 	recorded, _ := recordedAt(s.Record, r.Ordinal)
 	return r.VolumeUID == "" && (recorded.VolumeUID != "" || recorded.ID != 0)
 }
 
-// wrongData reports whether most voters hold different data, or a member has repeatedly reported that it differs from
-// the others, which all hold the same data.
+// wrongData reports whether most voters hold different data, or a member has repeatedly reported that its data differs
+// from the data of the others, which all hold the same data.
 func wrongData(s decide.State, m decide.Member) bool {
 	ordinal, _ := slotOf(s, m)
 	r := replicaAt(s, ordinal)
@@ -125,7 +125,7 @@ func wrongData(s decide.State, m decide.Member) bool {
 	return m.Answers && outvoted(s, m) || stopped && othersAreOne(s, m)
 }
 
-// otherVolume reports whether the volume in the slot is not the recorded one, so that it does not hold the member's
+// otherVolume reports whether the volume in the slot is not the recorded volume, so that it does not hold the member's
 // data.
 func otherVolume(s decide.State, r decide.Replica) bool {
 	recorded, _ := recordedAt(s.Record, r.Ordinal)
@@ -146,8 +146,8 @@ func notReadySince(s decide.State, r decide.Replica, least time.Duration) bool {
 	return !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= least
 }
 
-// itsVolumeIsLost reports whether the volume is missing; or its replacement is empty or does not come up; or it is
-// being deleted while nothing runs on it; or it has been unusable for long.
+// itsVolumeIsLost reports whether the volume is missing, or its replacement is empty or a pod does not come up on it,
+// or the volume is being deleted while nothing runs on it, or it has been unusable for a long time.
 func itsVolumeIsLost(s decide.State, r decide.Replica) bool {
 	running := r.Pod == decide.PodReady || r.Pod == decide.PodStarting || r.Pod == decide.PodFailing
 	another := otherVolume(s, r) && (r.VolumeUID == "" || r.NoData ||
@@ -165,7 +165,7 @@ func itsVolumeIsLost(s decide.State, r decide.Replica) bool {
 		notReadySince(s, r, away)
 }
 
-// othersAreSafe reports whether most of the other voters respond, on volumes that are kept.
+// othersAreSafe reports whether most of the other voters respond and are on volumes that are kept.
 func othersAreSafe(s decide.State, r decide.Replica) bool {
 	others, safe := 0, 0
 	for _, m := range s.Membership.Members {
@@ -233,7 +233,7 @@ func volumesOnRecord(s decide.State, d decide.Decision) string {
 	return fmt.Sprintf("deletes the volume of %s, but its removal is not recorded", podName(s, a.Ordinal))
 }
 
-// missesTheMissing checks that MembersMissing applies only if etcd has lost members.
+// missesTheMissing checks that MembersMissing applies only if recorded members are missing from etcd's list.
 func missesTheMissing(s decide.State, d decide.Decision) string {
 	if d.Rule != "MembersMissing" {
 		return ""
@@ -248,13 +248,14 @@ func missesTheMissing(s decide.State, d decide.Decision) string {
 	return "requires manual action although etcd lists every recorded voter"
 }
 
-// strange reports whether a learner cannot be the recorded member, which had started, or was an initial voter.
+// strange reports whether a learner cannot be the recorded member, because the recorded member had started or was an
+// initial voter.
 func strange(recorded decide.RecordedMember, member decide.Member) bool {
 	return recorded.ID == 0 && member.Learner && (recorded.Mode == decide.Founding || !member.Started)
 }
 
-// forgets reports whether a record drops a member although no majority of the recorded voters is in etcd's list.
-// Announced removals and manually confirmed lists do not require a majority.
+// forgets reports whether a record drops a member although etcd's list does not contain a majority of the recorded
+// voters. Announced removals and manually confirmed lists do not require a majority.
 func forgets(s decide.State, m decide.RecordedMember) bool {
 	if m.Leaving || m.Mode == decide.Joining || confirmed(s) {
 		return false

@@ -7,7 +7,7 @@ import (
 )
 
 // majorityJudges checks decisions while data is in doubt. A voter whose data may be right is removed only against a
-// strict majority of the listed voters that currently respond with the same hash. No responding member is restarted,
+// strict majority of the listed voters that currently respond with the same hash. Responding members are not restarted,
 // nothing is copied from a leader outside that majority, and the alarm is disarmed only once all voters agree.
 func majorityJudges(s decide.State, d decide.Decision) string {
 	if a, disarms := d.Action.(decide.DisarmAlarm); disarms && a.Kind == decide.AlarmCorrupt {
@@ -36,7 +36,7 @@ func majorityJudges(s decide.State, d decide.Decision) string {
 }
 
 // doubted reports whether there are signs that members hold different data: an alarm, their hashes, or a member that
-// does not start because of it.
+// does not start because its data differs.
 func doubted(s decide.State) bool {
 	for _, alarm := range s.Membership.StaleAlarms {
 		if alarm.Kind == decide.AlarmCorrupt {
@@ -74,7 +74,7 @@ func contradicted(s decide.State, m decide.Member) bool {
 	return false
 }
 
-// votesFor returns the number of voters that report that hash, and the number of all voters.
+// votesFor returns the number of voters that report the given hash, and the number of all voters.
 func votesFor(s decide.State, hash decide.Hash) (votes, voters int) {
 	for _, m := range s.Membership.Members {
 		if m.Learner {
@@ -88,7 +88,8 @@ func votesFor(s decide.State, hash decide.Hash) (votes, voters int) {
 	return votes, voters
 }
 
-// outvoted reports whether a strict majority of all voters has a different hash than that member, at the same point.
+// outvoted reports whether a strict majority of all voters has a different hash than the given member, at the same
+// point.
 func outvoted(s decide.State, member decide.Member) bool {
 	for _, m := range s.Membership.Members {
 		votes, voters := votesFor(s, m.Hash)
@@ -122,7 +123,7 @@ func wrongVerdict(s decide.State, id decide.ID) string {
 		r.VolumeUID == "" || recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID:
 		return "" // its volume was deleted manually, or nothing remains of it
 	case !m.Answers && r.PodStoppedByCheck && othersAreOne(s, m):
-		return "" // the member itself has reported that its data differs from one of theirs
+		return "" // the member itself has reported that its data differs from another's
 	case !m.Answers && !r.PodStoppedByCheck && majorityStands(s):
 		return "" // its data is not needed
 	}
@@ -149,8 +150,8 @@ func othersAreOne(s decide.State, but decide.Member) bool {
 	return false
 }
 
-// soonDisarmed returns the problem with disarming an alarm: not all voters are known to hold the same data, or there is
-// only one voter and the alarm may be about it.
+// soonDisarmed returns the problem with disarming an alarm: it is unknown whether all voters hold the same data, or
+// there is only one voter and the alarm may be about that voter.
 func soonDisarmed(s decide.State, a decide.DisarmAlarm) string {
 	_, gone := memberByID(s, a.ID)
 	gone = !gone && a.ID != 0

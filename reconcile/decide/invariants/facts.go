@@ -27,7 +27,7 @@ func ordinalOf(s decide.State, name string) (int, bool) {
 // host matches a peer URL up to the first dot, and captures the name of the pod.
 var host = regexp.MustCompile(`^[^:]*://([^.]*)`)
 
-// slotOf returns a member's ordinal from its name or, before it has one, from its peer URL.
+// slotOf returns a member's ordinal from its name or, if the member has no name yet, from its peer URL.
 func slotOf(s decide.State, m decide.Member) (int, bool) {
 	name := m.Name
 	if name == "" {
@@ -38,7 +38,7 @@ func slotOf(s decide.State, m decide.Member) (int, bool) {
 	return ordinalOf(s, name)
 }
 
-// replicaAt returns the replica with that ordinal, or one without pod and volume.
+// replicaAt returns the replica with that ordinal, or a replica without a pod and volume.
 func replicaAt(s decide.State, ordinal int) decide.Replica {
 	for _, r := range s.Replicas {
 		if r.Ordinal == ordinal {
@@ -108,7 +108,7 @@ func allAnswer(members []decide.Member) bool {
 	return true
 }
 
-// release matches an etcd version, with any suffix of its builder, or a minor version.
+// release matches an etcd version, with any vendor suffix, or a minor version.
 var release = regexp.MustCompile(`^(\d+)\.(\d+)(\.\d+([-+].*)?)?$`)
 
 // minorOf returns the major and minor numbers of a version.

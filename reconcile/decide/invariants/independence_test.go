@@ -13,14 +13,15 @@ import (
 var (
 	// standard lists the packages that invariants may use.
 	standard = []string{"fmt", "regexp", "slices", "strconv", "time"}
-	// judged lists what invariants may call in package decide: conversions, and the records that actions write, which
-	// the invariants judge.
+	// judged lists the functions of package decide that invariants may call: conversions, and the records that actions
+	// write, which the invariants judge.
 	judged = []string{"Action", "Alarm", "ID", "RequiredRecord", "SealedRecord", "RestoredRecord", "RecoveredRecord"}
-	// methods lists the methods that invariants may call: methods of times and regular expressions, not of the rules.
+	// methods lists the methods that invariants may call: methods of times, regular expressions and invariants, not of
+	// rules.
 	methods = []string{"FindStringSubmatch", "IsZero", "Sub", "broken"}
 )
 
-// TestInvariantsShareNoCodeWithRules checks that invariants do not call the helpers of rules.
+// TestInvariantsShareNoCodeWithRules checks that invariants do not call helpers of the rules.
 func TestInvariantsShareNoCodeWithRules(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -215,7 +215,7 @@ func guardsHold(s decide.State, d decide.Decision) string {
 // ambiguous is the cluster of a state with contradictory cluster IDs.
 const ambiguous = ^decide.ID(0)
 
-// cluster returns the known cluster ID, zero if no source knows an ID, or ambiguous if the sources disagree.
+// cluster returns the known cluster ID, zero if it is unknown, or ambiguous if the sources disagree.
 func cluster(s decide.State) decide.ID {
 	said := []decide.ID{s.Record.ClusterID, s.ReportedClusterID, s.Membership.ClusterID}
 	for _, r := range s.Replicas {
@@ -234,8 +234,8 @@ func cluster(s decide.State) decide.ID {
 	return one
 }
 
-// foundsAnother reports whether all recorded members are initial members, and the cluster that they have formed has a
-// different ID than follows from the record.
+// foundsAnother reports whether all recorded members are initial members, and the cluster that they have formed has an
+// ID other than the ID that follows from the record.
 func foundsAnother(s decide.State) bool {
 	if s.FoundingID == 0 || s.Record.ClusterID != 0 || s.ReportedClusterID != 0 || len(s.Record.Members) == 0 {
 		return false
@@ -317,8 +317,8 @@ func wrongStep(s decide.State, a decide.StartRollout) string {
 	return ""
 }
 
-// wrongRestart returns the problem with restarting a serving pod: it already matches the spec, or new pods would
-// not, or another member does not respond.
+// wrongRestart returns the problem with restarting a serving pod: it already matches the spec, or new pods would not
+// match it, or another member does not respond.
 func wrongRestart(s decide.State, a decide.RestartReplica) string {
 	r := replicaAt(s, a.Ordinal)
 	if member, _ := memberNamed(s, a.Ordinal); !member.Answers {

@@ -30,7 +30,7 @@ func fewLearners(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// notBesideAnother returns why no learner may be added alongside existing ones.
+// notBesideAnother returns why a learner must not be added alongside existing learners.
 func notBesideAnother(s decide.State, learners int) string {
 	if learners > 1 {
 		return fmt.Sprintf("adds a learner to %d existing learners", learners)

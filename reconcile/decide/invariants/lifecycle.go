@@ -25,9 +25,9 @@ func deletedAsDeclared(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// downgradedAsDeclared checks that etcd prepares for the minor version below the running one only if git declares that
-// version or, to clear the log, the one above. It is canceled only if git does not declare it, or a new member could
-// not join.
+// downgradedAsDeclared checks that etcd prepares for the minor version below the running version only if git declares
+// that version or, to clear the log, the minor version above. The downgrade is canceled only if git does not declare
+// it, or a new member could not join.
 func downgradedAsDeclared(s decide.State, d decide.Decision) string {
 	declaredMajor, declared, _ := minorOf(s.Declared.Version)
 	switch a := d.Action.(type) {
@@ -73,8 +73,8 @@ func awaitsMember(s decide.State) bool {
 	return anyVolumeGoes(s)
 }
 
-// versionsThatRun returns the versions that members report or, without reports, the last known version or, if it is
-// unknown, the versions of the pods.
+// versionsThatRun returns the versions that members report or, without reports, the last known version or, if that
+// version is unknown, the versions of the pods.
 func versionsThatRun(s decide.State) []string {
 	var versions []string
 	for _, m := range s.Membership.Members {

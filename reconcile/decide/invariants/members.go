@@ -6,7 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// unknownChangesNothing checks that, without a member list, only actions that do not need one are carried out.
+// unknownChangesNothing checks that, while the member list is unknown, only actions that do not need the list are
+// carried out.
 func unknownChangesNothing(s decide.State, d decide.Decision) string {
 	if s.Membership.Known {
 		return ""
@@ -29,8 +30,8 @@ func unknownChangesNothing(s decide.State, d decide.Decision) string {
 	return fmt.Sprintf("%s, although the membership is unknown", d.Action)
 }
 
-// wholeClusterGoes reports whether git declares the cluster deleted with its volumes, and nothing of it runs or can
-// start.
+// wholeClusterGoes reports whether git declares the cluster deleted with its volumes, and its pods neither exist nor
+// can start.
 func wholeClusterGoes(s decide.State) bool {
 	for _, r := range s.Replicas {
 		if r.Pod != decide.PodAbsent {
@@ -41,8 +42,8 @@ func wholeClusterGoes(s decide.State) bool {
 		s.Objects.RunsReplicas == 0 && len(s.Membership.Members) == 0
 }
 
-// quorumSurvives checks that removing a vote, permanently or temporarily, or adding one, leaves a quorum of responding
-// voters.
+// quorumSurvives checks that adding a vote, or removing a vote permanently or temporarily, leaves a quorum of
+// responding voters.
 func quorumSurvives(s decide.State, d decide.Decision) string {
 	after := map[decide.ID]bool{} // the voters after the action, and whether they respond
 	for _, m := range voters(s) {
@@ -78,7 +79,7 @@ func quorumSurvives(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// isQuorum reports whether more than half of these voters respond.
+// isQuorum reports whether more than half of the voters respond.
 func isQuorum(voters map[decide.ID]bool) bool {
 	answer := 0
 	for _, answers := range voters {
@@ -178,7 +179,7 @@ func lowestInHighestOut(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// anyVolumeGoes reports whether a listed member's volume is being deleted, so that one member more than declared may
+// anyVolumeGoes reports whether a listed member's volume is being deleted, so that one more member than declared may
 // join before the deletion.
 func anyVolumeGoes(s decide.State) bool {
 	for _, r := range s.Replicas {

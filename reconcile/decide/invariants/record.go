@@ -23,7 +23,7 @@ func recordOnlyTightens(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// loosened returns the facts that a record revokes compared with the one in s, or adds without evidence.
+// loosened returns the facts that a record revokes compared with the record in s, or adds without evidence.
 func loosened(s decide.State, after decide.Record, founds bool) string {
 	switch before := s.Record; {
 	case after.Token == "" || len(after.Members) == 0:
@@ -72,7 +72,7 @@ func asked(s decide.State) bool {
 	return s.Membership.Known && len(s.Membership.Members) >= s.Declared.Replicas
 }
 
-// keepsVolume reports whether that volume is in the slot and will be kept.
+// keepsVolume reports whether the volume with the given UID is in the slot and will be kept.
 func keepsVolume(r decide.Replica, uid string) bool {
 	goes := r.VolumeTerminating && (r.Pod == decide.PodAbsent || r.Pod == decide.PodTerminating)
 	return uid != "" && r.VolumeUID == uid && !goes
@@ -92,8 +92,8 @@ func restoringAgain(s decide.State) string {
 	return ""
 }
 
-// provesNoMember reports whether a record was written from the volumes alone: its members are sealed, and nothing else
-// is known about them.
+// provesNoMember reports whether a record was written from the volumes alone: its members are sealed, and their IDs and
+// volumes are unknown.
 func provesNoMember(r decide.Record) bool {
 	for _, m := range r.Members {
 		if m.Mode != decide.Sealed || m.ID != 0 || m.VolumeUID != "" {
@@ -103,13 +103,13 @@ func provesNoMember(r decide.Record) bool {
 	return len(r.Members) > 0
 }
 
-// outOfNothing returns which evidence for a new entry is missing.
+// outOfNothing returns the evidence that is missing for a new entry, or "".
 func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
 	_, before := recordedAt(s.Record, m.Ordinal)
 	member, listed := memberAt(s, m.Ordinal)
 	r := replicaAt(s, m.Ordinal)
-	// The record was reset to its state before the cluster formed and does not contain members added later. Or it was
-	// lost, and was rewritten without members that a pass did not see.
+	// The record was reset to its state before the cluster formed and does not contain members added later, or it was
+	// lost and was recreated without members that a pass did not observe.
 	reset := s.Record.ClusterID == 0 && s.ReportedClusterID != 0 || provesNoMember(s.Record)
 	incomplete := reset && !s.Membership.Known && (r.VolumeUID != "" || r.Pod != decide.PodAbsent)
 	switch {
@@ -129,8 +129,9 @@ func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
 	return ""
 }
 
-// keptOfLost reports whether a member's claim is marked as belonging to a lost cluster, the record keeps it as such,
-// and etcd does not list the member. A recorded volume counts only if the record belongs to the lost cluster.
+// keptOfLost reports whether a member's claim is marked as belonging to a lost cluster, the record keeps its volume for
+// that cluster, and etcd does not list the member. A recorded volume counts only if the record belongs to the lost
+// cluster.
 func keptOfLost(s decide.State, before decide.RecordedMember, after decide.Record) bool {
 	r := replicaAt(s, before.Ordinal)
 	_, listed := memberAt(s, before.Ordinal)
@@ -140,8 +141,8 @@ func keptOfLost(s decide.State, before decide.RecordedMember, after decide.Recor
 	return marked && !(listed && s.Membership.Known) && keepsSlot(after, r)
 }
 
-// formedBefore reports whether the record is that of the bootstrap although a claim was used by a cluster that had
-// formed, or a recovery Job worked on it. Such a record counts as lost.
+// formedBefore reports whether the record is still the bootstrap record although a cluster that had formed used a
+// claim, or a recovery Job worked on a claim. Such a record counts as lost.
 func formedBefore(s decide.State) bool {
 	for _, m := range s.Record.Members {
 		if m.Mode != decide.Founding {
@@ -156,7 +157,7 @@ func formedBefore(s decide.State) bool {
 	})
 }
 
-// loosens returns the facts about a member that a record revokes compared with the one in s.
+// loosens returns the facts about a member that a record revokes compared with the record in s.
 func loosens(s decide.State, before decide.RecordedMember, after decide.Record) string {
 	m, found := recordedAt(after, before.Ordinal)
 	member, listed := memberAt(s, before.Ordinal)

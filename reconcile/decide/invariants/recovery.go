@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// recoveryInvariants are the invariants about a new cluster created from the remains of a lost one.
+// recoveryInvariants are the invariants about a new cluster created from the remains of a lost cluster.
 var recoveryInvariants = []invariant{
 	{Invariant{"recovered only on request",
 		"A cluster that should run is stopped, and its data becomes a new cluster, only if the spec requests that " +
@@ -105,7 +105,7 @@ func lostClusterStaysStopped(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// replaced reports whether the record belongs to the cluster created in place of the lost one.
+// replaced reports whether the record belongs to the cluster that was created to replace the lost cluster.
 func replaced(record decide.Record, lost decide.ID) bool {
 	if lost == 0 || record.ClusterID == 0 {
 		return false
@@ -153,7 +153,7 @@ func anyReady(s decide.State) bool {
 	return slices.ContainsFunc(s.Replicas, func(r decide.Replica) bool { return r.Pod == decide.PodReady })
 }
 
-// saidLost reports whether the data of the member in that slot is confirmed as lost.
+// saidLost reports whether git declares the data of the slot's member as lost.
 func saidLost(s decide.State, ordinal int) bool {
 	return s.Declared.Recovery.Lost&(1<<uint(ordinal)) != 0
 }
@@ -161,7 +161,7 @@ func saidLost(s decide.State, ordinal int) bool {
 // ordersBackup reports whether git requests a new cluster from a backup.
 func ordersBackup(s decide.State) bool { return s.Declared.Recovery.Backup != "" }
 
-// notOrdered returns which condition for beginning a recovery is missing.
+// notOrdered returns which condition for beginning a recovery is not met, or "".
 func notOrdered(s decide.State) string {
 	order := s.Declared.Recovery
 	survivor, recorded := recordedAt(s.Record, order.Ordinal)
@@ -197,7 +197,7 @@ func notOrdered(s decide.State) string {
 	return notGivenUp(s)
 }
 
-// notGivenUp returns which other member has a volume and is not confirmed as lost.
+// notGivenUp returns which other member has a volume and is not declared lost, or "".
 func notGivenUp(s decide.State) string {
 	for _, m := range s.Record.Members {
 		slot := replicaAt(s, m.Ordinal)
@@ -247,7 +247,7 @@ func recoveredWhileNothingRuns(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// beside returns which pod exists, or may be created at any moment, alongside the Job.
+// beside returns which pod exists, or may be created at any moment, alongside the Job, or "".
 func beside(s decide.State, d decide.Decision) string {
 	switch d.Action.(type) {
 	case decide.StartRecovery, decide.FinishRecovery:
@@ -315,7 +315,7 @@ func anyCorrupt(s decide.State) bool {
 		func(m decide.Member) bool { return slices.Contains(m.Alarms, decide.AlarmCorrupt) })
 }
 
-// leavesBehind returns what a new cluster's record lacks about the lost cluster.
+// leavesBehind returns the information about the lost cluster that is missing in a new cluster's record, or "".
 func leavesBehind(s decide.State, after decide.Record) string {
 	seed, begun := s.Record.Recovery.Ordinal, after.Recovery
 	begun.Suspect = s.Record.Recovery.Suspect

@@ -51,7 +51,7 @@ func restoredBeforeItRuns(s decide.State, d decide.Decision) string {
 }
 
 // delaysDeletion reports whether a Job has ended while its volume is being deleted, and deleting the volume loses no
-// data: etcd has quorum, or no member has started on the restored data, or the spec lists the member as lost.
+// data: etcd has quorum, or a member has not started on the restored data yet, or the spec lists the member as lost.
 func delaysDeletion(s decide.State, j decide.VolumeJob) bool {
 	for _, r := range s.Replicas {
 		m, _ := recordedAt(s.Record, r.Ordinal)
@@ -72,7 +72,7 @@ func restoring(r decide.Record) bool {
 	return len(r.Members) == 1 && r.Members[0].Mode == decide.Restoring
 }
 
-// besideSeed returns what exists in addition to the volume being restored, or "".
+// besideSeed returns a pod or volume that exists in addition to the volume being restored, or "".
 func besideSeed(s decide.State) string {
 	for _, r := range s.Replicas {
 		if r.Pod != decide.PodAbsent {
@@ -85,7 +85,8 @@ func besideSeed(s decide.State) string {
 	return ""
 }
 
-// notStoppedForRestore checks that a restore, during which no pod runs, does not stop the pods of an existing cluster.
+// notStoppedForRestore checks that a restore, during which pods do not run, does not stop the pods of an existing
+// cluster.
 func notStoppedForRestore(s decide.State, d decide.Decision) string {
 	_, applies := d.Action.(decide.ApplyObjects)
 	if !applies || s.Declared.Lifecycle != decide.Running || !restoring(decide.RequiredRecord(s, "fresh")) {

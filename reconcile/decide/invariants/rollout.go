@@ -48,7 +48,8 @@ func unresponsiveCount(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// wrongForVolumes returns which volume a recreated StatefulSet would give to a version that must not use it.
+// wrongForVolumes returns which volume a recreated StatefulSet would use with an etcd version that must not use it, or
+// "".
 func wrongForVolumes(s decide.State) string {
 	if s.Objects.RunsVersion != "" || s.Objects.RunsReplicas > 0 || s.Declared.Lifecycle != decide.Running ||
 		s.Membership.Known {
@@ -67,7 +68,7 @@ func wrongForVolumes(s decide.State) string {
 	return ""
 }
 
-// wrongUse returns why a version must not use a volume, according to its claim.
+// wrongUse returns why a version must not use a volume, according to the volume's claim.
 func wrongUse(s decide.State, r decide.Replica, version string) string {
 	_, storage, known := minorOf(r.LastUse.StorageVersion)
 	_, to, toKnown := minorOf(version)
@@ -83,8 +84,8 @@ func wrongUse(s decide.State, r decide.Replica, version string) string {
 	return ""
 }
 
-// wrongForUnresponsive returns which unresponsive member a rollout ignores. If new pods already get that minor version,
-// the rollout changes nothing.
+// wrongForUnresponsive returns which unresponsive member a rollout ignores. If new pods already get the rollout's minor
+// version, the rollout does not change anything.
 func wrongForUnresponsive(s decide.State, version string) string {
 	_, to, known := minorOf(version)
 	_, from, _ := minorOf(s.Objects.RunsVersion)
@@ -131,7 +132,7 @@ func runsOtherMinor(s decide.State, minor int) bool {
 	return false
 }
 
-// wrongSuccessor returns why a version must not follow a pod's version.
+// wrongSuccessor returns why a pod must not move from its version to the given version.
 func wrongSuccessor(s decide.State, r decide.Replica, version string) string {
 	_, from, known := minorOf(r.PodVersion)
 	_, to, toKnown := minorOf(version)
@@ -157,7 +158,7 @@ func wrongSuccessor(s decide.State, r decide.Replica, version string) string {
 // patchOf matches a version, and captures the patch number.
 var patchOf = regexp.MustCompile(`^\d+\.\d+\.(\d+)`)
 
-// allNewer reports whether any member responds, and all that respond run a newer minor version.
+// allNewer reports whether at least one member responds, and all responding members run a newer minor version.
 func allNewer(s decide.State, minor int) bool {
 	found := false
 	for _, m := range s.Membership.Members {
@@ -170,8 +171,8 @@ func allNewer(s decide.State, minor int) bool {
 	return found
 }
 
-// intoWhatRuns checks that a pod is not moved to a template with which others fail: with its current template, it may
-// still recover.
+// intoWhatRuns checks that a pod is not moved to a template with which other pods fail: with its current template, the
+// pod may still recover.
 func intoWhatRuns(s decide.State, d decide.Decision) string {
 	a, restarts := d.Action.(decide.RestartReplica)
 	r := replicaAt(s, a.Ordinal)
