@@ -304,10 +304,11 @@ func (d BackupDestination) Location() string {
 	return ""
 }
 
-// Place returns the URL of the store, followed by @ and the endpoint or the AWS partition. The public endpoints of AWS
-// and Google and the public partition are omitted. The URL alone is not enough: each Azure account, AWS partition and
-// S3-compatible store may have a bucket with the same name. An AWS bucket without a region counts as a bucket in the
-// public partition; its region is in the pods' environment.
+// Place returns the URL of the store, followed by @ and the endpoint or the AWS partition. An Azure endpoint that does
+// not name the account is followed by the account. The public endpoints of AWS and Google and the public partition are
+// omitted. The URL alone is not enough: each Azure account, AWS partition and S3-compatible store may have a bucket
+// with the same name. An AWS bucket without a region counts as a bucket in the public partition; its region is in the
+// pods' environment.
 func (d BackupDestination) Place() string {
 	switch {
 	case d.S3 != nil && d.S3.Endpoint == "":
