@@ -94,7 +94,7 @@ func TestStatusIsWrittenOnlyOnChange(t *testing.T) {
 }
 
 // TestUnknownMembershipKeepsMembers checks that, while etcd does not return a list, members are kept in the status as
-// last seen, but marked as unreachable, with the time since which they are.
+// last seen, but marked as unreachable, with the time of that change.
 func TestUnknownMembershipKeepsMembers(t *testing.T) {
 	live := liveCluster()
 	live.Status = newStatus(live, live, healthyEntry(), fetchedMain)
