@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// forge signs a certificate with the CA that differs from the leaf's certificate in one detail.
+// forge uses the CA to sign a certificate that differs from the leaf's certificate in one detail.
 func forge(t *testing.T, a *CA, l Leaf, curve elliptic.Curve, change func(*x509.Certificate)) Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)
