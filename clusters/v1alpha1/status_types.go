@@ -4,7 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // The condition types. Reasons are rule names, unless a read failed before the rules were evaluated.
 const (
-	// ConditionReady is true when every declared member is a healthy voter and nothing is left to do.
+	// ConditionReady is true when every declared member is a healthy voter, and the cluster is meant to serve and not
+	// blocked.
 	ConditionReady = "Ready"
 	// ConditionReconciling is true while passes make changes or wait.
 	ConditionReconciling = "Reconciling"
