@@ -31,8 +31,8 @@ const (
 )
 
 // hash fills in the hashes of the responding voters, all at the same revision: the oldest current revision of any
-// voter, or a newer revision if other voters have compacted it. Hashes not received within hashTimeoutMax remain
-// unknown, with a reason.
+// voter, or a newer revision if a voter has compacted it. Hashes not received within hashTimeoutMax remain unknown,
+// with a reason.
 func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []reply) {
 	ctx, cancel := context.WithTimeoutCause(ctx, hashTimeoutMax, fmt.Errorf("no response within %s", hashTimeoutMax))
 	defer cancel()
