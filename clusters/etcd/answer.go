@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A pod is untrusted until it has responded like etcd, so responses have limits. They are far above the size of any
-// response about a cluster that Quorate has created. A response beyond a limit is not accepted as etcd's.
+// A pod is untrusted until it has responded like etcd, so responses have limits. The limits are far above the size of
+// any response about a cluster that Quorate has created. A response that exceeds a limit is not accepted as etcd's.
 const (
 	maxAnswer  = 256 << 10 // bytes of one response
 	maxHeaders = 64 << 10  // bytes of its headers and trailers, which contain errors
@@ -24,8 +24,8 @@ const (
 	maxAlarms  = 1024 // of one response, and of all members together
 )
 
-// Limits in bytes of the parts of a response that get into reports and into status. Quorate's own pod names and
-// peer URLs are shorter.
+// Limits, in bytes, for the parts of a response that are shown in reports and in the status. Quorate's own pod names
+// and peer URLs are shorter.
 const (
 	longestWord   = 256 // a name, a URL or a version
 	longestReason = 512
@@ -40,9 +40,9 @@ type noAnswer struct{ error }
 func (e noAnswer) Unwrap() error { return e.error }
 
 var (
-	// errHeadless: etcd always identifies itself. A response without that is not etcd's.
+	// errHeadless: etcd always identifies itself. A response that does not identify its member is not etcd's.
 	errHeadless = errors.New("its response does not identify its member")
-	// errAnother: a request goes to one pod, and its member does not change between two requests.
+	// errAnother: a request goes to one pod, and the pod's member does not change between two requests.
 	errAnother = errors.New("its response identifies a different member")
 	errLong    = fmt.Errorf("its response is longer than %d KiB; %s", maxAnswer>>10, advice)
 )
@@ -66,7 +66,7 @@ func checked(
 	return nil
 }
 
-// check returns the problem of a response, if any, and makes its text readable.
+// check returns the problem with a response, if any, and makes the response's text readable.
 func check(answer any) error {
 	switch a := answer.(type) {
 	case *etcdserverpb.MoveLeaderResponse:

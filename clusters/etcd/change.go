@@ -27,10 +27,10 @@ func (e NotYet) Unwrap() error { return e.Err }
 // AddLearner adds a member without a vote and returns its ID. If a member already has the peer URL, its ID is
 // returned, even if it is a voter (hard case H19).
 //
-// A leader may consider a healthy follower disconnected for as long as it leads, and then rejects every
-// addition (etcd issue 14523). In that case the voters that follow it are asked: each checks its own
-// connections, and a learner does not change the quorum. A removal does change it, and a follower that has just
-// started may know too little: it permits removing members that it has not heard from yet. So removals wait for
+// A leader may consider a healthy follower disconnected for as long as it leads, and then rejects every addition (etcd
+// issue 14523). In that case, AddLearner asks the voters that follow the leader: each voter checks its own
+// connections, and a learner does not change the quorum. A removal changes the quorum, and a follower that has just
+// started may know too little: it permits removing members that it has not heard from yet. Removals therefore wait for
 // the next leader.
 func (c *Clients) AddLearner(ctx context.Context, cluster Cluster, peerURL string) (id decide.ID, err error) {
 	err = c.changeByAny(ctx, cluster, "add a learner at "+peerURL, func(leader reply, followers []reply) error {
@@ -84,8 +84,9 @@ func (c *Clients) PromoteLearner(ctx context.Context, cluster Cluster, id decide
 	})
 }
 
-// RemoveMember removes a member from the list. A member that is not in the list is already removed (hard case
-// H29). This is checked first because etcd checks for a healthy quorum before it reports that.
+// RemoveMember removes a member from the list. A member that is not in the list is already removed (hard case H29).
+// RemoveMember checks this first because etcd checks for a healthy quorum before it reports that a member is not in
+// the list.
 func (c *Clients) RemoveMember(ctx context.Context, cluster Cluster, id decide.ID) error {
 	return c.changeByAny(ctx, cluster, "remove member "+id.String(), func(leader reply, followers []reply) error {
 		list, err := c.currentList(ctx, leader)
@@ -103,15 +104,15 @@ func (c *Clients) RemoveMember(ctx context.Context, cluster Cluster, id decide.I
 	})
 }
 
-// noteLeft records whether the member of a pod was removed just now, or a new one may start there.
+// noteLeft records whether a pod's member was just removed, or a new member may start in the pod.
 func (c *Clients) noteLeft(cluster Cluster, pod string, left bool) {
 	if i := slices.IndexFunc(cluster.Pods, func(p Pod) bool { return p.Name == pod }); i >= 0 {
 		c.left.note(cluster.Pods[i].UID, left)
 	}
 }
 
-// MoveLeader transfers leadership from one voter to another. It fails if a third one leads. Only the leader can
-// do this (hard case H14, H23).
+// MoveLeader transfers leadership from one voter to another. It fails if a third voter leads. Only the leader can
+// transfer leadership (hard cases H14 and H23).
 func (c *Clients) MoveLeader(ctx context.Context, cluster Cluster, from, to decide.ID) error {
 	return c.change(ctx, cluster, fmt.Sprintf("move leadership from %s to %s", from, to), func(leader reply) error {
 		switch leads := decide.ID(leader.status.Leader); leads {
@@ -163,8 +164,8 @@ func (c *Clients) changeByAny(
 	return nil
 }
 
-// voters returns the leader, according to the best-informed member, and the voters that follow it. It fails if
-// the pods belong to different clusters, because then it is unclear which of them a change is for.
+// voters returns the leader, according to the best-informed member, and the voters that follow it. It fails if the
+// pods belong to different clusters, because it is then unclear which cluster a change is for.
 func (c *Clients) voters(ctx context.Context, cluster Cluster) (leader reply, followers []reply, err error) {
 	first, last := cluster.firstAndLast()
 	replies := c.askAll(ctx, cluster, first)

@@ -13,7 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestMemberChanges makes all kinds of member changes, from a single-member cluster to one with a different member.
+// TestMemberChanges makes all kinds of member changes, from a single-member cluster to a cluster with a different
+// member.
 func TestMemberChanges(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {

@@ -35,24 +35,24 @@ import (
 // default options (1 to 2 s), and short enough for a pass to wait for.
 const DefaultTimeout = 2 * time.Second
 
-// buffer is the size of gRPC's read and write buffers, in bytes. It is small because messages are small and
-// there are very many connections. gRPC's default is eight times that.
+// buffer is the size of gRPC's read and write buffers, in bytes. It is small because messages are small and there are
+// very many connections. gRPC's default is eight times as large.
 const buffer = 4 << 10
 
-// maxIdle is how long an unused connection is kept. Its pod or its cluster is gone.
+// maxIdle is how long an unused connection is kept. A connection is unused once its pod or its cluster is gone.
 const maxIdle = time.Minute
 
-// Dialer connects to the client port of the pod with that name. Only the Dialer determines the route: names are not
-// resolved, and TLS is verified from end to end.
+// Dialer connects to the client port of the named pod. Only the Dialer determines the route: names are not resolved,
+// and TLS is verified from end to end.
 type Dialer func(ctx context.Context, pod string) (net.Conn, error)
 
-// Pod is a pod of a cluster. A new UID or address means a new connection.
+// Pod is a pod of a cluster. A new UID or address requires a new connection.
 type Pod struct {
 	Name, UID, IP string
 	// Unready means that Kubernetes does not report the pod as ready.
 	Unready bool
-	// Gone means that the pod's member is recorded as removed. Such a pod is asked last, and only if etcd still
-	// lists a member there, or if no other pod returns a list.
+	// Gone means that the pod's member is recorded as removed. The pod is asked last, and only if etcd still lists a
+	// member in the pod, or if no other pod returns a list.
 	Gone bool
 }
 
@@ -81,7 +81,7 @@ type Cluster struct {
 	Dial Dialer
 	// CompareData requests a comparison of the members' data even without an alarm.
 	CompareData bool
-	// CompareFrom does the same once there are this many voters and no learner. Zero means that it does not.
+	// CompareFrom requests the comparison once there are this many voters and no learner. Zero disables it.
 	CompareFrom int
 	// Patient gives members that were unresponsive a moment ago their full timeout again, because they are
 	// about to be treated as lost.
@@ -101,11 +101,11 @@ type Clients struct {
 
 	mu   sync.Mutex
 	open map[identity]*client
-	// silent are pods that had their full timeout and did not respond. left are pods with a removed member.
+	// silent holds the pods that did not respond within the full timeout. left holds the pods of removed members.
 	silent, left pods
 }
 
-// identity identifies a connection. Another pod or other certificates need another connection.
+// identity identifies a connection. A different pod or different certificates require a different connection.
 type identity struct {
 	namespace, cluster string
 	pod, uid, ip       string
@@ -139,9 +139,9 @@ func (c *Clients) timeout() time.Duration {
 	return DefaultTimeout
 }
 
-// impatience is the time for a member's status if its pod is not ready, or after most other members have
-// responded: a quarter of the normal timeout, or half a second if that is more. A starting member accepts
-// connections before it responds, and will be asked again.
+// impatience is the time for a member's status if its pod is not ready, or after most other members have responded: a
+// quarter of the normal timeout, or half a second if that is more. A starting member accepts connections before it
+// responds, and is asked again later.
 func (c *Clients) impatience() time.Duration {
 	return max(c.timeout()/4, min(c.timeout(), time.Second/2))
 }
@@ -295,8 +295,7 @@ func readRoots(text []byte) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// checkRSA rejects a key that takes seconds to sign or verify with. crypto/tls has the same limit for the keys
-// of servers.
+// checkRSA rejects a key with which signing or verifying takes seconds. crypto/tls has the same limit for server keys.
 func checkRSA(public crypto.PublicKey) error {
 	const most = 8192
 	if key, is := public.(*rsa.PublicKey); is && key.N.BitLen() > most {

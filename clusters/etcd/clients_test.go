@@ -42,7 +42,7 @@ func TestConnectionsAreReusedAndClosed(t *testing.T) {
 	checkNoneRuns(t)
 }
 
-// checkOpen waits until that many connections are open, because gRPC closes them asynchronously.
+// checkOpen waits until the wanted number of connections is open, because gRPC closes them asynchronously.
 func (s *servers) checkOpen(t *testing.T, when string, want int64) {
 	t.Helper()
 	for end := time.Now().Add(patience); s.open.Load() != want; <-time.After(time.Millisecond) {

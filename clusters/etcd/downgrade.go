@@ -69,8 +69,8 @@ func (c *Clients) CancelDowngrade(ctx context.Context, cluster Cluster) error {
 	})
 }
 
-// downgrade returns the minor version that the member is preparing a downgrade to. It is empty if there is
-// none, or if the member is older than 3.6 and does not report it.
+// downgrade returns the minor version that the member is preparing to downgrade to. It is empty if no downgrade is in
+// progress, or if the member is older than 3.6 and does not report it.
 func (r reply) downgrade() string {
 	if info := r.status.DowngradeInfo; info != nil && info.Enabled {
 		return minor(info.TargetVersion)

@@ -47,7 +47,7 @@ func TestDowngrade(t *testing.T) {
 	}
 }
 
-// ready reports whether all data is written for that version, and a downgrade to the other is in progress.
+// ready reports whether all data is written for version, and the downgrade in progress is the expected downgrade.
 func ready(version, downgrade string) func(decide.Membership) bool {
 	return func(m decide.Membership) bool {
 		other := func(m decide.Member) bool { return m.StorageVersion != version }

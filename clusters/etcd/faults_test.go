@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestObserveAfterMemberLoss kills one member after the other.
+// TestObserveAfterMemberLoss kills the members one by one and observes the cluster.
 func TestObserveAfterMemberLoss(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 3)
@@ -64,7 +64,7 @@ func TestObserveAfterMemberLoss(t *testing.T) {
 const late = "no response within 1s of the others"
 
 // TestUnresponsiveMemberDoesNotDelayOthers checks that a member that accepts connections without responding does not
-// use its full timeout once most others have responded.
+// use its full timeout once most other members have responded.
 func TestUnresponsiveMemberDoesNotDelayOthers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 3)
@@ -82,7 +82,7 @@ func TestUnresponsiveMemberDoesNotDelayOthers(t *testing.T) {
 
 		s.freeze(follower)
 		s.checkSilent(t, clients, follower) // over the existing connection
-		s.checkSilent(t, clients, follower) // over a new one
+		s.checkSilent(t, clients, follower) // over a new connection
 		s.checkUnready(t, clients, follower)
 		s.thaw(follower)
 		eventually(t, clients, s.cluster(3), "three answering members again", allAnswer(3))
@@ -112,7 +112,7 @@ func (s *servers) checkSilent(t *testing.T, clients *etcd.Clients, follower stri
 	}
 }
 
-// checkUnready checks that the other members wait for an unready, slow member only occasionally, not each time.
+// checkUnready checks that an unready, slow member delays an observation only occasionally, not each time.
 func (s *servers) checkUnready(t *testing.T, clients *etcd.Clients, follower string) {
 	t.Helper()
 	cluster := s.cluster(3)

@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// FuzzObserve makes untrusted servers respond according to tapes, one for each pod. Whatever they send, Observe
-// must finish in bounded time without a panic. A Known membership must come from one of them, in a response
+// FuzzObserve makes untrusted servers respond according to tapes, one for each pod. Whatever the servers send, Observe
+// must finish in bounded time without a panic. A Known membership must come from one of the servers, in a response
 // that can be etcd's.
 func FuzzObserve(f *testing.F) {
 	for _, seed := range seeds() {
@@ -63,8 +63,8 @@ func FuzzObserve(f *testing.F) {
 	})
 }
 
-// checkTime allows for the few timeouts that Observe promises, which are some hundred milliseconds here, as are
-// the pauses between hashes.
+// checkTime allows for the few timeouts that Observe promises, which are a few hundred milliseconds here, as are the
+// pauses between hashes.
 func checkTime(t *testing.T, what string, start time.Time) {
 	if took := time.Since(start); took > 10*time.Second { // allows for a busy machine
 		t.Errorf("%s took %s", what, took)
@@ -128,7 +128,7 @@ func (s *sent) keep(q question, message []byte) {
 	}
 }
 
-// stoodBehind reports whether one of the lists is that of the membership, and can be etcd's.
+// stoodBehind reports whether one of the lists matches the membership and can be etcd's.
 func (s *sent) stoodBehind(m decide.Membership) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *sent) stoodBehind(m decide.Membership) bool {
 	})
 }
 
-// tape encodes the responses of one server, one after the other. After its end, responses are honest.
+// tape encodes the responses of one server, in order. After the end of the tape, responses are honest.
 type tape struct {
 	mu   sync.Mutex
 	rest []byte

@@ -30,8 +30,8 @@ const (
 	hashPause  = 100 * time.Millisecond
 )
 
-// hash fills in the hashes of the responding voters, all at the same revision: the oldest that any of them is
-// at, or a newer one if others have compacted it. Hashes not received within hashTimeoutMax remain unknown,
+// hash fills in the hashes of the responding voters, all at the same revision: the oldest current revision of any
+// voter, or a newer revision if a voter has compacted it. Hashes not received within hashTimeoutMax remain unknown,
 // with a reason.
 func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []reply) {
 	ctx, cancel := context.WithTimeoutCause(ctx, hashTimeoutMax, fmt.Errorf("no response within %s", hashTimeoutMax))
@@ -65,8 +65,8 @@ func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []repl
 	}
 }
 
-// hashAt asks all of them in parallel for the hash at a revision, and reports whether any of them has compacted
-// it.
+// hashAt asks all members in asked in parallel for the hash at a revision, and reports whether any member has
+// compacted that revision.
 func (c *Clients) hashAt(
 	ctx context.Context, revision int64, clusterID uint64, asked []*decide.Member, replies []reply,
 ) (compacted bool) {
@@ -103,7 +103,7 @@ func samePoint(asked []*decide.Member) bool {
 	return len(points) < 2
 }
 
-// hashFrom asks one member. Its response must be about itself and about that revision. Before 3.6, the response
+// hashFrom asks one member. The response must identify the same member and the same revision. Before 3.6, the response
 // does not contain the revision.
 func hashFrom(ctx context.Context, r *reply, revision int64) (decide.Hash, error) {
 	return hashWithin(ctx, r, revision, hashTime(r.status.DbSize))

@@ -103,8 +103,8 @@ func TestOversizedRSAKeysAreRejected(t *testing.T) {
 	}
 }
 
-// slowPair returns an RSA key of this size. Its factors are not primes, which would take long to find and are
-// not verified.
+// slowPair returns an RSA key with the given number of bits. Its factors are not primes: primes would take long to
+// find and are not verified.
 func slowPair(t *testing.T, bits int) *etcd.TLS {
 	t.Helper()
 	one := big.NewInt(1)

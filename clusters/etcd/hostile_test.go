@@ -29,7 +29,7 @@ func list(q question, change func(*etcdserverpb.MemberListResponse)) proto.Messa
 	return answer
 }
 
-// to returns that response to every request of one method.
+// to returns the given response to every request of one method.
 func to(method string, answer func(question) proto.Message) func(question) proto.Message {
 	return func(q question) proto.Message {
 		if q.method == method {
@@ -64,8 +64,7 @@ func TestHonestServersAreAccepted(t *testing.T) {
 	}
 }
 
-// TestMalformedAnswersAreRejected makes every pod send one false value, after which nothing of its response is
-// accepted.
+// TestMalformedAnswersAreRejected checks that a response with a single false value is rejected as a whole.
 func TestMalformedAnswersAreRejected(t *testing.T) {
 	const headless = "its response does not identify its member"
 	for _, test := range []struct {
@@ -163,7 +162,7 @@ func TestHugeMemberListIsRejectedInTime(t *testing.T) {
 }
 
 // TestEtcdTextIsTruncatedAndEscaped checks that etcd's text is truncated to a readable length, with terminal control
-// characters escaped, before it gets into reports and status.
+// characters escaped, before it is shown in reports and in the status.
 func TestEtcdTextIsTruncatedAndEscaped(t *testing.T) {
 	hostile := "\x1b[2J\u202e" + strings.Repeat("w", 10_000)
 	for what, say := range map[string]func(question) proto.Message{
@@ -246,7 +245,7 @@ func TestEmptyChangeResponseIsRejected(t *testing.T) {
 	}
 }
 
-// changes are all changes that can be requested from etcd, by etcd's method names.
+// changes returns all changes that can be requested from etcd, by etcd's method names.
 func changes(clients *etcd.Clients, cluster etcd.Cluster) map[string]func(testing.TB) error {
 	return map[string]func(testing.TB) error{
 		"MemberAdd": func(t testing.TB) error {
@@ -267,8 +266,8 @@ func changes(clients *etcd.Clients, cluster etcd.Cluster) map[string]func(testin
 	}
 }
 
-// TestInvalidSecondStatusIsNotUsed checks that an invalid second status of a member is not used, after it has returned
-// a valid one.
+// TestInvalidSecondStatusIsNotUsed checks that an invalid second status of a member is not used, even if its first
+// status was valid.
 func TestInvalidSecondStatusIsNotUsed(t *testing.T) {
 	s := newStrangers(t, 3)
 	var asked [3]atomic.Int32

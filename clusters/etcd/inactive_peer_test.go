@@ -22,10 +22,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestChangesWorkWithFalselyInactivePeer checks changes while the leader considers a follower inactive although both of
-// its streams are back, because an earlier POST to the follower failed only afterwards. As long as it leads, it rejects
-// additions and removals of members (etcd issue 14523). Another voter adds the learner, and removes a member once it
-// leads.
+// TestChangesWorkWithFalselyInactivePeer checks changes while the leader considers a follower inactive although both
+// of its streams are back, because an earlier POST to the follower failed only after the streams were back. As long as
+// it leads, it rejects additions and removals of members (etcd issue 14523). Another voter adds the learner, and
+// removes a member once it leads.
 func TestChangesWorkWithFalselyInactivePeer(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {

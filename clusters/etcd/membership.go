@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// membership joins the list with the members' own status. It ignores pods of another cluster, and members that
-// are no longer in the list but have not ended yet.
+// membership joins the list with the members' own status. It ignores pods of other clusters, and members that are no
+// longer in the list but still running.
 func membership(list *clientv3.MemberListResponse, replies []reply) decide.Membership {
 	clusterID := list.Header.ClusterId
 	own := slices.DeleteFunc(slices.Clone(replies), func(r reply) bool {
@@ -82,7 +82,7 @@ func member(entry *etcdserverpb.Member, clusterID uint64, replies []reply) decid
 	return m
 }
 
-// replyOf returns the reply of a member of that cluster, or nil.
+// replyOf returns the reply of a member of the given cluster, or nil.
 func replyOf(id, clusterID uint64, replies []reply) *reply {
 	for i, r := range replies {
 		if r.answered() && r.status.Header.ClusterId == clusterID && r.status.Header.MemberId == id {

@@ -13,9 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// compare asks all members in parallel, within one timeout, for their own member list, and fills in how it
-// differs from the linearizable one. A member may have applied a change differently than the others (hard case
-// H15).
+// compare asks all members in parallel, within one timeout, for their own member list, and fills in how it differs
+// from the linearizable list. A member may have applied a change differently than the others (hard case H15).
 func (c *Clients) compare(
 	ctx context.Context, list *clientv3.MemberListResponse, members []decide.Member, replies []reply,
 ) {
@@ -51,7 +50,7 @@ func (c *Clients) disagreement(
 	return difference(list, belief)
 }
 
-// learnerDisagreement does the same for a member that considers itself a learner, and therefore responds only
+// learnerDisagreement is like disagreement, for a member that considers itself a learner and therefore responds only
 // to Status. Once it has applied as much as the member that returned the list, it is not behind.
 func (c *Clients) learnerDisagreement(
 	ctx context.Context, list *clientv3.MemberListResponse, r reply, replies []reply,
@@ -67,8 +66,7 @@ func (c *Clients) learnerDisagreement(
 	return "lists itself as a learner"
 }
 
-// difference returns how a list differs from the right one. It is empty if the difference does not matter to
-// raft.
+// difference returns how a list differs from the right list. It is empty if the difference does not matter to raft.
 func difference(right, other *clientv3.MemberListResponse) string {
 	var differs []string
 	listed, believes := byID(right), byID(other)
@@ -102,7 +100,7 @@ func byID(list *clientv3.MemberListResponse) map[uint64]*etcdserverpb.Member {
 	return entries
 }
 
-// label returns the name that users know a member by, or its ID if it has no name yet.
+// label returns the name of a member, or its ID if it does not have a name yet.
 func label(entry *etcdserverpb.Member) string {
 	if entry.Name != "" {
 		return entry.Name

@@ -19,7 +19,7 @@ import (
 type Answer struct {
 	// Membership is Known only if a majority of the voters confirmed the list.
 	Membership decide.Membership
-	// ClusterIDs are the cluster IDs that the pods report, by pod name. Pods that did not respond are missing.
+	// ClusterIDs maps pod names to the cluster IDs that the pods report. Pods that did not respond are missing.
 	ClusterIDs map[string]decide.ID
 }
 
@@ -73,8 +73,8 @@ func (c Cluster) compares(m decide.Membership) bool {
 	return c.CompareData || c.CompareFrom > 0 && voters >= c.CompareFrom && voters == len(m.Members)
 }
 
-// askForList asks the pods for their status and for the member list, which may be nil. A pod with a member that
-// is recorded as removed is asked last: its etcd is about to stop, unless the list still contains it.
+// askForList asks the pods for their status and for the member list, which may be nil. A pod whose member is recorded
+// as removed is asked last: its etcd is about to stop, unless the list still contains the member.
 func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, *clientv3.MemberListResponse) {
 	first, last := cluster.firstAndLast()
 	replies := c.askAll(ctx, cluster, first)
@@ -111,10 +111,10 @@ func lists(list *clientv3.MemberListResponse, pod string) bool {
 		func(m *etcdserverpb.Member) bool { return podOf(member(m, 0, nil)) == pod })
 }
 
-// askAll asks these pods. Once most of them have responded, the timeout for the others is shortened, because
-// one of them is often stopping or starting. Unready pods that did not respond a moment ago get only a few
-// times as long as the others took: a joining member accepts connections for seconds before it responds. The
-// same applies to members that were removed a moment ago and are stopping.
+// askAll asks these pods. Once most pods have responded, the timeout for the remaining pods is shortened, because one
+// of them is often stopping or starting. Unready pods that did not respond a moment ago get only a few times as long
+// as the other pods took: a joining member accepts connections for seconds before it responds. The same applies to
+// members that were removed a moment ago and are stopping.
 func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []reply {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -148,8 +148,8 @@ func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []rep
 	return replies
 }
 
-// ask asks one pod for its status. An existing connection may have broken unnoticed, or lead to the pod's
-// previous address. Then a new one is tried, with the full timeout of a newly started process.
+// ask asks one pod for its status. An existing connection may have broken unnoticed, or may lead to the pod's previous
+// address. In that case, a new connection is tried, with the full timeout of a newly started process.
 func (c *Clients) ask(ctx context.Context, cluster Cluster, pod Pod) reply {
 	timeout := c.timeout()
 	if pod.Unready {
@@ -160,7 +160,7 @@ func (c *Clients) ask(ctx context.Context, cluster Cluster, pod Pod) reply {
 		r, _ = c.askOnce(ctx, cluster, pod, timeout)
 	}
 	if !r.answered() && ctx.Err() != nil {
-		r.err = context.Cause(ctx) // the responses of the others ended it, even if its own timeout was shorter
+		r.err = context.Cause(ctx) // the other pods' responses ended it, even if its own timeout was shorter
 	}
 	return r
 }
@@ -265,7 +265,7 @@ func (r reply) knowsLeader() bool { return r.answered() && r.status.Leader != 0 
 
 func (r reply) leads() bool { return r.knowsLeader() && r.status.Leader == r.status.Header.MemberId }
 
-// follows reports whether it is a voter that follows that leader.
+// follows reports whether the reply is from a voter that follows the given leader.
 func (r reply) follows(leader reply) bool {
 	return r.knowsLeader() && !r.leads() && !r.status.IsLearner &&
 		r.status.RaftTerm == leader.status.RaftTerm && r.status.Leader == leader.status.Leader

@@ -37,10 +37,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience limits every wait. No test needs nearly as long.
+// patience limits every wait. Tests need much less time.
 const patience = 30 * time.Second
 
-// eventually observes until the answer is as wanted.
+// eventually observes the cluster until the membership is as wanted.
 func eventually(t testing.TB, clients *etcd.Clients, cluster etcd.Cluster, wanted string, is func(decide.Membership) bool) etcd.Answer {
 	t.Helper()
 	var answer etcd.Answer
@@ -130,7 +130,7 @@ func checkHealthy(t *testing.T, s *servers, answer etcd.Answer, version string) 
 	}
 }
 
-// TestTwoClustersAreDistinguished puts the members of two clusters behind the names of one.
+// TestTwoClustersAreDistinguished puts the members of two clusters behind the names of one cluster.
 func TestTwoClustersAreDistinguished(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := newServers(t, binary, nil)

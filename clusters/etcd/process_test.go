@@ -61,7 +61,7 @@ type servers struct {
 	tls       *ca // nil: without TLS
 	processes map[string]*exec.Cmd
 	dirs      map[string]string // data directories
-	// dialed counts the connections that the client has made, and open those that are still open.
+	// dialed counts the connections that the client has made, and open counts the connections that are still open.
 	dialed, open atomic.Int64
 }
 
@@ -202,14 +202,14 @@ func blackHole(t testing.TB) string {
 	return listener.Addr().String() // the kernel accepts connections
 }
 
-// ca is a CA with a certificate for the members of the cluster and one for its clients.
+// ca is a CA with a certificate for the members of the cluster and a certificate for its clients.
 type ca struct{ dir string }
 
 func (a *ca) file(name string) string { return filepath.Join(a.dir, name) }
 
 func (a *ca) client() *etcd.TLS { return a.named("client") }
 
-// named returns the TLS data of a client with the certificate of that name.
+// named returns the TLS data of a client with the named certificate.
 func (a *ca) named(name string) *etcd.TLS {
 	return &etcd.TLS{CA: a.read("ca.pem"), Cert: a.read(name + ".pem"), Key: a.read(name + "-key.pem")}
 }
@@ -222,8 +222,7 @@ func (a *ca) read(name string) []byte {
 	return content
 }
 
-// newCA issues the members' certificate for these host names, and certificates for a client and for etcd's
-// superuser.
+// newCA issues the members' certificate for these host names, and certificates for a client and for etcd's root user.
 func newCA(t testing.TB, hosts ...string) *ca {
 	a := &ca{dir: t.TempDir()}
 	ca := &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}

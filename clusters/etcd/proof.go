@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long members are asked again for a proof, and proofPause is the pause between attempts, which
-// doubles each time. On a busy machine, a member may miss the timeout and be fine a moment later.
+// doubles each time. On a busy machine, a member may miss the timeout and respond normally a moment later.
 const (
 	patience      = 30 * time.Second
 	proofPause    = time.Second / 2
@@ -24,19 +24,19 @@ const (
 
 // Proof holds the members' reports about a snapshot.
 type Proof struct {
-	// By are the members that hold the same data.
+	// By lists the members that hold the same data.
 	By []string
-	// Differs are the members that hold different data.
+	// Differs lists the members that hold different data.
 	Differs []string
-	// Why explains why By is not a quorum. It is empty if By is one.
+	// Why explains why By is not a quorum. It is empty if By is a quorum.
 	Why string
 }
 
-// Prove asks members for the hash of their data at a revision until a quorum holds the same data as a snapshot. It asks
-// one after the other, because a member does not apply changes while it computes the hash. It asks followers first.
-// Members that have compacted that revision, or were compacted elsewhere, prove nothing. While a quorum is still
-// possible, members that did not respond are asked again until the patience is over. The patience limits only when a
-// request may be repeated: a hash in progress has its own timeout.
+// Prove asks members for the hash of their data at a revision until a quorum holds the same data as a snapshot. It
+// asks one member at a time, followers first, because a member does not apply changes while it computes the hash.
+// Members that have compacted that revision, or were compacted at a different revision, do not prove anything. While a
+// quorum is still possible, members that did not respond are asked again until the patience is over. The patience
+// limits only when a request may be repeated: a hash in progress has its own timeout.
 func (c *Clients) Prove(ctx context.Context, cluster Cluster, wanted decide.Hash) Proof {
 	limit := cmp.Or(c.Patience, patience)
 	patient, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no response within %s", limit))
@@ -70,7 +70,7 @@ type prover struct {
 type opinion struct {
 	pod     string
 	verdict verdict
-	// why is the reason why the result is not a proof.
+	// why is why the result is not a proof.
 	why string
 }
 
@@ -118,7 +118,7 @@ func (p *prover) opinionOf(ctx context.Context, r *reply) opinion {
 }
 
 // compactedElsewhere returns why hashes cannot be compared. A member that was compacted at its newest revision
-// responds with the hash from before, which it keeps (etcd's storage/mvcc/hash.go).
+// responds with its previous hash, which it keeps (etcd's storage/mvcc/hash.go).
 func compactedElsewhere(hash, wanted decide.Hash) (verdict, string) {
 	switch {
 	case wanted.CompactRevision == wanted.Revision:

@@ -70,7 +70,7 @@ func (s *servers) proxied(t *testing.T, n int, answer func(call) ([]byte, error)
 	return cluster
 }
 
-// losing returns the cluster with one method whose successful responses are lost.
+// losing returns the cluster behind proxies that lose the successful responses to one method.
 func (s *servers) losing(t *testing.T, n int, method string) etcd.Cluster {
 	return s.proxied(t, n, func(c call) ([]byte, error) {
 		answer, err := c.passOn()

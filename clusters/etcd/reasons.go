@@ -51,7 +51,7 @@ func (r reply) why() string {
 	}
 }
 
-// cause returns why the request's context ended, if it has, or else the error.
+// cause returns why the request's context ended or, if it has not ended, the error.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -22,7 +22,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// formWith starts a cluster of three with additional flags.
+// formWith starts a three-member cluster with additional flags.
 func formWith(t *testing.T, binary string, flags ...string) *servers {
 	s := newServers(t, binary, nil)
 	initial := fmt.Sprintf("--initial-cluster=%s=%s,%s=%s,%s=%s", pod(0), s.peerURL(0), pod(1), s.peerURL(1), pod(2), s.peerURL(2))
@@ -179,7 +179,7 @@ func tree(t *testing.T, dir string) string {
 }
 
 // TestRecoverKeepsUncommittedEntries checks that an entry that the survivor does not know to be committed is kept,
-// because its leader may have acknowledged it. etcd by itself drops it.
+// because its leader may have acknowledged it. etcd itself drops the entry.
 func TestRecoverKeepsUncommittedEntries(t *testing.T) {
 	t.Parallel()
 	all := binaries(t)
@@ -234,7 +234,7 @@ func logged(t *testing.T, dir, text string) bool {
 	return bytes.Contains(content, []byte(text))
 }
 
-// TestUnfitSurvivorsAreRejected lists members from which a cluster must not be created.
+// TestUnfitSurvivorsAreRejected checks that a cluster is not created from unsuitable members.
 func TestUnfitSurvivorsAreRejected(t *testing.T) {
 	program := func(version string) etcdprocess.Program {
 		return etcdprocess.Program{Version: etcdversion.Must(version)}

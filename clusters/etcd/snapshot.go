@@ -115,7 +115,7 @@ func sources(replies []reply, m decide.Membership) []*reply {
 	return found
 }
 
-// snapshotFrom asks one member, after a linearizable read: from then on, its data is not older than that, even
+// snapshotFrom asks one member, after a linearizable read: from then on, its data is at least as new as the read, even
 // if it loses its leader while it sends the snapshot. It returns an error if the member has no leader.
 func (c *Clients) snapshotFrom(ctx context.Context, r *reply) (*Snapshot, error) {
 	if _, err := c.listFrom(clientv3.WithRequireLeader(ctx), r); err != nil {

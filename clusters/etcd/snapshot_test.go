@@ -163,7 +163,7 @@ func TestSnapshotHoldsQuorumData(t *testing.T) {
 	}
 }
 
-// hashOf returns the hash that all members of the cluster have.
+// hashOf returns the hash on which all members of the cluster agree.
 func hashOf(t *testing.T, cluster etcd.Cluster) decide.Hash {
 	t.Helper()
 	cluster.CompareData = true
@@ -174,7 +174,7 @@ func hashOf(t *testing.T, cluster etcd.Cluster) decide.Hash {
 }
 
 // oneDiffers forms a cluster of three in which the second member holds different data, and returns the hash of the
-// other two. Both of them are needed to prove the hash.
+// other two. Both of the other members are needed to prove the hash.
 func oneDiffers(t *testing.T) (*servers, decide.Hash) {
 	t.Helper()
 	s := form(t, binaries(t)[len(binaries(t))-1], nil, 3)
@@ -202,8 +202,8 @@ func (s *servers) holds(i int, hash decide.Hash) bool {
 	return answer.Hash == hash.Sum
 }
 
-// proving starts to prove a snapshot, and returns once that pod has been dialed for the second time, which
-// happens only after the first attempt has failed.
+// proving starts to prove a snapshot, and returns once the given pod has been dialed for the second time. The second
+// dial happens only after the first attempt has failed.
 func (s *servers) proving(ctx context.Context, clients *etcd.Clients, hash decide.Hash, pod string) <-chan etcd.Proof {
 	s.t.Helper()
 	cluster, again, proofs := s.cluster(3), make(chan struct{}), make(chan etcd.Proof, 1)

@@ -11,9 +11,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRecoverAfterJoiningTwoLearners recovers each member of a cluster in which two have joined together. Its log adds
-// two learners before it promotes one. An etcd that allows only one learner rejects the other, panics when it
-// has to remove it from the new cluster, and never responds.
+// TestRecoverAfterJoiningTwoLearners recovers each member of a cluster in which two members joined at the same time.
+// The log adds two learners before it promotes the first. An etcd that allows only one learner rejects the second,
+// panics when it has to remove the second from the new cluster, and never responds.
 func TestRecoverAfterJoiningTwoLearners(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := newServers(t, binary, nil)
@@ -44,7 +44,7 @@ func TestRecoverAfterJoiningTwoLearners(t *testing.T) {
 		if _, err := kv.Put(t.Context(), &etcdserverpb.PutRequest{Key: []byte("acknowledged")}); err != nil {
 			t.Fatal(err)
 		}
-		disk := etcdserverpb.NewMaintenanceClient(s.raw(t, 2)) // writes to disk that it is a voter
+		disk := etcdserverpb.NewMaintenanceClient(s.raw(t, 2)) // makes the member write to disk that it is a voter
 		if _, err := disk.Defragment(t.Context(), &etcdserverpb.DefragmentRequest{}); err != nil {
 			t.Fatal(err)
 		}

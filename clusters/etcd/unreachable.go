@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// soon is the minimum time after most other members have responded for a member that is unready and did not
-// respond just now, or was removed just now.
+// soon is the minimum time that certain members get after most other members have responded: unready members that have
+// just failed to respond, and members that were just removed.
 const soon = 100 * time.Millisecond
 
-// lull is how long an event counts as just now. Then a member gets its full timeout again: it may be healthy
-// and far away.
+// lull is how long an event counts as recent. After that, a member gets its full timeout again: it may be healthy and
+// far away.
 const lull = 2 * time.Second
 
 var errNotSoon = errors.New("no response soon after the others")

@@ -18,7 +18,7 @@ import (
 type strangers struct {
 	addresses map[string]string
 	answer    atomic.Pointer[func(question) ([]byte, error)]
-	// snapshot sends the response to the method with that name.
+	// snapshot sends the response to the method Snapshot.
 	snapshot func(q question, send func(*etcdserverpb.SnapshotResponse) error) error
 }
 
@@ -94,7 +94,7 @@ func (s *strangers) say(answer func(question) proto.Message) {
 	s.answer.Store(&raw)
 }
 
-// honest returns the response of a member of a healthy cluster of that size, led by the first.
+// honest returns the response of a member of a healthy cluster of the given size, led by its first member.
 func honest(q question, size int) proto.Message {
 	header := &etcdserverpb.ResponseHeader{ClusterId: strangerClusterID, MemberId: uint64(q.ordinal + 1), Revision: strangerRevision, RaftTerm: 2}
 	switch q.method {

@@ -9,15 +9,15 @@ import (
 	"net/http"
 )
 
-// mostOfAnswer is the maximum size of a response in bytes. A Kubernetes object has less than 2 MiB, and a page
-// of Quorate's own objects less than half of this limit.
+// mostOfAnswer is the maximum size of a response in bytes. A Kubernetes object is smaller than 2 MiB, and a page of
+// Quorate's own objects is less than half of this limit.
 const mostOfAnswer = 8 << 20
 
-// errLong is returned if a response exceeds that size.
+// errLong is returned if a response exceeds mostOfAnswer.
 var errLong = fmt.Errorf("its response is longer than %d MiB", mostOfAnswer>>20)
 
-// bounded rejects responses that are too long before they use up all memory. It is for requests with an
-// immediate response, not for watches.
+// bounded rejects responses that are too long before they use up all memory. Use it for requests with an immediate
+// response, not for watches.
 func bounded(next http.RoundTripper) http.RoundTripper { return &bounding{next} }
 
 // bounding reads responses up to a limit.
@@ -39,7 +39,7 @@ func (b *bounding) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// failing returns the error with which a response was cut off, or EOF.
+// failing is a reader that returns the error with which a response was cut off, or EOF.
 type failing struct{ err error }
 
 // Read implements io.Reader.
@@ -48,7 +48,8 @@ func (f failing) Read([]byte) (int, error) { return 0, cmp.Or(f.err, io.EOF) }
 // WrappedRoundTripper is for client-go, which looks for the underlying transport.
 func (b *bounding) WrappedRoundTripper() http.RoundTripper { return b.next }
 
-// smallerPage returns the page size to retry with if a page of that size is too long, or zero if no page is smaller.
+// smallerPage returns the page size to retry with if err means that a page of the given size is too long. It returns
+// zero if the page cannot be smaller.
 func smallerPage(size int64, err error) int64 {
 	const fewer = 8
 	if !errors.Is(err, errLong) || size == 1 {

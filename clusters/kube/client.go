@@ -13,11 +13,11 @@ import (
 const (
 	// Manager is the field manager of everything that is applied except status.
 	Manager = "quorate"
-	// statusManager is the field manager of status. It is separate, so that applying one does not give up
-	// ownership of the other.
+	// statusManager is the field manager of status. It is separate, so that applying the status does not give up
+	// ownership of other fields, or the reverse.
 	statusManager = "quorate-status"
-	// requestTimeout limits each request except watches and port-forwards, so that a hanging API server ends a
-	// pass.
+	// requestTimeout limits each request except watches and port-forwards, so that a pass ends if the API server
+	// hangs.
 	requestTimeout = 10 * time.Second
 )
 
@@ -26,7 +26,7 @@ type Client struct {
 	config  *rest.Config
 	typed   groups
 	dynamic dynamic.Interface
-	// heads reads only the metadata of objects. watches does the same without the limits for requests.
+	// heads reads only the metadata of objects. watches does the same without the request limits.
 	heads, watches metadata.Interface
 	// told is the API server's clock according to its responses.
 	told *clock
@@ -34,8 +34,8 @@ type Client struct {
 	user string
 }
 
-// New returns a client for that configuration. It leaves rate limiting to API priority and fairness. Built-in
-// kinds are transferred in protobuf, which is decoded in a fraction of the time of JSON.
+// New returns a client for config. It leaves rate limiting to API Priority and Fairness. Built-in kinds are
+// transferred as protobuf, which is decoded much faster than JSON.
 func New(config *rest.Config) (*Client, error) {
 	watching := rest.CopyConfig(config)
 	watching.QPS = -1

@@ -20,14 +20,13 @@ var errNoClock = errors.New("its responses do not contain the time. Make sure th
 // clock is the API server's clock according to its newest response. It costs no request.
 type clock struct {
 	mu sync.Mutex
-	// got is when that response arrived, by this machine's clock. earliest and latest limit the API server's
+	// got is when the newest response arrived, by this machine's clock. earliest and latest limit the API server's
 	// time at that moment. They are zero before the first response.
 	got, earliest, latest time.Time
 }
 
-// now returns the time by the API server's clock: this machine's time, limited to the range that the API
-// server's clock can have. The range is not exact, because responses carry the time in seconds and take a while
-// to arrive.
+// now returns the time by the API server's clock: this machine's time, limited to the possible range of the API
+// server's time. The range is not exact, because responses contain the time in seconds and take a while to arrive.
 func (c *clock) now() (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +52,7 @@ func (c *clock) now() (time.Time, error) {
 // reads updates the clock from each response with a Date header.
 func (c *clock) reads(next http.RoundTripper) http.RoundTripper { return &clocked{next, c} }
 
-// clocked reads a clock from responses.
+// clocked is a transport that updates a clock from responses.
 type clocked struct {
 	next  http.RoundTripper
 	clock *clock
@@ -78,8 +77,8 @@ func (c *clocked) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper is for client-go, which looks for the underlying transport.
 func (c *clocked) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// Now returns the time by the API server's clock. Use it to compare timestamps set by the API server or by
-// nodes. It makes no request, but uses the newest response to any request.
+// Now returns the time by the API server's clock. Use it to compare timestamps set by the API server or by nodes. It
+// does not make a request, but uses the newest response to any request.
 func (c *Client) Now() (time.Time, error) {
 	now, err := c.told.now()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // Kubeconfig specifies an API server and how to authenticate to it. The zero value means kubectl's defaults,
-// $KUBECONFIG and ~/.kube/config, or, if these specify nothing, the service account of the pod.
+// $KUBECONFIG and ~/.kube/config, or, if these specify nothing, the pod's service account.
 type Kubeconfig struct {
 	// File is the path of a kubeconfig. If it is set, there is no fallback.
 	File string
@@ -28,8 +28,8 @@ type Kubeconfig struct {
 	Context string
 	// AllowExec allows the kubeconfig to start a credential plugin.
 	AllowExec bool
-	// Content is an untrusted kubeconfig, such as one in a Secret, that replaces all of the above. It must not
-	// name programs or files: the content of files would be sent to its server.
+	// Content is an untrusted kubeconfig, for example from a Secret, that replaces all of the above. It must not name
+	// programs or files: the content of files would be sent to its server.
 	Content []byte
 }
 
@@ -101,7 +101,7 @@ func (k Kubeconfig) unknownContext(rules *clientcmd.ClientConfigLoadingRules) er
 	return fmt.Errorf("the kubeconfig has no context %q; it has %s", k.Context, listed)
 }
 
-// find loads the kubeconfig. Only if no file was named, the service account is the fallback.
+// find loads the kubeconfig. The service account is the fallback only if no file was named.
 func (k Kubeconfig) find(rules *clientcmd.ClientConfigLoadingRules) (clientcmd.ClientConfig, error) {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: k.Context}
 	if k.File == "" {
@@ -114,7 +114,7 @@ func (k Kubeconfig) find(rules *clientcmd.ClientConfigLoadingRules) (clientcmd.C
 	return clientcmd.NewNonInteractiveClientConfig(*loaded, k.Context, overrides, rules), nil
 }
 
-// checkSignIn rejects a configuration that would start a credential plugin, unless that is allowed.
+// checkSignIn rejects a configuration that would start a credential plugin, unless plugins are allowed.
 func (k Kubeconfig) checkSignIn(found clientcmd.ClientConfig, config *rest.Config) error {
 	name := k.Context
 	if raw, err := found.RawConfig(); err == nil && name == "" {
@@ -182,7 +182,7 @@ var errLongKeys = fmt.Errorf("it has a key longer than %d KiB or a CA longer tha
 // beforeHost matches the part of a URL before its host, which may contain a password in any form.
 var beforeHost = regexp.MustCompile(`://\S*@`)
 
-// explainConfig adds to an error which file it is about, or what to do if there is no kubeconfig.
+// explainConfig adds the name of the file to an error, or an instruction if there is no kubeconfig.
 func explainConfig(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	var path *fs.PathError
 	named := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)

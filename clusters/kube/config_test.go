@@ -22,7 +22,8 @@ const (
 	legacy  = `{auth-provider: {name: gcp, config: {cmd-path: /bin/sh}}}`
 )
 
-// TestExecPluginsRequirePermission checks that a kubeconfig starts a program only if that is allowed explicitly.
+// TestExecPluginsRequirePermission checks that a kubeconfig can start a program only if plugins are explicitly
+// allowed.
 func TestExecPluginsRequirePermission(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	for _, test := range []struct {

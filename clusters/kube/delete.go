@@ -9,7 +9,7 @@ import (
 )
 
 // Delete deletes an object as it was read, and returns whether it still existed. It does not delete an object with the
-// same name and a different UID, or an object that has changed since, which is a conflict. Dependents are deleted in
+// same name and a different UID, or an object that has since changed, which is a conflict. Dependents are deleted in
 // the background, and a pod has its grace period.
 func (c *Client) Delete(ctx context.Context, kind string, read metav1.Object) (bool, error) {
 	namespace, name := read.GetNamespace(), read.GetName()

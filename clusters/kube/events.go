@@ -26,7 +26,7 @@ type Event struct {
 	Note   string
 	// Instance is the reporting instance, such as the host it runs on.
 	Instance string
-	// At is the time of the event. It also makes the event's name unique within its cluster.
+	// At is the time of the event. It also makes the event's name unique for its cluster.
 	At time.Time
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// groups are clients for the built-in API groups that Quorate uses, which share connections. client-go's
+// groups holds the clients for the built-in API groups that Quorate uses. They share connections. client-go's
 // clientset would link every existing group into the program.
 type groups struct {
 	core         *corev1.CoreV1Client

@@ -28,7 +28,7 @@ func TestEmptyImpersonationIsRejected(t *testing.T) {
 	}
 }
 
-// TestEveryRequestIsMadeAsSomebody checks that every request has the impersonation headers, even a rejected one.
+// TestEveryRequestIsMadeAsSomebody checks that every request has the impersonation headers, even if it is rejected.
 func TestEveryRequestIsMadeAsSomebody(t *testing.T) {
 	var mu sync.Mutex
 	var asked, own []string

@@ -58,7 +58,7 @@ func (c *Client) TakeLease(
 	return taken, nil
 }
 
-// Lease returns the lease with that name, regardless of its creator, or nil.
+// Lease returns the lease with the given name, regardless of its creator, or nil.
 func (c *Client) Lease(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
 	list, err := c.typed.CoordinationV1().Leases(namespace).
 		List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})

@@ -52,15 +52,16 @@ const pageSize = 500
 // is kept.
 const kindsAtOnce = 3
 
-// List reads every object that selector selects, and all EtcdClusters, in one namespace or, if it is empty, in
-// all: one paged LIST per kind. Leases come first: if another pass acts after that, it has changed a lease, and
-// taking the lease at the listed version fails. List fails if any read fails, except for kinds that may be
+// List reads every object that selector selects, and all EtcdClusters, in one namespace or, if namespace is empty, in
+// all namespaces: one paged LIST per kind. Leases come first: if another pass acts after that, it has changed a lease,
+// and taking the lease at the listed version fails. List fails if any read fails, except for kinds that may be
 // forbidden.
 func (c *Client) List(ctx context.Context, namespace, selector string, taker Taker) (Hidden, error) {
 	return c.list(ctx, namespace, selector, "", taker)
 }
 
-// ListCluster does the same for one cluster: it reads the objects that selector selects, and its EtcdCluster.
+// ListCluster is like List, for one cluster: it reads the objects that selector selects, and the cluster's
+// EtcdCluster.
 func (c *Client) ListCluster(ctx context.Context, namespace, name, selector string, taker Taker) (Hidden, error) {
 	return c.list(ctx, namespace, selector, fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(), taker)
 }
@@ -238,8 +239,8 @@ func readCluster(item *unstructured.Unstructured) (custom *v1alpha1.EtcdCluster,
 	return custom, nil
 }
 
-// decodeCluster decodes a custom resource. An older CRD may have accepted quantities that take minutes to
-// decode. They are an error, so that other clusters do not have to wait.
+// decodeCluster decodes a custom resource. An older CRD may have accepted quantities that take minutes to decode.
+// decodeCluster returns an error for such quantities, so that other clusters do not have to wait.
 func decodeCluster(item *unstructured.Unstructured) (*v1alpha1.EtcdCluster, error) {
 	if err := schema.CheckQuantities(item.Object); err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func (m *model) tellsApart(ref schema.TypeRef) bool {
 		slices.ContainsFunc(m.within(ref), m.tellsApart)
 }
 
-// findLists determines for all named types within a type whether they may contain such a list.
+// findLists determines for all named types within a type whether they may contain an associative list.
 func (m *model) findLists(ref schema.TypeRef) {
 	if ref.NamedType != nil {
 		if _, found := m.lists[*ref.NamedType]; found {
@@ -98,7 +98,7 @@ func (m *model) findLists(ref schema.TypeRef) {
 	}
 }
 
-// anyList searches for such a list, once in each named type.
+// anyList searches for an associative list, once in each named type.
 func (m *model) anyList(ref schema.TypeRef, seen map[string]bool) bool {
 	if ref.NamedType != nil {
 		if seen[*ref.NamedType] {

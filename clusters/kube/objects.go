@@ -45,7 +45,7 @@ func (c *Client) LookCluster(ctx context.Context, namespace, name string) (metav
 	return &list.Items[0], nil
 }
 
-// Applied reports whether Quorate has ever applied that object.
+// Applied reports whether Quorate has ever applied the object.
 func Applied(object metav1.Object) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
 		return m.Manager == Manager && m.Operation == metav1.ManagedFieldsOperationApply

@@ -41,7 +41,7 @@ func (f Fields) add(set map[string]any) {
 	}
 }
 
-// With returns the union of both.
+// With returns the union of f and other.
 func (f Fields) With(other Fields) Fields {
 	all := Fields{}
 	for name, within := range f {

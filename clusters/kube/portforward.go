@@ -27,7 +27,7 @@ import (
 // parting is how long to wait for the API server to report why a connection ended.
 const parting = time.Second
 
-// Direct connects to a port of the pod with that IP.
+// Direct connects to a port of the pod with the given IP.
 func Direct(ctx context.Context, ip string, port int) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
 }

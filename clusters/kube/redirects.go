@@ -2,9 +2,9 @@ package kube
 
 import "net/http"
 
-// withoutRedirects turns every redirect into an ordinary response, which is an error. API servers do not redirect. A
-// malicious one could redirect requests, with the token, to addresses that only this machine can reach, and learn from
-// errors which servers exist there.
+// withoutRedirects turns every redirect into an ordinary response, which the client treats as an error. API servers do
+// not redirect. A malicious one could redirect requests, with the token, to addresses that only this machine can
+// reach, and learn from errors which servers exist there.
 func withoutRedirects(next http.RoundTripper) http.RoundTripper { return &staying{next} }
 
 // staying removes the target of redirects.

@@ -15,7 +15,7 @@ func reduce(object metav1.Object) {
 	forgetOthers(object)
 }
 
-// forgetOthers removes the managed fields of other managers, which are a third of an object.
+// forgetOthers removes the managed fields of other managers, which make up a third of an object.
 func forgetOthers(object metav1.Object) {
 	object.SetManagedFields(slices.DeleteFunc(object.GetManagedFields(),
 		func(m metav1.ManagedFieldsEntry) bool { return m.Manager != Manager }))

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Verbs lists the verbs by which requests are counted.
+// Verbs returns the verbs by which requests are counted.
 func Verbs() []string {
 	return []string{"get", "list", "watch", "create", "update", "patch", "apply", "delete", "connect", "other"}
 }
@@ -50,7 +50,7 @@ func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper is for client-go, which looks for the underlying transport.
 func (c *counter) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// connecting are the subresources that establish connections.
+// connecting lists the subresources that establish connections.
 var connecting = []string{"portforward", "exec", "attach", "proxy"}
 
 // verbOf returns the verb of a request as the API server defines it, except that apply has its own verb.
@@ -83,7 +83,7 @@ func verbOf(r *http.Request, base string) string {
 	return "other"
 }
 
-// resourceOf returns the part of a path from the resource on, as pods/NAME/SUBRESOURCE, or nothing if the path
+// resourceOf returns the parts of a path starting with the resource, such as pods/NAME/SUBRESOURCE, or nil if the path
 // is not for a resource.
 func resourceOf(path string) []string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")

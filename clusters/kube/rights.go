@@ -19,8 +19,8 @@ const (
 	AnyOtherRight
 )
 
-// RightMissing reports which right an error says is missing, if any. Rejections by admission, such as an
-// exceeded quota, do not count, because no right would change them.
+// RightMissing returns which right is missing according to an error, if any. Rejections by admission, such as an
+// exceeded quota, do not count, because additional rights would not prevent them.
 func RightMissing(err error) Lack {
 	if !apierrors.IsForbidden(err) && !errors.Is(err, ErrForbidden) {
 		return NoRightMissing

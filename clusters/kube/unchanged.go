@@ -9,11 +9,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Unchanged reports whether Quorate's owned fields of a live object certainly equal an apply configuration: Owned would
-// succeed and return the same JSON. It reads little more of the object than the fields of the configuration, which
-// takes a fraction of the time. A result of false is inconclusive, and Owned must decide.
+// Unchanged reports whether Quorate's owned fields of a live object certainly equal an apply configuration: Owned
+// would succeed and return the same JSON. It reads little more of the object than the fields of the configuration,
+// which takes much less time. A result of false is inconclusive, and Owned must decide.
 //
-// filledIn are names of lists, with fields of their elements that no configuration sets. Those fields are
+// filledIn maps the names of lists to fields of their elements that configurations never set. These fields are
 // ignored.
 func Unchanged(want any, live metav1.Object, filledIn map[string][]string) bool {
 	m := modelOf(live)
@@ -81,7 +81,7 @@ func (p *matcher) same(ref schema.TypeRef, set *fieldpath.Set, want, live value.
 	return false
 }
 
-// sameFields proves that exactly the fields of want are owned, and that each is the same.
+// sameFields proves that exactly the fields of want are owned, and that the value of each is the same.
 func (p *matcher) sameFields(m *schema.Map, set *fieldpath.Set, want, live value.Value, always stated) bool {
 	if !want.IsMap() || !live.IsMap() {
 		return false

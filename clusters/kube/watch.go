@@ -26,13 +26,12 @@ func watched() map[schema.GroupVersionResource]bool {
 	}
 }
 
-// Watch calls changed with each of Quorate's objects that changes in a namespace, or in any if namespace is
-// empty. An EtcdCluster, which is its own cluster, is passed without its labels. Watch passes nil if it may
-// have missed changes, as between two watches. The call is only a hint: changed objects must be read again.
-// Changes of only the status of an EtcdCluster may be omitted, because most of them are Quorate's own. Watch
-// ends with ctx.
+// Watch calls changed with each of Quorate's objects that changes in a namespace, or in any if namespace is empty. An
+// EtcdCluster, which is its own cluster, is passed without its labels. Watch passes nil if it may have missed changes,
+// as between two watches. The call is only a hint: changed objects must be read again. Changes to only the status of
+// an EtcdCluster may be omitted, because Quorate itself makes most of them. Watch ends with ctx.
 //
-// It returns once it knows where each watch starts, or that this cannot be known. From then on it misses no
+// It returns once it knows where each watch starts, or that this cannot be known. From then on, it does not miss any
 // change, however long the API server or a proxy takes to respond to a watch.
 func (c *Client) Watch(ctx context.Context, namespace, selector string, changed func(object metav1.Object)) {
 	var placed []chan struct{}
@@ -63,8 +62,8 @@ func (c *Client) Watch(ctx context.Context, namespace, selector string, changed 
 // end sooner than that, for example because the right to watch is missing.
 const watchPause, longestWatchPause = time.Second, time.Minute
 
-// watch reports changes of one resource until ctx is done, and restarts a watch that ended. It closes placed
-// once it knows where to start, or that this cannot be known.
+// watch reports changes to one resource until ctx is done, and restarts a watch that ended. It closes placed once it
+// knows where to start, or that this cannot be known.
 func (c *Client) watch(
 	ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
 	changed func(metav1.Object), placed chan struct{},
@@ -138,7 +137,7 @@ func (s seen) isNews(event watch.EventType, object metav1.Object) bool {
 	return !there || before != now
 }
 
-// follow reports changes from a version on until ctx is done or changes are lost. The API server ends each
+// follow reports all changes after the given version until ctx is done or changes are lost. The API server ends each
 // watch after a while, and a proxy may end it sooner. The next watch starts where the last one ended.
 func (c *Client) follow(
 	ctx context.Context, resource schema.GroupVersionResource, namespace, from string, opts metav1.ListOptions,

@@ -50,7 +50,7 @@ func TestUnansweredWatchDoesNotBlock(t *testing.T) {
 	}
 }
 
-// TestWatchIgnoresStatusChanges checks that a watch reports changes of an EtcdCluster except changes of the status,
+// TestWatchIgnoresStatusChanges checks that a watch reports changes to an EtcdCluster except changes to the status,
 // which Quorate writes itself. For other kinds, it reports everything.
 func TestWatchIgnoresStatusChanges(t *testing.T) {
 	const one = `{"type": %q, "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
@@ -133,8 +133,8 @@ func (refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// TestRefusedWatchIsRetriedSlowly checks that a namespace that may be listed but not watched, which is a possible set
-// of rights, does not cause everything to be observed every second.
+// TestRefusedWatchIsRetriedSlowly checks that clusters are not observed every second if a run may list but not watch a
+// namespace.
 func TestRefusedWatchIsRetriedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := kube.New(&rest.Config{Host: "https://192.0.2.1", Transport: refusing{}})
@@ -190,8 +190,8 @@ func (e ending) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// TestWatchContinuesFromLastVersion checks that the next watch continues from the last version when the API server ends
-// a watch, and that no change counts as missed. If that version is too old, changes may have been missed.
+// TestWatchContinuesFromLastVersion checks that the next watch continues from the last version when the API server
+// ends a watch, and that no change counts as missed. If the last version is too old, changes may have been missed.
 func TestWatchContinuesFromLastVersion(t *testing.T) {
 	for oldest, missing := range map[string]bool{"10": false, "50": true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ const (
 	caLifetime = 10 * 365 * 24 * time.Hour
 	// leafLifetime can be short because etcd reads leaf certificates again on each connection.
 	leafLifetime = 365 * 24 * time.Hour
-	// clockSkew is how long before their creation certificates are valid, for machines with slow clocks.
+	// clockSkew is how long before its creation a certificate becomes valid, to allow for machines with slow clocks.
 	clockSkew = time.Hour
 )
 
@@ -28,8 +28,8 @@ type CA struct {
 	key         *ecdsa.PrivateKey
 }
 
-// NewCA creates a CA for the cluster with that name and namespace. Its subject and its key ID are unique, so
-// that the old and the new CA can be distinguished during a rotation (etcd issue 11555).
+// NewCA creates a CA for the cluster with the given name and namespace. Its subject and its key ID are unique, so that
+// the old and the new CA can be distinguished during a rotation (etcd issue 11555).
 func NewCA(name, namespace string, now time.Time) (*CA, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -57,7 +57,7 @@ func NewCA(name, namespace string, now time.Time) (*CA, error) {
 	return ReadCA(pair, now)
 }
 
-// ReadCA returns the CA that was stored as p, or an error that says why it cannot be used.
+// ReadCA returns the CA that was stored as p, or an error if the CA cannot be used.
 func ReadCA(p Pair, now time.Time) (*CA, error) {
 	certificate, key, err := p.parse()
 	if err != nil {

@@ -36,8 +36,8 @@ func checkContent(certificate *x509.Certificate, l Leaf) error {
 	return nil
 }
 
-// checkExcess returns an error if a leaf's certificate is valid for more than required. Any additional name,
-// usage or year also benefits someone who steals the key. Moreover, etcd looks up the names in a peer's client
+// checkExcess returns an error if a leaf's certificate is valid for more than required. Every additional name, usage
+// or year is also available to someone who steals the key. Moreover, etcd looks up the names in a peer's client
 // certificate in DNS, but accepts a certificate without names.
 func checkExcess(certificate *x509.Certificate, l Leaf) error {
 	weak := Weakness(certificate)
@@ -86,8 +86,8 @@ func excess(certificate *x509.Certificate, l Leaf) []string {
 	return extra
 }
 
-// checkLimits returns an error if a CA may not issue what a cluster needs. Verifiers would reject such
-// certificates.
+// checkLimits returns an error if a CA may not issue the certificates that a cluster needs. Verifiers would reject
+// certificates from such a CA.
 func checkLimits(c *x509.Certificate) error {
 	if c.KeyUsage != 0 && c.KeyUsage&x509.KeyUsageCertSign == 0 {
 		return fmt.Errorf("its key may not sign certificates")

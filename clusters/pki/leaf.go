@@ -32,9 +32,8 @@ func (l Leaf) template() *x509.Certificate {
 	}
 }
 
-// Check returns nil if everyone who trusts the CA accepts p as the leaf l, and as nothing else, and if more
-// than a third of its lifetime is left, or it lasts as long as the CA. Otherwise the error is why it must be
-// reissued.
+// Check returns nil if everyone who trusts the CA accepts p as the leaf l, and as nothing else, and if more than a
+// third of its lifetime is left, or it lasts as long as the CA. Otherwise, the error states why it must be reissued.
 func (a *CA) Check(p Pair, l Leaf, now time.Time) error {
 	certificate, _, err := p.parse()
 	if err != nil {
@@ -54,8 +53,8 @@ func (a *CA) Check(p Pair, l Leaf, now time.Time) error {
 	)
 }
 
-// checkLifetime checks the remaining lifetime. A certificate that expires with its issuer is not reissued
-// early, because the next one would not be valid for longer.
+// checkLifetime checks the remaining lifetime. A certificate that expires with its issuer is not reissued early,
+// because a new certificate would not be valid for longer.
 func checkLifetime(certificate, issuer *x509.Certificate, now time.Time) error {
 	lifetime := certificate.NotAfter.Sub(certificate.NotBefore)
 	left := certificate.NotAfter.Sub(now)

@@ -17,12 +17,12 @@ const (
 // parse. Certificates and keys take a few thousand bytes.
 const MaxPEM = 64 << 10
 
-// MaxKey is the maximum length of a private key from another source, in bytes: that of an RSA key of 8192 bits.
-// Parsing a longer one can take minutes.
+// MaxKey is the maximum length of a private key from another source, in bytes: the length of an 8192-bit RSA key.
+// Parsing a longer key can take minutes.
 const MaxKey = 8 << 10
 
-// maxKey is the maximum length of a private key, in bytes. Quorate's own keys take a few hundred bytes. Parsing
-// an RSA key of 32 KiB takes most of a minute, and one of MaxPEM eight times as long.
+// maxKey is the maximum length of a private key, in bytes. Quorate's own keys take a few hundred bytes. Parsing an RSA
+// key of 32 KiB takes most of a minute, and parsing a key of MaxPEM bytes takes eight times as long.
 const maxKey = 2 << 10
 
 // CheckLength returns an error if a text is too long to be parsed.
@@ -73,8 +73,8 @@ func parseKey(text PrivateKey) (*ecdsa.PrivateKey, error) {
 	return ec, nil
 }
 
-// parseBlocks returns the contents of one or more PEM blocks of that type, which may be surrounded only by
-// white space.
+// parseBlocks returns the contents of one or more PEM blocks of type blockType. Only white space is allowed around the
+// blocks.
 func parseBlocks(text []byte, blockType string) ([][]byte, error) {
 	if err := CheckLength(text); err != nil {
 		return nil, err

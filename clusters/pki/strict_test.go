@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// forge makes a CA sign a certificate that differs from a leaf's in one point.
+// forge uses the CA to sign a certificate that differs from the leaf's certificate in one detail.
 func forge(t *testing.T, a *CA, l Leaf, curve elliptic.Curve, change func(*x509.Certificate)) Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)
@@ -30,8 +30,8 @@ func forge(t *testing.T, a *CA, l Leaf, curve elliptic.Curve, change func(*x509.
 	return pair
 }
 
-// TestCheckRejectsExcessContent checks that a certificate with more content than required is reissued: the CA may have
-// signed it, but Quorate has not issued it.
+// TestCheckRejectsExcessContent checks that a certificate with more content than required is reissued: Quorate did not
+// issue it, even if its CA signed it.
 func TestCheckRejectsExcessContent(t *testing.T) {
 	a := ca(t)
 	for _, test := range []struct {
@@ -63,7 +63,7 @@ func TestCheckRejectsExcessContent(t *testing.T) {
 	}
 }
 
-// caWith returns a CA that differs from Quorate's own in one point.
+// caWith returns a CA that differs from a CA created by Quorate in one detail.
 func caWith(t *testing.T, curve elliptic.Curve, change func(*x509.Certificate)) Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)

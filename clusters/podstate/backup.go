@@ -58,8 +58,9 @@ func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod, now time.Ti
 	return j
 }
 
-// backupOf returns the backup that a pod has stored, or nil if it has not or the backup was found to be damaged. The
-// backup began when its Job was created, by the API server's clock, unless the pod found an existing backup.
+// backupOf returns the backup that a pod has stored. It returns nil if there is no backup or if the backup was found
+// to be damaged. The backup began when its Job was created, by the API server's clock, unless the pod found an
+// existing backup.
 func backupOf(pod *corev1.Pod, job *batchv1.Job, j decide.BackupJob) *decide.Backup {
 	took, verified := exited(pod, objects.BackupContainer), exited(pod, objects.VerifyContainer)
 	if took == nil || took.ExitCode != 0 || verified != nil && verified.ExitCode == objects.ExitDoubtful {

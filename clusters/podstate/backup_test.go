@@ -16,7 +16,7 @@ import (
 
 var made = time.Date(2026, 11, 22, 18, 0, 3, 0, time.UTC)
 
-// word returns the result of a backup that began that long after its Job was created.
+// word returns the result of a backup that began the given time after its Job was created.
 func word(begun time.Duration) string {
 	return fmt.Sprintf(`{"format":"quorate.dev/backup-result/v1","slot":"2026-11-22T18:00:00Z",`+
 		`"data":"20261122t180000z-18204-9c4bbfd4.db.zst","clusterID":"15082e1bb141d752","revision":18204,"bytes":77856,"sha256":"%s",`+
@@ -57,7 +57,7 @@ func podOf(uid string, containers ...corev1.ContainerStatus) *corev1.Pod {
 	return p
 }
 
-// TestBackupJob checks what counts as a backup, and the message of a failed one.
+// TestBackupJob checks which results count as a backup, and the message of a failed backup.
 func TestBackupJob(t *testing.T) {
 	complete, failed := ended(batchv1.JobComplete, ""), ended(batchv1.JobFailed, "Job was active longer than specified deadline")
 	later := podOf("", ran("backup", 1, "{}\nquorate: back up b/a: the store refuses\n"))
@@ -68,7 +68,7 @@ func TestBackupJob(t *testing.T) {
 		pods    []*corev1.Pod
 		phase   decide.JobPhase
 		message string
-		backup  string // start relative to its Job, and whether it is verified; empty without a backup
+		backup  string // start relative to its Job, and whether it is verified; empty if there is no backup
 	}{
 		{"no pod yet", backupJob(), nil, decide.JobRuns, "", ""},
 		{"stored and verified", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}, decide.JobSucceeded, "", "0s true"},

@@ -34,8 +34,8 @@ func jobPhase(job *batchv1.Job) (phase decide.JobPhase, endedAt time.Time, why s
 	return phase, endedAt, why
 }
 
-// podless returns a message if a Job runs and has not had a pod for longer than Kubernetes takes to create one, such as
-// when a quota rejects it, or an empty string.
+// podless returns a message if a running Job has been without a pod for longer than Kubernetes takes to create a pod,
+// for example because a quota rejects the pod. Otherwise, it returns an empty string.
 func podless(job *batchv1.Job, pods []*corev1.Pod, now time.Time) string {
 	if len(pods) > 0 || now.Sub(job.CreationTimestamp.Time) < podSoon {
 		return ""
@@ -50,8 +50,8 @@ func byAge(pods []*corev1.Pod) []*corev1.Pod {
 	})
 }
 
-// results yields the valid results that a container has left in the status of the pods in which it succeeded, last pod
-// first.
+// results yields the valid results of a container from the status of the pods in which the container succeeded, last
+// pod first.
 func results[R any](pods []*corev1.Pod, container string, parse func(string) (R, error)) iter.Seq[R] {
 	return func(yield func(R) bool) {
 		for _, pod := range slices.Backward(pods) {
@@ -66,7 +66,7 @@ func results[R any](pods []*corev1.Pod, container string, parse func(string) (R,
 	}
 }
 
-// exited returns how a container of a pod ended, or nil if it has not.
+// exited returns how a container of a pod ended, or nil if it has not ended.
 func exited(pod *corev1.Pod, container string) *corev1.ContainerStateTerminated {
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if c.Name == container {

@@ -17,7 +17,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// failingReasons are the reasons of a waiting container that do not resolve quickly, except image problems.
+// failingReasons lists the reasons of a waiting container that are not resolved quickly, except image problems.
 var failingReasons = []string{
 	"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
 }
@@ -52,7 +52,7 @@ func isReady(pod *corev1.Pod) bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
-// etcdStatus returns the status of etcd's container, or zero while it does not exist.
+// etcdStatus returns the status of the etcd container, or zero while the container does not exist.
 func etcdStatus(pod *corev1.Pod) corev1.ContainerStatus {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name == objects.Container {
@@ -115,13 +115,14 @@ func RunsOn(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase != corev1.ClaimPending && !younger
 }
 
-// Crashes returns how often etcd in this pod has ended, if it last ended by itself with an error.
+// Crashes returns how often etcd in this pod has ended, if it last exited with an error on its own.
 func Crashes(pod *corev1.Pod) int {
 	c, _ := lastCrash(pod)
 	return int(c.RestartCount)
 }
 
-// lastCrash returns etcd's container and how it last ended, if that was by itself with an error, or zero and nil.
+// lastCrash returns the status of the etcd container and its last termination if etcd exited with an error on its own.
+// Otherwise, it returns zero and nil.
 func lastCrash(pod *corev1.Pod) (corev1.ContainerStatus, *corev1.ContainerStateTerminated) {
 	c := etcdStatus(pod)
 	ended := c.State.Terminated
@@ -134,7 +135,8 @@ func lastCrash(pod *corev1.Pod) (corev1.ContainerStatus, *corev1.ContainerStateT
 	return corev1.ContainerStatus{}, nil
 }
 
-// noDataWords is etcd's message if it must start on its data, because its file does not name it, and finds no data.
+// noDataWords is etcd's message if it may start only with its data, because its configuration file does not name it,
+// and does not find any data.
 const noDataWords = "couldn't find local name"
 
 // noPeersWords is etcd's message if it must join a cluster whose members do not respond.
@@ -143,7 +145,7 @@ const noPeersWords = "cannot fetch cluster info from peer urls"
 // NoData reports whether etcd last exited because the data of a previously started member is missing.
 func NoData(pod *corev1.Pod) bool { return endedSaying(pod, noDataWords) }
 
-// NoPeers reports whether etcd last exited because it did not reach a member to join.
+// NoPeers reports whether etcd last exited because it could not reach a member of the cluster that it must join.
 func NoPeers(pod *corev1.Pod) bool { return endedSaying(pod, noPeersWords) }
 
 // endedSaying reports whether etcd in this pod last exited with an error that contains words.
@@ -155,8 +157,8 @@ func endedSaying(pod *corev1.Pod, words string) bool {
 // The exit codes of a process ended from outside by SIGKILL or SIGTERM.
 const killed, terminated = 128 + int32(syscall.SIGKILL), 128 + int32(syscall.SIGTERM)
 
-// crashed reports whether a container ended by itself with an error. For a container that ran, the reason is then
-// always Error: others mean memory, a lost node, or containers that could not be started.
+// crashed reports whether a container exited with an error on its own. For a container that ran, the reason is then
+// always Error. Other reasons mean memory, a lost node, or a container that could not be started.
 func crashed(t *corev1.ContainerStateTerminated) bool {
 	fromOutside := t.ExitCode == killed || t.ExitCode == terminated
 	return t.Reason == "Error" && t.ExitCode != 0 && !fromOutside
@@ -207,8 +209,8 @@ func lastSeriousLine(log string) string {
 	return ""
 }
 
-// UnreadySince returns since when a pod has not been ready, or zero if it is. A pod that is not scheduled yet has never
-// been ready.
+// UnreadySince returns since when a pod has not been ready, or zero if it is ready. A pod that is not scheduled yet
+// has never been ready.
 func UnreadySince(pod *corev1.Pod) time.Time {
 	ready := condition(pod, corev1.PodReady)
 	switch {

@@ -41,8 +41,8 @@ func RecoveryJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rec
 	return j
 }
 
-// recoveredInto returns the cluster that the newest successful pod has created from the lost one, and whether its data
-// is suspect, or zero.
+// recoveredInto returns the cluster that the newest successful pod has created from the lost cluster, and whether its
+// data is suspect. It returns zero if there is no result.
 func recoveredInto(pods []*corev1.Pod, lost decide.ID) (into decide.ID, suspect bool) {
 	for r := range results(pods, objects.RecoverContainer, result.ParseRecovered) {
 		var of decide.ID

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRecoveryJob checks the result of a recovery Job, and the new cluster. The result is accepted only for the cluster
-// that the Job was created for.
+// TestRecoveryJob checks the result of a recovery Job, and the new cluster. The result is accepted only for the
+// cluster for which the Job was created.
 func TestRecoveryJob(t *testing.T) {
 	const word = `{"format":"quorate.dev/recovery-result/v1","lostClusterID":"00000000000000c1","lostMemberID":"00000000000000a1","term":2,"index":308,` +
 		`"revision":301,"newRevision":1000000301,"startedAt":"2026-11-23T18:00:00Z","finishedAt":"2026-11-23T18:00:09Z","suspect":false,` +

@@ -26,7 +26,7 @@ func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rest
 	return j
 }
 
-// restored is what a pod reports to have restored.
+// restored describes the data that a pod reports to have restored.
 type restored struct {
 	// backup describes the backup; suspect: etcd had found that its data may be wrong.
 	backup  string

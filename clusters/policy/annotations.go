@@ -23,8 +23,8 @@ var weakening = []string{
 // without a name.
 var weakeningDomains = []string{"nri.io/", "nri.containerd.io/", "crio.io/"}
 
-// weakens reports whether an annotation can loosen the confinement of a pod. The runtime's default profile and profiles
-// that the administrator has loaded on the nodes do not.
+// weakens reports whether an annotation can loosen the confinement of a pod. The runtime's default profile, and
+// profiles that the administrator has loaded on the nodes, do not loosen it.
 func weakens(key, value string) bool {
 	domain, _ := cutDomain(key)
 	known := slices.ContainsFunc(weakening, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||

@@ -80,8 +80,8 @@ func (r *refusals) kmsKeys(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	})
 }
 
-// lockTimes refuses to lock backups for longer than allowed: they cannot be deleted during that time,
-// regardless of their cost.
+// lockTimes refuses to lock backups for longer than allowed: locked backups cannot be deleted, regardless of their
+// cost.
 func (r *refusals) lockTimes(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	eachDestination(spec, func(path string, to v1alpha1.BackupDestination) {
 		if to.S3 == nil || to.S3.LockFor == "" {

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// to returns a destination from its location and endpoint. The Azure account is acc.
+// to returns the destination with the given location and endpoint. The Azure account is acc.
 func to(written string) v1alpha1.BackupDestination {
 	location, endpoint, _ := strings.Cut(written, "@")
 	scheme, rest, _ := strings.Cut(location, "://")

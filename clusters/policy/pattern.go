@@ -113,12 +113,12 @@ func (e entry) checkLabel() error {
 		"digit at both ends; * matches any of these", e.value, longestValue)
 }
 
-// of reports whether the pattern matches an entry.
+// of reports whether the pattern matches the entry with the given key and value.
 func (e entry) of(key, value string) bool {
 	return matchesKey(e.key, key) && (e.any || matches(e.value, value))
 }
 
-// anyOf reports whether the pattern matches entries with that key regardless of their value.
+// anyOf reports whether the pattern matches entries with the given key regardless of their value.
 func (e entry) anyOf(key string) bool { return e.any && matchesKey(e.key, key) }
 
 // matchesKey reports whether a pattern matches a key. * never matches parts of a domain, because the domain

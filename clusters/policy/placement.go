@@ -33,8 +33,9 @@ func (t toleration) check() error {
 	return t.entry.checkLabel()
 }
 
-// allows reports whether the pattern covers all taints that asked tolerates. A toleration without a key covers
-// all taints, without an effect all effects, and with the operator Exists all values.
+// allows reports whether the pattern covers all taints that asked tolerates. A toleration without a key covers all
+// taints, a toleration without an effect covers all effects, and a toleration with the operator Exists covers all
+// values.
 func (t toleration) allows(asked v1alpha1.Toleration) bool {
 	if !t.every && t.effect != asked.Effect {
 		return false
@@ -105,8 +106,8 @@ func (r *refusals) nodeTerm(path string, a Allowed, term v1alpha1.NodeSelectorTe
 	}
 }
 
-// allowsNodes reports whether this requirement on nodes is allowed. A requirement that does not list its values
-// counts as one for all values.
+// allowsNodes reports whether this requirement on nodes is allowed. A requirement that does not list its values counts
+// as a requirement for all values.
 func (a Allowed) allowsNodes(asked v1alpha1.NodeSelectorRequirement) bool {
 	if asked.Operator != "In" || len(asked.Values) == 0 {
 		return a.allowsKey(asked.Key)

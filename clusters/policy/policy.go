@@ -1,5 +1,5 @@
-// Package policy determines what a declaration may request for the pods of a cluster, and where its backups may
-// be stored. It is pure: a declaration in, refusals out.
+// Package policy determines what a declaration may request for the pods of a cluster, and where its backups may be
+// stored. It does no I/O: its input is a declaration, and its output is refusals.
 package policy
 
 import (
@@ -34,14 +34,14 @@ type Allowed struct {
 // Everything is the pattern that allows all requests of a kind.
 const Everything = "**"
 
-// DefaultImage is the repository that a declaration gets if it names none.
+// DefaultImage is the repository that is used if a declaration does not name one.
 const DefaultImage = "gcr.io/etcd-development/etcd"
 
 // DefaultBackupsPerDay is the maximum number of scheduled backups per day of a bound source.
 const DefaultBackupsPerDay = "24"
 
-// Within returns the policy for declarations that are bound to namespaces. It refuses everything without a
-// setting, except etcd's own image and DefaultBackupsPerDay.
+// Within returns the policy for declarations that are bound to namespaces. It refuses everything for which there is no
+// setting, except etcd's own image and up to DefaultBackupsPerDay backups.
 func (p Policy) Within(namespaces []string) Policy {
 	if len(namespaces) == 0 {
 		return p
@@ -59,7 +59,7 @@ func (p Policy) Within(namespaces []string) Policy {
 	return p
 }
 
-// Of returns the Allowed of that kind, or nil if the kind does not exist.
+// Of returns the Allowed of the given kind, or nil if the kind does not exist.
 func (p *Policy) Of(kind Kind) *Allowed {
 	return map[Kind]*Allowed{
 		Images: &p.Images, PriorityClasses: &p.PriorityClasses, Annotations: &p.Annotations, Labels: &p.Labels,
@@ -167,12 +167,12 @@ func (a Allowed) allowsEntry(key, value string) bool {
 	return a.allows(func(pattern string) bool { return entryOf(pattern).of(key, value) })
 }
 
-// allowsKey reports whether entries with that key are allowed regardless of their value.
+// allowsKey reports whether entries with the given key are allowed regardless of their value.
 func (a Allowed) allowsKey(key string) bool {
 	return a.allows(func(pattern string) bool { return entryOf(pattern).anyOf(key) })
 }
 
-// quoted returns untrusted text as a message shows it.
+// quoted returns untrusted text in the form in which messages show it.
 func quoted(text string) string {
 	const most = 100
 	if len(text) > most {

@@ -86,7 +86,7 @@ func TestPriorityClasses(t *testing.T) {
 }
 
 // TestTopologyKeys checks that spreading over a label that all nodes have does not select nodes. Spreading over any
-// other label does.
+// other label selects nodes.
 func TestTopologyKeys(t *testing.T) {
 	for _, test := range []struct{ patterns, key, want string }{
 		{"", "kubernetes.io/hostname", "allowed"},

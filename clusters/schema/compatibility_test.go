@@ -86,8 +86,8 @@ var newRules = map[string][]string{
 	".spec.pod.resources.requests": {quickEntries},
 }
 
-// These rules refuse only quantities that no cluster can have, and that take seconds to compare. Other rules
-// skip such quantities.
+// These rules refuse only quantities that no cluster can have, and that take seconds to compare. Other rules skip
+// these quantities.
 const (
 	quick        = "string(self).size() <= 36 && !string(self).matches('[eE].{4}')"
 	quickEntries = "self.all(k, string(self[k]).size() <= 36 && !string(self[k]).matches('[eE].{4}'))"
@@ -109,8 +109,8 @@ func requestsWithinLimits(name string) string {
 		"quantity(string(self.requests[k])).compareTo(quantity(string(self.limits[k]))) <= 0", "k", name)
 }
 
-// narrowed returns how a schema accepts less than an earlier one, or may. Changes that are not known to widen
-// it count.
+// narrowed returns how a schema accepts less, or may accept less, than an earlier schema. Changes that are not known
+// to widen it count.
 func narrowed(earlier, today *apiextensionsv1.JSONSchemaProps, path string) (all []string) {
 	was, is := *earlier.DeepCopy(), *today.DeepCopy()
 	say := func(format string, args ...any) { all = append(all, path+": "+fmt.Sprintf(format, args...)) }

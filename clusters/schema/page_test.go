@@ -155,7 +155,7 @@ func (p *page) object(path string, schema apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// kubernetesType lists the names of the fields, and the rules that hold in addition to those of Kubernetes.
+// kubernetesType lists the names of the fields, and the rules that apply in addition to the rules of Kubernetes.
 func (p *page) kubernetesType(link string, schema apiextensionsv1.JSONSchemaProps) {
 	fmt.Fprintf(p, "\nThe fields are those of [Kubernetes](%s): `%s`.\n", link,
 		strings.Join(slices.Sorted(maps.Keys(schema.Properties)), "`, `"))

@@ -10,8 +10,8 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// Decoding a quantity with a large negative exponent, such as 1e-20000000, takes seconds, and so does comparing one
-// with a large positive exponent. Many digits cost as much.
+// Decoding a quantity with a large negative exponent, such as 1e-20000000, takes seconds, and so does comparing a
+// quantity with a large positive exponent. Many digits are just as slow.
 const longestQuantity = 36
 
 var longExponent = regexp.MustCompile(`[eE].{4}`)

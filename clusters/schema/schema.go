@@ -60,9 +60,9 @@ func compile(definition []byte) (*compiled, error) {
 	return &compiled{structural: structural, openAPI: validator}, nil
 }
 
-// idleRules are the compiled CEL rules that are not in use. Compiling them takes longer than processing a
-// cluster, and they use as much memory as two hundred clusters. So they are kept for the next object, but the
-// garbage collector frees them when they are idle.
+// idleRules are the compiled CEL rules that are not in use. Compiling them takes longer than processing a cluster, and
+// they use as much memory as two hundred clusters. They are therefore kept for the next object, but the garbage
+// collector frees them when they are idle.
 var idleRules sync.Pool
 
 // withRules calls evaluate with the compiled CEL rules.

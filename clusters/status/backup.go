@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// LastBackup returns the newest successful backup according to the status, and the backup that a deletion relies on.
+// LastBackup returns the newest successful backup according to the status, and the backup on which a deletion relies.
 // Each is nil if it is missing or from the future.
 func LastBackup(custom *v1alpha1.EtcdCluster, now time.Time) (last, beforeDeletion *decide.Backup) {
 	if custom.Status.Backup == nil {
@@ -68,7 +68,7 @@ func backupStatus(old *v1alpha1.BackupStatus, s decide.State) *v1alpha1.BackupSt
 	return status
 }
 
-// setBackupConditions reports whether backups are taken in time and read back.
+// setBackupConditions sets the conditions that report whether backups are taken on time and read back.
 func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.EtcdCluster, s decide.State) {
 	b := declared.Spec.Backup
 	if b == nil || s.Declared.Lifecycle != decide.Running || s.Record.ClusterID == 0 {
@@ -154,7 +154,7 @@ func failureOf(b *v1alpha1.BackupStatus) string {
 	return fmt.Sprintf("; Job %s failed: %s", b.Failed.Job, cmp.Or(b.Failed.Message, "no reason given"))
 }
 
-// backupEvents returns a warning whenever another backup fails, or backups become stale.
+// backupEvents returns a warning whenever a new backup failure occurs or backups become stale.
 func backupEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event kube.Event) []kube.Event {
 	var events []kube.Event
 	event.Warning = true

@@ -128,8 +128,8 @@ func TestBackupIsRemembered(t *testing.T) {
 	}
 }
 
-// TestBackupBeforeDeletionIsRemembered checks that the backup that a deletion relies on is kept in the status when the
-// Jobs are gone, until another generation is declared.
+// TestBackupBeforeDeletionIsRemembered checks that the backup on which a deletion relies is kept in the status when
+// the Jobs are gone, until another generation is declared.
 func TestBackupBeforeDeletionIsRemembered(t *testing.T) {
 	live, entry := backedUp(), healthyEntry()
 	s := &entry.State

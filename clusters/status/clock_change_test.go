@@ -31,7 +31,7 @@ type weeks struct {
 	missed time.Time
 	// ended contains when each of these backups succeeded, or zero if it failed.
 	ended []time.Time
-	// kept is the current content of the store, and all everything it ever contained.
+	// kept is the current content of the store, and all is everything that it ever contained.
 	kept, all []store.Backup
 	policy    retention.Policy
 }
@@ -75,12 +75,12 @@ func newWeeks(t *testing.T, zone, schedule, deadline string, begin time.Time) *w
 	return w
 }
 
-// limit is how long after its scheduled time a backup may succeed and still be in time.
+// limit returns how long after its scheduled time a backup may succeed and still be on time.
 func (w *weeks) limit() time.Duration {
 	return objects.BackupDeadline(w.live.Spec.Backup) + decide.LateBackup
 }
 
-// play runs the Jobs one after the other, and checks in between.
+// play runs the Jobs one by one and checks the condition after each.
 func (w *weeks) play() {
 	slots := map[time.Time]bool{}
 	for i, fire := range w.fires {
@@ -104,7 +104,7 @@ func (w *weeks) play() {
 	}
 }
 
-// stop lets all further backups fail, which must be detected when the time of the first one is over.
+// stop lets all further backups fail, which must be detected when the time of the first failed backup is over.
 func (w *weeks) stop() {
 	missed := w.missed
 	w.fires, w.ended = append(w.fires, missed), append(w.ended, time.Time{})
@@ -114,7 +114,7 @@ func (w *weeks) stop() {
 	}
 }
 
-// look compares the condition with what happened, at each of these times.
+// look compares the condition with the expected condition at each of the times.
 func (w *weeks) look(times ...time.Time) {
 	w.Helper()
 	for _, now := range times {
@@ -176,8 +176,9 @@ func (w *weeks) stored(slot, now time.Time) {
 	}
 }
 
-// promised returns the backups that must exist. Once the newest is verified, no others may exist. Given all backups
-// that ever existed, they are the newest, the newest of each day and week, young backups, and the newest verified.
+// promised returns the backups that must exist. Once the newest backup is verified, other backups must not exist.
+// Given all backups that ever existed, they are the newest, the newest of each day and week, young backups, and the
+// newest verified.
 func (w *weeks) promised(now time.Time) (promised []store.Backup) {
 	days, weeks := map[string]bool{}, map[string]bool{}
 	verified := false

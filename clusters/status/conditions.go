@@ -44,7 +44,7 @@ func setConditions(
 	}
 }
 
-// ready reports whether every declared member is a healthy voter, and should be.
+// ready returns whether every declared member is a healthy voter, and the cluster is meant to serve and not blocked.
 func ready(status *v1alpha1.EtcdClusterStatus, entry report.Cluster) metav1.ConditionStatus {
 	is, known := entry.Ready(int(status.ReadyReplicas), len(status.Endpoints) > 0)
 	if !known {

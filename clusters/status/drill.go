@@ -71,7 +71,7 @@ func drillStatus(seen decide.Backups) (*v1alpha1.DrillResult, *v1alpha1.BackupFa
 	return done, nil
 }
 
-// drillEvents returns a warning whenever another drill fails.
+// drillEvents returns a warning whenever a new drill failure occurs.
 func drillEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event kube.Event) []kube.Event {
 	if status.Backup == nil || status.Backup.DrillFailed == nil {
 		return nil

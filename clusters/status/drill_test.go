@@ -7,7 +7,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestDrillDue checks that drills are due since the first of two that are past their time, if the CronJob existed.
+// TestDrillDue checks that drills have been due since the first of two drills whose time is over, if the CronJob
+// existed then.
 func TestDrillDue(t *testing.T) {
 	day := time.Date(2026, 11, 10, 0, 0, 0, 0, time.UTC)
 	three := day.Add(3 * time.Hour) // of each day, with a deadline of an hour

@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Events returns the events of a pass, reported by a host at a time: a newly held removal, the decision, expiring
-// certificates, rewritten fields, and backups.
+// Events returns the events of a pass, with the reporting host and the time: a newly held removal, the decision,
+// expiring certificates, rewritten fields, and backups.
 func Events(
 	custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, t targets.Target, entry report.Cluster,
 	host string, at time.Time,

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// newsOf returns the news of a pass, and then writes it to the status.
+// newsOf returns the news of a pass, and writes the pass's status.
 func newsOf(live *v1alpha1.EtcdCluster, entry report.Cluster, source reconcile.SourceStatus) string {
 	t := targets.Target{Cluster: *live}
 	next := New(live, t, entry, source)

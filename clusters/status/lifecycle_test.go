@@ -27,7 +27,7 @@ func pass(live *v1alpha1.EtcdCluster, entry report.Cluster, id string) v1alpha1.
 	return v1alpha1.MemberStatus{}
 }
 
-// silentEntry is the report on a cluster whose first member, the leader until then, is not responding.
+// silentEntry returns the report on a cluster whose first member, previously the leader, is not responding.
 func silentEntry(at time.Time) report.Cluster {
 	entry := healthyEntry()
 	entry.State.Now = at
@@ -64,8 +64,8 @@ func TestUnreachableSinceIsKept(t *testing.T) {
 	}
 }
 
-// TestSilenceOfAllMembersIsNotCounted checks that a member's silence does not count while all members are silent. It
-// may be healthy, because Quorate may be cut off. Its silence begins once others respond.
+// TestSilenceOfAllMembersIsNotCounted checks that a member's silence does not count while all members are silent. The
+// member may be healthy, because Quorate may be cut off. Its silence begins once other members respond.
 func TestSilenceOfAllMembersIsNotCounted(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")
@@ -201,8 +201,8 @@ func TestStoppedClusterIsNotReady(t *testing.T) {
 	}
 }
 
-// TestClusterIDIsKeptUntilEverythingIsDeleted checks that a cluster may bootstrap again only if its last volume is
-// gone.
+// TestClusterIDIsKeptUntilEverythingIsDeleted checks that a cluster may be bootstrapped again only after its last
+// volume is gone.
 func TestClusterIDIsKeptUntilEverythingIsDeleted(t *testing.T) {
 	deleted := func() report.Cluster {
 		entry := healthyEntry()

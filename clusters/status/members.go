@@ -11,8 +11,8 @@ import (
 )
 
 // addMembers fills in the known state of the members. The cluster ID comes only from the record, because etcd may
-// report another cluster's ID. An ID that the record neither contains nor supersedes stays until etcd agrees with the
-// record, which may have been reverted.
+// report another cluster's ID. An ID that the record neither contains nor supersedes is kept until etcd agrees with
+// the record, which may have been reverted.
 func addMembers(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus, s decide.State) {
 	status.ClusterID, status.Version, status.Replicas = old.ClusterID, old.Version, old.Replicas
 	agreed := s.Membership.Known && s.Membership.ClusterID == s.Record.ClusterID
@@ -54,8 +54,8 @@ func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.M
 }
 
 // silenced returns the members while the member list is not known: as last seen, except that members that do not
-// respond are unreachable, and that the revision of a member that responds is current. It shows what a recovery from
-// that member would lose.
+// respond are unreachable, and that the revision of a responding member is current. The revision shows which data a
+// recovery from that member would lose.
 func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStatus {
 	list := slices.Clone(old)
 	for i := range list {
@@ -75,8 +75,8 @@ func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStat
 	return list
 }
 
-// strandedSince returns since when, including this pass, the volume in a slot is stranded, or zero if it is not or the
-// slot is not one of the cluster's.
+// strandedSince returns when passes, including this pass, first found the volume in a slot stranded. It returns zero
+// if the volume is not stranded or the slot does not belong to the cluster.
 func strandedSince(s decide.State, ordinal int, ours bool) metav1.Time {
 	switch r := s.Replica(ordinal); {
 	case !ours || r.Stranded == "":
@@ -88,7 +88,7 @@ func strandedSince(s decide.State, ordinal int, ours bool) metav1.Time {
 	}
 }
 
-// responding returns the member with that ID, if it responds.
+// responding returns the member with the given ID, if it responds.
 func responding(membership decide.Membership, id string) (decide.Member, bool) {
 	i := slices.IndexFunc(membership.Members,
 		func(m decide.Member) bool { return m.ID.String() == id && m.Answers })
@@ -98,7 +98,8 @@ func responding(membership decide.Membership, id string) (decide.Member, bool) {
 	return membership.Members[i], true
 }
 
-// since returns when a role and health last changed: as recorded if unchanged, unless that is in the future.
+// since returns when a role and health last changed: the recorded time if they are unchanged, unless that time is in
+// the future.
 func since(status v1alpha1.MemberStatus, old []v1alpha1.MemberStatus, now metav1.Time) metav1.Time {
 	for _, before := range old {
 		// An unreachable member's role is unknown.

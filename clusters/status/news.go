@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// News returns what a pass reports that the listed status does not contain: the cluster's events, whether its source
-// can still be read, and a change of the source's revision.
+// News returns the news of a pass that the status of the listed resource does not contain: the cluster's events,
+// whether its source can still be read, and a change of the source's revision.
 func News(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, events []kube.Event) []report.News {
 	var news []report.News
 	for _, e := range events {

@@ -7,8 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Waited returns what earlier passes have waited for. It skips entries from the future, because they would prolong the
-// wait.
+// Waited returns the waits of earlier passes. It skips entries from the future, because they would prolong the wait.
 func Waited(custom *v1alpha1.EtcdCluster, now time.Time) []decide.Waited {
 	var list []decide.Waited
 	for _, w := range custom.Status.Waiting {
@@ -29,8 +28,8 @@ func Repeated(custom *v1alpha1.EtcdCluster) []decide.Repeated {
 	return list
 }
 
-// StrandedBefore returns since when passes have found the volume of the member in a slot stranded, or zero if the last
-// pass did not, the member has changed, or the time is in the future.
+// StrandedBefore returns when passes first found the volume of the member in a slot stranded. It returns zero if the
+// last pass did not find it stranded, the member has changed, or the time is in the future.
 func StrandedBefore(custom *v1alpha1.EtcdCluster, s decide.State, ordinal int) time.Time {
 	if custom == nil {
 		return time.Time{}
@@ -49,8 +48,8 @@ func StrandedBefore(custom *v1alpha1.EtcdCluster, s decide.State, ordinal int) t
 	return time.Time{}
 }
 
-// RecallSilence sets since when silent members have been silent. Silence while etcd returned no list or leader does not
-// count, because Quorate may have been cut off; nor does a time in the future.
+// RecallSilence sets the time since which silent members have been silent. Silence while etcd returned no list or
+// leader does not count, because Quorate may have been cut off. A time in the future does not count either.
 func RecallSilence(custom *v1alpha1.EtcdCluster, members []decide.Member, now time.Time) {
 	if custom == nil || custom.Status.Leader == "" {
 		return
@@ -66,7 +65,7 @@ func RecallSilence(custom *v1alpha1.EtcdCluster, members []decide.Member, now ti
 	}
 }
 
-// LastSeen returns the members in the status if it is about that cluster, or nil.
+// LastSeen returns the members in the status if the status is about the given cluster, or nil.
 func LastSeen(custom *v1alpha1.EtcdCluster, of decide.ID) []decide.SeenMember {
 	if of == 0 || custom.Status.ClusterID != of.String() {
 		return nil

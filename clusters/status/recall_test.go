@@ -108,8 +108,8 @@ func TestLastSeen(t *testing.T) {
 }
 
 // TestFutureSinceIsCorrected checks that times that a pass wrote while the API server's clock was a day ahead, about
-// silence, waits and stranded volumes, are not used once the clock is corrected: neither until that day nor for as long
-// again.
+// silence, waits and stranded volumes, are not used once the clock is corrected, neither before nor after the clock
+// reaches those times.
 func TestFutureSinceIsCorrected(t *testing.T) {
 	live := liveCluster()
 	entry := healthyEntry()

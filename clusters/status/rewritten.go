@@ -17,7 +17,7 @@ import (
 // maxRewritten is the maximum number of rewritten fields in a status. Further fields count as drift.
 const maxRewritten = 64
 
-// repeated returns the actions that passes, including this one, have carried out in a row.
+// repeated returns the actions that consecutive passes, including this one, have repeated.
 func repeated(entry report.Cluster) []v1alpha1.RepeatedAction {
 	changed := entry.Outcome != nil && entry.Outcome.Changed
 	var list []v1alpha1.RepeatedAction

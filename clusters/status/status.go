@@ -1,5 +1,5 @@
-// Package status builds what a pass reports in a custom resource, the status and the events, and reads what earlier
-// passes reported.
+// Package status builds the status and the events that a pass reports for a custom resource, and reads the status that
+// earlier passes reported.
 package status
 
 import (
@@ -101,7 +101,7 @@ func newStatus(
 	return status
 }
 
-// stayDeclared keeps the revision that declared the cluster before.
+// stayDeclared keeps the previously recorded revision that declared the cluster.
 func stayDeclared(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus) {
 	status.DeclaredRevision, status.DeclaredRevisionTime = old.DeclaredRevision, old.DeclaredRevisionTime
 }
@@ -113,8 +113,8 @@ func isGone(s decide.State) bool {
 	return s.Declared.Lifecycle == decide.Deleted && nothingLeft
 }
 
-// WorthWriting reports whether a status is worth writing. A change of figures that always move, or of the commit time
-// of the same revision, is not.
+// WorthWriting reports whether a status is worth writing. Changes to figures that always change, or to the commit time
+// of the same revision, are not.
 func WorthWriting(old, status v1alpha1.EtcdClusterStatus) bool {
 	return !equality.Semantic.DeepEqual(withoutFigures(old, old), withoutFigures(status, old))
 }
@@ -135,7 +135,7 @@ func MovesRevision(old, status v1alpha1.EtcdClusterStatus) bool {
 	return !WorthWriting(old, status)
 }
 
-// withoutFigures sets the moving figures of each member to base's, unless a size has changed notably, and the commit
+// withoutFigures sets the changing figures of each member to base's, unless a size has changed notably, and the commit
 // time too if the revision is the same.
 func withoutFigures(status, base v1alpha1.EtcdClusterStatus) v1alpha1.EtcdClusterStatus {
 	if status.DeclaredRevision == base.DeclaredRevision {

@@ -18,7 +18,7 @@ import (
 
 var noon = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// healthyEntry is the report on a converged cluster of three.
+// healthyEntry returns the report on a converged cluster of three.
 func healthyEntry() report.Cluster {
 	s := decide.State{
 		Name: "a", Now: noon, Declared: decide.Declared{Replicas: 3, Version: "3.6.16"},
@@ -62,7 +62,7 @@ func TestHealthyClusterStatus(t *testing.T) {
 	}
 }
 
-// TestStatusIsWrittenOnlyOnChange checks that an equal status is not news, and that changing figures are not either.
+// TestStatusIsWrittenOnlyOnChange checks that neither an equal status nor changing figures are written.
 func TestStatusIsWrittenOnlyOnChange(t *testing.T) {
 	live := liveCluster()
 	first := newStatus(live, live, healthyEntry(), fetchedMain)
@@ -94,7 +94,7 @@ func TestStatusIsWrittenOnlyOnChange(t *testing.T) {
 }
 
 // TestUnknownMembershipKeepsMembers checks that, while etcd does not return a list, members are kept in the status as
-// last seen, as unreachable, with the time since then.
+// last seen, but marked as unreachable, with the time of that change.
 func TestUnknownMembershipKeepsMembers(t *testing.T) {
 	live := liveCluster()
 	live.Status = newStatus(live, live, healthyEntry(), fetchedMain)
@@ -122,8 +122,8 @@ func TestUnknownMembershipKeepsMembers(t *testing.T) {
 	}
 }
 
-// TestRevisionOfRespondingMemberIsCurrent checks that, while etcd does not return a list, the status contains the newest
-// revision of a member that responds, and never an older one: messages about a recovery name it.
+// TestRevisionOfRespondingMemberIsCurrent checks that, while etcd does not return a list, the status contains the
+// newest revision of a member that responds, and never an older revision: messages about a recovery name the revision.
 func TestRevisionOfRespondingMemberIsCurrent(t *testing.T) {
 	live := liveCluster()
 	live.Status = newStatus(live, live, healthyEntry(), fetchedMain)
@@ -178,8 +178,8 @@ func TestLongMessage(t *testing.T) {
 	}
 }
 
-// TestDeclaredRevisionTime checks that the commit time belongs to its revision. A status is not written only because of
-// it, and another revision's time is not kept.
+// TestDeclaredRevisionTime checks that the commit time belongs to its revision. A new commit time alone does not cause
+// a status write, and a previous revision's time is not kept.
 func TestDeclaredRevisionTime(t *testing.T) {
 	live := liveCluster()
 	at := func(revision string, committed time.Time) v1alpha1.EtcdClusterStatus {

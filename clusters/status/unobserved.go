@@ -12,8 +12,8 @@ import (
 // notObserved is the reason of the condition Ready while a cluster cannot be observed.
 const notObserved = "NotObserved"
 
-// Unobserved returns the status of a cluster that could not be observed: Ready is Unknown with the message why, and
-// everything else is as last observed. This is news only once, because error messages may vary.
+// Unobserved returns the status of a cluster that could not be observed: Ready is Unknown with why as its message, and
+// everything else is as last observed. The status counts as news only once, because error messages may vary.
 func Unobserved(
 	live *v1alpha1.EtcdCluster, why string, now time.Time,
 ) (status v1alpha1.EtcdClusterStatus, isNews bool) {

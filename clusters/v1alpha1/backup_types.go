@@ -9,10 +9,11 @@ import "strings"
 // +kubebuilder:validation:XValidation:rule="!has(self.drill) || !has(self.recipients) || self.recipients.size() == 0 || has(self.identitySecretName)",message="backup.drill of encrypted backups needs backup.identitySecretName to decrypt them",fieldPath=".drill"
 // +kubebuilder:validation:XValidation:rule="!has(self.identitySecretName) || has(self.recipients) && self.recipients.size() > 0",message="backup.identitySecretName is for encrypted backups; set backup.recipients as well",fieldPath=".identitySecretName"
 type BackupSpec struct {
-	// schedule is the cron schedule: minute, hour, day of the month, month and day of the week, such as "0 * * * *". It
-	// can also be @hourly, @daily, @weekly, @monthly or @yearly. H as the minute or the hour stands for a number
-	// derived from the cluster's namespace and name, so that clusters start at different times. "H * * * *" is once an
-	// hour, "H H * * *" once a day. If backups could not start in time, only the newest of them is taken later.
+	// schedule is the cron schedule: minute, hour, day of the month, month and day of the week, such as "0 * * * *".
+	// It can also be @hourly, @daily, @weekly, @monthly or @yearly. H as the minute or the hour is replaced by a
+	// number derived from the cluster's namespace and name, so that clusters start at different times. "H * * * *"
+	// means once an hour, and "H H * * *" once a day. If several backups could not start on time, only the newest of
+	// them is taken later.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
@@ -36,15 +37,15 @@ type BackupSpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
 	Recipients []BackupRecipient `json:"recipients,omitempty"`
-	// identitySecretName is the name of a Secret in the cluster's namespace. Its key identity.txt contains an age
-	// identity of one of the recipients, with which encrypted backups are verified and restored in drills. Anyone who
-	// can read the Secret can read the backups.
+	// identitySecretName is the name of a Secret in the cluster's namespace. Its key identity.txt contains the age
+	// identity of one of the recipients. Quorate uses it to verify encrypted backups and to restore them in drills.
+	// Anyone who can read the Secret can read the backups.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="identitySecretName must be the name of a Secret"
 	IdentitySecretName string `json:"identitySecretName,omitempty"`
-	// verify specifies which backups are read back from the store and checked, right after they are stored: Every or
+	// verify specifies which backups are read back from the store and checked right after they are stored: Every or
 	// Never. Defaults to Every. Encrypted backups are verified only if identitySecretName is set.
 	// +optional
 	// +kubebuilder:default=Every
@@ -53,13 +54,13 @@ type BackupSpec struct {
 	// backups are deleted.
 	// +optional
 	Retention *BackupRetention `json:"retention,omitempty"`
-	// drill specifies when the newest backup is restored for practice. It is restored into a temporary etcd of the
+	// drill specifies when the newest backup is restored as a test. It is restored into a temporary etcd of the
 	// declared version, and its data is checked. status.backup.drill reports how long the restore took.
 	// +optional
 	Drill *BackupDrill `json:"drill,omitempty"`
 	// before lists the operations that wait for a backup. Upgrade: pods are rolled to a different etcd version only
-	// after a backup taken since that version was declared. Deletion: a cluster declared Deleted is stopped only after
-	// a backup taken since then.
+	// after a backup has been taken since that version was declared. Deletion: a cluster declared Deleted is stopped
+	// only after a backup has been taken since the deletion was declared.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=2
@@ -71,7 +72,7 @@ type BackupSpec struct {
 	Deadline Duration `json:"deadline,omitempty"`
 }
 
-// BackupDrill specifies when backups are restored for practice.
+// BackupDrill specifies when backups are restored as a test.
 type BackupDrill struct {
 	// schedule is the cron schedule of the drills, in the format and time zone of the backup schedule.
 	// +required
@@ -96,7 +97,7 @@ const (
 // +kubebuilder:validation:Enum=Upgrade;Deletion
 type BackupOccasion string
 
-// The operations: pods are rolled to a different etcd version, or the cluster is deleted.
+// The operations that can wait for a backup: rolling pods to a different etcd version, or deleting the cluster.
 const (
 	BeforeUpgrade  BackupOccasion = "Upgrade"
 	BeforeDeletion BackupOccasion = "Deletion"
@@ -164,7 +165,7 @@ type BackupDestination struct {
 	// secretName is the name of a Secret in the cluster's namespace with credentials for the store. Its keys have the
 	// names of environment variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or
 	// AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN. For Google, the key credentials.json contains the file that
-	// GOOGLE_APPLICATION_CREDENTIALS would name.
+	// GOOGLE_APPLICATION_CREDENTIALS would point to.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -226,9 +227,9 @@ type S3Destination struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9:/_-]+$')",message="kmsKey must be the ID, ARN or alias of a key, such as alias/backups"
 	KMSKey string `json:"kmsKey,omitempty"`
-	// lockFor is how long S3 object lock (mode COMPLIANCE) prevents the deletion of a backup, regardless of rights.
-	// Object lock must be enabled on the bucket. Retention keeps backups while they are locked. lockFor has no effect
-	// on stores that are only read.
+	// lockFor is how long S3 Object Lock (mode COMPLIANCE) prevents the deletion of a backup, regardless of access
+	// rights. Object lock must be enabled on the bucket. Retention keeps backups while they are locked. lockFor has no
+	// effect on stores that are only read.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('1h') && duration(self) <= duration('8760h')",message="lockFor must be a duration between 1h and 8760h, such as 720h"
 	LockFor Duration `json:"lockFor,omitempty"`
@@ -264,7 +265,7 @@ type AzureDestination struct {
 	// +kubebuilder:validation:MaxLength=24
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]{3,24}$')",message="a storage account name must have 3 to 24 lowercase letters and digits"
 	Account string `json:"account"`
-	// endpoint is the URL of the account, such as in a sovereign cloud. Defaults to
+	// endpoint is the URL of the account, for example in a sovereign cloud. Defaults to
 	// https://ACCOUNT.blob.core.windows.net.
 	// +optional
 	Endpoint EndpointURL `json:"endpoint,omitempty"`
@@ -303,10 +304,11 @@ func (d BackupDestination) Location() string {
 	return ""
 }
 
-// Place identifies the store by its URL. After an @, it adds the endpoint, unless that is the public one of AWS or
-// Google, or the AWS partition, unless that is the public one. The URL is not enough: each Azure account, AWS partition
-// and S3-compatible store may have a bucket with the same name. An AWS bucket without a region counts as one in the
-// public partition; its region is in the pods' environment.
+// Place returns the URL of the store, followed by @ and the endpoint or the AWS partition. An Azure endpoint that does
+// not name the account is followed by the account. The public endpoints of AWS and Google and the public partition are
+// omitted. The URL alone is not enough: each Azure account, AWS partition and S3-compatible store may have a bucket
+// with the same name. An AWS bucket without a region counts as a bucket in the public partition; its region is in the
+// pods' environment.
 func (d BackupDestination) Place() string {
 	switch {
 	case d.S3 != nil && d.S3.Endpoint == "":
@@ -345,8 +347,8 @@ func (d S3Destination) Partition() (name, domain string) {
 	return "", ""
 }
 
-// endpointNamesAccount reports whether the endpoint serves only this account: its host begins with the account name, or
-// its path does, as for an emulator.
+// endpointNamesAccount reports whether the endpoint serves only this account: its host begins with the account name
+// or, for an emulator, its path does.
 func (d AzureDestination) endpointNamesAccount() bool {
 	_, at, _ := strings.Cut(string(d.Endpoint), "://")
 	host, path, _ := strings.Cut(at, "/")

@@ -54,7 +54,7 @@ type EtcdClusterList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.image.digests) || self.image.digests.size() == 0 || self.version in self.image.digests",message="image.digests must contain a digest for spec.version if it is set; a digest is valid for one version only",fieldPath=".image.digests"
 type EtcdClusterSpec struct {
 	// replicas is the number of voting members, 1 to 9. Defaults to 3. Odd numbers are best: an even number tolerates
-	// no more failures than the odd number below it. If git does not set replicas, the scale subresource may.
+	// no more failures than the odd number below it. If git does not set replicas, the scale subresource may set it.
 	// +optional
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=1
@@ -104,7 +104,7 @@ type EtcdClusterSpec struct {
 	// +optional
 	Backup *BackupSpec `json:"backup,omitempty"`
 
-	// restore specifies the backup that a new cluster is created from. If unset, the cluster starts without data. It
+	// restore specifies the backup from which a new cluster is created. If unset, the cluster starts without data. It
 	// has no effect on a cluster that has formed.
 	// +optional
 	Restore *RestoreSpec `json:"restore,omitempty"`
@@ -114,10 +114,10 @@ type EtcdClusterSpec struct {
 	// +optional
 	Recovery *RecoverySpec `json:"recovery,omitempty"`
 
-	// replaceAfter is how long a member may be unresponsive before it is replaced, if the others have quorum without
-	// it: a duration such as 15m. If unset, members are not replaced only because they are unresponsive. Regardless of
+	// replaceAfter is how long a member may be unresponsive before it is replaced, if the other members have quorum: a
+	// duration such as 15m. If unset, members are not replaced only because they are unresponsive. Regardless of
 	// replaceAfter, a member is replaced if its volume or node is provably gone, or if its etcd keeps crashing while
-	// the others run. The same applies if most members hold different data.
+	// the other members run. The same applies if its data differs from the data of most members.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('10s') && duration(self) <= duration('8760h')",message="replaceAfter must be a duration between 10s and 8760h, such as 15m"
 	ReplaceAfter *Duration `json:"replaceAfter,omitempty"`

@@ -15,7 +15,8 @@ type EtcdOptions struct {
 	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Gi')) <= 0",message="a quota over 100Gi is more than etcd can handle"
 	Quota resource.Quantity `json:"quota,omitzero"`
 
-	// autoCompaction specifies how the key history is compacted automatically. If unset, it is not.
+	// autoCompaction specifies how the key history is compacted automatically. If unset, there is no automatic
+	// compaction.
 	// +optional
 	AutoCompaction *AutoCompaction `json:"autoCompaction,omitempty"`
 

@@ -15,7 +15,7 @@ type PodSpec struct {
 	// affinity is the affinity of the pods.
 	// +optional
 	Affinity *Affinity `json:"affinity,omitempty"`
-	// topologySpreadConstraints lists the topology spread constraints of the pods. By default, members spread over
+	// topologySpreadConstraints lists the topology spread constraints of the pods. By default, members are spread over
 	// zones and nodes as far as possible.
 	// +optional
 	// +listType=atomic

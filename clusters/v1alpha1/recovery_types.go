@@ -21,14 +21,14 @@ type RecoverySpec struct {
 	Member *int32 `json:"member"`
 	// lost lists the ordinals of members whose data is permanently lost although their PersistentVolumeClaim exists.
 	// This includes a claim that Kubernetes has recreated, because it may be bound to the old volume. If you can bring
-	// back a majority instead, no data is lost. The data of the listed members is given up.
+	// back a majority instead, no data is lost. The data of the listed members is discarded.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=9
 	// +kubebuilder:validation:items:Minimum=0
 	// +kubebuilder:validation:items:Maximum=63
 	Lost []int32 `json:"lost,omitempty"`
-	// backup is the backup that the new cluster is created from, instead of a member's data. lost must then list the
+	// backup is the backup from which the new cluster is created, instead of a member's data. lost must then list the
 	// member and all other members that have a volume. Data written after the backup is lost.
 	// +optional
 	Backup *RecoveryBackup `json:"backup,omitempty"`
@@ -53,7 +53,7 @@ type RecoverySpec struct {
 	Deadline Duration `json:"deadline,omitempty"`
 }
 
-// RecoveryBackup is the backup that a new cluster is created from, in place of the lost one.
+// RecoveryBackup is the backup from which a new cluster is created to replace the lost cluster.
 type RecoveryBackup struct {
 	// from is the store that contains the backup. The administrator allows the same stores as for backups.
 	// +required

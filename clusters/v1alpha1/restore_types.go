@@ -1,6 +1,6 @@
 package v1alpha1
 
-// RestoreSpec specifies the backup that a new cluster is created from. It has no effect once the cluster has formed.
+// RestoreSpec specifies the backup from which a new cluster is created. It has no effect once the cluster has formed.
 type RestoreSpec struct {
 	// from is the store that contains the backup. The administrator allows the same stores as for backups.
 	// +required

@@ -4,22 +4,23 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // The condition types. Reasons are rule names, unless a read failed before the rules were evaluated.
 const (
-	// ConditionReady is true when every declared member is a healthy voter and nothing is left to do.
+	// ConditionReady is true when every declared member is a healthy voter, and the cluster is meant to serve and not
+	// blocked.
 	ConditionReady = "Ready"
-	// ConditionReconciling is true while passes act or wait.
+	// ConditionReconciling is true while passes make changes or wait.
 	ConditionReconciling = "Reconciling"
 	// ConditionStalled is true when manual action is required.
 	ConditionStalled = "Stalled"
 	// ConditionSourceReady is false while git cannot be read. The last applied declaration then remains in effect.
 	ConditionSourceReady = "SourceReady"
-	// ConditionRemovalHeld is true while git no longer declares the cluster, but has removed so many clusters that it
-	// may be an accident, and the removal is not confirmed. The last applied declaration then remains in effect. The
-	// message names the first revision without the cluster.
+	// ConditionRemovalHeld is true while git no longer declares the cluster and the removal is held: so many clusters
+	// were removed that it may be an accident, and the removal is not confirmed. The last applied declaration then
+	// remains in effect. The message names the first revision without the cluster.
 	ConditionRemovalHeld = "RemovalHeld"
 	// ConditionOrphaned is true while git no longer declares the cluster. The message names the first revision without
 	// it.
 	ConditionOrphaned = "Orphaned"
-	// ConditionCertificatesValid is false when a certificate has expired or is about to. The message names the
+	// ConditionCertificatesValid is false when a certificate has expired or is about to expire. The message names the
 	// certificate that expires first, and when.
 	ConditionCertificatesValid = "CertificatesValid"
 )
@@ -30,7 +31,7 @@ const (
 	// applies. The message names the fields.
 	ConditionFieldsRewritten = "FieldsRewritten"
 	// ConditionBackupStale is true when the newest scheduled backup has not succeeded within its deadline. The message
-	// states the age of the newest backup, and why the last one failed.
+	// states the age of the newest backup, and why the last backup failed.
 	ConditionBackupStale = "BackupStale"
 	// ConditionBackupUnverified is true when the newest successful backup was not read back, although
 	// spec.backup.verify requires it.
@@ -42,9 +43,9 @@ type EtcdClusterStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions are Ready, Reconciling, Stalled and SourceReady. CertificatesValid is added with TLS, RemovalHeld or
-	// Orphaned once git no longer declares the cluster. FieldsRewritten, BackupStale and BackupUnverified report further
-	// problems.
+	// conditions are Ready, Reconciling, Stalled and SourceReady. CertificatesValid is added if TLS is enabled, and
+	// RemovalHeld or Orphaned once git no longer declares the cluster. FieldsRewritten, BackupStale and
+	// BackupUnverified report further problems.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -53,7 +54,7 @@ type EtcdClusterStatus struct {
 	// +optional
 	DeclaredRevision string `json:"declaredRevision,omitempty"`
 	// declaredRevisionTime is the time of the commit in declaredRevision, according to the commit. It is absent if
-	// unknown, as for a directory that is not a repository. It is only written together with other changes.
+	// unknown, for example for a directory that is not a repository. It is only written together with other changes.
 	// +optional
 	DeclaredRevisionTime *metav1.Time `json:"declaredRevisionTime,omitempty"`
 	// declaredSource is the source that declared this cluster, such as https://git.example.com/fleet.git,path=clusters.
@@ -72,7 +73,7 @@ type EtcdClusterStatus struct {
 	// leader is the name of the Raft leader.
 	// +optional
 	Leader string `json:"leader,omitempty"`
-	// version is the oldest etcd version that a member runs, or ran when the members last responded.
+	// version is the oldest etcd version among the members, as of the last time they responded.
 	// +optional
 	Version string `json:"version,omitempty"`
 	// voters is the number of healthy voters and the number of declared replicas, such as 3/3.
@@ -102,21 +103,21 @@ type EtcdClusterStatus struct {
 	// backup reports the newest backups and drills.
 	// +optional
 	Backup *BackupStatus `json:"backup,omitempty"`
-	// restoredFrom is the backup that the cluster was created from.
+	// restoredFrom is the backup from which the cluster was created.
 	// +optional
 	RestoredFrom string `json:"restoredFrom,omitempty"`
 	// voidRecovery is the digest of a spec.recovery that had no effect because the cluster had quorum. It remains
 	// without effect. If the majority is lost later, remove spec.recovery from git, run a pass, and declare it again.
 	// +optional
 	VoidRecovery string `json:"voidRecovery,omitempty"`
-	// waiting lists the waits and unsuccessful attempts of passes since they last changed anything. If a wait takes too
-	// long, manual action is required: see the condition Stalled.
+	// waiting lists the waits and unsuccessful attempts of passes since a pass last changed anything. If a wait takes
+	// too long, manual action is required: see the condition Stalled.
 	// +optional
 	// +listType=atomic
 	Waiting []WaitStatus `json:"waiting,omitempty"`
-	// repeated lists the actions that passes repeated because a later pass found them undone. After three times, all
-	// other actions come first. It also counts the changes of objects that came before a repair of a member
-	// ("preempted"): after five, the repair comes first.
+	// repeated lists the actions that passes repeated because a later pass found them reverted. After three
+	// repetitions, all other actions come first. It also counts the changes to objects that preceded the repair of a
+	// member ("preempted"): after five, the repair comes first.
 	// +optional
 	// +listType=atomic
 	Repeated []RepeatedAction `json:"repeated,omitempty"`
@@ -132,7 +133,7 @@ type RepeatedAction struct {
 	// rule is the rule that decided the action.
 	// +required
 	Rule string `json:"rule"`
-	// what identifies the action: its kind, and what it is carried out on or a digest of that.
+	// what identifies the action: its kind, and its target or a digest of the target.
 	// +required
 	What string `json:"what"`
 	// times is the number of times the action was carried out.
@@ -168,24 +169,24 @@ type BackupStatus struct {
 	// generation is the generation that declares the deletion.
 	// +optional
 	BeforeDeletion *BackupResult `json:"beforeDeletion,omitempty"`
-	// failed is the newest backup that has failed since last.
+	// failed is the newest backup that has failed since the backup in last.
 	// +optional
 	Failed *BackupFailure `json:"failed,omitempty"`
 	// drill is the newest successful drill.
 	// +optional
 	Drill *DrillResult `json:"drill,omitempty"`
-	// drillFailed is the newest drill that has failed since drill.
+	// drillFailed is the newest drill that has failed since the drill in drill.
 	// +optional
 	DrillFailed *BackupFailure `json:"drillFailed,omitempty"`
 }
 
-// DrillResult is the result of a successful drill: a backup was restored for practice, etcd started with it, and, unless
-// uncompared is set, had the data that was backed up.
+// DrillResult is the result of a successful drill: a backup was restored, and etcd started with the restored data.
+// Unless uncompared is set, the data was the same as the data that was backed up.
 type DrillResult struct {
 	// job is the name of the Job that ran the drill.
 	// +required
 	Job string `json:"job"`
-	// slot is the time that the restored backup is for.
+	// slot is the nominal time of the restored backup.
 	// +required
 	Slot metav1.Time `json:"slot"`
 	// clusterID is the ID of the cluster that was backed up, in hexadecimal.
@@ -197,8 +198,8 @@ type DrillResult struct {
 	// finishedAt is when the drill finished.
 	// +required
 	FinishedAt metav1.Time `json:"finishedAt"`
-	// seconds is the time to fetch and check the backup, create a data directory from it, and start etcd until it
-	// responded, in seconds, rounded up.
+	// seconds is the duration of the restore in seconds, rounded up: fetching and checking the backup, creating a data
+	// directory from it, and starting etcd until it responded.
 	// +optional
 	Seconds int64 `json:"seconds,omitempty"`
 	// bytes is the size of the snapshot in bytes, before compression.
@@ -214,10 +215,11 @@ type BackupResult struct {
 	// job is the name of the Job that took the backup.
 	// +required
 	Job string `json:"job"`
-	// generation is the generation of this resource for which a pass started the backup. It is 0 if no pass did.
+	// generation is the generation of this resource for which a pass started the backup. It is 0 if the backup was not
+	// started by a pass.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// slot is the time that the backup is for, and its name in the store.
+	// slot is the nominal time of the backup, which is also its name in the store.
 	// +required
 	Slot metav1.Time `json:"slot"`
 	// to is the store that contains the backup.
@@ -256,12 +258,12 @@ type BackupFailure struct {
 	Message string `json:"message,omitempty"`
 }
 
-// WaitStatus is a wait of passes.
+// WaitStatus is a wait that lasts for one or more passes.
 type WaitStatus struct {
 	// rule is the rule that waits.
 	// +required
 	Rule string `json:"rule"`
-	// for names the objects of the wait, such as the unhealthy members.
+	// for names what the rule is waiting for, such as the unhealthy members.
 	// +optional
 	For string `json:"for,omitempty"`
 	// since is when the wait started.
@@ -278,7 +280,7 @@ type WaitStatus struct {
 // +kubebuilder:validation:Enum=Leader;Voter;Learner
 type MemberRole string
 
-// The roles.
+// The member roles.
 const (
 	RoleLeader  MemberRole = "Leader"
 	RoleVoter   MemberRole = "Voter"
@@ -290,7 +292,7 @@ const (
 // +kubebuilder:validation:Enum=Healthy;Unhealthy;Unreachable
 type MemberHealth string
 
-// The health values. Unhealthy: the member responds and reports a problem. Unreachable: it is not responding.
+// The health values. Unhealthy: the member responds and reports a problem. Unreachable: the member is not responding.
 const (
 	MemberHealthy     MemberHealth = "Healthy"
 	MemberUnhealthy   MemberHealth = "Unhealthy"
@@ -335,7 +337,7 @@ type MemberStatus struct {
 	// +optional
 	Pod string `json:"pod,omitempty"`
 	// since is when the role or health last changed. For an unreachable member, it is the time of the first pass that
-	// did not reach it while the others responded.
+	// did not reach the member while the others responded.
 	// +optional
 	Since metav1.Time `json:"since,omitzero"`
 	// strandedSince is when passes first found that no pod can use the member's volume again, for example because its

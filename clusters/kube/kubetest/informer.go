@@ -21,7 +21,7 @@ type Informer struct {
 	wrong    []string
 }
 
-// Inform starts an informer and returns once it has listed. It ends with the test.
+// Inform starts an informer and returns once it has listed. The informer ends with the test.
 func (s *Server) Inform(t *testing.T, namespace string) *Informer {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(s.Client, 0, informers.WithNamespace(namespace))

@@ -15,7 +15,7 @@ type process struct {
 	exited  chan struct{}
 }
 
-// run starts a program and appends its output to a file. The program ends with the test at the latest.
+// run starts a program and appends its output to a file. The program ends no later than the test.
 func run(t *testing.T, logFile string, command *exec.Cmd) *process {
 	t.Helper()
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
