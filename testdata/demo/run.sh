@@ -278,7 +278,7 @@ backup() {
   say "The first backup starts immediately. It counts once it has been read back"
   run kubectl wait --for=condition=Complete job --selector etcd.quorate.dev/cluster=a --timeout 5m
   run quorate run --source "$repository" "${scope[@]}" "${allowed[@]}"
-  shows ', verified, in volume://backups' quorate status "$namespace/a"
+  shows ', verified, in ' quorate status "$namespace/a"
 }
 
 disaster() {
