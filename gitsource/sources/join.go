@@ -1,8 +1,6 @@
-package main
+package sources
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"quorate.dev/quorate/gitsource"
@@ -13,7 +11,7 @@ import (
 
 // join combines the declarations of several sources. A cluster that two sources declare is included twice: which
 // declaration counts depends on the live state.
-func join(all []sourceResult) reconcile.Desired {
+func join(all []result) reconcile.Desired {
 	var desired reconcile.Desired
 	for _, s := range all {
 		label := ""
@@ -40,19 +38,19 @@ func join(all []sourceResult) reconcile.Desired {
 }
 
 // place returns the source with the revision that was read, or with the error.
-func (s sourceResult) place() reconcile.SourceState {
+func (s result) place() reconcile.SourceState {
 	p := reconcile.SourceState{Name: s.name, Label: s.label, Unread: s.err,
-		Namespaces: reconcile.Namespaces(s.source.allowNamespaces)}
+		Namespaces: reconcile.Namespaces(s.source.AllowNamespaces)}
 	if s.at != nil {
 		p.At = s.at.time
 	}
-	p.Refuses = s.source.policy.Within(s.source.allowNamespaces).Problems
+	p.Refuses = s.source.Policy.Within(s.source.AllowNamespaces).Problems
 	if s.err == nil {
 		p.Revision, p.Signer = s.revision(), s.desired.Revision.Signer
 		if at := s.desired.Revision.Committed; at != 0 {
 			p.Committed = time.Unix(at, 0)
 		}
-		if p.Signed = s.source.verifyKeys != ""; s.ancestry != nil {
+		if p.Signed = s.source.VerifyKeys != ""; s.ancestry != nil {
 			p.Follows = s.ancestry.descendsFrom
 		}
 	}
@@ -61,7 +59,7 @@ func (s sourceResult) place() reconcile.SourceState {
 
 // revision returns the revision for status and reports. It is escaped because it contains a branch name, which is
 // untrusted.
-func (s sourceResult) revision() string { return printable.Line(s.desired.Revision.String()) }
+func (s result) revision() string { return printable.Line(s.desired.Revision.String()) }
 
 func problemsOf(desired gitsource.Desired, name, label string) []report.Problem {
 	var problems []report.Problem
@@ -70,42 +68,4 @@ func problemsOf(desired gitsource.Desired, name, label string) []report.Problem 
 			Message: p.Message, Place: name})
 	}
 	return problems
-}
-
-// namesOf returns the name of each source in status.
-func namesOf(sources []source) []string { return toldApart(sources, source.identity) }
-
-// labelsOf returns the name of each source in reports, as given in the flags.
-func labelsOf(sources []source) []string { return toldApart(sources, source.String) }
-
-// toldApart names each source. If several sources have the same name, the selected branch or tag is added.
-func toldApart(sources []source, called func(source) string) []string {
-	given := map[string]int{}
-	for _, s := range sources {
-		given[called(s)]++
-	}
-	names := make([]string, len(sources))
-	for i, s := range sources {
-		if names[i] = called(s); given[names[i]] > 1 {
-			names[i] += s.selected()
-		}
-	}
-	return names
-}
-
-// checkTwice rejects a source that is given twice and would declare the same clusters.
-func checkTwice(sources []source) error {
-	var problems []error
-	given := map[string]int{}
-	for i, name := range namesOf(sources) {
-		s := sources[i]
-		// If several sources share a name, toldApart has already added what each of them selects.
-		same := name + "\n" + s.namespace
-		if given[same]++; given[same] == 2 {
-			problems = append(problems,
-				usageError{fmt.Errorf("--source %s: specified twice, and would declare each of its clusters twice: "+
-					"remove one, or give each its own path=, branch= or default-namespace=", s)})
-		}
-	}
-	return errors.Join(problems...)
 }
