@@ -97,12 +97,8 @@ func (s State) repeats(d Decision) Repeated {
 // reverted.
 func (s State) keepsBeingUndone(d Decision) bool { return s.repeats(d).Times >= undoneThreshold }
 
-// mayRetry reports whether an action that keeps being reverted may be tried again. A Seal is retried sooner, because
-// members are not changed meanwhile.
-func (s State) mayRetry(d Decision) bool {
-	entry := s.repeats(d)
-	return !s.isRecent(entry) || d.Rule == ruleSeal && s.Now.Sub(entry.Last) >= sealPause
-}
+// mayRetry reports whether an action that keeps being reverted may be tried again.
+func (s State) mayRetry(d Decision) bool { return !s.isRecent(s.repeats(d)) }
 
 // isRecent reports whether an entry was last counted within the pause. An entry from the future does not count.
 func (s State) isRecent(r Repeated) bool {

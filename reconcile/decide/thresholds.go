@@ -24,7 +24,6 @@ const (
 	smallDatabase        int64 = 256 << 20
 	undoneThreshold            = 3
 	undonePause                = 10 * time.Minute
-	sealPause                  = time.Minute
 	delayThreshold             = 5
 	noteAgain                  = 10 * time.Minute
 	unrelated                  = 30 * time.Minute
@@ -82,8 +81,6 @@ func patiences() []Threshold {
 			"After an action has been needed this many times, it counts as reverted, and all other rules come " +
 				"first. If the action is Seal, members are not changed, because the record is being reverted."},
 		{"Reverted action: time", undonePause, 0, 0, "The action is retried this long after the last attempt."},
-		{"Reverted Seal: time", sealPause, 0, 0,
-			"A reverted Seal is retried sooner, because members are not changed meanwhile."},
 		{"Delayed repair", 0, delayThreshold, 0,
 			"Once object changes have preceded the repair of a member this many times, the repair comes first: " +
 				"a lost member is replaced even if an object keeps being reverted."},

@@ -80,13 +80,14 @@ func TestRevertedActionIsRetriedAfterPause(t *testing.T) {
 	}
 }
 
-// TestForgedSealEntryDelaysOneMinute checks that a status that records a Seal as reverted delays it only for a minute.
-func TestForgedSealEntryDelaysOneMinute(t *testing.T) {
+// TestForgedSealEntryDelaysTenMinutes checks that a status that records a Seal as reverted delays it, and only until the
+// pause is over.
+func TestForgedSealEntryDelaysTenMinutes(t *testing.T) {
 	s := healthy(3)
 	d := Decision{Rule: ruleSeal, Verdict: Act, Action: Seal{Members: Ordinals(0).With(1)}}
 	s.Repeated = []Repeated{{Rule: ruleSeal, What: s.subject(d), Times: math.MaxInt32, Last: noon}}
 	waits := Decision{Rule: "WaitForMembers", Verdict: Wait}
-	for after, want := range map[time.Duration]Verdict{0: Block, sealPause - 1: Block, sealPause: Act} {
+	for after, want := range map[time.Duration]Verdict{0: Block, undonePause - 1: Block, undonePause: Act} {
 		s.Now = noon.Add(after)
 		if got := s.afterUndone(waits, []Decision{d}); got.Verdict != want || got.Rule != ruleSeal {
 			t.Errorf("after %s: %s, want %s", after, got, want)
