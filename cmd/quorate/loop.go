@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// loopRound is the interval at which a loop starts counting deletions again, as a newly started run would, and the
+// loopRound is the interval at which a loop starts to count deletions again, as a new run would. It is also the
 // longest time for which the status of an unchanged cluster may name an older revision.
 const loopRound = 10 * time.Minute
 
@@ -101,7 +101,7 @@ func (f *loopFlags) run(
 	return nil
 }
 
-// both returns a function that calls both functions for each pass; the first may be nil.
+// both returns a function that calls both functions for each pass. The first function may be nil.
 func both(first, second func(report.Report, time.Duration)) func(report.Report, time.Duration) {
 	if first == nil {
 		return second

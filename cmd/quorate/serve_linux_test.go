@@ -15,8 +15,8 @@ import (
 )
 
 // TestConnectionFloodDoesNotBlockProbes checks that clients that open very many connections, some idle and others with
-// requests that never end, occupy only a limited number at a time. Probes are answered once the first connections time
-// out.
+// requests that never end, occupy only a limited number of connections at a time. Probes are answered once the first
+// connections time out.
 func TestConnectionFloodDoesNotBlockProbes(t *testing.T) {
 	server, err := listen("127.0.0.1:0", &reconcile.Reconciler{}, nil)
 	if err != nil {
@@ -58,15 +58,15 @@ func TestConnectionFloodDoesNotBlockProbes(t *testing.T) {
 	if err != nil || answer.StatusCode != http.StatusServiceUnavailable { // it has not started
 		t.Errorf("%+v, %v", answer, err)
 	}
-	// The server reports that a connection is closed only after the next may be accepted.
+	// The server reports that a connection is closed only after it may have accepted the next connection.
 	if n := most.Load(); n < mostConnected || n > 2*mostConnected {
 		t.Errorf("%d connections were open at the same time, want about %d", n, mostConnected)
 	}
 }
 
 // TestHostileClientDoesNotBlockProbes checks that a client that opens as many connections as it can, and reopens each
-// one that is closed, does not keep out probes from a different address. Each probe has a second, the default of
-// kubelet.
+// connection that is closed, does not block probes from a different address. Each probe has a timeout of one second,
+// kubelet's default.
 func TestHostileClientDoesNotBlockProbes(t *testing.T) {
 	for _, test := range []struct {
 		name        string
@@ -129,7 +129,7 @@ func keepConnected(ctx context.Context, conn net.Conn, request string) {
 	_ = conn.Close()
 }
 
-// dialerFrom returns a dialer with the address of the client with that number.
+// dialerFrom returns a dialer that connects from the address of the client with the given number.
 func dialerFrom(client int) *net.Dialer {
 	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(client))}}
 }

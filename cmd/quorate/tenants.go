@@ -19,7 +19,7 @@ type tenant struct {
 	flags *pflag.FlagSet
 }
 
-// add adds the settings for a single source. As flags of a command, they belong to kubeFlags.
+// add adds the settings for a single source. The command flags with the same names belong to kubeFlags.
 func (t *tenant) add(f *pflag.FlagSet) {
 	f.StringVar(&t.User, "as", "", "")
 	f.StringArrayVar(&t.Groups, "as-group", nil, "")
@@ -107,13 +107,13 @@ func namespacesOf(sources []source) []string {
 	return list
 }
 
-// scope is the scope of a run: its namespaces (all if there are none) and the users to impersonate in them, if any.
+// scope is the scope of a run: its namespaces (all if empty) and the users to impersonate in them, if any.
 type scope struct {
 	namespaces []string
 	as         map[string]kube.Impersonation
 }
 
-// scope returns the scope of the sources: the run does not read anything in namespaces where no source may declare
+// scope returns the scope of the sources. The run does not read anything in namespaces where no source may declare
 // clusters.
 func (f *sourceFlags) scope() (scope, error) {
 	s := scope{namespaces: f.namespaces, as: map[string]kube.Impersonation{}}
