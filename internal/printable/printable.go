@@ -21,8 +21,8 @@ func IsFileName(name string) bool {
 	return fs.ValidPath(name) && name != "." && path.Base(name) == name && IsPath(name)
 }
 
-// IsPath reports whether a path can be shown unchanged and has the same meaning on every platform. A path with
-// backslashes does not.
+// IsPath reports whether a path can be shown unchanged and has the same meaning on every platform. It returns false
+// for a path with a backslash, whose meaning depends on the platform.
 func IsPath(name string) bool { return Is(name) && !strings.Contains(name, `\`) }
 
 // Text escapes characters that a terminal would interpret or not show. It uses Go's escape sequences.
