@@ -96,7 +96,7 @@ func write(all filesys.FileSystem, dir string, k kustomize.Kustomization) error 
 	return all.WriteFile(path.Join(dir, "kustomization.yaml"), text)
 }
 
-// load writes the embedded files to all, laid out as in the source tree.
+// load writes the embedded files and the CustomResourceDefinition to all, laid out as in the source tree.
 func load(all filesys.FileSystem) error {
 	const definition = "/clusters/v1alpha1/crd"
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {

@@ -71,8 +71,8 @@ func onDisk(t *testing.T, overlay string) string {
 	return string(text)
 }
 
-// TestRenderOptions checks that the number of shards is the same in all three places, that the source may be the
-// custom resources themselves, and that the NetworkPolicy is optional.
+// TestRenderOptions checks that the number of shards is the same in all three places. It also checks that the source
+// may be the custom resources themselves, and that the NetworkPolicy is optional.
 func TestRenderOptions(t *testing.T) {
 	rendered, err := Render(Options{Mode: IndexedJob, Image: "quorate", Source: Cluster, Shards: 7, NetworkPolicy: true})
 	if err != nil {
