@@ -26,7 +26,8 @@ func (m *mutator) pick(function string, t types.Type, args ...ast.Expr) ast.Expr
 	return call("mutant_"+function+"["+strings.TrimPrefix(name, ".")+"]", args...)
 }
 
-// imported returns an import declaration. A mutant needs it if its file uses types of a package without naming them.
+// imported returns an import declaration. A mutant needs the import if its file uses types of the package without
+// naming them.
 func imported(path string) ast.Decl {
 	return &ast.GenDecl{Tok: token.IMPORT,
 		Specs: []ast.Spec{&ast.ImportSpec{Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(path)}}}}

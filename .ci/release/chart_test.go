@@ -49,7 +49,8 @@ func values(o deploy.Options) object {
 	return v
 }
 
-// template renders the chart as "helm install" would apply it to namespace, or returns why values are rejected.
+// template renders the chart as "helm install" would apply it to namespace, or returns an error if values are
+// rejected.
 func template(t *testing.T, c *chart.Chart, namespace string, values object) (map[string]object, error) {
 	t.Helper()
 	release := common.ReleaseOptions{Name: "any", Namespace: namespace, Revision: 1, IsInstall: true}

@@ -74,7 +74,8 @@ func (r *release) make(ctx context.Context, said io.Writer) error {
 	return nil
 }
 
-// clear creates an empty output directory. It deletes an existing directory only if that is a complete release.
+// clear creates an empty output directory. It deletes an existing directory only if the directory contains a complete
+// release.
 func (r *release) clear() error {
 	there, err := os.ReadDir(r.out)
 	if err == nil && len(there) > 0 {

@@ -53,7 +53,7 @@ func objects(t *testing.T, texts ...string) map[string]object {
 	return all
 }
 
-// parsed caches documents as JSON, because the CustomResourceDefinition takes long to parse.
+// parsed caches documents as JSON, because the CustomResourceDefinition takes a long time to parse.
 var parsed = map[string][]byte{}
 
 func parse(document string) (object, error) {

@@ -37,7 +37,7 @@ func sums(dir string) ([]string, error) {
 	}
 	var lines []string
 	for _, file := range files {
-		if file.Name() == sumsFile || strings.HasPrefix(file.Name(), sumsFile+".") { // or a signature of it
+		if file.Name() == sumsFile || strings.HasPrefix(file.Name(), sumsFile+".") { // the checksums or a signature
 			continue
 		}
 		sum, err := sumOf(filepath.Join(dir, file.Name()))
