@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// ancestryPatience is the total time that passes wait for the history of one source. A longer check continues in the
-// background and does not delay the clusters of other sources.
+// ancestryPatience is the maximum total time for which passes wait for the history of one source. A longer check
+// continues in the background and does not delay the clusters of other sources.
 const ancestryPatience = time.Second
 
 // mostAsked is the maximum number of revisions remembered per source. Revisions come from statuses, and anyone who may
@@ -37,8 +37,8 @@ type ancestry struct {
 	// unanswered contains the times at which the questions to an earlier ancestry were first asked. The earlier
 	// ancestry could not answer all of its questions.
 	unanswered map[string]time.Time
-	// since is when the first question was asked. confirmed is when the last read began that found the source at the
-	// same revision.
+	// since is when the first question was asked. confirmed is the start time of the last read that found the source
+	// at the same revision.
 	since, confirmed time.Time
 	// asking is held while a question is being answered.
 	asking sync.Mutex

@@ -31,7 +31,7 @@ func (readAt) Changes(context.Context) reconcile.Changes { return nil }
 func (readAt) Close(context.Context) error { return nil }
 
 // TestPlanApprovalRequiresCommit checks that a plan of files without a revision cannot be approved, even if the digest
-// is the same, because the files may have changed since they were reviewed.
+// is the same. The files may have changed since they were reviewed.
 func TestPlanApprovalRequiresCommit(t *testing.T) {
 	f := approveFlag{plan: "sha256:" + strings.Repeat("0", 64)}
 	for revision, refused := range map[readAt]bool{"directory": true, "directory@sha1:abc": false} {

@@ -159,7 +159,7 @@ func thisMinute() (name string, slot time.Time) {
 const takenEarlier = " already exists and was not taken again"
 
 // TestRestartedBackupJobTakesOneBackupPerSlot checks that the slot of a Job has one valid backup, which the result
-// describes, regardless of how often the pod is started and when it is killed.
+// describes. The number of times that the pod is started, and the points at which it is killed, do not matter.
 func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	j := newJobs(t)
 	job, slot := thisMinute()

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestBars checks that a terminal shows the progress of each step in bytes and percent, with its time. For a step of
-// unknown length, the terminal shows the current activity. The test replaces values that vary: the speed and the
-// times.
+// TestBars checks that a terminal shows the progress of each step in bytes and percent, with the elapsed time. For a
+// step of unknown length, the terminal shows the current activity. The test replaces values that vary: the speed and
+// the times.
 func TestBars(t *testing.T) {
 	var shown bytes.Buffer
 	t.Setenv("TERM", "dumb")

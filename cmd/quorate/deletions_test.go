@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// declareDeleted declares that the given clusters are deleted with their data.
+// declareDeleted declares that the given clusters must be deleted with their data.
 func (f *declaredFleet) declareDeleted(names ...string) {
 	f.Helper()
 	for _, name := range names {
@@ -86,7 +86,7 @@ func TestRunStartsAtMostMaxDeletions(t *testing.T) {
 		{"plan", []string{"--max-deletions", "3"}, nil, nil},
 		{"run", []string{"--max-deletions", "0"}, []string{"a", "b", "c"}, nil},
 		{"run", nil, []string{"b", "c"}, []string{"a"}},
-		{"run", []string{"--until-converged"}, []string{"c"}, []string{"a", "b"}}, // for all passes together
+		{"run", []string{"--until-converged"}, []string{"c"}, []string{"a", "b"}}, // the limit is per run, not per pass
 		{"run", []string{"--max-deletions", "5"}, nil, []string{"a", "b", "c"}},
 	}
 	for _, step := range steps {

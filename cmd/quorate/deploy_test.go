@@ -108,8 +108,8 @@ func TestDeployCRDAndNamespaceAreNotPruned(t *testing.T) {
 	}
 }
 
-// TestDeployLoopMatchesCronJob checks that the loop has the same rights, source, limits and image as the CronJob, that
-// only the schedule differs, and that the loop answers the probes.
+// TestDeployLoopMatchesCronJob checks that the loop has the same rights, source, limits and image as the CronJob, and
+// that only the schedule differs. The loop must also answer the probes.
 func TestDeployLoopMatchesCronJob(t *testing.T) {
 	base, all := kustomize(t, "../../deploy/base"), kustomize(t, "../../deploy/loop")
 	deployment, _ := all["Deployment quorate"].(*appsv1.Deployment)

@@ -132,9 +132,9 @@ func TestPagesThatSuspendCronJobMentionLoop(t *testing.T) {
 	}
 }
 
-// TestDocumentedGitCredentialsAreMountedFromSecrets checks that, if the docs show sources with their own credentials,
-// the credentials of each source are mounted from a separate, readable Secret, and the docs explain how to create the
-// Secret.
+// TestDocumentedGitCredentialsAreMountedFromSecrets checks sources with their own credentials in the docs. The
+// credentials of each source must be mounted from a separate, readable Secret, and the docs must explain how to create
+// the Secret.
 func TestDocumentedGitCredentialsAreMountedFromSecrets(t *testing.T) {
 	page := read(t, "docs/how-to/private-repository.md")
 	var secrets []string

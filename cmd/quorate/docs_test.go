@@ -47,8 +47,8 @@ func pages(t *testing.T) []string {
 
 var labelled = regexp.MustCompile(`(?s)^\n- \*\*Symptom:\*\* .*\n- \*\*Meaning:\*\* .*\n- \*\*Quorate does:\*\* .*\n- \*\*You can:\*\* `)
 
-// TestRunbookHasEveryRule checks that the runbook has a section for each rule, in the order of the rules, with the
-// symptom, its meaning, what Quorate does, and what you can do.
+// TestRunbookHasEveryRule checks that the runbook has a section for each rule, in the order of the rules. Each section
+// contains the symptom, its meaning, what Quorate does, and what you can do.
 func TestRunbookHasEveryRule(t *testing.T) {
 	runbook := read(t, "docs/operations.md")
 	var want, got []string

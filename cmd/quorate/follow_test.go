@@ -148,8 +148,8 @@ func TestLateHistoryReadGetsFullTimeout(t *testing.T) {
 }
 
 // TestFailedHistoryReadWaitsForNextFetch checks that a revision whose history could not be read is not used until the
-// source is read again, because another process may have read a newer revision. After that, the ancestry remains
-// unknown, regardless of how often it is checked again.
+// source is read again. Another process may have read a newer revision. After that, the ancestry remains unknown,
+// regardless of how often it is checked again.
 func TestFailedHistoryReadWaitsForNextFetch(t *testing.T) {
 	q := &question{asked: time.Now(), done: make(chan struct{}), err: fmt.Errorf("no route")}
 	close(q.done)

@@ -34,8 +34,8 @@ func withoutHistory(w *tenants, tenant string) (url string, asked *atomic.Int32)
 }
 
 // TestSlowHistoryDoesNotDelayOtherSources checks that a server that answers all requests except history requests
-// delays its own clusters by the timeout of one source, regardless of how many revisions are recorded. The server does
-// not delay other sources.
+// delays its own clusters by the timeout of one source. The number of recorded revisions does not matter, and other
+// sources are not delayed.
 func TestSlowHistoryDoesNotDelayOtherSources(t *testing.T) {
 	w := newTenants(t, "good", "evil")
 	w.made("good/one", "evil/one", "evil/two", "evil/three")

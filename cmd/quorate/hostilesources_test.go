@@ -80,7 +80,7 @@ func TestHostileSourcesFitInContainerMemory(t *testing.T) {
 	}
 }
 
-// filesIn creates a directory with the given files. Names and contents alternate.
+// filesIn creates a directory with the given files. In files, names and contents alternate.
 func filesIn(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -87,8 +87,8 @@ func (w *tenants) tenantRights(tenants ...string) {
 	}
 }
 
-// noPodHasRights fails if a pod in one of the namespaces could have Quorate's rights in that namespace. The pod could
-// use an existing account, or an account that it can create.
+// noPodHasRights fails if a pod in one of the namespaces could have Quorate's rights in that namespace, through a
+// service account that exists or that could be created.
 func (w *tenants) noPodHasRights(namespaces ...string) {
 	w.Helper()
 	for _, namespace := range namespaces {

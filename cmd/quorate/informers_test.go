@@ -78,8 +78,8 @@ const (
 func newRewinding(t *testing.T) *rewinding {
 	t.Helper()
 	r := &rewinding{T: t, server: kubetest.Start(t), backup: filepath.Join(t.TempDir(), "a.db"), names: map[string]bool{}}
-	// Otherwise, the API server would write again, after the restore, the few hundred objects that it creates at
-	// startup.
+	// Wait until the API server has created the few hundred objects that it creates at startup. Otherwise, it would
+	// create them again after the restore.
 	r.until("the API server has made all that it makes as it starts", func() bool {
 		return r.server.Client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error() == nil
 	})

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// loopRound is the interval at which a loop starts to count deletions again, as a new run would. It is also the
-// longest time for which the status of an unchanged cluster may name an older revision.
+// loopRound is the interval at which a loop resets its count of deletions, as a new run would. It is also the longest
+// time for which the status of an unchanged cluster may name an older revision.
 const loopRound = 10 * time.Minute
 
 // loopFlags are the flags of a run that continues until it is stopped.

@@ -138,9 +138,9 @@ func (w *tenants) until(what, cluster, revision string) {
 	}
 }
 
-// TestTwoLoopsApplyPushesAndReleaseLeases checks that two loops on one API server pick up pushes by themselves, do not
-// touch unchanged clusters, and exit with 0 when stopped, without leaving a lease behind. Together, they do not write
-// more than a single loop.
+// TestTwoLoopsApplyPushesAndReleaseLeases checks that two loops on one API server pick up pushes by themselves and do
+// not touch unchanged clusters. When stopped, they exit with 0 and do not leave a lease behind. Together, they do not
+// write more than a single loop would.
 func TestTwoLoopsApplyPushesAndReleaseLeases(t *testing.T) {
 	w := newTenants(t, "own")
 	w.made("own/one", "own/two")

@@ -42,16 +42,17 @@ func budgetWithin(memory int64) budget {
 		return budgetFor(memory, 16)
 	case memory >= 2<<30:
 		return budgetFor(memory, 4)
-	case memory < 192<<20: // each source has two processes, whose programs would use nearly all of it
+	case memory < 192<<20: // with more sources, the programs of two processes each would use nearly all of it
 		return budgetFor(memory, 1)
 	}
 	return budgetFor(memory, 2)
 }
 
-// budgetFor divides memory, in bytes, among the sources that are read at the same time, and for each source among the
-// data whose size depends on its content. TestHostileSourcesFitInContainerMemory measured the weights. The list of
-// references uses three times its size. A pack uses up to six times its largest object plus two hundred bytes per
-// object. A declared cluster uses ten kibibytes, and a YAML node half a kibibyte. No limit exceeds its default.
+// budgetFor divides memory, in bytes, among the sources that are read at the same time. It divides the part of each
+// source among the data whose size depends on the source's content. TestHostileSourcesFitInContainerMemory measured
+// the weights. The list of references uses three times its size. A pack uses up to six times its largest object plus
+// two hundred bytes per object. A declared cluster uses ten kibibytes, and a YAML node half a kibibyte. No limit
+// exceeds its default.
 func budgetFor(memory int64, atOnce int) budget {
 	b := budget{limits: defaultLimits, atOnce: atOnce}
 	if memory <= 0 {
@@ -94,7 +95,7 @@ func (b budget) bound() {
 	}
 }
 
-// boundGarbage sets how often the garbage collector runs in a process that runs passes, unless GOGC is set.
+// boundGarbage sets the frequency of garbage collection for a process that runs passes, unless GOGC is set.
 func boundGarbage() {
 	if _, given := os.LookupEnv("GOGC"); !given {
 		debug.SetGCPercent(clusters.GCPercent)
@@ -102,7 +103,7 @@ func boundGarbage() {
 }
 
 // backupMemory is the memory limit of a process that takes or reads a backup. The process needs memory for the parts
-// of an upload and for the compression window. It runs next to etcd, which needs the other memory for its files.
+// of an upload and for the compression window. It runs next to etcd, which needs the remaining memory for its files.
 const backupMemory = 40 << 20
 
 // boundBackup limits the Go heap to backupMemory, unless GOMEMLIMIT is set.

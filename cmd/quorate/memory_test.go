@@ -85,7 +85,7 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 }
 
 // TestPartLimitsDoNotExceedTotals checks that a limit for one item, such as a file, does not exceed the limit for all
-// items together, because a larger value could never be used.
+// items together. A larger value could never be used.
 func TestPartLimitsDoNotExceedTotals(t *testing.T) {
 	for memory := int64(0); memory <= 4<<30; memory += 1 << 20 {
 		l := budgetWithin(memory).limits

@@ -63,7 +63,7 @@ func (f *metricsFlags) check() error {
 // tell reports the metrics of a run that ended with err, and sends the heartbeat if the run was successful. Failures
 // are logged as warnings and do not affect the run.
 func (f *metricsFlags) tell(ctx context.Context, log *slog.Logger, counted prometheus.Gatherer, err error) {
-	ctx = context.WithoutCancel(ctx) // a stopped run is reported too
+	ctx = context.WithoutCancel(ctx) // a stopped run is also reported
 	if f.file != "" {
 		if err := prometheus.WriteToTextfile(f.file, counted); err != nil {
 			log.Warn("write metrics", "error", err)

@@ -53,7 +53,7 @@ func told(t *testing.T, f metricsFlags, err error) string {
 		Decision: decide.Decision{Rule: decide.Converged, Verdict: decide.Done}}}}
 	var log bytes.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // a stopped run reports its end too
+	cancel() // a stopped run also reports its end
 	m := metrics.New()
 	m.Observe(rep, time.Second)
 	f.tell(ctx, slog.New(slog.NewTextHandler(&log, nil)), m.Gatherer(), err)

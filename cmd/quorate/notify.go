@@ -48,8 +48,8 @@ type written struct {
 	status notify.Status
 }
 
-// begin starts notifications for a run, or returns nil if none are configured. If the run covers several Kubernetes
-// clusters, the context includes the name of the cluster.
+// begin starts notifications for a run, or returns nil if none are configured. If kubernetes is not empty, it is added
+// to the name of the run.
 func (f *notifyFlags) begin(ctx context.Context, r *reconcile.Reconciler, kubernetes string, atEnd bool) *notifier {
 	if len(f.to) == 0 && len(f.hosts) == 0 {
 		return nil

@@ -98,7 +98,8 @@ func (o *outputs) check() error {
 	return nil
 }
 
-// samePlace reports whether two names refer to the same file: they are the same path, or the same existing file.
+// samePlace reports whether two names refer to the same file, either by path or because both exist and are the same
+// file.
 func samePlace(a, b string) bool {
 	if a == "" || b == "" {
 		return a == b
@@ -174,7 +175,7 @@ func replaceFile(name string, content []byte) (err error) {
 	return os.Rename(file.Name(), name)
 }
 
-// unfinishedBeside creates a new file next to the file name, with the default permissions of a new file.
+// unfinishedBeside creates a new file next to the named file, with the default permissions of a new file.
 func unfinishedBeside(name string) (*os.File, error) {
 	for i := 0; ; i++ {
 		file, err := os.OpenFile(fmt.Sprintf("%s.%d.%d.new", name, os.Getpid(), i),

@@ -29,7 +29,7 @@ func (f *targetFlags) add(c *cobra.Command) {
 	f.named = func() bool { return c.Flags().Changed("fleet") }
 }
 
-// several reports whether a command covers several Kubernetes clusters, so that its output must name them.
+// several reports whether a command covers several Kubernetes clusters. If so, the command must name them.
 func (f *targetFlags) several() bool { return f.fleet != "" || len(f.contexts) > 1 }
 
 // kubeTarget is a Kubernetes cluster that a command covers. Its name is empty unless the command may cover several.
@@ -115,8 +115,8 @@ func (f *liveFlags) register(ctx context.Context, targets []kubeTarget) (*regist
 	return m, nil
 }
 
-// kubeconfigOf returns the content of the kubeconfig in the Secret of a target, or nil if it has no Secret. The Secret
-// is in the Kubernetes cluster that the flags, or the pod, specify.
+// kubeconfigOf returns the content of the kubeconfig in the Secret of a target, or nil if the target has no Secret.
+// The Secret is in the Kubernetes cluster that the flags, or the pod, specify.
 func (f *liveFlags) kubeconfigOf(ctx context.Context, p kubeTarget) ([]byte, error) {
 	if p.Secret == "" {
 		return nil, nil

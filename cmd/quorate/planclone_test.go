@@ -9,7 +9,7 @@ import (
 )
 
 // TestPlanOfCloneIsApprovedAfterPush checks that the plan of a clone, created before a push, can be approved for a run
-// from the repository to which the clone is pushed, as in "make demo".
+// after the push, as in "make demo". The run reads the repository to which the clone is pushed.
 func TestPlanOfCloneIsApprovedAfterPush(t *testing.T) {
 	f := newFleet(t)
 	bare, clone, file := filepath.Join(f.dir, "clusters.git"), filepath.Join(f.dir, "checkout"), filepath.Join(f.dir, "plan.json")

@@ -65,7 +65,8 @@ func addParts(c *cobra.Command, p *retention.Policy) (parts []*pflag.Flag) {
 	return parts
 }
 
-// onlyGiven sets all flags to zero that the user did not set, unless the user did not set any.
+// onlyGiven keeps the flags that the user set, and sets the others to zero. If the user did not set any, it keeps the
+// defaults.
 func onlyGiven(parts []*pflag.Flag) {
 	given := false
 	for _, part := range parts {
@@ -232,7 +233,7 @@ func (p pruner) remove(ctx context.Context, b store.Backup) error {
 }
 
 func (p pruner) discard(ctx context.Context, name string) error {
-	named, err := store.IsNamed(ctx, p.bucket, name) // its manifest may have been stored only now
+	named, err := store.IsNamed(ctx, p.bucket, name) // its manifest may have been stored after the listing
 	switch {
 	case err != nil || p.dryRun:
 		return err

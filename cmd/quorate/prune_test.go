@@ -172,7 +172,7 @@ func TestPruneKeepsDataWithNewManifest(t *testing.T) {
 }
 
 // TestPruneKeepsOrphanedDataOnceNewestIsDamaged checks that data without a manifest is kept once the backup that
-// justifies deletions is found to be damaged, because that data may be all that is left.
+// justifies deletions is found to be damaged. That data may be all that is left.
 func TestPruneKeepsOrphanedDataOnceNewestIsDamaged(t *testing.T) {
 	bucket, _, err := pruned(t, func(b store.Bucket) store.Bucket { return b })
 	if err != nil {
@@ -297,8 +297,8 @@ func TestKilledPruneKeepsNewestBackup(t *testing.T) {
 }
 
 // TestPruneKeepsLockedAndNewerFormatBackups checks that a prune does not delete locked backups or backups with an
-// encoding that only a newer version may know, and that a dry run reports the same. Keeping these backups is not a
-// failure, and they do not count as damaged.
+// encoding that only a newer version may know. A dry run reports the same. Keeping these backups is not a failure, and
+// they do not count as damaged.
 func TestPruneKeepsLockedAndNewerFormatBackups(t *testing.T) {
 	later := time.Now().UTC().Add(time.Hour).Format(time.RFC3339)
 	for line, why := range map[string]string{

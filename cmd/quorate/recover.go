@@ -310,7 +310,7 @@ func (f *recoverFlags) rescue(
 }
 
 // alone locks the data directory, and removes files that killed processes have left there. If --dir names a different
-// directory, it does nothing, because the owner of the files there is unknown.
+// directory, alone does nothing, because the owner of the files there is unknown.
 func (f *recoverFlags) alone(ctx context.Context, std streams) (done func(), err error) {
 	if f.dir != "" {
 		return func() {}, nil
@@ -338,7 +338,7 @@ func (f *recoverFlags) waiting(std streams) func() {
 	}
 }
 
-// inDataDir runs do while the data directory is locked. told describes the earlier recovery in the directory, or is
+// inDataDir runs do while the data directory is locked. told describes an earlier recovery in the directory, or is
 // nil.
 func (f *recoverFlags) inDataDir(
 	ctx context.Context, std streams, do func(order recovery.Order, told *result.Recovered) error,

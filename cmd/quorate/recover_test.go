@@ -344,9 +344,9 @@ func TestRecoverKeepsAuthenticationEnabled(t *testing.T) {
 	}
 }
 
-// TestKilledRecoverKeepsPreviousMember checks that, if a recovery is killed at any point, either the previous member
-// is in place, or the recovered member is in place and the previous member is next to it. After the next attempt, both
-// exist.
+// TestKilledRecoverKeepsPreviousMember checks that, if a recovery is killed at any point, the previous member or the
+// recovered member is in place. In the second case, the previous member is next to the recovered member. After the
+// next attempt, both exist.
 func TestKilledRecoverKeepsPreviousMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)
@@ -406,8 +406,8 @@ func (r recoveries) clearedUp() {
 }
 
 // TestRecoverRefusesBusyOrUnsafeDirectory checks that a member is not replaced while an etcd is waiting for the
-// member's files, because that etcd would start with a mix of old and new files. Links are not followed, and root does
-// not act in another user's directory.
+// member's files. That etcd would start with a mix of old and new files. Links are not followed, and root does not act
+// in another user's directory.
 func TestRecoverRefusesBusyOrUnsafeDirectory(t *testing.T) {
 	r := newRecoveries(t)
 	waiting, err := os.OpenFile(filepath.Join(r.dir(), "member", "snap", "db"), os.O_RDWR, 0)

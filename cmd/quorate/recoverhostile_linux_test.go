@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRecoverRejectsHostileData checks that the recovering process reports the problem with a data directory and does
-// not crash, regardless of what an attacker has written to the directory.
+// TestRecoverRejectsHostileData checks that the recovering process does not crash, regardless of what an attacker has
+// written to a data directory, and that it reports the problem.
 func TestRecoverRejectsHostileData(t *testing.T) {
 	r := newRecoveries(t)
 	for name, c := range map[string]struct {
@@ -148,7 +148,7 @@ func linkedTo(part, elsewhere string) func(*testing.T, string) {
 	return made(part, func(at string) error { return os.Symlink(elsewhere, at) })
 }
 
-// made replaces a part of a member with the file that something creates.
+// made replaces a part of a member with the file that the function something creates.
 func made(part string, something func(at string) error) func(*testing.T, string) {
 	return func(t *testing.T, member string) {
 		t.Helper()

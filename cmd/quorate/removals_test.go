@@ -162,7 +162,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 		t.Errorf("nothing is held, but it is mentioned:\n%s", said)
 	}
 
-	// If one of four clusters is removed, it is an orphan immediately.
+	// If only one of four clusters is removed, that cluster is an orphan immediately.
 	f.declare("c", "d", "e")
 	if said := f.pass("run", exitNotConverged, nil); strings.Count(said, `"Orphaned"`) != 3 {
 		t.Errorf("f is not an orphan:\n%s", said)

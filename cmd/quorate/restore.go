@@ -282,8 +282,8 @@ func (f *restoreFlags) restore(
 // errWhichCluster is returned if the store's newest backup may be of a different cluster than intended.
 var errWhichCluster = errors.New("name the backup to restore, from quorate backups list")
 
-// ofOneCluster returns listing, or also an error if its backups have different cluster IDs. A recreated cluster, which
-// may be empty, has a different ID.
+// ofOneCluster returns listing. It also returns an error if the backups have different cluster IDs. A recreated
+// cluster, which may be empty, has a different ID.
 func ofOneCluster(listing store.Listing) (store.Listing, error) {
 	byID := map[string][]store.Backup{}
 	for _, b := range listing.Backups {

@@ -211,9 +211,9 @@ func TestRestoreInPlaceKeepsDamagedMember(t *testing.T) {
 	}
 }
 
-// TestKilledRestoreInPlaceKeepsPreviousMember checks that, if a restore is killed at any point, either the previous
-// member is in place, or the restored member is in place and the previous member is next to it. After the next
-// attempt, both exist.
+// TestKilledRestoreInPlaceKeepsPreviousMember checks that, if a restore is killed at any point, the previous member or
+// the restored member is in place. In the second case, the previous member is next to the restored member. After the
+// next attempt, both exist.
 func TestKilledRestoreInPlaceKeepsPreviousMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newInPlace(t)

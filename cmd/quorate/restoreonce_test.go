@@ -178,7 +178,7 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 	r.unchanged(exitBlocked, "it is not recorded as restored", func() ran { return r.restore() })
 }
 
-// again restores a named backup.
+// again restores the backup with the given name.
 func (r restores) again(which string) ran {
 	var out, stderr bytes.Buffer
 	args := slices.Insert(r.args(), 2, which)
@@ -186,7 +186,8 @@ func (r restores) again(which string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// TestRestoreOnceKeepsUnknownFiles checks that a member of unknown origin is not changed, whatever the mark contains.
+// TestRestoreOnceKeepsUnknownFiles checks that a member of unknown origin is not changed, regardless of the content of
+// the mark.
 func TestRestoreOnceKeepsUnknownFiles(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
@@ -197,7 +198,7 @@ func TestRestoreOnceKeepsUnknownFiles(t *testing.T) {
 	if err := os.Remove(filepath.Join(r.dir(), "member")); err != nil {
 		t.Fatal(err)
 	}
-	// The remains of killed attempts, and a mark without a member, do not count.
+	// The remains of killed attempts, and a mark without a member, do not prevent a restore.
 	left := filepath.Join(r.dir(), ".restore-1", "data", "member")
 	if err := os.MkdirAll(left, 0o700); err != nil {
 		t.Fatal(err)
@@ -324,7 +325,7 @@ func TestKilledRestoreLeavesNoPartialMember(t *testing.T) {
 }
 
 // isWhole requires that the requested member exists, that the same command line reports the restore, and that killed
-// attempts have left no copy of the data.
+// attempts have not left a copy of the data.
 func (r restores) isWhole() {
 	r.Helper()
 	if got := r.restore(); got.code != exitOK || !strings.Contains(got.out, "by the same command line") {
@@ -444,7 +445,7 @@ func TestEtcdStartsSealedOnRestoredData(t *testing.T) {
 }
 
 // TestRestoreFromSeveralClustersRequiresBackupName checks that a backup must be named if the store holds backups of
-// several clusters, because the newest backup may be of an empty cluster that was created later.
+// several clusters. The newest backup may be of an empty cluster that was created later.
 func TestRestoreFromSeveralClustersRequiresBackupName(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")

@@ -131,7 +131,7 @@ Results go to stdout, everything else to stderr. Exit codes:
 	return root
 }
 
-// explain adds suggestions and a pointer to the help to an error about the command line.
+// explain extends an error about the command line with suggestions and a pointer to the help.
 func explain(root, command *cobra.Command, err error) error {
 	var name, of string
 	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q for %q", &name, &of); n == 2 {

@@ -14,9 +14,9 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestConnectionFloodDoesNotBlockProbes checks that clients that open very many connections, some idle and others with
-// requests that never end, occupy only a limited number of connections at a time. Probes are answered once the first
-// connections time out.
+// TestConnectionFloodDoesNotBlockProbes checks that clients that open very many connections occupy only a limited
+// number of connections at a time. Some connections are idle; others send requests that never end. Probes are answered
+// once the first connections time out.
 func TestConnectionFloodDoesNotBlockProbes(t *testing.T) {
 	server, err := listen("127.0.0.1:0", &reconcile.Reconciler{}, nil)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestConnectionFloodDoesNotBlockProbes(t *testing.T) {
 		if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = io.WriteString(conn, request) // it may already be closed
+		_, _ = io.WriteString(conn, request) // the connection may already be closed
 		return conn
 	}
 	const whole = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -55,7 +55,7 @@ func TestConnectionFloodDoesNotBlockProbes(t *testing.T) {
 	if err == nil {
 		_, err = io.Copy(io.Discard, answer.Body)
 	}
-	if err != nil || answer.StatusCode != http.StatusServiceUnavailable { // it has not started
+	if err != nil || answer.StatusCode != http.StatusServiceUnavailable { // the loop has not started
 		t.Errorf("%+v, %v", answer, err)
 	}
 	// The server reports that a connection is closed only after it may have accepted the next connection.
@@ -116,7 +116,7 @@ func keepConnected(ctx context.Context, conn net.Conn, request string) {
 				time.Sleep(time.Second)
 			}
 		}()
-		_, _ = io.Copy(io.Discard, conn) // until it is closed
+		_, _ = io.Copy(io.Discard, conn) // until the connection is closed
 		stop()
 		_ = conn.Close()
 		time.Sleep(time.Second / 2)
@@ -142,7 +142,7 @@ func probeFrom(client int, address string) error {
 		return err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusServiceUnavailable { // it has not started
+	if answer.StatusCode != http.StatusServiceUnavailable { // the loop has not started
 		return fmt.Errorf("status %d", answer.StatusCode)
 	}
 	return nil

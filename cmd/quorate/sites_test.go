@@ -83,7 +83,7 @@ func TestExitCodeIsMostSeriousOfKubernetesClusters(t *testing.T) {
 	}
 }
 
-// founds declares a cluster in the namespace shop. The cluster does not get pods.
+// founds declares a cluster in the namespace shop. The cluster does not get any pods.
 func founds(name string) string {
 	return fmt.Sprintf("apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: %s, namespace: shop}\n"+
 		"spec: {version: 3.6.16, replicas: 1, tls: {mode: Disabled}}\n", name)
@@ -466,7 +466,7 @@ func TestDuplicateSourceByFleetPathIsRejected(t *testing.T) {
 }
 
 // TestDuplicateClusterIDFromSecretIsExcluded checks that a kubeconfig in a Secret that claims to lead to a different
-// Kubernetes cluster does not exclude that cluster, regardless of their order. Only the impostor is excluded.
+// Kubernetes cluster does not exclude that cluster, regardless of the order of the two. Only the impostor is excluded.
 func TestDuplicateClusterIDFromSecretIsExcluded(t *testing.T) {
 	answering := func(id string) *httptest.Server {
 		var server *httptest.Server

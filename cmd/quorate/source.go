@@ -51,7 +51,7 @@ type source struct {
 	limits              limits
 	// fetchBytes is the memory limit of the process that fetches the source; 0 means unlimited.
 	fetchBytes int64
-	// slots are shared by all sources of the run.
+	// slots contains the fetch slots that all sources of the run share.
 	slots *sources.Slots
 }
 
@@ -109,7 +109,8 @@ func (s source) String() string {
 	return s.location + ",path=" + s.path
 }
 
-// identity returns the name of the source in the status of its clusters, independent of the working directory.
+// identity returns the name of the source in the status of its clusters. The name does not depend on the working
+// directory.
 func (s source) identity() string {
 	if !remote.IsAddress(s.location) {
 		if path, err := filepath.Abs(s.location); err == nil {

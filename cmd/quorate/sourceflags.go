@@ -33,7 +33,8 @@ type sourceFlags struct {
 	// values contains the values of --source. settings contains the defaults for each source.
 	values   []string
 	settings source
-	// readers cache the declarations of each source, for a run that reads them repeatedly.
+	// readers contains a reader for each source. A reader caches the declarations, for a run that reads them
+	// repeatedly.
 	readers []gitsource.Reader
 	// atOnce is the maximum number of sources that are read at the same time.
 	atOnce int

@@ -61,7 +61,7 @@ func (f *sourceFlags) fetch(ctx context.Context, early func([]sourceResult)) ([]
 	return all, nil
 }
 
-// unread returns the sources before they are read. It does not repeat earlier checks.
+// unread returns a result for each source, as it is before the source is read. It does not repeat earlier checks.
 func (f *sourceFlags) unread() ([]sourceResult, error) {
 	list, err := f.sources(func(source) error { return nil })
 	if err != nil {

@@ -32,7 +32,7 @@ type statusFlags struct {
 	watch    watchFlags
 }
 
-// statusOutputs are the output formats of status.
+// statusOutputs lists the output formats of status.
 var statusOutputs = []string{"text", "wide", "json", "yaml", "name"}
 
 func newStatus(std streams) *cobra.Command { //nolint:funlen // most of it is help

@@ -71,8 +71,7 @@ func (w *tenants) keys() string {
 	return path
 }
 
-// told returns everything reported in the clusters of a namespace and about them: custom resources, events and log
-// lines.
+// told returns everything that is reported about the clusters in a namespace: custom resources, events and log lines.
 func (w *tenants) told(namespace string, got ran) string {
 	w.Helper()
 	var customs []*v1alpha1.EtcdCluster

@@ -12,8 +12,8 @@ import (
 )
 
 // tenant is the user to impersonate for all clusters of a source: --source
-// LOCATION,allow-namespace=shop,as=quorate:tenant:shop. Clusters that are no longer declared are assigned to tenants by
-// namespace, so each source must be bound to namespaces, and the namespaces of two tenants must not overlap.
+// LOCATION,allow-namespace=shop,as=quorate:tenant:shop. Clusters that are no longer declared are assigned to tenants
+// by namespace. Each source must therefore be bound to namespaces, and the namespaces of two tenants must not overlap.
 type tenant struct {
 	kube.Impersonation
 	flags *pflag.FlagSet
@@ -64,7 +64,7 @@ func checkAccounts(sources []source) (problems []error) {
 	return problems
 }
 
-// checkTenants rejects sources that leave the user to impersonate in a namespace ambiguous.
+// checkTenants rejects sources for which the user to impersonate in a namespace is ambiguous.
 func checkTenants(sources []source) error {
 	if !slices.ContainsFunc(sources, func(s source) bool { return s.as.User != "" }) {
 		return nil

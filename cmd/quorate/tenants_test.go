@@ -133,7 +133,7 @@ func (w *tenants) made(clusters ...string) {
 // idOf returns a unique cluster ID.
 func idOf(cluster string) string { return fmt.Sprintf("%x", cluster) }
 
-// ran is the output of a run, and its exit code.
+// ran is the exit code and the output of a run.
 type ran struct {
 	code     int
 	out, err string

@@ -18,7 +18,7 @@ type warnings struct {
 // mostWarnings is the maximum number of warnings to print. It is limited because each printed warning is remembered.
 const mostWarnings = 1000
 
-// miscellaneous is the code of warnings that are meant to be shown.
+// miscellaneous is the code of warnings that clients should show.
 const miscellaneous = 299
 
 // HandleWarningHeader prints a warning. It may be called concurrently.
