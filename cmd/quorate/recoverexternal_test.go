@@ -14,8 +14,8 @@ import (
 )
 
 // TestRecoverWithExternalEtcd checks a recovery with two commands. The first command copies the member. An externally
-// started etcd then runs on the copy, and the second command creates the new cluster. Each command may be repeated.
-// Files that were changed between the commands are not touched.
+// started etcd then runs on the copy, and the second command creates the new cluster. Each command may be repeated. A
+// member that has changed since it was copied is not touched.
 func TestRecoverWithExternalEtcd(t *testing.T) {
 	r := newRecoveries(t)
 	version := versionOf(t, r.etcd)
