@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// join combines the declarations of several sources. A cluster that two sources declare is included twice: which
-// declaration counts depends on the live state.
+// join combines the declarations of several sources. A cluster that two sources declare is included twice, because the
+// live state determines which declaration counts.
 func join(all []sourceResult) reconcile.Desired {
 	var desired reconcile.Desired
 	for _, s := range all {
@@ -39,7 +39,7 @@ func join(all []sourceResult) reconcile.Desired {
 	return desired
 }
 
-// place returns the source with the revision that was read, or with the error.
+// place returns the source with the revision that was read, or with the error from reading it.
 func (s sourceResult) place() reconcile.SourceState {
 	p := reconcile.SourceState{Name: s.name, Label: s.label, Unread: s.err,
 		Namespaces: reconcile.Namespaces(s.source.allowNamespaces)}
@@ -59,8 +59,8 @@ func (s sourceResult) place() reconcile.SourceState {
 	return p
 }
 
-// revision returns the revision for status and reports. It is escaped because it contains a branch name, which is
-// untrusted.
+// revision returns the revision for status and reports. It escapes the revision, because the revision contains a
+// branch name, which is untrusted.
 func (s sourceResult) revision() string { return printable.Line(s.desired.Revision.String()) }
 
 func problemsOf(desired gitsource.Desired, name, label string) []report.Problem {
@@ -72,13 +72,13 @@ func problemsOf(desired gitsource.Desired, name, label string) []report.Problem 
 	return problems
 }
 
-// namesOf returns the name of each source in status.
+// namesOf returns the name of each source, as shown in status.
 func namesOf(sources []source) []string { return toldApart(sources, source.identity) }
 
-// labelsOf returns the name of each source in reports, as given in the flags.
+// labelsOf returns the name of each source, as given in the flags and shown in reports.
 func labelsOf(sources []source) []string { return toldApart(sources, source.String) }
 
-// toldApart names each source. If several sources have the same name, the selected branch or tag is added.
+// toldApart returns a name for each source. If several sources have the same name, it adds the selected branch or tag.
 func toldApart(sources []source, called func(source) string) []string {
 	given := map[string]int{}
 	for _, s := range sources {
@@ -93,13 +93,13 @@ func toldApart(sources []source, called func(source) string) []string {
 	return names
 }
 
-// checkTwice rejects a source that is given twice and would declare the same clusters.
+// checkTwice rejects a source that is specified twice and would declare the same clusters twice.
 func checkTwice(sources []source) error {
 	var problems []error
 	given := map[string]int{}
 	for i, name := range namesOf(sources) {
 		s := sources[i]
-		// If several sources share a name, toldApart has already added what each of them selects.
+		// If several sources share a name, toldApart has already added the revision setting of each source.
 		same := name + "\n" + s.namespace
 		if given[same]++; given[same] == 2 {
 			problems = append(problems,

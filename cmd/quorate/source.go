@@ -22,8 +22,8 @@ import (
 	"quorate.dev/quorate/gitsource/sources"
 )
 
-// source is where declarations are read from, and how. Each setting is a flag of the command, and can also be set for
-// a single source: --source LOCATION,path=apps,branch=main.
+// source specifies where declarations are read from, and how. Each setting is a flag of the command, and can also be
+// set for a single source: --source LOCATION,path=apps,branch=main.
 type source struct {
 	location    string
 	selector    refs.Selector
@@ -32,26 +32,26 @@ type source struct {
 	// caOnly trusts only the CAs in the credentials.
 	caOnly bool
 	proxy  string
-	// verify specifies what must be signed, and verifyKeys the path of the public keys of the allowed signers.
+	// verify specifies what must be signed, and verifyKeys is the path of the public keys of the allowed signers.
 	verify     string
 	verifyKeys keysPath
-	// namespace is the namespace of declarations without one.
+	// namespace is the namespace of declarations that do not set a namespace.
 	namespace string
-	// allowNamespaces limits the namespaces of its clusters; empty means all.
+	// allowNamespaces limits the namespaces of the source's clusters; empty means all.
 	allowNamespaces namespaces
-	// policy limits what its clusters may request.
+	// policy limits what the source's clusters may request.
 	policy           policy.Policy
 	ignoreOtherKinds bool
 	cacheDir         string
-	// as is the user to impersonate for its clusters; if empty, the user of the run is used. See tenants.go.
+	// as is the user to impersonate for the source's clusters; if empty, the run acts as its own user. See tenants.go.
 	as tenant
-	// allowNonFastForward accepts a revision that does not descend from the last applied one.
+	// allowNonFastForward accepts a revision that does not descend from the last applied revision.
 	allowNonFastForward bool
 	timeout             time.Duration
 	limits              limits
-	// fetchBytes is the memory limit of the process that fetches it; 0 means unlimited.
+	// fetchBytes is the memory limit of the process that fetches the source; 0 means unlimited.
 	fetchBytes int64
-	// slots are shared by all sources of the run.
+	// slots contains the fetch slots that all sources of the run share.
 	slots *sources.Slots
 }
 
@@ -63,7 +63,7 @@ func (s *source) add(f *pflag.FlagSet) {
 	addPolicy(f, &s.policy)
 }
 
-// addReading adds the flags for reading git, and for the namespaces it may declare clusters in.
+// addReading adds the flags for reading git, and for the namespaces in which the source may declare clusters.
 func (s *source) addReading(f *pflag.FlagSet) {
 	f.StringVar(&s.selector.Branch, "branch", s.selector.Branch, "branch to read (default: the branch that HEAD names)")
 	f.StringVar(&s.selector.Tag, "tag", s.selector.Tag, "tag to read, instead of a branch")
@@ -109,7 +109,8 @@ func (s source) String() string {
 	return s.location + ",path=" + s.path
 }
 
-// identity returns the name of the source in the status of its clusters, independent of the working directory.
+// identity returns the name of the source in the status of its clusters. The name does not depend on the working
+// directory.
 func (s source) identity() string {
 	if !remote.IsAddress(s.location) {
 		if path, err := filepath.Abs(s.location); err == nil {
@@ -134,7 +135,7 @@ func (s source) selected() string {
 }
 
 // selecting lists the mutually exclusive settings that select a revision; a source's own setting replaces the global
-// one.
+// setting.
 var selecting = []string{"branch", "tag", "semver", "ref", "commit"}
 
 // with returns the source for a value of --source: a location, followed by its own settings after commas.
@@ -165,7 +166,7 @@ func (s source) with(value string) (source, error) {
 	for name, settings := range own {
 		for _, setting := range settings {
 			if err := flags.Set(name, setting); err != nil {
-				var invalid *pflag.InvalidValueError // it names a flag, but the user wrote a setting
+				var invalid *pflag.InvalidValueError // the error names a flag, but the user wrote a setting
 				if errors.As(err, &invalid) {
 					err = invalid.Unwrap()
 				}
@@ -176,7 +177,7 @@ func (s source) with(value string) (source, error) {
 	return s, nil
 }
 
-// hide replaces an error that would repeat a location which may contain a password.
+// hide replaces an error that would repeat a location, if the location may contain a password.
 func (s source) hide(err error) error {
 	if err == nil || !remote.IsAddress(s.location) || !strings.Contains(err.Error(), s.location) {
 		return err
@@ -197,7 +198,8 @@ func asOneOfMany(flags *pflag.FlagSet, before, part string) string {
 	return fmt.Sprintf("; separate several values of %s with ;: %q", name, before+";"+part)
 }
 
-// options also reads the credentials: a source without a credentials directory uses those of the environment.
+// options returns the options for reading the source. It also reads the credentials. A source without a credentials
+// directory uses the credentials in the environment.
 func (s source) options() (gitsource.Options, error) {
 	o := gitsource.Options{
 		Location: s.location,

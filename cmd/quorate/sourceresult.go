@@ -22,25 +22,26 @@ type sourceResult struct {
 	reads *sources.Shared
 	// steps, if set, is called when the source has been fetched.
 	steps steps.Hook
-	// name identifies the source in status, and label in reports.
+	// name identifies the source in status, and label identifies it in reports.
 	name, label string
 	desired     gitsource.Desired
-	// ancestry is nil if it does not matter.
+	// ancestry is the ancestry of the revision, or nil if it does not matter.
 	ancestry *ancestry
 	err      error
-	// at is when this was last confirmed. It is nil before the source is read.
+	// at is when the result was last confirmed. It is nil before the source is read.
 	at *moment
 	// began is when reading started.
 	began time.Time
 }
 
 // headStart is how long clusters wait for sources that cannot affect them. Clusters whose sources are read later wait
-// as long again, and then twice as long, so that a slow source costs a few extra passes instead of one per source.
+// for the same time again, then for twice that time, and so on. A slow source then costs a few extra passes instead of
+// one per source.
 const headStart = 500 * time.Millisecond
 
 // fetch reads all sources, as many at a time as there are fetch slots. Each source has its own credentials and fails
-// on its own. While some sources are still being read, early is called with what the others declare; the unread ones
-// have the error ErrReading.
+// independently. While some sources are still being read, fetch calls early with the declarations of the other
+// sources. Sources that are still being read have the error ErrReading.
 func (f *sourceFlags) fetch(ctx context.Context, early func([]sourceResult)) ([]sourceResult, error) {
 	all, err := f.unread()
 	if err != nil {
@@ -49,7 +50,7 @@ func (f *sourceFlags) fetch(ctx context.Context, early func([]sourceResult)) ([]
 	ctx, cancel := sources.WithReadTime(ctx, len(all))
 	defer cancel()
 	took := make(chan func(), len(all))
-	for _, i := range rand.Perm(len(all)) { // random, so that it is not always the same sources that wait
+	for _, i := range rand.Perm(len(all)) { // random, so that different sources wait each time
 		s := all[i]
 		go func() {
 			read := s.read(ctx, &f.readers[i])
@@ -60,7 +61,7 @@ func (f *sourceFlags) fetch(ctx context.Context, early func([]sourceResult)) ([]
 	return all, nil
 }
 
-// unread returns the sources before they are read. It does not repeat earlier checks.
+// unread returns a result for each source, as it is before the source is read. It does not repeat earlier checks.
 func (f *sourceFlags) unread() ([]sourceResult, error) {
 	list, err := f.sources(func(source) error { return nil })
 	if err != nil {
@@ -96,13 +97,13 @@ func (s sourceResult) read(ctx context.Context, reader *gitsource.Reader) source
 	return s
 }
 
-// whatIsRead identifies what is read among all sources that the Kubernetes clusters of a run may read. All other
-// settings are the same for all.
+// whatIsRead returns a key for the data to read, which is unique among all sources that the Kubernetes clusters of a
+// run may read. Settings that are not in the key are the same for all of these sources.
 func (s sourceResult) whatIsRead() string {
 	return fmt.Sprintf("%q", []string{s.source.location, s.source.path, s.source.selected(), s.source.namespace})
 }
 
-// moment is a time that can be moved forward while others read it.
+// moment is a time that can be moved forward while other goroutines read it.
 type moment struct{ nanoseconds atomic.Int64 }
 
 func momentOf(t time.Time) *moment {
@@ -115,7 +116,7 @@ func (m *moment) moveTo(t time.Time) { m.nanoseconds.Store(t.UnixNano()) }
 
 func (m *moment) time() time.Time { return time.Unix(0, m.nanoseconds.Load()) }
 
-// gather receives n results. In between, at growing intervals, it calls early if there are new results.
+// gather receives n results. At growing intervals, it calls early if it has received new results.
 func gather(results <-chan func(), n int, early func()) {
 	pause := headStart
 	next, news := time.NewTimer(pause), false

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/gitsource/signature"
 )
 
-// keysPath is the value of --verify-keys. It rejects an empty value, so that an unset variable does not silently turn
-// verification off.
+// keysPath is the value of --verify-keys. It rejects an empty value, so that an unset variable does not silently
+// disable verification.
 type keysPath string
 
 func (p *keysPath) String() string { return string(*p) }
