@@ -57,7 +57,7 @@ func (l localRepository) read(ctx context.Context, o Options, r refs.Revision, r
 	return readCommit(ctx, o, l, r, read)
 }
 
-// maxCommits is the maximum number of commits of a local repository's history that are read.
+// maxCommits is the maximum number of commits to read from a local repository's history.
 const maxCommits = 1_000_000
 
 func (l localRepository) descends(ctx context.Context, newer, older plumbing.Hash) (bool, error) {
@@ -110,7 +110,7 @@ func openDirectory(o Options) (source, error) {
 	return directory{root}, nil
 }
 
-// openError returns why the location cannot be opened, and names the location only once.
+// openError returns an error for a location that cannot be opened. It names the location only once.
 func openError(o Options, err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
