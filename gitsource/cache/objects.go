@@ -26,7 +26,7 @@ var _ storer.EncodedObjectStorer = (*Objects)(nil)
 
 func newObjects() *Objects { return &Objects{byHash: map[plumbing.Hash]plumbing.EncodedObject{}} }
 
-// Missed reports whether a requested object was missing, so that the files that were read may be incomplete.
+// Missed reports whether a requested object was missing. In that case, the files that were read may be incomplete.
 func (o *Objects) Missed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
