@@ -18,9 +18,9 @@ type files struct {
 	tree    tree
 	options Options
 	limits  Limits
-	// rendering is called with the kustomization that is being rendered.
+	// rendering is called with the name of each kustomization before it is rendered.
 	rendering func(root string)
-	// kinds caches the types of names.
+	// kinds caches the file types of names.
 	kinds map[string]known
 
 	count, nodes, documents, objects int

@@ -21,10 +21,10 @@ type object struct {
 	value map[string]any
 	file  string
 	line  int
-	// node is the position of the fields in file. It is nil for a rendered object, because its fields can come from
+	// node holds the positions of the fields in file. It is nil for a rendered object, because its fields can come from
 	// several files.
 	node *yaml.Node
-	// problems are the reasons why it could not be decoded.
+	// problems lists the reasons why the object could not be decoded.
 	problems []Problem
 }
 
