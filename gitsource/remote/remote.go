@@ -26,7 +26,7 @@ type Repository struct {
 	// proxy for HTTP(S).
 	Proxy  string
 	Limits Limits
-	// TempDir is the directory for large packs while they are read. The default is the directory for temporary files.
+	// TempDir is the directory for large packs while they are read. The default is os.TempDir.
 	TempDir string
 }
 
