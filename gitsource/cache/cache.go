@@ -24,7 +24,7 @@ const (
 	maxBytes = 1 << 30
 	// MaxEntryBytes is the maximum size of one entry. The limits on reading one source are lower.
 	MaxEntryBytes = 256 << 20
-	// maxEntries is the maximum number of entries, one per source. The least recently used are removed first.
+	// maxEntries is the maximum number of entries, one per source. The least recently used entries are removed first.
 	maxEntries = 1000
 	// abandoned is the age at which an unfinished file counts as abandoned by its writer.
 	abandoned = time.Hour

@@ -75,7 +75,7 @@ type Recorder struct {
 // Record returns a Recorder for a store.
 func Record(store storer.EncodedObjectStorer) Recorder { return Recorder{store, newObjects()} }
 
-// EncodedObject returns an object of the store.
+// EncodedObject returns an object from the store.
 func (r Recorder) EncodedObject(kind plumbing.ObjectType, hash plumbing.Hash) (plumbing.EncodedObject, error) {
 	object, err := r.EncodedObjectStorer.EncodedObject(kind, hash)
 	if err == nil {
