@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Proxy is an HTTP proxy that connects every host to one address.
+// Proxy is an HTTP proxy that connects to the same address for every requested host.
 type Proxy struct {
 	*httptest.Server
 	Asked atomic.Int32
@@ -22,7 +22,7 @@ type Proxy struct {
 	to       string
 }
 
-// NewProxy starts a proxy that connects every host to the same address, which to specifies.
+// NewProxy starts a proxy that connects to the given address, regardless of the requested host.
 func NewProxy(t testing.TB, to string) *Proxy {
 	t.Helper()
 	p := &Proxy{to: to}
@@ -67,8 +67,8 @@ func pipe(here, there net.Conn, buffered *bufio.Reader) {
 	<-done
 }
 
-// NewSOCKS starts a SOCKS 5 proxy that requires a password and connects every host to the same address, which to
-// specifies.
+// NewSOCKS starts a SOCKS 5 proxy that requires a password and connects to the given address, regardless of the
+// requested host.
 func NewSOCKS(t testing.TB, to string) (address string) {
 	t.Helper()
 	l := Listen(t)
