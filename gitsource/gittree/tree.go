@@ -124,10 +124,10 @@ func (g Tree) Stat(name string) (fs.FileInfo, error) {
 	return found, nil
 }
 
-// Lstat is the same as Stat: links are not followed.
+// Lstat is the same as Stat, because links are not followed.
 func (g Tree) Lstat(name string) (fs.FileInfo, error) { return g.Stat(name) }
 
-// ReadLink always fails: links are not followed.
+// ReadLink always returns an error, because links are not followed.
 func (g Tree) ReadLink(name string) (string, error) {
 	return "", &fs.PathError{Op: "readlink", Path: name, Err: errors.ErrUnsupported}
 }
@@ -230,7 +230,7 @@ func (e entry) child(t gitobject.TreeEntry) entry {
 // below returns the path of an entry of a directory, even if its name is unusual.
 func (e entry) below(name string) string { return strings.TrimPrefix(e.path+"/"+name, "./") }
 
-// list returns the entries of a directory, by name.
+// list returns the entries of a directory, sorted by name.
 func (e entry) list() ([]gitobject.TreeEntry, error) {
 	e.objects.mu.Lock()
 	defer e.objects.mu.Unlock()
