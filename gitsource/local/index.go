@@ -75,7 +75,7 @@ func (i *indexReader) read(each func(name []byte)) error {
 	return i.extensions()
 }
 
-// entry reads an entry up to its end, and sets the name.
+// entry reads one entry and sets the name.
 func (i *indexReader) entry() error {
 	var fixed [64]byte // times, mode, owner, size, hash and flags
 	size := 62

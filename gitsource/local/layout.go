@@ -1,5 +1,5 @@
 // Package local reads git repositories on this machine in place, in every layout that git uses: bare, with worktrees,
-// and with objects borrowed from other repositories. It runs no programs and writes nothing.
+// and with objects borrowed from other repositories. It does not run programs or write files.
 package local
 
 import (
@@ -31,7 +31,8 @@ type Layout struct {
 	// Dir is the git directory, and Common is the git directory that all worktrees share. They are the same unless the
 	// repository is a linked worktree.
 	Dir, Common string
-	// Objects lists the object directories: the repository's own, then those of the repositories that it borrows from.
+	// Objects lists the object directories: the repository's own, and then the directories of the repositories that it
+	// borrows from.
 	Objects []string
 	// Around lists the files that Find read from the enclosing repository, if any.
 	Around []string
@@ -218,7 +219,7 @@ func resolved(path string) string {
 	return path
 }
 
-// isGitDir reports whether dir has the files that git requires of a git directory.
+// isGitDir reports whether dir has the files that git requires in a git directory.
 func isGitDir(dir string) bool {
 	return isRegular(filepath.Join(dir, "HEAD")) && isDir(filepath.Join(dir, "objects")) &&
 		isDir(filepath.Join(dir, "refs"))
@@ -307,7 +308,7 @@ func readFile(name string, most int64) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, most+1)) // it may have grown
+	content, err := io.ReadAll(io.LimitReader(file, most+1)) // the file may have grown
 	if err == nil && int64(len(content)) > most {
 		err = tooLarge(name, most)
 	}

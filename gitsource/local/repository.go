@@ -49,7 +49,8 @@ func Open(l Layout) (*Repository, error) {
 	return r, nil
 }
 
-// regularFiles is a git directory in which only regular files can be opened: a named pipe would block the reader.
+// regularFiles is a git directory in which only regular files can be opened, because a named pipe would block the
+// reader.
 type regularFiles struct{ billy.Filesystem }
 
 // Open opens a regular file, or a link to one.
