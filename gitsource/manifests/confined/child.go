@@ -36,7 +36,7 @@ func serveAs(name string, confine func(task) error, do func(parent *Parent, task
 func serve(in io.Reader, out io.Writer, confine func(task) error, do func(*Parent, json.RawMessage)) int {
 	stderr := os.Stderr
 	defer runtime.KeepAlive(stderr) // keep stderr open for the runtime's last messages
-	os.Stdout, os.Stderr = nil, nil // libraries print warnings about deprecated fields there
+	os.Stdout, os.Stderr = nil, nil // libraries would print warnings about deprecated fields
 	log.SetOutput(io.Discard)
 	answers := json.NewDecoder(in)
 	var t task
@@ -72,7 +72,7 @@ func newParent(in *json.Decoder, out io.Writer) *Parent {
 	return p
 }
 
-// Tell sends a message that has no answer.
+// Tell sends a message without waiting for an answer.
 func (p *Parent) Tell(message any) {
 	if err := send(p.out, message); err != nil {
 		gone()

@@ -10,9 +10,9 @@ import (
 )
 
 // filing lists the system calls that open, read and write files, which are allowed with any arguments. Landlock
-// restricts the files. Calls that Landlock does not restrict, such as chmod and utimensat, are excluded, except for
-// calls that return the size, mode and times of a file, which Go requires. None of the listed calls can make the kernel
-// send a signal, as fcntl and ioctl can.
+// restricts which files they can use. Calls that Landlock does not restrict, such as chmod and utimensat, are excluded,
+// except for calls that return the size, mode and times of a file, which Go requires. None of the listed calls can make
+// the kernel send a signal, as fcntl and ioctl can.
 var filing = []uint32{
 	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_FSTAT, statAt, unix.SYS_STATX, unix.SYS_LSEEK, unix.SYS_PREAD64,
 	unix.SYS_PWRITE64, unix.SYS_READV,

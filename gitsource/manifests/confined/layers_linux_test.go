@@ -64,7 +64,7 @@ var layers = map[string]func(t *testing.T) string{
 	},
 }
 
-// inner returns the output of a layer from the output of the test program.
+// inner extracts the output of a layer from the output of the test program.
 func inner(out []byte) string {
 	_, rest, _ := strings.Cut(string(out), "{{")
 	text, _, ok := strings.Cut(rest, "}}")
@@ -135,7 +135,7 @@ func TestInheritedFilesAreClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETFD, 0); err != nil { // as a parent without close-on-exec leaves it
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETFD, 0); err != nil { // not close-on-exec, like an inherited file
 		t.Fatal(err)
 	}
 	said, err := run(t.Context(), fmt.Sprintf("read in %d", file.Fd()), roomy)
