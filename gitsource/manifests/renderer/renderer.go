@@ -25,7 +25,7 @@ type Entry struct {
 	IsFile, IsDir bool
 	// Content is the content of the file.
 	Content []byte
-	// Kustomizations are the names in the directory that kustomize recognizes as a kustomization.
+	// Kustomizations lists the files in the directory that kustomize recognizes as kustomizations.
 	Kustomizations []string
 }
 
