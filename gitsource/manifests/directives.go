@@ -38,7 +38,7 @@ func directiveIn(content []byte) int {
 // lineBreaks are the line breaks of YAML 1.1, which the parser recognizes.
 var lineBreaks = [][]byte{[]byte("\n"), []byte("\r"), []byte("\u0085"), []byte("\u2028"), []byte("\u2029")}
 
-// startsLine reports whether a new line starts after the text before. A byte order mark may precede the first line.
+// startsLine reports whether before is empty or ends with a line break. A byte order mark may precede the first line.
 func startsLine(before []byte) bool {
 	if len(before) == 0 || string(before) == "\ufeff" {
 		return true

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// wrongKind returns why an object is not an EtcdCluster, or "" if it is one.
+// wrongKind returns why an object is not an EtcdCluster, or "" if it is an EtcdCluster.
 func wrongKind(value map[string]any) string {
 	apiVersion, _ := value["apiVersion"].(string)
 	kind, _ := value["kind"].(string)

@@ -23,7 +23,7 @@ type Limits struct {
 	// Nesting limits the depth of one YAML document, and Keys limits the keys of one mapping, because kustomize
 	// compares each key with all others.
 	Nesting, Keys int
-	// Documents limits the documents in all files, and Objects the resulting objects.
+	// Documents limits the documents in all files, and Objects limits the resulting objects.
 	Documents, Objects int
 	// RenderMemory, in bytes, and RenderCPU limit the process that parses the files, in addition to the program itself.
 	RenderMemory int64

@@ -57,8 +57,8 @@ func note(lines map[string]int, room int, path string, value *yaml.Node, line in
 	return room
 }
 
-// LineOf returns the line of the field at a path such as spec.backup.recipients[0]. If that is unknown, it returns the
-// line of the nearest known parent or of the object.
+// LineOf returns the line of the field at a path such as spec.backup.recipients[0]. If the line is unknown, it returns
+// the line of the nearest known parent or of the object.
 func (d Declared) LineOf(path string) int {
 	for path != "" {
 		if line, known := d.Lines[path]; known {

@@ -14,8 +14,8 @@ import (
 // inGit lists the metadata fields that users set. The API server sets the other fields.
 var inGit = []string{"name", "namespace", "labels", "annotations"}
 
-// checkMetadata sets the cluster's name and returns the object to apply, with its namespace. ok is false if there is no
-// usable name.
+// checkMetadata sets the cluster's name and returns the object to apply, with its namespace. ok is false if the object
+// does not have a usable name.
 func (d *declaration) checkMetadata(namespace string) (applied map[string]any, ok bool) {
 	applied = runtime.DeepCopyJSON(d.value)
 	metadata, _ := applied["metadata"].(map[string]any)

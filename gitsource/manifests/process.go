@@ -30,7 +30,7 @@ type message struct {
 
 // wireCluster is a declared cluster in the form sent from one process to another.
 type wireCluster struct {
-	// Cluster and Applied are as in Declared.
+	// Cluster and Applied are the fields of Declared, as JSON.
 	Cluster, Applied json.RawMessage
 	File             string
 	Line             int

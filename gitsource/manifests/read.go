@@ -24,9 +24,10 @@ import (
 type Options struct {
 	// Path is the directory to read, relative to the root. The default is the root.
 	Path string
-	// Namespace is the namespace of objects that do not set one. The default is "default".
+	// Namespace is the namespace of objects that do not set a namespace. The default is "default".
 	Namespace string
-	// AllowNamespaces lists the namespaces in which clusters may be declared. If it is empty, all are allowed.
+	// AllowNamespaces lists the namespaces in which clusters may be declared. If it is empty, all namespaces are
+	// allowed.
 	AllowNamespaces []string
 	// Policy limits what clusters may request. If AllowNamespaces is set, defaults limit everything that Policy does not
 	// limit.
@@ -40,8 +41,8 @@ type Options struct {
 type Declarations struct {
 	// Clusters are the clusters without problems, sorted by namespace and name.
 	Clusters []Declared
-	// Problems lists the problems with all files, sorted by file and line. Clusters does not contain the clusters that
-	// a Problem names. If a Problem does not name a cluster, other declared clusters may be missing too.
+	// Problems lists the problems found in all files, sorted by file and line. Clusters does not contain the clusters
+	// that a Problem names. If a Problem does not name a cluster, other declared clusters may be missing too.
 	Problems []Problem
 }
 
@@ -67,9 +68,9 @@ type MissingError struct{ Name string }
 func (e MissingError) Error() string { return "path " + e.Name + " does not exist" }
 
 // Read reads the declarations in the directory o.Path. If the directory contains a kustomization, it is rendered;
-// otherwise each YAML and JSON file below it is read as it is. An error means that the directory cannot be read or
-// exceeds a limit, so the declarations are unknown. A MissingError means that the directory does not exist. Read
-// returns when ctx ends. The files are parsed in a child process.
+// otherwise each YAML and JSON file below it is read as is. An error means that the directory cannot be read or exceeds
+// a limit, so the declarations are unknown. A MissingError means that the directory does not exist. Read returns when
+// ctx ends. The files are parsed in a child process.
 func Read(ctx context.Context, fsys fs.FS, o Options) (Declarations, error) {
 	return ReadFrom(ctx, Answers(fsys, o.Limits), o)
 }

@@ -78,8 +78,8 @@ func declaring(path []string, value string) (text, reported string, line int) {
 	return b.String(), reported, strings.Count(b.String(), "\n")
 }
 
-// TestUnquotedTextIsReported checks that every text field with a value that YAML reads as another type is reported with
-// the field, the line and the fix.
+// TestUnquotedTextIsReported checks that every text field with a value that YAML reads as a different type is reported
+// with the field, the line and the fix.
 func TestUnquotedTextIsReported(t *testing.T) {
 	tree, want := fstest.MapFS{}, map[string]string{}
 	fields := stringFields(t)

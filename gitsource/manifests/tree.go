@@ -50,7 +50,7 @@ func (e entry) matters() bool {
 		slices.ContainsFunc(extensions, func(extension string) bool { return strings.Contains(e.Name, extension) })
 }
 
-// fsTree is the tree of a file system. It reads at most the given number of bytes of a file.
+// fsTree is the tree of a file system. It returns an error for files that are larger than the given number of bytes.
 type fsTree struct {
 	fs    fs.FS
 	bytes int64

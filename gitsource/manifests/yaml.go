@@ -28,7 +28,7 @@ type object struct {
 	problems []Problem
 }
 
-// parse returns the declarations in all documents of a YAML or JSON file. Nothing after a syntax error is read.
+// parse returns the declarations in all documents of a YAML or JSON file. Documents after a syntax error are not read.
 func (f *files) parse(file string, content []byte) (declarations []*declaration, problems []Problem) {
 	if problems := textProblem(file, content); len(problems) > 0 {
 		return nil, problems
