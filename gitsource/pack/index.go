@@ -20,8 +20,8 @@ type packed struct {
 	offset int64
 	// size is the size of the content. For a delta, it is the size of the result.
 	size int64
-	// base is the object that a delta modifies. deltas is the first delta that modifies this object, and next the next
-	// delta with the same base. none means no object.
+	// base is the object that a delta modifies. deltas is the first delta that modifies this object, and next is the
+	// next delta with the same base. none means no object.
 	base, deltas, next int32
 	// depth is the number of deltas between the object and a base that is not a delta.
 	depth uint16

@@ -72,7 +72,7 @@ func Read(ctx context.Context, r io.Reader, o Options) (*Store, error) {
 	return s, nil
 }
 
-// explain returns the error of ctx if it has ended, a malformed error for a pack that ends early, or err.
+// explain returns the error of ctx if it has ended, an ErrMalformed error if the pack ends early, or else err.
 func explain(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -140,7 +140,7 @@ func (s *Store) missing(kind plumbing.ObjectType) error {
 	return plumbing.ErrObjectNotFound
 }
 
-// EncodedObjectSize returns the size of an object. Its errors are those of EncodedObject.
+// EncodedObjectSize returns the size of an object. For a missing object, it returns the same errors as EncodedObject.
 func (s *Store) EncodedObjectSize(hash plumbing.Hash) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
