@@ -19,7 +19,7 @@ type Selector struct {
 	Tag    string
 	// SemVer is a range of versions, such as ">=1.2.0 <2". It selects the highest tag in the range. Tags that are not
 	// versions are ignored, and a leading v is not part of the version. Pre-releases, such as 1.3.0-rc.1, match only if
-	// the range names one.
+	// the range names a pre-release.
 	SemVer string
 	// Name is a full reference name, such as refs/pull/420/head.
 	Name string
