@@ -33,10 +33,11 @@ type Auth struct {
 	CAOnly bool
 	// ClientCertificate and ClientKey, in PEM, are presented to a TLS server that requests a client certificate.
 	ClientCertificate, ClientKey []byte
-	// Identity is a private key for ssh, in OpenSSH or PEM format. Passphrase decrypts it if it is encrypted.
+	// Identity is a private key for ssh, in OpenSSH or PEM format. Passphrase decrypts the key if it is encrypted.
 	Identity   []byte
 	Passphrase string
-	// KnownHosts is the path of a known_hosts file with the keys of ssh servers. Without it, no ssh server is trusted.
+	// KnownHosts is the path of a known_hosts file with the keys of ssh servers. Without this file, ssh servers are not
+	// trusted.
 	KnownHosts string
 	// ProxyUsername and ProxyPassword are the credentials for the proxy.
 	ProxyUsername, ProxyPassword string

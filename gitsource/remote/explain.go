@@ -170,13 +170,13 @@ func explainNetwork(err error) string {
 	return ""
 }
 
-// reworded is an error with a different text.
+// reworded is an error whose text has been replaced.
 type reworded struct {
 	error
 	text string
 }
 
-// Error returns the different text.
+// Error returns the replacement text.
 func (r reworded) Error() string { return r.text }
 
 // Unwrap returns the underlying error.

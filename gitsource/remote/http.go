@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// httpClient sends requests to one server. It shares nothing with the rest of the process except the proxy settings of
-// the environment.
+// httpClient sends requests to one server. It does not share anything with the rest of the process except the proxy
+// settings in the environment.
 type httpClient struct {
 	address *url.URL
 	// own connects to the repository's server, with the client certificate. others connects to redirect targets and to

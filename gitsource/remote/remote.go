@@ -40,7 +40,7 @@ type Session struct {
 	elsewhere func() string
 	// secrets returns the credentials that the server or a proxy may repeat.
 	secrets func() []string
-	// used is set once the connection has served its one request.
+	// used is set once the connection has served its only request.
 	used bool
 }
 

@@ -85,7 +85,7 @@ func answerAll(connection net.Conn, answer func(*http.Request) string) {
 	}
 }
 
-// echo returns a function that returns responses in which a request header is repeated.
+// echo returns a function whose responses repeat a request header.
 func echo(answer func(string) string, header string) func(*http.Request) string {
 	return func(request *http.Request) string { return answer(request.Header.Get(header)) }
 }

@@ -120,8 +120,8 @@ func TestSilentSSHServerIsAbandoned(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
 	server := r.ServeSSH(keys, gittest.HostKeys(keys, "host")...)
-	// passes is the number of bytes from the host that are passed on: up to its greeting, the key exchange, or
-	// everything except the references.
+	// passes is the number of bytes from the host that are passed on. The connection stalls at the greeting, during the
+	// key exchange, or before the references.
 	for _, passes := range []int{0, 10, 1500, 2400} {
 		silent := gittest.Listen(t)
 		fell := make(chan struct{})

@@ -133,7 +133,8 @@ func TestSourceProxyIsUsed(t *testing.T) {
 	wantFetched(t, o)
 }
 
-// TestCAOnly checks that the system's authorities are trusted in addition to the given ones, unless CAOnly is set.
+// TestCAOnly checks that the system's authorities are trusted in addition to the given authorities, unless CAOnly is
+// set.
 func TestCAOnly(t *testing.T) {
 	if location := os.Getenv("QUORATE_TEST_CA_ONLY"); location != "" { // each process loads the authorities only once
 		for _, bundle := range []string{"other", "own"} {
