@@ -38,7 +38,7 @@ func isBegin(text []byte) bool {
 }
 
 // formatOf returns the format of a single armored signature, which must be the whole text. Armor parsers skip
-// surrounding text, so it is rejected here. Empty lines may follow, because GitHub writes one.
+// surrounding text, so it is rejected here. Empty lines may follow, because GitHub adds an empty line.
 func formatOf(text []byte) (format, error) {
 	lines := strings.Split(strings.TrimRight(string(text), " \n"), "\n")
 	found := format("")

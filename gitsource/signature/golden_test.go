@@ -24,7 +24,7 @@ const archivesDir = "../../testdata/signature"
 // TestGolden verifies each archive in testdata/signature except keys.txtar. An archive holds an object as git stores
 // it. The last file, "want", contains the expected result. The comment of the archive describes the case. Its lines
 // "keys: FILES", "now: TIME" and "tag: NAME" specify how the object is verified. The objects were created by
-// TestRealToolsMatchGolden with the flags -remake -rewrite.
+// TestRealToolsMatchGolden with the flags -remake and -rewrite.
 func TestGolden(t *testing.T) {
 	keys := readArchive(t, filepath.Join(archivesDir, "keys.txtar"))
 	for name, archive := range readCases(t) {

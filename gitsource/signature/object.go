@@ -12,7 +12,7 @@ import (
 // tags.
 const maxBytes = 1 << 20
 
-// signed is the exact content that was signed, and its armored signature, or an empty one.
+// signed is the exact content that was signed, and its armored signature, which may be empty.
 type signed struct{ payload, signature []byte }
 
 type tagObject struct {

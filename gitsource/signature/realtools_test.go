@@ -20,7 +20,7 @@ type workshop struct {
 	repo, keys string
 	gnupg      string
 	cases      []testCase
-	// commits counts the commits, so that no two are alike.
+	// commits counts the commits, so that all commits differ.
 	commits int
 }
 

@@ -20,7 +20,7 @@ import (
 // Mode specifies what must be signed in a revision. If it is empty, signatures are not required.
 type Mode string
 
-// The modes other than the empty mode.
+// Modes that require a signature.
 const (
 	Commit       Mode = "commit"
 	Tag          Mode = "tag"
@@ -67,8 +67,8 @@ func (k Keys) String() string {
 
 // Signer is a trusted signer.
 type Signer struct {
-	// Fingerprint is the fingerprint of the key, as gpg and ssh-keygen write it: for PGP, that of the primary key, in
-	// hexadecimal digits; for SSH, SHA256:….
+	// Fingerprint is the fingerprint of the key, as gpg and ssh-keygen write it: for PGP, the fingerprint of the
+	// primary key, in hexadecimal digits; for SSH, SHA256:….
 	Fingerprint string
 	// Identity is the signer's name in the list of keys: a user ID of the PGP key, the principals of an allowed signer,
 	// or the comment of an SSH key. It may be empty.
