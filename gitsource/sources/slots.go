@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/gitsource"
 )
 
-// Slots limits how many sources are read at the same time, because each uses memory. The timeout of a source does not
-// run while the source is waiting for its turn. A nil Slots has no limit.
+// Slots limits the number of sources that are read at the same time, because each uses memory. The timeout of a source
+// does not run while the source is waiting for its turn. A nil Slots has no limit.
 type Slots struct {
 	taken chan struct{}
 	// First is the length of a source's first turn while other sources are waiting. Each later turn is twice as long as
