@@ -284,7 +284,7 @@ func TestCacheAllowsConcurrentUse(t *testing.T) {
 	}
 }
 
-// TestNestedTagsAreCached checks that a tag of a tag of a commit is cached as well.
+// TestNestedTagsAreCached checks that a tag of a tag of a commit is also cached.
 func TestNestedTagsAreCached(t *testing.T) {
 	r, _ := revisions(t)
 	location, seen := r.counted()

@@ -28,7 +28,7 @@ type message struct {
 	Opened *refs.Revision    `json:",omitempty"`
 	Answer *manifests.Answer `json:",omitempty"`
 	Failed *failure          `json:",omitempty"`
-	// Found is the revision that was found. Descends is the answer to a job with Older set.
+	// Found is the revision that the fetcher found. Descends is the answer to a job with Older set.
 	Found    *refs.Revision `json:",omitempty"`
 	Descends bool           `json:",omitempty"`
 }
@@ -64,7 +64,7 @@ func failureOf(err error) *failure {
 // is reports whether the failure matches kind, which must be in kinds.
 func (f *failure) is(kind error) bool { return f.Kinds[slices.Index(kinds[:], kind)] }
 
-// maxWords is the maximum number of bytes kept of an error message from the fetcher.
+// maxWords is the maximum length, in bytes, of an error message from the fetcher. Longer messages are truncated.
 const maxWords = 1 << 10
 
 // told converts a failure of the fetcher to an error. A compromised fetcher can choose the words and any of kinds, but

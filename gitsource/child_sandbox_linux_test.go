@@ -137,8 +137,8 @@ func TestHelperThief(t *testing.T) {
 	fmt.Fprintf(os.Stdout, "{{%s}}", strings.Join(s.had(), "\n"))
 }
 
-// TestCompromisedFetcherReachesOnlyItsSource checks that a compromised fetcher can access only its own source: not the
-// run's token, its kubeconfig, other credentials or the memory of any process.
+// TestCompromisedFetcherReachesOnlyItsSource checks that a compromised fetcher can access only its own source, but not
+// the run's token, its kubeconfig, other credentials or the memory of other processes.
 func TestCompromisedFetcherReachesOnlyItsSource(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string {

@@ -24,7 +24,7 @@ var (
 	// ErrSource is matched by errors that report that a source cannot be read: it is unreachable, or the branch, the
 	// path or all content is missing. The previous declarations still apply.
 	ErrSource = errors.New("the source cannot be read")
-	// ErrOptions is matched by errors that report invalid Options: no source can be read with them.
+	// ErrOptions is matched by errors that report invalid Options, which cannot be used to read a source.
 	ErrOptions = errors.New("the options for the source are not valid")
 )
 
@@ -43,7 +43,7 @@ func (e MissingPathError) Error() string {
 	return fmt.Sprintf("path %s does not exist in %s", e.Path, e.Revision)
 }
 
-// FetchTimeout limits a Fetch, in addition to its context, if the options set no timeout.
+// FetchTimeout limits a Fetch, in addition to its context, if the options do not set a timeout.
 const FetchTimeout = 2 * time.Minute
 
 // Desired is the content of a source: its revision and declarations.
@@ -122,7 +122,7 @@ func (r *Reader) remember(o Options, found refs.Revision, d Desired) Desired {
 	return d.Clone()
 }
 
-// Clone returns a copy that shares no mutable data with d.
+// Clone returns a copy that does not share mutable data with d.
 func (d Desired) Clone() Desired {
 	d.Problems = slices.Clone(d.Problems)
 	d.Clusters = slices.Clone(d.Clusters)

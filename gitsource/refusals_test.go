@@ -164,7 +164,7 @@ func (r *refusals) addHTTP() {
 	r.addError("http: timeout", ErrSource, err)
 }
 
-// closed returns an address on which no process listens.
+// closed returns an address at which connections are refused.
 func closed(t *testing.T) string {
 	t.Helper()
 	l := gittest.Listen(t)

@@ -21,7 +21,7 @@ import (
 )
 
 // TestLinksAreNotFollowed checks that symbolic links and submodules are not followed. They are reported as problems if
-// they are below the path, and as an error if the path names one.
+// they are below the path, and as an error if the path names a link or a submodule.
 func TestLinksAreNotFollowed(t *testing.T) {
 	r := newRepository(t)
 	r.Write("secret/a.yaml", gittest.ClusterNamed("secret"))
