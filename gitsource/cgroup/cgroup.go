@@ -14,7 +14,7 @@ import (
 const unlimited = 1 << 60
 
 // MemoryLimit returns the lowest memory limit, in bytes, of this process's control group and its parents, in cgroup v2
-// or v1. It returns 0 if no limit is set or readable. root is the root file system.
+// or v1. It returns 0 if a limit is not set or cannot be read. root is the root file system.
 func MemoryLimit(root fs.FS) (bytes int64) {
 	for _, g := range groups(root) {
 		for dir := g.dir; ; dir = path.Dir(dir) {
