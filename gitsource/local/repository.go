@@ -147,8 +147,8 @@ func (r *Repository) HasEncodedObject(hash plumbing.Hash) error {
 	return err
 }
 
-// WhyIncomplete returns why the repository may lack objects, and what to do about it. It returns "" if no reason is
-// known.
+// WhyIncomplete returns why the repository may lack objects, and what to do about it. It returns "" if the reason is
+// unknown.
 func (r *Repository) WhyIncomplete() string {
 	switch {
 	case r.isPartial():
